@@ -1,0 +1,43 @@
+/** What went wrong, for the API to map to a status and for logs to group by. */
+export type ErrorCode =
+  | 'invalid_request'
+  | 'not_found'
+  | 'gone'
+  | 'conflict'
+  | 'overloaded'
+  | 'unavailable'
+  | 'model_unsupported'
+  | 'worker_lost'
+  | 'engine_failed'
+  | 'out_of_memory'
+  | 'internal';
+
+export interface DarkroomErrorOptions {
+  code: ErrorCode;
+  /** The operation that failed, such as `store.admit-request`. Logged, never shown. */
+  op: string;
+  /** Safe to show to whoever sent the request: no path, no prompt, no stack. */
+  message: string;
+  cause?: unknown;
+}
+
+const marker = Symbol.for('darkroom.error');
+
+/** The base of all errors we throw on purpose. Expected outcomes (a lost lease, an empty queue) are results instead. */
+export class DarkroomError extends Error {
+  readonly [marker] = true;
+  readonly code: ErrorCode;
+  readonly op: string;
+
+  constructor({ code, op, message, cause }: DarkroomErrorOptions) {
+    super(message, { cause });
+    this.name = 'DarkroomError';
+    this.code = code;
+    this.op = op;
+  }
+
+  /** Works across two copies of this package, where `instanceof` does not. */
+  static isInstance(value: unknown): value is DarkroomError {
+    return typeof value === 'object' && value !== null && marker in value;
+  }
+}

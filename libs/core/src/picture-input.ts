@@ -1,0 +1,33 @@
+import type { OutputFormat } from './output-format.ts';
+
+/** A picture request after validation, with every default filled in: all that an engine needs to make the same bytes again. */
+export interface PictureInput {
+  prompt: string;
+  negativePrompt: string;
+  /** Pixels. */
+  width: number;
+  height: number;
+  /** Pictures, 1–10. Picture `i` has the seed `seed + i` (modulo 2³²). */
+  n: number;
+  numInferenceSteps: number;
+  /** 1 means no guidance: the unconditional half is not computed. */
+  guidanceScale: number;
+  /** 0 to 2³²−1. */
+  seed: number;
+  scheduler: string;
+  outputFormat: OutputFormat;
+  /** 0–100; quality for jpeg and webp, ignored for png. */
+  outputCompression: number;
+  /** A preview every so many steps; 0 for none. */
+  previewEvery: number;
+}
+
+/** The seed of picture `index` of a request: seeds count up and wrap at 2³², as torch's CPU generator reads 32 bits. */
+export function seedOfPicture(seed: number, index: number): number {
+  return (seed + index) % 2 ** 32;
+}
+
+/** Rows of one shape can share a step; nothing else about a request splits batches (docs/architecture.md). */
+export function pictureShapeKey(input: Pick<PictureInput, 'width' | 'height'>): string {
+  return `${input.width}x${input.height}`;
+}

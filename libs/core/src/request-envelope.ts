@@ -1,0 +1,21 @@
+/**
+ * A request as the queue, the former, the leases and the janitor see it. `input` is opaque to all of them: only the
+ * route that wrote it and the pipeline that reads it know that it describes pictures.
+ */
+export interface RequestEnvelope<Input = unknown> {
+  id: string;
+  model: string;
+  /** Requests with the same key may share a step. */
+  shapeKey: string;
+  /** Rows of the engine's table it takes, one per output. */
+  rows: number;
+  /** 1 is served first. */
+  priority: number;
+  /** Milliseconds since the epoch. */
+  createdAtMs: number;
+  /** The request is `expired` if it has not ended by then. */
+  deadlineMs: number;
+  /** The request is `expired` if no worker has it by then. */
+  startDeadlineMs: number;
+  input: Input;
+}

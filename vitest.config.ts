@@ -1,0 +1,26 @@
+import { defineConfig } from 'vitest/config';
+
+// Tests run against the sources: `source` is the condition that every libs/*/package.json maps to src/index.ts.
+const shared = {
+  ssr: { resolve: { conditions: ['source'], externalConditions: ['source'] } },
+  resolve: { conditions: ['source'] },
+};
+const environment = {
+  globalSetup: ['libs/testing/src/redis-global-setup.ts'],
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+};
+
+export default defineConfig({
+  ...shared,
+  test: {
+    projects: [
+      {
+        ...shared,
+        test: { name: 'unit', include: ['libs/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts'], ...environment },
+      },
+      { ...shared, test: { name: 'integration', include: ['test/integration/**/*.test.ts'], ...environment } },
+      { ...shared, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], fileParallelism: false, ...environment } },
+    ],
+  },
+});
