@@ -1,0 +1,92 @@
+"""Records one whole picture of models/emoji-sd (INT8 files) for the tests of the pipeline.
+
+    pip install torch==2.15.0 diffusers==0.42.1 transformers==5.23.0 onnxruntime==1.31.1 numpy==2.4.6
+    python tools/reference/record-picture.py [picture.png]
+
+Recorded with Python 3.11 on the CPU, the CPU provider of ONNX Runtime. The steps are those of diffusers'
+OnnxStableDiffusionPipeline: unconditional and conditional half in one batch, unconditional first. Recorded: input_ids
+of both prompts, the latents at the end, and the decoded picture in 0 … 1, averaged over 8 x 8 pixels to 16 x 16.
+"""
+
+import json
+import pathlib
+import sys
+
+import diffusers
+import numpy as np
+import onnxruntime
+import torch
+import transformers
+from diffusers import DPMSolverMultistepScheduler
+from transformers import CLIPTokenizer
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODEL = ROOT / "models/emoji-sd"
+TARGET = ROOT / "libs/diffusion/src/__fixtures__/emoji-sd-int8-seed7.json"
+PROMPT, NEGATIVE_PROMPT = "a red apple on a white background", ""
+SEED, STEPS, GUIDANCE, SIZE = 7, 10, 3, 128
+
+
+def session(part):
+    return onnxruntime.InferenceSession(MODEL / part / "model_int8.onnx", providers=["CPUExecutionProvider"])
+
+
+def shortest(array):
+    """The shortest decimals that are these float32 values again, flat."""
+    return [float(str(value)) for value in np.asarray(array, dtype=np.float32).flatten()]
+
+
+tokenizer = CLIPTokenizer.from_pretrained(str(MODEL / "tokenizer"))
+text_encoder, unet, decoder = session("text_encoder"), session("unet"), session("vae_decoder")
+scaling_factor = json.loads((MODEL / "vae_decoder/config.json").read_text())["scaling_factor"]
+scheduler = DPMSolverMultistepScheduler.from_config(json.loads((MODEL / "scheduler/scheduler_config.json").read_text()))
+scheduler.set_timesteps(STEPS)
+
+prompts = [NEGATIVE_PROMPT, PROMPT]
+input_ids = np.array(tokenizer(prompts, padding="max_length", max_length=77, truncation=True).input_ids, dtype=np.int64)
+embeddings = text_encoder.run(["last_hidden_state"], {"input_ids": input_ids})[0]
+
+generator = torch.Generator("cpu").manual_seed(SEED)
+latents = torch.randn((1, 4, SIZE // 8, SIZE // 8), generator=generator) * scheduler.init_noise_sigma
+for timestep in scheduler.timesteps:
+    scaled = scheduler.scale_model_input(latents, timestep).repeat(2, 1, 1, 1)
+    inputs = {
+        "sample": scaled.numpy(),
+        "timestep": np.array([timestep.item()], dtype=np.int64),
+        "encoder_hidden_states": embeddings,
+    }
+    unconditional, conditional = torch.from_numpy(unet.run(None, inputs)[0]).chunk(2)
+    latents = scheduler.step(unconditional + GUIDANCE * (conditional - unconditional), timestep, latents).prev_sample
+
+decoded = decoder.run(None, {"latent_sample": (latents / scaling_factor).numpy()})[0]
+picture = np.clip(decoded[0] / 2 + 0.5, 0, 1)
+pooled = picture.reshape(3, 16, SIZE // 16, 16, SIZE // 16).mean(axis=(2, 4))
+
+recorded = {
+    "versions": {
+        "torch": torch.__version__,
+        "diffusers": diffusers.__version__,
+        "transformers": transformers.__version__,
+        "onnxruntime": onnxruntime.__version__,
+    },
+    "prompt": PROMPT,
+    "negativePrompt": NEGATIVE_PROMPT,
+    "seed": SEED,
+    "steps": STEPS,
+    "guidance": GUIDANCE,
+    "width": SIZE,
+    "height": SIZE,
+    "negativeInputIds": input_ids[0].tolist(),
+    "inputIds": input_ids[1].tolist(),
+    # [4, 16, 16], as the scheduler leaves them: not yet divided by the scaling factor.
+    "latents": shortest(latents.numpy()),
+    # [3, 16, 16], channels first.
+    "pooledPicture": shortest(pooled),
+}
+TARGET.parent.mkdir(parents=True, exist_ok=True)
+TARGET.write_text("{\n" + ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in recorded.items()) + "\n}\n")
+
+if len(sys.argv) > 1:
+    from PIL import Image
+
+    Image.fromarray((picture.transpose(1, 2, 0) * 255).round().astype(np.uint8)).save(sys.argv[1])
