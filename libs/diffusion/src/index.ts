@@ -1,1 +1,1 @@
-export const packageName = '@darkroom/diffusion';
+export type * from './pipeline.ts';

@@ -1,1 +1,2 @@
-export const packageName = '@darkroom/executor';
+export type * from './executor.ts';
+export type * from './executor-event.ts';
