@@ -1,1 +1,2 @@
-export const packageName = '@darkroom/testing';
+export { type PrivateRedis, startPrivateRedis } from './private-redis.ts';
+export { allKeys, openTestStore, testEnvelope, type TestStoreOptions } from './test-store.ts';

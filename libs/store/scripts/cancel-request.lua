@@ -1,0 +1,21 @@
+-- Cancels what waits at once, and asks the worker to drop what runs.
+-- KEYS: 1 base   ARGV: 1 id, 2 now ms
+-- Returns: {'canceled'} | {'canceling'} | {'ended', state} | {'gone'} | {'unknown'}
+local base = KEYS[1]
+--- @include "keys"
+--- @include "emit-event"
+--- @include "end-request"
+local id, nowMs = ARGV[1], tonumber(ARGV[2])
+local request = key('request', id)
+local state, worker = unpack(redis.call('HMGET', request, 'state', 'worker'))
+if not state then return { redis.call('EXISTS', key('gone', id)) == 1 and 'gone' or 'unknown' } end
+if state == 'queued' then
+  endRequest(id, 'canceled', nowMs, '')
+  return { 'canceled' }
+end
+if state ~= 'running' then return { 'ended', state } end
+-- The flag stays until the request ends: if its worker is lost before it reads its inbox, the next lease sees it.
+if redis.call('HSETNX', request, 'cancel', nowMs) == 1 and worker and redis.call('EXISTS', key('worker', worker)) == 1 then
+  redis.call('RPUSH', key('inbox', worker), '{"type":"cancel","id":"' .. id .. '"}')
+end
+return { 'canceling' }

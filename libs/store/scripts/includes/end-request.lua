@@ -1,0 +1,19 @@
+-- Moves a request to a terminal state: one terminal event, out of the queue's indexes, everything with a TTL.
+-- Callers have checked that it is open. error: JSON object or ''.
+local function endRequest(id, state, nowMs, error)
+  local request = key('request', id)
+  local resultTtlMs, goneTtlMs, rows = unpack(redis.call('HMGET', request, 'resultTtlMs', 'goneTtlMs', 'rows'))
+  redis.call('HSET', request, 'state', state, 'endedAtMs', nowMs, 'expiresAtMs', nowMs + resultTtlMs)
+  redis.call('HDEL', request, 'worker', 'cancel')
+  if error ~= '' then redis.call('HSET', request, 'error', error) end
+  redis.call('ZREM', queuedKey, id)
+  redis.call('ZREM', deadlinesKey, id)
+  local body = '{"type":"' .. state .. '","timestampMs":' .. nowMs .. (error ~= '' and ',"error":' .. error or '') .. '}'
+  emitEvent(id, resultTtlMs, body, '')
+  redis.call('PEXPIRE', request, resultTtlMs)
+  redis.call('SET', key('gone', id), '', 'PX', resultTtlMs + goneTtlMs)
+  for index = 0, rows - 1 do
+    redis.call('PEXPIRE', key('output', id) .. ':' .. index, resultTtlMs)
+    redis.call('DEL', key('checkpoint', id) .. ':' .. index)
+  end
+end

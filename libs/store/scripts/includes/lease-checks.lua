@@ -1,0 +1,50 @@
+-- Whether a delivery may still be leased. Ends what is canceled, overdue or out of attempts, so no worker touches it.
+local function checkRequest(id, token, nowMs, mostAttempts)
+  if redis.call('GET', lockKey(id)) ~= token then return 'lost' end
+  local state, cancel, attempts, deadlineMs, startDeadlineMs =
+    unpack(redis.call('HMGET', key('request', id), 'state', 'cancel', 'attempts', 'deadlineMs', 'startDeadlineMs'))
+  if state ~= 'queued' and state ~= 'running' then return 'ended' end
+  attempts = tonumber(attempts)
+  if cancel then
+    endRequest(id, 'canceled', nowMs, '')
+  elseif nowMs >= tonumber(deadlineMs) or (attempts == 0 and nowMs >= tonumber(startDeadlineMs)) then
+    endRequest(id, 'expired', nowMs, '')
+  elseif attempts >= mostAttempts then
+    endRequest(id, 'failed', nowMs, '{"code":"worker_lost","message":"Gave up after ' .. attempts .. ' attempts: the worker was lost each time."}')
+    return 'exhausted'
+  else
+    return 'waiting'
+  end
+  return 'ended'
+end
+
+-- A live worker with a free row. One whose heartbeat stopped is left for the janitor to bury.
+local function chooseWorker(mode)
+  for _, workerId in ipairs(redis.call('ZRANGE', idleKey, 0, -1)) do
+    if redis.call('EXISTS', key('alive', workerId)) == 1 then
+      local capacity = tonumber(redis.call('HGET', key('worker', workerId), 'capacity'))
+      return workerId, capacity, capacity
+    end
+    redis.call('ZREM', idleKey, workerId)
+    redis.call('ZADD', loadingKey, 0, workerId)
+  end
+  if mode == 'exclusive' then return end
+  for _, workerId in ipairs(redis.call('ZREVRANGEBYSCORE', busyKey, '+inf', 1)) do
+    if redis.call('EXISTS', key('alive', workerId)) == 1 then
+      local free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity'))
+      return workerId, tonumber(free), tonumber(capacity)
+    end
+  end
+end
+
+-- Marks a request running and returns its inbox entry.
+local function startRequest(id, token, workerId, rows, nowMs)
+  local request = key('request', id)
+  local attempt = redis.call('HINCRBY', request, 'attempts', 1)
+  local deadlineMs, envelope, startedAtMs = unpack(redis.call('HMGET', request, 'deadlineMs', 'envelope', 'startedAtMs'))
+  redis.call('HSET', request, 'state', 'running', 'worker', workerId, 'startedAtMs', startedAtMs or nowMs)
+  redis.call('ZREM', queuedKey, id)
+  redis.call('ZADD', deadlinesKey, deadlineMs, id)
+  emitEvent(id, false, '{"type":"started","timestampMs":' .. nowMs .. ',"attempt":' .. attempt .. '}', '')
+  return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"rows":' .. rows .. ',"envelope":' .. envelope .. '}'
+end

@@ -1,0 +1,25 @@
+-- Announces a worker, or says that it has loaded. An earlier life under the same id is buried first.
+-- KEYS: 1 base
+-- ARGV: 1 worker id, 2 incarnation, 3 'loading' | 'ready', 4 capacity in rows, 5 now ms, 6 heartbeat TTL ms, 7 info JSON
+-- Returns: 'registered'
+local base = KEYS[1]
+--- @include "keys"
+--- @include "worker-pool"
+local workerId, incarnation, capacity, nowMs = ARGV[1], ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
+local worker = key('worker', workerId)
+if redis.call('HGET', worker, 'incarnation') ~= incarnation then removeWorker(workerId) end
+redis.call('SET', key('alive', workerId), '', 'PX', ARGV[6])
+if redis.call('HSETNX', worker, 'free', capacity) == 1 then
+  redis.call('HSET', worker, 'registeredAtMs', nowMs)
+end
+redis.call('HSET', worker, 'incarnation', incarnation, 'capacity', capacity, 'info', ARGV[7])
+if ARGV[3] == 'loading' then
+  redis.call('ZREM', idleKey, workerId)
+  redis.call('ZREM', busyKey, workerId)
+  redis.call('ZADD', loadingKey, nowMs, workerId)
+else
+  redis.call('ZREM', loadingKey, workerId)
+  placeWorker(workerId, tonumber(redis.call('HGET', worker, 'free')), capacity, nowMs)
+  redis.call('PUBLISH', base .. ':wakeup', 'registered')
+end
+return 'registered'

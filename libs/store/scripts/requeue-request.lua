@@ -1,0 +1,29 @@
+-- Marks a request queued again: its worker was lost (BullMQ has it back in wait), or gives it back by itself.
+-- KEYS: 1 base   ARGV: 1 id, 2 now ms, 3 token of the giver-back, or '' when nobody may hold the lock, 4 worker id or ''
+-- Returns: 'requeued' | 'canceled' (it was to be dropped anyway) | 'held' (somebody else has it) | 'ended'
+local base = KEYS[1]
+--- @include "keys"
+--- @include "emit-event"
+--- @include "end-request"
+--- @include "worker-pool"
+local id, nowMs, token = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local request = key('request', id)
+if (redis.call('GET', lockKey(id)) or '') ~= token then return 'held' end
+local state, cancel, order, attempts = unpack(redis.call('HMGET', request, 'state', 'cancel', 'order', 'attempts'))
+if token ~= '' then releaseLease(ARGV[4], id, token, 'all', nowMs) end
+if state ~= 'running' then return 'ended' end
+if cancel then
+  endRequest(id, 'canceled', nowMs, '')
+  return 'canceled'
+end
+attempts = tonumber(attempts)
+-- Giving back is no failed attempt.
+if token ~= '' then attempts = redis.call('HINCRBY', request, 'attempts', -1) end
+redis.call('HSET', request, 'state', 'queued')
+redis.call('HDEL', request, 'worker')
+-- The head of the queue: BullMQ serves what it requeued before anything that is prioritized.
+redis.call('ZADD', queuedKey, tonumber(order) % 4294967296, id)
+local body = '{"type":"queued","timestampMs":' .. nowMs .. ',"position":' .. redis.call('ZRANK', queuedKey, id) .. ',"attempt":' .. (attempts + 1) .. '}'
+emitEvent(id, false, body, '')
+redis.call('PUBLISH', base .. ':wakeup', 'requeued')
+return 'requeued'

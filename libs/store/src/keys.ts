@@ -1,0 +1,73 @@
+/**
+ * Every key Darkroom has in Redis (docs/redis-keys.md lists them with type, writer and TTL). All keys of one model carry
+ * its hash tag, so a script touches one slot of a cluster and models spread over its nodes.
+ */
+export interface ModelKeys {
+  /** `<prefix>:{<model>}`: BullMQ's prefix, and what scripts build the other names from. */
+  base: string;
+  /** BullMQ's job hash and its lock, whose value is the delivery's token: the fence. */
+  job(id: string): string;
+  lock(id: string): string;
+  /** Hash: state, envelope, attempts, progress, output infos. */
+  request(id: string): string;
+  /** Stream of the request's events, and the channel that carries the same entries to live readers. */
+  events(id: string): string;
+  /** Hash: chunk index → bytes, `info` → JSON. */
+  output(id: string, index: number): string;
+  checkpoint(id: string, index: number): string;
+  /** Outlives the request, so that an id whose time is over is told from one that never was. */
+  gone(id: string): string;
+  /** Sorted set of waiting requests in dispatch order. */
+  queued: string;
+  /** Sorted set of open requests by the next deadline, ms. */
+  deadlines: string;
+  /** Counter behind the order of arrival. */
+  arrivals: string;
+  workers: Readonly<Record<'loading' | 'idle' | 'busy' | 'draining', string>>;
+  /** Hash: incarnation, capacity, free, info. */
+  worker(workerId: string): string;
+  /** Exists while heartbeats come. */
+  alive(workerId: string): string;
+  /** List of batches and cancels, as JSON. */
+  inbox(workerId: string): string;
+  /** Hash: `<id> <token>` → rows. */
+  leases(workerId: string): string;
+  /** Channel: something changed that a former may act on. */
+  wakeup: string;
+}
+
+/** The BullMQ queue of a model is always called this; its keys are `<base>:queue:…`. */
+export const queueName = 'queue';
+
+/** Hash of model id → card JSON, for the whole system. */
+export function modelsKey(prefix: string): string {
+  return `${prefix}:models`;
+}
+
+export function modelKeys(prefix: string, model: string): ModelKeys {
+  const base = `${prefix}:{${model}}`;
+  return {
+    base,
+    job: (id) => `${base}:${queueName}:${id}`,
+    lock: (id) => `${base}:${queueName}:${id}:lock`,
+    request: (id) => `${base}:request:${id}`,
+    events: (id) => `${base}:events:${id}`,
+    output: (id, index) => `${base}:output:${id}:${index}`,
+    checkpoint: (id, index) => `${base}:checkpoint:${id}:${index}`,
+    gone: (id) => `${base}:gone:${id}`,
+    queued: `${base}:queued`,
+    deadlines: `${base}:deadlines`,
+    arrivals: `${base}:arrivals`,
+    workers: {
+      loading: `${base}:workers:loading`,
+      idle: `${base}:workers:idle`,
+      busy: `${base}:workers:busy`,
+      draining: `${base}:workers:draining`,
+    },
+    worker: (workerId) => `${base}:worker:${workerId}`,
+    alive: (workerId) => `${base}:alive:${workerId}`,
+    inbox: (workerId) => `${base}:inbox:${workerId}`,
+    leases: (workerId) => `${base}:leases:${workerId}`,
+    wakeup: `${base}:wakeup`,
+  };
+}

@@ -1,0 +1,54 @@
+/** The request hash of admit-request.lua and its followers, decoded. */
+import type { OutputInfo, RequestEnvelope, RequestError, RequestState, RequestStatus } from '@darkroom/core';
+
+export function decodeRequest(fields: ReadonlyMap<string, string>, rank: number, isPossible: boolean): RequestStatus {
+  const envelope = JSON.parse(required(fields, 'envelope')) as RequestEnvelope;
+  const state = required(fields, 'state') as RequestState;
+  const error = fields.get('error');
+  return {
+    id: envelope.id,
+    model: envelope.model,
+    state,
+    isCanceling: state === 'running' && fields.has('cancel'),
+    queuePosition: state === 'queued' && rank >= 0 ? rank : undefined,
+    isPossible,
+    attempts: Number(fields.get('attempts') ?? 0),
+    createdAtMs: envelope.createdAtMs,
+    startedAtMs: optionalNumber(fields, 'startedAtMs'),
+    endedAtMs: optionalNumber(fields, 'endedAtMs'),
+    step: Number(fields.get('step') ?? 0),
+    totalSteps: Number(fields.get('totalSteps') ?? 0),
+    rows: envelope.rows,
+    input: envelope.input,
+    outputs: decodeOutputs(fields),
+    error: error === undefined ? undefined : (JSON.parse(error) as RequestError),
+    expiresAtMs: optionalNumber(fields, 'expiresAtMs'),
+  };
+}
+
+function decodeOutputs(fields: ReadonlyMap<string, string>): OutputInfo[] {
+  const outputs: OutputInfo[] = [];
+  for (const [name, value] of fields) if (name.startsWith('output:')) outputs.push(JSON.parse(value) as OutputInfo);
+  return outputs.toSorted((left, right) => left.index - right.index);
+}
+
+function required(fields: ReadonlyMap<string, string>, name: string): string {
+  const value = fields.get(name);
+  if (value === undefined) throw new Error(`a request hash has no field ${name}`);
+  return value;
+}
+
+function optionalNumber(fields: ReadonlyMap<string, string>, name: string): number | undefined {
+  const value = fields.get(name);
+  return value === undefined ? undefined : Number(value);
+}
+
+/** `[field, value, field, value]`, as Lua returns HGETALL. */
+export function pairsToMap(pairs: readonly string[]): Map<string, string> {
+  const map = new Map<string, string>();
+  for (let position = 0; position + 1 < pairs.length; position += 2) {
+    const [name, value] = pairs.slice(position, position + 2) as [string, string];
+    map.set(name, value);
+  }
+  return map;
+}

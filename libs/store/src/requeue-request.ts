@@ -1,0 +1,45 @@
+import { Job } from 'bullmq';
+import type { Delivery } from './lease-batch.ts';
+import { runScript } from './scripts.ts';
+import type { StoreConnection } from './store-connection.ts';
+
+/** `canceled`: it was to be dropped anyway. `held`: somebody has it. `ended`: nothing to requeue. */
+export type RequeueOutcome = 'requeued' | 'canceled' | 'held' | 'ended';
+
+/** Mirrors BullMQ's recovery of a stalled job: the request is queued again, first in line. */
+export async function requeueStalled(
+  store: StoreConnection,
+  model: string,
+  id: string,
+  nowMs: number,
+): Promise<RequeueOutcome> {
+  const { base } = store.keysOf(model);
+  const outcome = (await runScript(store.redis, 'requeue-request', base, id, nowMs, '', '')) as RequeueOutcome;
+  if (outcome === 'canceled') await store.queueOf(model).remove(id);
+  return outcome;
+}
+
+/** A stopping worker hands a running request back: it is first in line again, and the attempt is not counted. */
+export async function giveBackRequest(
+  store: StoreConnection,
+  model: string,
+  workerId: string,
+  { id, token }: Delivery,
+  nowMs: number = Date.now(),
+): Promise<RequeueOutcome> {
+  const keys = store.keysOf(model);
+  const reply = await runScript(store.redis, 'requeue-request', keys.base, id, nowMs, token, workerId);
+  if (reply !== 'held') await giveBackJob(store, model, { id, token });
+  return reply as RequeueOutcome;
+}
+
+/** Puts a taken job back at the head of its priority, and tells the formers. A job whose lock is lost stays where it is. */
+export async function giveBackJob(store: StoreConnection, model: string, { id, token }: Delivery): Promise<void> {
+  const queue = store.queueOf(model);
+  const result = await new Job(queue, 'request', {}, {}, id).moveToWait(token).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error) return undefined;
+    throw error;
+  });
+  // BullMQ sets no marker for a prioritized job that comes back, and formers wait for our wake-up anyway.
+  if (result !== undefined) await store.redis.publish(store.keysOf(model).wakeup, 'given-back');
+}

@@ -1,0 +1,71 @@
+/** Keys of requests that lost their TTL would stay for ever; one pass over a model's keys gives it back to them. */
+import type { StoreConnection } from './store-connection.ts';
+
+const scanCount = 500;
+/** Kinds of keys that always have a TTL, in the names of keys.ts. */
+const mortalKinds = ['request', 'events', 'output', 'checkpoint', 'gone'] as const;
+/** A worker's keys live as long as it is in a list or has a heartbeat. */
+const workerKinds = ['worker', 'inbox', 'leases'] as const;
+
+export interface SweepLeaksResult {
+  /** Keys that had no TTL and have one now. */
+  repaired: string[];
+  /** Keys of workers that are in no list, deleted. */
+  deleted: string[];
+}
+
+/** Scans a model's keys once. Costly on a large store: run it every minute or so, not every second. */
+export async function sweepLeaks(store: StoreConnection, model: string): Promise<SweepLeaksResult> {
+  const keys = store.keysOf(model);
+  const result: SweepLeaksResult = { repaired: [], deleted: [] };
+  const known = new Set<string>();
+  for (const list of Object.values(keys.workers))
+    for (const workerId of await store.redis.zrange(list, '0', '-1')) known.add(workerId);
+  const pattern = `${escapeGlob(keys.base)}:*`;
+  let cursor = '0';
+  do {
+    const [next, page] = await store.redis.scan(cursor, 'MATCH', pattern, 'COUNT', scanCount);
+    cursor = next;
+    for (const key of page) {
+      const [kind = '', subject = ''] = key.slice(keys.base.length + 1).split(':');
+      if (isOneOf(kind, mortalKinds)) await repair(store, key, subject, model, result);
+      else if (isOneOf(kind, workerKinds) && !known.has(subject))
+        await removeOrphan(store, model, key, subject, result);
+    }
+  } while (cursor !== '0');
+  return result;
+}
+
+async function repair(
+  store: StoreConnection,
+  key: string,
+  id: string,
+  model: string,
+  result: SweepLeaksResult,
+): Promise<void> {
+  if ((await store.redis.pttl(key)) !== -1) return;
+  // As long as its request, when that is still there; else as long as a result may be fetched.
+  const requestTtlMs = await store.redis.pttl(store.keysOf(model).request(id));
+  const ttlMs = requestTtlMs > 0 ? requestTtlMs : store.resultTtlMs;
+  // NX: whoever set a TTL in the meantime knows better.
+  if ((await store.redis.call('PEXPIRE', key, ttlMs, 'NX')) === 1) result.repaired.push(key);
+}
+
+async function removeOrphan(
+  store: StoreConnection,
+  model: string,
+  key: string,
+  workerId: string,
+  result: SweepLeaksResult,
+): Promise<void> {
+  if ((await store.redis.exists(store.keysOf(model).alive(workerId))) === 1) return;
+  if ((await store.redis.del(key)) === 1) result.deleted.push(key);
+}
+
+function isOneOf(kind: string, kinds: readonly string[]): boolean {
+  return kinds.includes(kind);
+}
+
+function escapeGlob(text: string): string {
+  return text.replaceAll(/[\\*?[\]]/g, String.raw`\$&`);
+}

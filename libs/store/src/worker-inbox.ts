@@ -1,0 +1,35 @@
+/** A worker's inbox: leased batches and cancels in the order they were decided. */
+import type { RequestEnvelope } from '@darkroom/core';
+import type { Redis } from 'ioredis';
+import type { Delivery } from './lease-batch.ts';
+import type { WorkerIdentity } from './register-worker.ts';
+import type { StoreConnection } from './store-connection.ts';
+
+export interface LeasedRequest extends Omit<Delivery, 'id'> {
+  /** 1 for the first delivery. */
+  attempt: number;
+  /** Rows the lease claims on the worker; more than the envelope's when the worker is leased exclusively. */
+  rows: number;
+  envelope: RequestEnvelope;
+}
+
+export type InboxMessage = { type: 'run'; requests: LeasedRequest[] } | { type: 'cancel'; id: string };
+
+export interface WorkerInbox {
+  /** The next message, or undefined after `timeoutS` without one. A batch popped by a worker that dies is requeued by its locks. */
+  next(timeoutS: number): Promise<InboxMessage | undefined>;
+  /** Ends a waiting `next` too: it rejects. */
+  close(): void;
+}
+
+export function openInbox(store: StoreConnection, { model, workerId }: WorkerIdentity): WorkerInbox {
+  const redis: Redis = store.duplicate();
+  const key = store.keysOf(model).inbox(workerId);
+  return {
+    async next(timeoutS) {
+      const popped = await redis.blpop(key, timeoutS);
+      return popped === null ? undefined : (JSON.parse(popped[1]) as InboxMessage);
+    },
+    close: () => redis.disconnect(),
+  };
+}
