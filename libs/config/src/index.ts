@@ -1,1 +1,5 @@
-export const packageName = '@darkroom/config';
+export type { ApiConfig, BatchFormerConfig, Config, JanitorConfig, WorkerConfig } from './config.ts';
+export { ConfigError } from './config-error.ts';
+export { configurationDocument } from './configuration-document.ts';
+export { type Environment, loadConfig } from './load-config.ts';
+export { type AppName, appNames } from './setting.ts';

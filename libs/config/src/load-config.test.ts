@@ -1,0 +1,109 @@
+import { resolve } from 'node:path';
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import { ConfigError } from './config-error.ts';
+import { loadConfig } from './load-config.ts';
+import { type AppName, appNames } from './setting.ts';
+
+function problemsOf(app: AppName, environment: Record<string, string>): readonly string[] {
+  try {
+    loadConfig(app, environment);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('loadConfig', () => {
+  it.each(appNames)('gives %s a frozen configuration from an empty environment', (app) => {
+    const config = loadConfig(app, {});
+    expect(config).toMatchObject({ redisUrl: 'redis://127.0.0.1:6379', redisPrefix: 'darkroom', maxAttempts: 3 });
+    expect(Object.isFrozen(config)).toBe(true);
+  });
+
+  it('gives an app only what it reads, typed', () => {
+    const api = loadConfig('api', {});
+    expect(Object.keys(api)).not.toContain('modelDir');
+    expectTypeOf(api.port).toEqualTypeOf<number>();
+    expectTypeOf(api.defaultModel).toEqualTypeOf<string | undefined>();
+    expectTypeOf(api.unservedModels).toEqualTypeOf<'accept' | 'refuse'>();
+    expectTypeOf(api).not.toHaveProperty('modelDir');
+    const worker = loadConfig('worker', {});
+    expectTypeOf(worker.modelId).toEqualTypeOf<string>();
+    expectTypeOf(worker.workerId).toEqualTypeOf<string>();
+    expectTypeOf(loadConfig('batch-former', {}).enablePromptBatching).toEqualTypeOf<boolean>();
+  });
+
+  it('reads values, and takes an empty one for one that is not set', () => {
+    expect(
+      loadConfig('batch-former', { BATCH_MAX_SIZE: ' 16 ', ENABLE_PROMPT_BATCHING: '0', BATCH_TIMEOUT_MS: '' }),
+    ).toMatchObject({ batchMaxSize: 16, enablePromptBatching: false, batchTimeoutMs: 10 });
+  });
+
+  it('fills in what the worker computes', () => {
+    const worker = loadConfig('worker', {});
+    expect(worker).toMatchObject({ modelDir: resolve('models/emoji-sd'), modelId: 'emoji-sd', chunkBytes: 409_599 });
+    expect(worker.workerId).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
+    expect(loadConfig('worker', {}).workerId).not.toBe(worker.workerId);
+    expect(loadConfig('worker', { MODEL_DIR: '/models/sd1.5' }).modelId).toBe('sd1.5');
+    expect(loadConfig('worker', { MODEL_ID: 'mine', WORKER_ID: 'w1' })).toMatchObject({
+      modelId: 'mine',
+      workerId: 'w1',
+    });
+  });
+
+  it('asks for MODEL_ID when the directory has no name that could be one', () => {
+    expect(problemsOf('worker', { MODEL_DIR: '/models/Stable Diffusion' })).toEqual([
+      expect.stringMatching(/^MODEL_ID is not set and the name of MODEL_DIR, "Stable Diffusion", cannot be an id/),
+    ]);
+    expect(problemsOf('worker', { MODEL_DIR: '/models/Stable Diffusion', MODEL_ID: 'sd' })).toEqual([]);
+  });
+
+  it('reports everything that is wrong at once, by variable, value and range', () => {
+    expect(
+      problemsOf('batch-former', { BATCH_MAX_SIZE: 'fifty', BATCH_TIMEOUT_MS: '-1', ENABLE_PROMPT_BATCHING: 'maybe' }),
+    ).toEqual([
+      'BATCH_MAX_SIZE is "fifty", expected a whole number from 1 to 256',
+      'BATCH_TIMEOUT_MS is "-1", expected a whole number from 0 to 60000',
+      'ENABLE_PROMPT_BATCHING is "maybe", expected true or false',
+    ]);
+  });
+
+  it.each(['1.5', '1e3', '0x10', '٣', '9'.repeat(20), 'NaN'])('refuses %j as a whole number', (text) =>
+    expect(problemsOf('api', { QUEUE_MAX_LENGTH: text })).toHaveLength(1),
+  );
+
+  it.each(['redis://10.0.0.1:6380/2', 'rediss://user:pw@redis.example:6379', 'unix:///run/redis.sock'])(
+    'takes %s for a Redis',
+    (url) => expect(loadConfig('janitor', { REDIS_URL: url }).redisUrl).toBe(url),
+  );
+
+  it('does not print the password of a wrong URL', () => {
+    const [problem] = problemsOf('janitor', { REDIS_URL: 'http://user:s3cret@host' });
+    expect(problem).toMatch(/^REDIS_URL is "http:\/\/user:\*\*\*@host", expected redis:/);
+  });
+
+  it('checks rules between settings', () => {
+    expect(problemsOf('worker', { HEARTBEAT_MS: '2500' })).toEqual([
+      expect.stringMatching(/^LOCK_MS is 5000, expected more than twice HEARTBEAT_MS \(2500\)/),
+      expect.stringMatching(/^WORKER_TTL_MS is 3000, expected more than twice HEARTBEAT_MS \(2500\)/),
+    ]);
+    expect(problemsOf('janitor', { HEARTBEAT_MS: '2500' })).toEqual([]);
+    expect(problemsOf('api', { REQUEST_TIMEOUT_S: '100', REQUEST_TIMEOUT_MAX_S: '50' })).toEqual([
+      'REQUEST_TIMEOUT_S is 100, expected at most REQUEST_TIMEOUT_MAX_S (50)',
+    ]);
+  });
+
+  it('asks whether a name that is nearly a setting was meant to be one', () => {
+    expect(problemsOf('api', { BATCH_MAXSIZE: '4', QUEUE_MAX_LENTGH: '7', log_level: 'debug' })).toEqual([
+      'BATCH_MAXSIZE is not a setting; did you mean BATCH_MAX_SIZE?',
+      'QUEUE_MAX_LENTGH is not a setting; did you mean QUEUE_MAX_LENGTH?',
+      'log_level is not a setting; did you mean LOG_LEVEL?',
+    ]);
+  });
+
+  it('leaves the variables of others alone', () => {
+    const foreign = { HOSTNAME: 'a', POST: 'b', REDIS_PORT: 'c', REDIS_HOST: 'd', LOG_DIR: 'e', MODEL_DIRS: '' };
+    expect(problemsOf('api', { ...foreign, LOGLEVEL: 'x', LOG_LEVEL: 'info' })).toEqual([]);
+  });
+});

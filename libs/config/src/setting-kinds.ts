@@ -1,0 +1,81 @@
+/** The kinds of values that settings have. Each reads text, because that is all an environment holds. */
+import { resolve } from 'node:path';
+import { isModelId } from '@darkroom/core';
+import { z } from 'zod';
+import type { SettingKind } from './setting.ts';
+
+/** A whole number in decimal digits, both ends included. */
+export function wholeNumber({ min, max }: { min: number; max: number }): SettingKind<number> {
+  return {
+    schema: z
+      .string()
+      .regex(/^-?\d{1,15}$/)
+      .transform(Number)
+      .pipe(z.number().int().min(min).max(max)),
+    range: `a whole number from ${min} to ${max}`,
+  };
+}
+
+/** A whole number, rounded down to a multiple of `step`. */
+export function wholeNumberInSteps({
+  min,
+  max,
+  step,
+}: {
+  min: number;
+  max: number;
+  step: number;
+}): SettingKind<number> {
+  const { schema, range } = wholeNumber({ min, max });
+  return {
+    schema: schema.transform((value) => value - (value % step)),
+    range: `${range}; rounded down to a multiple of ${step}`,
+  };
+}
+
+/** One of a few words. */
+export function oneOf<const Word extends string>(words: readonly [Word, ...Word[]]): SettingKind<Word> {
+  // The cast is sound: an enum's input is one of the words, all of which are strings.
+  return { schema: z.string().pipe(z.enum(words)) as z.ZodType<Word, string>, range: listWords(words) };
+}
+
+/** `true` or `false`; `1` and `0` as well, as compose files and charts write them. */
+export const trueOrFalse: SettingKind<boolean> = {
+  schema: z
+    .string()
+    .regex(/^(?:true|false|1|0)$/i)
+    .transform((text) => /^(?:true|1)$/i.test(text)),
+  range: 'true or false',
+};
+
+/** Text that matches a pattern, described by `range`. */
+export function textLike({ pattern, range }: { pattern: RegExp; range: string }): SettingKind<string> {
+  return { schema: z.string().regex(pattern), range };
+}
+
+/** A name that is safe in a Redis key. */
+export const plainName: SettingKind<string> = {
+  schema: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/),
+  range: '1 to 64 characters of a-z, A-Z, 0-9, ".", "_" and "-"',
+};
+
+/** A file or directory, made absolute against the working directory. */
+export const path: SettingKind<string> = { schema: z.string().transform((text) => resolve(text)), range: 'a path' };
+
+/** A model id that survives a URL, a file name and a Redis hash tag. */
+export const modelId: SettingKind<string> = {
+  schema: z.string().refine(isModelId),
+  range: '1 to 64 characters of a-z, 0-9, ".", "_" and "-", with a letter or digit at both ends',
+};
+
+/** Where a Redis listens. */
+export const redisUrl: SettingKind<string> = {
+  schema: z
+    .string()
+    .refine((text) => (/^rediss?:\/\/./.test(text) && URL.canParse(text)) || /^unix:\/\/\/./.test(text)),
+  range: 'redis://host:port, rediss://host:port or unix:///path/of/socket',
+};
+
+function listWords(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+}

@@ -1,0 +1,214 @@
+/**
+ * The one table of settings. `loadConfig`, its error messages and docs/configuration.md are all made from it; after a
+ * change run `node tools/write-configuration-doc.mjs`.
+ */
+import { appNames, defineSetting } from './setting.ts';
+import { modelId, oneOf, path, plainName, redisUrl, textLike, trueOrFalse, wholeNumber } from './setting-kinds.ts';
+import { workerSettings } from './worker-settings.ts';
+
+const commonSettings = {
+  redisUrl: defineSetting({
+    variable: 'REDIS_URL',
+    kind: redisUrl,
+    default: 'redis://127.0.0.1:6379',
+    unit: '',
+    doc: 'The Redis that holds the queue. `npm start` finds or starts a private one when this is not set.',
+    apps: appNames,
+  }),
+  redisPrefix: defineSetting({
+    variable: 'REDIS_PREFIX',
+    kind: plainName,
+    default: 'darkroom',
+    unit: '',
+    doc: 'What every key starts with, so that several systems can share one Redis.',
+    apps: appNames,
+  }),
+  logLevel: defineSetting({
+    variable: 'LOG_LEVEL',
+    kind: oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+    default: 'info',
+    unit: '',
+    doc: 'The least serious log line that is written.',
+    apps: appNames,
+  }),
+  logFile: defineSetting({
+    variable: 'LOG_FILE',
+    kind: path,
+    default: undefined,
+    defaultDoc: 'none',
+    unit: '',
+    doc: 'A file that gets every log line as JSON, besides standard output. All processes may share one.',
+    apps: appNames,
+  }),
+  resultTtlS: defineSetting({
+    variable: 'RESULT_TTL_S',
+    kind: wholeNumber({ min: 1, max: 2_592_000 }),
+    default: '3600',
+    unit: 's',
+    doc: "How long a request's events and pictures can be fetched after it has ended.",
+    apps: appNames,
+  }),
+  goneTtlS: defineSetting({
+    variable: 'GONE_TTL_S',
+    kind: wholeNumber({ min: 1, max: 31_536_000 }),
+    default: '86400',
+    unit: 's',
+    doc: 'How long after that the API answers 410 ("its time is over") instead of 404 ("never heard of it").',
+    apps: appNames,
+  }),
+  maxAttempts: defineSetting({
+    variable: 'MAX_ATTEMPTS',
+    kind: wholeNumber({ min: 2, max: 100 }),
+    default: '3',
+    unit: 'deliveries',
+    doc: 'How often a request is handed to a worker before it counts as the one that kills workers and is `failed`.',
+    apps: appNames,
+  }),
+};
+
+const apiSettings = {
+  port: defineSetting({
+    variable: 'PORT',
+    kind: wholeNumber({ min: 0, max: 65_535 }),
+    default: '8080',
+    unit: '',
+    doc: 'The TCP port the API listens on; 0 takes any free one.',
+    apps: ['api'],
+  }),
+  host: defineSetting({
+    variable: 'HOST',
+    kind: textLike({ pattern: /^[^\s/]{1,255}$/, range: 'an address or host name' }),
+    default: '127.0.0.1',
+    unit: '',
+    doc: 'The address the API listens on; `0.0.0.0` for all of them.',
+    apps: ['api'],
+  }),
+  queueMaxLength: defineSetting({
+    variable: 'QUEUE_MAX_LENGTH',
+    kind: wholeNumber({ min: 1, max: 1_000_000 }),
+    default: '1000',
+    unit: 'requests',
+    doc: 'Waiting requests per model; past it the API answers 503 with `Retry-After` and stores nothing.',
+    apps: ['api'],
+  }),
+  defaultModel: defineSetting({
+    variable: 'DEFAULT_MODEL',
+    kind: modelId,
+    default: undefined,
+    defaultDoc: 'the first model that a worker serves',
+    unit: '',
+    doc: 'The model of a request that names none.',
+    apps: ['api'],
+  }),
+  unservedModels: defineSetting({
+    variable: 'UNSERVED_MODELS',
+    kind: oneOf(['accept', 'refuse']),
+    default: 'accept',
+    unit: '',
+    doc: 'What happens to a request for a known model that no live worker serves right now.',
+    apps: ['api'],
+  }),
+  maxBodyBytes: defineSetting({
+    variable: 'MAX_BODY_BYTES',
+    kind: wholeNumber({ min: 1024, max: 67_108_864 }),
+    default: '1048576',
+    unit: 'bytes',
+    doc: 'The largest request body; past it the API answers 413.',
+    apps: ['api'],
+  }),
+  requestTimeoutS: defineSetting({
+    variable: 'REQUEST_TIMEOUT_S',
+    kind: wholeNumber({ min: 1, max: 2_592_000 }),
+    default: '600',
+    unit: 's',
+    doc: 'The `timeout_s` of a request that gives none.',
+    apps: ['api'],
+  }),
+  requestTimeoutMaxS: defineSetting({
+    variable: 'REQUEST_TIMEOUT_MAX_S',
+    kind: wholeNumber({ min: 1, max: 2_592_000 }),
+    default: '86400',
+    unit: 's',
+    doc: 'The largest `timeout_s` and `start_timeout_s` that a request may ask for.',
+    apps: ['api'],
+  }),
+};
+
+const dispatchSettings = {
+  batchMaxSize: defineSetting({
+    variable: 'BATCH_MAX_SIZE',
+    kind: wholeNumber({ min: 1, max: 256 }),
+    default: '8',
+    unit: 'rows',
+    doc: 'The most rows (pictures) that share a step.',
+    apps: ['batch-former', 'worker'],
+  }),
+  batchTimeoutMs: defineSetting({
+    variable: 'BATCH_TIMEOUT_MS',
+    kind: wholeNumber({ min: 0, max: 60_000 }),
+    default: '10',
+    unit: 'ms',
+    doc: 'How long a batch may wait to fill up while all workers are busy. An idle worker never waits for it.',
+    apps: ['batch-former'],
+  }),
+  enablePromptBatching: defineSetting({
+    variable: 'ENABLE_PROMPT_BATCHING',
+    kind: trueOrFalse,
+    default: 'true',
+    unit: '',
+    doc: 'Whether requests share steps at all; `false` runs one request at a time.',
+    apps: ['batch-former'],
+  }),
+  batchLookahead: defineSetting({
+    variable: 'BATCH_LOOKAHEAD',
+    kind: wholeNumber({ min: 0, max: 256 }),
+    default: '8',
+    unit: 'requests',
+    doc: 'Requests taken out of the queue beyond what workers can take now, to fill batches from. What is taken no longer gives way to a higher priority.',
+    apps: ['batch-former'],
+  }),
+  lockMs: defineSetting({
+    variable: 'LOCK_MS',
+    kind: wholeNumber({ min: 100, max: 600_000 }),
+    default: '5000',
+    unit: 'ms',
+    doc: 'How long a request stays with a process that no longer renews its lock. Must be more than twice `HEARTBEAT_MS`.',
+    apps: ['batch-former', 'worker', 'janitor'],
+  }),
+  heartbeatMs: defineSetting({
+    variable: 'HEARTBEAT_MS',
+    kind: wholeNumber({ min: 10, max: 60_000 }),
+    default: '1000',
+    unit: 'ms',
+    doc: 'How often locks and the worker registration are renewed.',
+    apps: ['batch-former', 'worker'],
+  }),
+};
+
+const janitorSettings = {
+  sweepIntervalMs: defineSetting({
+    variable: 'SWEEP_INTERVAL_MS',
+    kind: wholeNumber({ min: 10, max: 60_000 }),
+    default: '500',
+    unit: 'ms',
+    doc: 'The pause between two sweeps for stalled requests, dead workers and passed deadlines.',
+    apps: ['janitor'],
+  }),
+  leakSweepIntervalS: defineSetting({
+    variable: 'LEAK_SWEEP_INTERVAL_S',
+    kind: wholeNumber({ min: 1, max: 86_400 }),
+    default: '60',
+    unit: 's',
+    doc: 'The pause between two sweeps for keys that lost their time to live.',
+    apps: ['janitor'],
+  }),
+};
+
+/** Every setting there is, by the name it has in a configuration. */
+export const settings = {
+  ...commonSettings,
+  ...apiSettings,
+  ...dispatchSettings,
+  ...workerSettings,
+  ...janitorSettings,
+};

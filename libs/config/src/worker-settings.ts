@@ -1,0 +1,80 @@
+import { computed, defineSetting } from './setting.ts';
+import { modelId, oneOf, path, plainName, wholeNumber, wholeNumberInSteps } from './setting-kinds.ts';
+
+/** The part of the table of settings (settings.ts) that only the worker reads. */
+export const workerSettings = {
+  modelDir: defineSetting({
+    variable: 'MODEL_DIR',
+    kind: path,
+    default: 'models/emoji-sd',
+    unit: '',
+    doc: 'The directory of the model, in the diffusers ONNX layout.',
+    apps: ['worker'],
+  }),
+  modelId: defineSetting({
+    variable: 'MODEL_ID',
+    kind: modelId,
+    default: computed,
+    defaultDoc: 'the name of the directory',
+    unit: '',
+    doc: 'The id the model is served under.',
+    apps: ['worker'],
+  }),
+  modelVariant: defineSetting({
+    variable: 'MODEL_VARIANT',
+    kind: oneOf(['auto', 'fp32', 'fp16', 'int8']),
+    default: 'auto',
+    unit: '',
+    doc: 'Which files of the model are loaded; `auto` takes the best that is there for the device.',
+    apps: ['worker'],
+  }),
+  device: defineSetting({
+    variable: 'DEVICE',
+    kind: oneOf(['cpu', 'cuda']),
+    default: 'cpu',
+    unit: '',
+    doc: 'Where the model runs.',
+    apps: ['worker'],
+  }),
+  numThreads: defineSetting({
+    variable: 'NUM_THREADS',
+    kind: wholeNumber({ min: 0, max: 1024 }),
+    default: '0',
+    unit: 'threads',
+    doc: 'Threads of one operator on the CPU; 0 means one for each core.',
+    apps: ['worker'],
+  }),
+  chunkBytes: defineSetting({
+    variable: 'CHUNK_BYTES',
+    kind: wholeNumberInSteps({ min: 3, max: 8_388_608, step: 3 }),
+    default: '409600',
+    unit: 'bytes',
+    doc: 'The size of the pieces a picture is stored and streamed in. A multiple of 3, so that the pieces also join up as base64.',
+    apps: ['worker'],
+  }),
+  checkpointSteps: defineSetting({
+    variable: 'CHECKPOINT_STEPS',
+    kind: wholeNumber({ min: 0, max: 1000 }),
+    default: '10',
+    unit: 'steps',
+    doc: 'A row is saved every so many steps, to be resumed by another worker; 0 turns it off.',
+    apps: ['worker'],
+  }),
+  workerId: defineSetting({
+    variable: 'WORKER_ID',
+    kind: plainName,
+    default: computed,
+    defaultDoc: 'the host name and a random part',
+    unit: '',
+    doc: 'The name the worker registers under. Never the same for two that run at once.',
+    apps: ['worker'],
+  }),
+  workerTtlMs: defineSetting({
+    variable: 'WORKER_TTL_MS',
+    kind: wholeNumber({ min: 50, max: 600_000 }),
+    default: '3000',
+    unit: 'ms',
+    doc: 'A worker that has not been heard of for this long is dead. Must be more than twice `HEARTBEAT_MS`.',
+    apps: ['worker'],
+  }),
+};
