@@ -2,9 +2,9 @@
  * The noise of a picture: `torch.randn` in float32 from `torch.Generator('cpu')`, so that a seed gives here the
  * picture it gives in diffusers.
  *
- * Known limit: the stream of random bits is exact; the normal values agree with torch to about 1e-6, because torch
- * takes log, sin and cos from vector code that differs between CPUs in the last bit, and JavaScript's are correct to
- * one unit of a double. Two Node builds of one V8 version give the same bytes, since V8 brings its own log, sin, cos.
+ * Known limit: the random bits are torch's exactly; the normal values made of them are equal or a unit in the last place
+ * off (2.4e-7 at most), because torch takes log and sin from float32 vector code that differs between CPUs. Here two Node
+ * builds of one V8 version give the same bytes anywhere, since V8 brings its own log, sin and cos.
  */
 
 import { createMersenneTwister } from './mersenne-twister.ts';

@@ -1,0 +1,113 @@
+/**
+ * DDIM with eta = 0: deterministic, first order.
+ * Source: Song et al. 2020, "Denoising Diffusion Implicit Models", equation 12; diffusers `DDIMScheduler`.
+ *
+ * Known limits: eta is 0, so `fillNoise` is never called; no dynamic thresholding.
+ */
+
+import { createNoiseSchedule } from './noise-schedule.ts';
+import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import type { SchedulerConfig } from './scheduler-config.ts';
+import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import { linspace, roundHalfEven, trailingTimesteps } from './timestep-grid.ts';
+
+/**
+ * Makes a DDIM scheduler for one row.
+ *
+ * @throws RangeError if the number of steps does not suit the model, or if the first timestep has no trace of the
+ * picture left (`rescaleBetasZeroSnr`) and the model predicts noise: x0 is then 0/0.
+ */
+export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
+  const { numTrainTimesteps, predictionType, clipSample, clipSampleRange } = config;
+  assertStepCount(numInferenceSteps, numTrainTimesteps);
+  const timesteps = createTimesteps(config, numInferenceSteps);
+  const { alphasCumprod } = createNoiseSchedule(config);
+  if (timesteps[0]! >= numTrainTimesteps) {
+    throw new RangeError(
+      `${numInferenceSteps} steps of leading spacing with offset ${config.stepsOffset} start at timestep ` +
+        `${timesteps[0]!}, beyond the last of the model, ${numTrainTimesteps - 1}; use fewer steps`,
+    );
+  }
+  if (predictionType === 'epsilon' && alphasCumprod[timesteps[0]!] === 0) {
+    throw new RangeError('ddim cannot start from zero terminal SNR with a model that predicts noise');
+  }
+  const finalAlphaCumprod = config.setAlphaToOne ? 1 : alphasCumprod[0]!;
+  // Not the next entry of timesteps: with linspace spacing and with offsets diffusers, too, steps by this distance.
+  const distance = Math.floor(numTrainTimesteps / numInferenceSteps);
+  const clipLimit = clipSample ? clipSampleRange : Number.POSITIVE_INFINITY;
+  let stepIndex = 0;
+
+  return {
+    name: 'ddim',
+    timesteps,
+    initNoiseSigma: 1,
+    get stepIndex() {
+      return stepIndex;
+    },
+    scaleModelInput(sample, target, targetOffset) {
+      assertStepLeft(stepIndex, timesteps.length);
+      target.set(sample, targetOffset);
+    },
+    step(stepArguments) {
+      assertStepLeft(stepIndex, timesteps.length);
+      assertSameLength(stepArguments);
+      const { modelOutput, sample, predictedOriginal } = stepArguments;
+      const timestep = timesteps[stepIndex]!;
+      const previous = timestep - distance;
+      const alphaCumprod = alphasCumprod[timestep]!;
+      const previousAlphaCumprod = previous >= 0 ? alphasCumprod[previous]! : finalAlphaCumprod;
+      const signal = Math.sqrt(alphaCumprod);
+      const noise = Math.sqrt(1 - alphaCumprod);
+      const previousSignal = Math.sqrt(previousAlphaCumprod);
+      const previousNoise = Math.sqrt(1 - previousAlphaCumprod);
+
+      for (let index = 0; index < sample.length; index++) {
+        const value = sample[index]!;
+        const output = modelOutput[index]!;
+        let original: number;
+        let epsilon: number;
+        switch (predictionType) {
+          case 'epsilon':
+            original = (value - noise * output) / signal;
+            epsilon = output;
+            break;
+          case 'v_prediction':
+            original = signal * value - noise * output;
+            epsilon = signal * output + noise * value;
+            break;
+          case 'sample':
+            original = output;
+            epsilon = (value - signal * output) / noise;
+            break;
+        }
+        // The noise is not derived again from the clipped x0 (diffusers: use_clipped_model_output = False).
+        original = Math.min(Math.max(original, -clipLimit), clipLimit);
+        predictedOriginal[index] = original;
+        sample[index] = previousSignal * original + previousNoise * epsilon;
+      }
+      stepIndex += 1;
+    },
+    snapshot() {
+      return { stepIndex, history: [] };
+    },
+    restore(snapshot) {
+      assertSnapshot(snapshot, timesteps.length, 0);
+      stepIndex = snapshot.stepIndex;
+    },
+  };
+}
+
+function createTimesteps(
+  { numTrainTimesteps, stepsOffset, timestepSpacing }: SchedulerConfig,
+  count: number,
+): number[] {
+  const spacing = timestepSpacing ?? 'leading';
+  if (spacing === 'trailing') return trailingTimesteps(numTrainTimesteps, numTrainTimesteps, count);
+  if (spacing === 'linspace') {
+    return linspace(0, numTrainTimesteps - 1, count)
+      .map(roundHalfEven)
+      .toReversed();
+  }
+  const distance = Math.floor(numTrainTimesteps / count);
+  return Array.from({ length: count }, (_, index) => (count - 1 - index) * distance + stepsOffset);
+}

@@ -1,0 +1,107 @@
+/**
+ * Euler's method on the probability flow ODE, without churn: deterministic, first order.
+ * Source: Karras et al. 2022, "Elucidating the Design Space", Algorithm 2 with S_churn = 0; diffusers
+ * `EulerDiscreteScheduler`.
+ *
+ * Latents are kept at the scale x0 + sigma·noise, so the model's input is scaled down at each step.
+ */
+
+import { createNoiseSchedule } from './noise-schedule.ts';
+import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import type { SchedulerConfig } from './scheduler-config.ts';
+import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import { interpolateSigma, karrasSigmas, sigmaToTimestep } from './sigma-grid.ts';
+import { linspace, trailingTimesteps } from './timestep-grid.ts';
+
+/**
+ * Makes an Euler scheduler for one row.
+ *
+ * @throws RangeError if the number of steps does not suit the model.
+ */
+export function createEulerScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
+  assertStepCount(numInferenceSteps, config.numTrainTimesteps);
+  const { predictionType } = config;
+  const { timesteps, sigmas } = createGrid(config, numInferenceSteps);
+  const maxSigma = sigmas[0]!;
+  let stepIndex = 0;
+
+  return {
+    name: 'euler',
+    timesteps,
+    // Leading spacing does not start at the last timestep, so something of the picture is in the first latents.
+    initNoiseSigma: config.timestepSpacing === 'leading' ? Math.hypot(maxSigma, 1) : maxSigma,
+    get stepIndex() {
+      return stepIndex;
+    },
+    scaleModelInput(sample, target, targetOffset) {
+      assertStepLeft(stepIndex, timesteps.length);
+      const scale = 1 / Math.sqrt(sigmas[stepIndex]! ** 2 + 1);
+      target.set(sample, targetOffset); // Throws if it does not fit, which writing by index would not.
+      for (let index = 0; index < sample.length; index++) target[targetOffset + index] = sample[index]! * scale;
+    },
+    step(stepArguments) {
+      assertStepLeft(stepIndex, timesteps.length);
+      assertSameLength(stepArguments);
+      const { modelOutput, sample, predictedOriginal } = stepArguments;
+      const sigma = sigmas[stepIndex]!;
+      const change = sigmas[stepIndex + 1]! - sigma;
+      const variance = sigma * sigma + 1;
+      const velocityScale = -sigma / Math.sqrt(variance);
+
+      for (let index = 0; index < sample.length; index++) {
+        const value = sample[index]!;
+        const output = modelOutput[index]!;
+        let original: number;
+        switch (predictionType) {
+          case 'epsilon':
+            original = value - sigma * output;
+            break;
+          case 'v_prediction':
+            original = velocityScale * output + value / variance;
+            break;
+          case 'sample':
+            original = output;
+            break;
+        }
+        const derivative = (value - original) / sigma;
+        predictedOriginal[index] = original;
+        sample[index] = value + derivative * change;
+      }
+      stepIndex += 1;
+    },
+    snapshot() {
+      return { stepIndex, history: [] };
+    },
+    restore(snapshot) {
+      assertSnapshot(snapshot, timesteps.length, 0);
+      stepIndex = snapshot.stepIndex;
+    },
+  };
+}
+
+/** Timesteps, and the sigma at each with the final one behind them, in float32 as diffusers keeps both. */
+function createGrid(config: SchedulerConfig, count: number): { timesteps: number[]; sigmas: Float32Array } {
+  const trained = createNoiseSchedule(config).sigmas;
+  let timesteps = createTimesteps(config, count).map(Math.fround);
+  let sigmas = timesteps.map((timestep) => interpolateSigma(trained, timestep));
+  if (config.useKarrasSigmas) {
+    const logSigmas = trained.map(Math.log);
+    sigmas = karrasSigmas(sigmas[0]!, sigmas.at(-1)!, count);
+    timesteps = sigmas.map((sigma) => Math.fround(sigmaToTimestep(sigma, logSigmas)));
+  }
+  const last = config.finalSigmasType === 'zero' ? 0 : trained[0]!;
+  return { timesteps, sigmas: Float32Array.from([...sigmas, last]) };
+}
+
+function createTimesteps(
+  { numTrainTimesteps, stepsOffset, timestepSpacing }: SchedulerConfig,
+  count: number,
+): number[] {
+  const spacing = timestepSpacing ?? 'linspace';
+  if (spacing === 'trailing') return trailingTimesteps(numTrainTimesteps, numTrainTimesteps, count);
+  if (spacing === 'linspace') {
+    return linspace(0, numTrainTimesteps - 1, count).toReversed();
+  }
+  const distance = Math.floor(numTrainTimesteps / count);
+  return Array.from({ length: count }, (_, index) => (count - 1 - index) * distance + stepsOffset);
+}
