@@ -1,1 +1,2 @@
-export const packageName = '@darkroom/runtime';
+export * from './onnx-session.ts';
+export * from './runtime-error.ts';

@@ -1,0 +1,42 @@
+/**
+ * IEEE 754 binary16 as Node 20 has it: bits in a Uint16Array. (Float16Array comes with Node 24.)
+ */
+
+const floatBits = new Float32Array(1);
+const integerBits = new Uint32Array(floatBits.buffer);
+
+/** Writes values as halves, rounded to nearest, ties to even; what is beyond ±65504 becomes ±Infinity. */
+export function writeHalves(values: Float32Array, target: Uint16Array): void {
+  for (let index = 0; index < values.length; index++) target[index] = halfOf(values[index]!);
+}
+
+/** Reads halves; every one of them has an exact float32. */
+export function readHalves(halves: Uint16Array, target: Float32Array): void {
+  for (let index = 0; index < halves.length; index++) target[index] = floatOfHalf(halves[index]!);
+}
+
+function halfOf(value: number): number {
+  floatBits[0] = value;
+  const bits = integerBits[0]!;
+  const sign = (bits >>> 16) & 0x8000;
+  const magnitude = bits & 0x7fffffff;
+  if (magnitude > 0x7f800000) return sign | 0x7e00;
+  // 65520 is halfway between the largest half and the next power of two: it and all above round to Infinity.
+  if (magnitude >= 0x477ff000) return sign | 0x7c00;
+  if (magnitude < 0x38800000) {
+    // Subnormal: a multiple of 2^-24, and the addition of 2^23 × 2^-24 rounds to one, ties to even.
+    floatBits[0] = Math.abs(value) + 0.5;
+    return sign | (integerBits[0]! - 0x3f000000);
+  }
+  const isOdd = (magnitude >>> 13) & 1;
+  return sign | ((magnitude - 0x38000000 + 0xfff + isOdd) >>> 13);
+}
+
+function floatOfHalf(half: number): number {
+  const sign = half & 0x8000 ? -1 : 1;
+  const exponent = (half >>> 10) & 0x1f;
+  const fraction = half & 0x3ff;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}
