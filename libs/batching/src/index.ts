@@ -1,1 +1,1 @@
-export const packageName = '@darkroom/batching';
+export * from './next-batch.ts';

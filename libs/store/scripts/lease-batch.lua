@@ -3,7 +3,7 @@
 -- a row is free; the last one may overhang and its rows then wait inside the worker.
 -- KEYS: 1 base
 -- ARGV: 1 now ms, 2 most attempts, 3 'shared' | 'exclusive' (idle workers only, and nobody joins), 4 most rows, then pairs of id, token
--- Returns: {worker id or '', outcome of each request: 'leased' | 'waiting' | 'lost' | 'ended' | 'exhausted'}
+-- Returns: {worker id or '', outcome of each request: 'leased' | 'waiting' | 'alone' | 'lost' | 'ended' | 'exhausted'}
 local base = KEYS[1]
 --- @include "keys"
 --- @include "emit-event"
@@ -13,7 +13,7 @@ local base = KEYS[1]
 local nowMs, mostAttempts, mode, mostRows = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local outcomes, candidates = {}, {}
 for argument = 5, #ARGV, 2 do
-  local outcome = checkRequest(ARGV[argument], ARGV[argument + 1], nowMs, mostAttempts)
+  local outcome = checkRequest(ARGV[argument], ARGV[argument + 1], nowMs, mostAttempts, mode)
   outcomes[#outcomes + 1] = outcome
   if outcome == 'waiting' then candidates[#candidates + 1] = { index = #outcomes, id = ARGV[argument], token = ARGV[argument + 1] } end
 end

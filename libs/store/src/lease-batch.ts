@@ -8,10 +8,10 @@ export interface Delivery {
 }
 
 /**
- * `waiting`: no worker had a free row. `lost`: the lock is somebody else's by now. `ended`: canceled, overdue or finished
+ * `waiting`: no worker had a free row. `alone`: its last attempt, lease it exclusively. `lost`: the lock is somebody else's by now. `ended`: canceled, overdue or finished
  * before. `exhausted`: it has lost its worker as often as allowed and has just failed.
  */
-export type LeaseOutcome = 'leased' | 'waiting' | 'lost' | 'ended' | 'exhausted';
+export type LeaseOutcome = 'leased' | 'waiting' | 'alone' | 'lost' | 'ended' | 'exhausted';
 
 export interface LeaseBatchOptions {
   /** `exclusive`: an idle worker for these requests alone. */

@@ -1,5 +1,6 @@
 -- Whether a delivery may still be leased. Ends what is canceled, overdue or out of attempts, so no worker touches it.
-local function checkRequest(id, token, nowMs, mostAttempts)
+-- The last attempt runs alone: a request that kills its workers must not take its neighbours along.
+local function checkRequest(id, token, nowMs, mostAttempts, mode)
   if redis.call('GET', lockKey(id)) ~= token then return 'lost' end
   local state, cancel, attempts, deadlineMs, startDeadlineMs =
     unpack(redis.call('HMGET', key('request', id), 'state', 'cancel', 'attempts', 'deadlineMs', 'startDeadlineMs'))
@@ -13,7 +14,7 @@ local function checkRequest(id, token, nowMs, mostAttempts)
     endRequest(id, 'failed', nowMs, '{"code":"worker_lost","message":"Gave up after ' .. attempts .. ' attempts: the worker was lost each time."}')
     return 'exhausted'
   else
-    return 'waiting'
+    return mode == 'shared' and attempts > 0 and attempts == mostAttempts - 1 and 'alone' or 'waiting'
   end
   return 'ended'
 end
