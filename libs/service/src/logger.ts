@@ -1,0 +1,55 @@
+import { type DestinationStream, type Logger, destination, multistream, pino, stdTimeFunctions } from 'pino';
+import pinoPretty from 'pino-pretty';
+
+export type { Logger } from 'pino';
+
+export interface CreateLoggerOptions {
+  /** The least serious level that is written. */
+  level?: string;
+  /** Gets every line as JSON too; its directory is made when missing. Several processes may append to one file. */
+  file?: string | undefined;
+  /** The process, as it shows in each line. */
+  app: string;
+  /** Where lines go instead of standard output; for tests. */
+  stream?: DestinationStream;
+}
+
+const promptNames = ['prompt', 'negative_prompt', 'negativePrompt'];
+/** What people ask for is theirs: prompts stay out of logs at any depth that we log objects at. */
+const redactedPaths = promptNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`, `*.*.*.${name}`]);
+
+/**
+ * A structured logger: pretty on a terminal, JSON otherwise. Writes are synchronous, so that the lines before a crash
+ * are there to be read.
+ */
+export function createLogger({ level = 'info', file, app, stream }: CreateLoggerOptions): Logger {
+  const output = stream ?? (process.stdout.isTTY ? prettyOutput() : destination({ dest: 1, sync: true }));
+  const streams = [{ level: 'trace' as const, stream: output }];
+  if (file)
+    streams.push({ level: 'trace', stream: destination({ dest: file, sync: true, append: true, mkdir: true }) });
+  return pino(
+    {
+      level,
+      base: { app, pid: process.pid },
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: redactedPaths, censor: '[not logged]' },
+    },
+    streams.length > 1 ? multistream(streams) : output,
+  );
+}
+
+/** A logger whose lines all carry the request's id. */
+export function requestLogger(log: Logger, requestId: string): Logger {
+  return log.child({ request_id: requestId });
+}
+
+function prettyOutput(): DestinationStream {
+  return pinoPretty({
+    colorize: true,
+    sync: true,
+    ignore: 'pid,app',
+    translateTime: 'SYS:HH:MM:ss.l',
+    messageFormat: '[{app}] {msg}',
+  });
+}

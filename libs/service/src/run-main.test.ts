@@ -1,0 +1,96 @@
+/** Real processes, because signals, exit codes and IPC are what is tested. They run the built package (`npm run build`). */
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+interface StartedApp {
+  child: ChildProcess;
+  /** Resolves with the first IPC message. */
+  ready: Promise<unknown>;
+  /** Exit code, signal, and all that was written. */
+  end: Promise<{ code: number | null; signal: string | null; stdout: string; stderr: string }>;
+}
+
+function startApp(behaviour: string, environment: Record<string, string> = {}): StartedApp {
+  const child = fork(join(import.meta.dirname, '__fixtures__/app.mjs'), [behaviour], {
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    env: { PATH: process.env['PATH'], ...environment },
+    execArgv: [],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const { stdout, stderr } = child;
+  if (!stdout || !stderr) throw new Error('the child was not given pipes');
+  const end = Promise.all([once(child, 'exit'), text(stdout), text(stderr)]).then(([[code, signal], out, error]) => ({
+    code,
+    signal,
+    stdout: out,
+    stderr: error,
+  }));
+  return { child, ready: once(child, 'message').then(([message]) => message), end };
+}
+
+/** Sees standard output while the process is running. */
+async function waitForOutput(child: ChildProcess, wanted: string): Promise<void> {
+  let seen = '';
+  await new Promise<void>((resolve) => {
+    child.stdout?.on('data', (data: Buffer) => {
+      seen += data.toString();
+      if (seen.includes(wanted)) resolve();
+    });
+  });
+}
+
+describe('runMain', () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('says it is ready, stops once on %s and exits with 0', async (signal) => {
+    const { child, ready, end } = startApp('behave');
+    expect(await ready).toBe('ready');
+    child.kill(signal);
+    const { code, stdout } = await end;
+    expect(code).toBe(0);
+    expect(stdout.split('stop was called')).toHaveLength(2);
+    expect(stdout).toContain('"app":"janitor"');
+  });
+
+  it('stops when its supervisor is gone', async () => {
+    const { child, ready, end } = startApp('behave');
+    await ready;
+    child.disconnect();
+    expect(await end).toMatchObject({ code: 0, stdout: expect.stringContaining('the supervisor is gone') });
+  });
+
+  it('ends at once on a second signal', async () => {
+    const { child, ready, end } = startApp('never-stop');
+    await ready;
+    const stopCalled = waitForOutput(child, 'stop was called');
+    child.kill('SIGINT');
+    await stopCalled;
+    child.kill('SIGINT');
+    expect(await end).toMatchObject({ code: 130 });
+  });
+
+  it('does not let a stop take for ever', async () => {
+    const { child, ready, end } = startApp('stop-slowly');
+    await ready;
+    child.kill('SIGTERM');
+    expect(await end).toMatchObject({ code: 1, stdout: expect.stringContaining('did not stop in time') });
+  });
+
+  it.each(['throw-later', 'reject-later'])('logs an error that nobody caught and exits with 1 (%s)', async (how) => {
+    expect(await startApp(how).end).toMatchObject({ code: 1, stdout: expect.stringContaining('nobody caught this') });
+  });
+
+  it('exits with 1 when it cannot start', async () => {
+    expect(await startApp('fail-to-start').end).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('no such luck'),
+    });
+  });
+
+  it('exits with 78 and every problem when the settings are wrong', async () => {
+    const { code, stderr } = await startApp('behave', { SWEEP_INTERVAL_MS: 'soon', LOG_LEVEL: 'loud' }).end;
+    expect(code).toBe(78);
+    expect(stderr).toMatch(/LOG_LEVEL is "loud".*\n.*SWEEP_INTERVAL_MS is "soon"/);
+  });
+});

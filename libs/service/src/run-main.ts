@@ -1,0 +1,108 @@
+import { type AppName, type Config, ConfigError, loadConfig } from '@darkroom/config';
+import { type Logger, createLogger } from './logger.ts';
+import type { Service } from './service.ts';
+
+/** What a process is made from. */
+export interface MainContext<App extends AppName> {
+  config: Config<App>;
+  log: Logger;
+  /** Aborts when the process is asked to stop, for what has to end while still starting. */
+  stopSignal: AbortSignal;
+}
+
+export interface RunMainOptions {
+  /** Longest orderly stop before the process ends anyway. */
+  stopTimeoutMs?: number;
+}
+
+/** Says that the settings are wrong and starting again will not help (EX_CONFIG of sysexits.h). */
+export const exitCodeOfWrongSettings = 78;
+
+/**
+ * The whole of an app's `main.ts`: reads its settings, makes its logger, builds and starts its service, and stops it
+ * once on SIGTERM, SIGINT or when the supervisor that forked it is gone. A second signal ends the process at once; so
+ * does an error that nobody caught (exit code 1). A supervisor is told `ready` over IPC when the service has started.
+ */
+export async function runMain<App extends AppName>(
+  app: App,
+  build: (context: MainContext<App>) => Service | Promise<Service>,
+  { stopTimeoutMs = 20_000 }: RunMainOptions = {},
+): Promise<void> {
+  const config = readConfigOrExit(app);
+  // Every app has the settings that all share; TypeScript does not resolve that for an App that is still open.
+  const { logLevel, logFile } = config as Config<AppName>;
+  const log = createLogger({ app, level: logLevel, file: logFile });
+  exitOnUncaughtErrors(log);
+  const stopping = onStopRequest(log);
+  // A service may for a while hold nothing that keeps Node running, and must not end by that.
+  setInterval(() => {}, 2 ** 30);
+  let service: Service | undefined;
+  stopping.addEventListener('abort', () => exitAfter(stopTimeoutMs, log));
+  try {
+    service = await build({ config, log, stopSignal: stopping });
+    if (!stopping.aborted) await service.start();
+    if (!stopping.aborted) announceReady(log);
+    await aborted(stopping);
+    await service.stop();
+  } catch (error) {
+    log.fatal({ err: error }, service ? 'could not start or stop cleanly' : 'could not be set up');
+    process.exit(1);
+  }
+  log.info('stopped');
+  process.exit(0);
+}
+
+function readConfigOrExit<App extends AppName>(app: App): Config<App> {
+  try {
+    return loadConfig(app);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${app}: ${error.message}\n`);
+    process.exit(exitCodeOfWrongSettings);
+  }
+}
+
+function exitOnUncaughtErrors(log: Logger): void {
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const)
+    process.on(event, (error: unknown) => {
+      log.fatal({ err: error }, event);
+      process.exit(1);
+    });
+}
+
+/** A signal that aborts at the first request to stop; the second ends the process. */
+function onStopRequest(log: Logger): AbortSignal {
+  const controller = new AbortController();
+  const request = (reason: string, exitCode: number): void => {
+    if (controller.signal.aborted) process.exit(exitCode);
+    log.info({ reason }, 'stopping');
+    controller.abort();
+  };
+  process.on('SIGINT', () => request('SIGINT', 130));
+  process.on('SIGTERM', () => request('SIGTERM', 143));
+  // The supervisor may go while we are stopping on its word: that is no second request.
+  process.on('disconnect', () => {
+    if (!controller.signal.aborted) request('the supervisor is gone', 1);
+  });
+  return controller.signal;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+function exitAfter(stopTimeoutMs: number, log: Logger): void {
+  setTimeout(() => {
+    log.error({ stop_timeout_ms: stopTimeoutMs }, 'did not stop in time');
+    process.exit(1);
+  }, stopTimeoutMs).unref();
+}
+
+function announceReady(log: Logger): void {
+  log.info('ready');
+  // A send that finds the channel closed is followed by `disconnect`, which says all there is to say.
+  process.send?.('ready', undefined, undefined, () => {});
+}
