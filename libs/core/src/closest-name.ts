@@ -1,0 +1,44 @@
+/** What people used to other systems call our fields. */
+const foreignNames: Readonly<Record<string, string>> = {
+  width: 'size',
+  height: 'size',
+  cfg: 'guidance_scale',
+  cfg_scale: 'guidance_scale',
+  sampler: 'scheduler',
+  sampler_name: 'scheduler',
+  batch_size: 'n',
+  num_images: 'n',
+  num_outputs: 'n',
+  quality: 'output_compression',
+};
+
+/** The known name that somebody who wrote `name` most likely meant, or undefined when none is near. */
+export function closestName(name: string, known: readonly string[]): string | undefined {
+  const wanted = name.toLowerCase();
+  const foreign = foreignNames[wanted];
+  if (foreign !== undefined && known.includes(foreign)) return foreign;
+  // Longer than any misspelling of ours, and the distance below costs time in proportion.
+  if (wanted.length > 40) return undefined;
+  let best: { name: string; distance: number } | undefined;
+  for (const candidate of known)
+    for (const part of [candidate, ...candidate.split('_').filter((word) => word.length > 3)]) {
+      const distance = editDistance(wanted, part);
+      if (distance <= Math.floor(part.length / 3) && distance < (best?.distance ?? Infinity))
+        best = { name: candidate, distance };
+    }
+  return best?.name;
+}
+
+/** Levenshtein's: single characters inserted, deleted or replaced. */
+function editDistance(left: string, right: string): number {
+  let previous = Array.from({ length: right.length + 1 }, (_value, index) => index);
+  for (let row = 1; row <= left.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= right.length; column++) {
+      const replaced = previous[column - 1]! + (left[row - 1] === right[column - 1] ? 0 : 1);
+      current.push(Math.min(replaced, previous[column]! + 1, current[column - 1]! + 1));
+    }
+    previous = current;
+  }
+  return previous[right.length]!;
+}

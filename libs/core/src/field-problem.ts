@@ -1,0 +1,89 @@
+import type { z } from 'zod';
+import { closestName } from './closest-name.ts';
+
+/** One thing that is wrong with a request, in words for whoever sent it. */
+export interface FieldProblem {
+  /** The field, `a.b` when nested; undefined for the request as a whole. */
+  field: string | undefined;
+  code: 'invalid_value' | 'missing_field' | 'unknown_field' | 'invalid_body';
+  message: string;
+}
+
+const shownLength = 60;
+
+/** A value as it came, short enough for a message. */
+export function describeValue(value: unknown): string {
+  if (typeof value === 'string') return cutText(JSON.stringify(value), value.length);
+  if (typeof value === 'object' && value !== null) return cutText(describeObject(value));
+  return String(value);
+}
+
+/** What is longer than a message should be is cut, and its length said. */
+export function cutText(text: string, fullLength = text.length): string {
+  return text.length <= shownLength ? text : `${text.slice(0, shownLength)}… (${fullLength} characters)`;
+}
+
+/** JSON, unless it is nested so deep that writing it would overflow the stack. */
+function describeObject(value: object): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return Array.isArray(value) ? 'a deeply nested array' : 'a deeply nested object';
+  }
+}
+
+export function invalidValue(field: string, value: unknown, expected: string): FieldProblem {
+  if (value === undefined)
+    return { field, code: 'missing_field', message: `${field} is missing, expected ${expected}` };
+  return { field, code: 'invalid_value', message: `${field} is ${describeValue(value)}, expected ${expected}` };
+}
+
+function unknownField(name: string, known: readonly string[]): FieldProblem {
+  const closest = closestName(name, known);
+  const hint = closest === undefined ? `expected one of ${known.join(', ')}` : `did you mean ${closest}?`;
+  return { field: cutText(name), code: 'unknown_field', message: `${cutText(name)} is not a field, ${hint}` };
+}
+
+export interface FieldProblemsOptions {
+  /** What was parsed, to say which value came. */
+  body: unknown;
+  /** All fields there are, for the hint at a misspelled one. */
+  known: readonly string[];
+  /** What a field takes, where somebody knows better than the schema. */
+  expected?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Zod's issues as one problem per field. Our schemas carry the expectation as the error text of each check
+ * (`a whole number from 1 to 10`); the field and the value are added here.
+ */
+export function fieldProblems(
+  issues: readonly z.core.$ZodIssue[],
+  { body, known, expected = {} }: FieldProblemsOptions,
+): FieldProblem[] {
+  const problems = new Map<string, FieldProblem>();
+  const add = (problem: FieldProblem): void => {
+    const key = problem.field ?? '';
+    if (!problems.has(key)) problems.set(key, problem);
+  };
+  for (const issue of issues) {
+    const field = issue.path.join('.');
+    if (issue.code === 'unrecognized_keys' && field === '')
+      for (const name of issue.keys) add(unknownField(name, known));
+    else if (field === '')
+      add({
+        field: undefined,
+        code: 'invalid_body',
+        message: `the body is ${describeValue(body)}, expected a JSON object`,
+      });
+    else add(invalidValue(field, valueAt(body, issue.path), expected[field] ?? issue.message));
+  }
+  return [...problems.values()];
+}
+
+function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
+  let value = body;
+  for (const key of path)
+    value = typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[key] : undefined;
+  return value;
+}
