@@ -1,0 +1,34 @@
+import { z } from 'zod';
+
+const weights = z.tuple([z.number(), z.number(), z.number()]);
+
+const limits = (number: z.ZodNumber) =>
+  z
+    .strictObject({ min: number.optional(), max: number.optional(), default: number.optional() })
+    .refine(({ min = -Infinity, max = Infinity }) => min <= max, 'min is above max');
+
+/**
+ * `darkroom.json`, the one file of a model's directory that is ours: what diffusers has no field for. It may be absent,
+ * and so may everything in it.
+ */
+export const darkroomJsonSchema = z.strictObject({
+  $comment: z.string().optional(),
+  ownedBy: z.string().min(1).optional(),
+  /** Inference steps. */
+  steps: limits(z.number().int().min(1)).optional(),
+  /** Guidance scale. */
+  guidance: limits(z.number().min(0)).optional(),
+  /** Pixels. */
+  sizes: z
+    .strictObject({
+      multiple: z.number().int().min(1).optional(),
+      min: z.number().int().min(1).optional(),
+      max: z.number().int().min(1).optional(),
+      default: z.strictObject({ width: z.number().int().min(1), height: z.number().int().min(1) }).optional(),
+    })
+    .optional(),
+  /** Scaled latents z to RGB in 0…1 by z · matrix + bias: one row of the matrix for each latent channel. */
+  preview: z.strictObject({ matrix: z.array(weights).min(1), bias: weights }).optional(),
+});
+
+export type DarkroomJson = z.infer<typeof darkroomJsonSchema>;

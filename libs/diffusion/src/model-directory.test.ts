@@ -1,0 +1,112 @@
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readModelDirectory } from './model-directory.ts';
+
+const source = resolve(import.meta.dirname, '../../../models/emoji-sd');
+const smallFiles = ['model_index.json', 'darkroom.json', 'unet/config.json', 'vae_decoder/config.json'];
+const folders = ['tokenizer', 'scheduler'];
+const graphs = ['text_encoder', 'unet', 'vae_decoder'].map((part) => `${part}/model_int8.onnx`);
+
+describe('reading a model directory', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = join(await mkdtemp(join(tmpdir(), 'darkroom-model-')), 'tiny');
+    await mkdir(directory);
+    for (const file of [...smallFiles, ...folders]) {
+      await cp(join(source, file), join(directory, file), { recursive: true });
+    }
+    for (const file of graphs) {
+      await mkdir(join(directory, file, '..'), { recursive: true });
+      await writeFile(join(directory, file), '');
+    }
+  });
+  afterEach(() => rm(join(directory, '..'), { recursive: true }));
+
+  async function edit(file: string, change: (json: Record<string, unknown>) => void) {
+    const json = JSON.parse(await readFile(join(directory, file), 'utf8')) as Record<string, unknown>;
+    change(json);
+    await writeFile(join(directory, file), JSON.stringify(json));
+  }
+
+  it('takes everything from the files', async () => {
+    const { card, graphs, latents, preview } = await readModelDirectory(directory);
+    expect(card).toEqual({
+      id: 'tiny',
+      created: expect.any(Number) as number,
+      ownedBy: 'darkroom',
+      pipeline: 'OnnxStableDiffusionPipeline',
+      sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
+      steps: { min: 1, max: 200, default: 20 },
+      guidance: { min: 0, max: 20, default: 3 },
+      schedulers: ['ddim', 'euler', 'euler_ancestral', 'dpmpp_2m', 'dpmpp_2m_karras'],
+      defaultScheduler: 'dpmpp_2m',
+      maxPromptTokens: 77,
+    });
+    expect(latents).toEqual({ channels: 4, factor: 8, scalingFactor: 0.5517687385677271, shiftFactor: 0 });
+    expect(graphs.unet).toBe(join(directory, 'unet/model_int8.onnx'));
+    expect(preview?.matrix).toHaveLength(4);
+  });
+
+  it('falls back to what diffusers does without darkroom.json', async () => {
+    await rm(join(directory, 'darkroom.json'));
+    const { card, preview } = await readModelDirectory(directory, { id: 'other' });
+    expect(card).toMatchObject({
+      id: 'other',
+      sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
+      steps: { min: 1, max: 200, default: 50 },
+      guidance: { default: 7.5 },
+    });
+    expect(preview).toBeUndefined();
+  });
+
+  it('takes the variant asked for, or the first there is', async () => {
+    await writeFile(join(directory, 'unet/model.onnx'), '');
+    expect((await readModelDirectory(directory)).graphs.unet).toContain('model_int8.onnx');
+    await rm(join(directory, 'unet/model_int8.onnx'));
+    expect((await readModelDirectory(directory)).graphs.unet).toContain('model.onnx');
+    await expect(readModelDirectory(directory, { variant: 'fp16' })).rejects.toThrow('has none of model_fp16.onnx');
+  });
+
+  it('takes a tokenizer that is a tokenizer.json alone', async () => {
+    const vocab = JSON.parse(await readFile(join(directory, 'tokenizer/vocab.json'), 'utf8')) as unknown;
+    await rm(join(directory, 'tokenizer/vocab.json'));
+    await writeFile(join(directory, 'tokenizer/tokenizer.json'), JSON.stringify({ model: { vocab } }));
+    expect((await readModelDirectory(directory)).tokenizer).toMatchObject({ startId: 1446, padId: 1447 });
+  });
+
+  it.each([...smallFiles.filter((file) => file !== 'darkroom.json'), 'tokenizer/vocab.json', 'tokenizer/merges.txt'])(
+    'says that %s is missing',
+    async (file) => {
+      await rm(join(directory, file));
+      await expect(readModelDirectory(directory)).rejects.toThrow(`${file}: is missing`);
+    },
+  );
+
+  it.each([
+    ['model_index.json', { _class_name: 'FluxPipeline' }, '_class_name: FluxPipeline is not supported; supported are'],
+    ['model_index.json', { _class_name: 3 }, '_class_name: '],
+    ['unet/config.json', { sample_size: 'big' }, 'sample_size: '],
+    ['unet/config.json', { in_channels: 9 }, 'in_channels: 9 is not supported'],
+    ['unet/config.json', { time_cond_proj_dim: 256 }, 'time_cond_proj_dim: is not supported'],
+    ['vae_decoder/config.json', { scaling_factor: -1 }, 'scaling_factor: '],
+    ['scheduler/scheduler_config.json', { _class_name: 'Heun' }, 'scheduler class Heun is not supported'],
+    ['tokenizer/tokenizer_config.json', { eos_token: '<end>' }, 'eos_token: "<end>" is not in the vocabulary'],
+    ['darkroom.json', { step: {} }, 'Unrecognized key'],
+    ['darkroom.json', { steps: { min: 5, default: 2 } }, 'steps.default: 2 is not in 5 … 200'],
+    ['darkroom.json', { sizes: { multiple: 8 } }, 'sizes.multiple: 8 is not a multiple of 32'],
+    ['darkroom.json', { sizes: { max: 250 } }, 'sizes.max: 250 is not a multiple of 32'],
+    ['darkroom.json', { preview: { matrix: [[1, 2, 3]], bias: [0, 0, 0] } }, 'preview.matrix: must have 4 rows'],
+  ])('names %s and its field when it has %j', async (file, change, message) => {
+    await edit(file, (json) => Object.assign(json, change));
+    await expect(readModelDirectory(directory)).rejects.toMatchObject({
+      code: 'model_unsupported',
+      message: expect.stringContaining(`${file}: ${message}`) as string,
+    });
+  });
+
+  it('refuses a name that would not survive a URL', async () => {
+    await expect(readModelDirectory(directory, { id: 'Tiny Model' })).rejects.toThrow('cannot be a model');
+  });
+});

@@ -1,0 +1,49 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DarkroomError } from '@darkroom/core';
+import type { z } from 'zod';
+import { parsePythonJson } from './schedulers/python-json.ts';
+
+/** A file of a model's directory that is missing or not what it should be. The message names the file and the field. */
+export function modelFileError(file: string, problem: string, cause?: unknown): DarkroomError {
+  return new DarkroomError({
+    code: 'model_unsupported',
+    op: 'diffusion.read-model-directory',
+    message: `${file}: ${problem}`,
+    cause,
+  });
+}
+
+/**
+ * Reads a text file of a model.
+ *
+ * @param file relative to the directory, as messages show it.
+ * @throws DarkroomError `model_unsupported` if it cannot be read.
+ */
+export async function readModelText(directory: string, file: string): Promise<string> {
+  try {
+    return await readFile(join(directory, file), 'utf8');
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw modelFileError(file, isMissing ? 'is missing' : 'could not be read', error);
+  }
+}
+
+/** Reads a JSON file as Python writes it (with NaN and Infinity). @throws DarkroomError as {@link readModelText}. */
+export async function readModelJson(directory: string, file: string): Promise<unknown> {
+  const text = await readModelText(directory, file);
+  try {
+    return parsePythonJson(text);
+  } catch (error) {
+    throw modelFileError(file, 'is not JSON', error);
+  }
+}
+
+/** Checks a parsed file. @throws DarkroomError `model_unsupported` naming the first field that is wrong. */
+export function checkModelJson<Output>(file: string, json: unknown, schema: z.ZodType<Output>): Output {
+  const result = schema.safeParse(json);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  const field = issue.path.join('.');
+  throw modelFileError(file, field === '' ? issue.message : `${field}: ${issue.message}`, result.error);
+}

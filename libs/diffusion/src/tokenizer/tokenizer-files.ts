@@ -1,0 +1,141 @@
+/**
+ * The files of a CLIP tokenizer. Stable Diffusion 1.x has vocab.json and merges.txt only, so the tokenizer.json that
+ * `@huggingface/tokenizers` wants is put together here as transformers' CLIPTokenizer does; a tokenizer saved by newer
+ * versions, tokenizer.json alone, is taken as it is.
+ */
+import { DarkroomError } from '@darkroom/core';
+import { z } from 'zod';
+import { checkModelJson, modelFileError, readModelJson, readModelText } from '../model-file.ts';
+
+/** What a tokenizer is made from. */
+export interface TokenizerFiles {
+  /** The structure of a tokenizer.json. */
+  readonly definition: Readonly<Record<string, unknown>>;
+  /** Token ids. */
+  readonly startId: number;
+  readonly endId: number;
+  readonly padId: number;
+  /** Tokens of a text that the model reads, start and end included; shorter texts are padded to it. */
+  readonly maxTokens: number;
+}
+
+const specialToken = z.union([z.string(), z.looseObject({ content: z.string() }).transform(({ content }) => content)]);
+
+const configSchema = z.looseObject({
+  bos_token: specialToken.default('<|startoftext|>'),
+  eos_token: specialToken.default('<|endoftext|>'),
+  unk_token: specialToken.default('<|endoftext|>'),
+  pad_token: specialToken.default('<|endoftext|>'),
+  model_max_length: z.number().int().min(3).max(100_000).default(77),
+});
+
+type TokenizerConfig = z.infer<typeof configSchema>;
+type Vocabulary = Record<string, number>;
+
+const vocabularySchema = z.record(z.string(), z.number().int().min(0));
+const completeSchema = z.looseObject({ model: z.looseObject({ vocab: vocabularySchema }) });
+
+const contractions = "'s|'t|'re|'ve|'m|'ll|'d";
+
+/**
+ * Reads `tokenizer/` of a model's directory.
+ *
+ * @throws DarkroomError `model_unsupported` naming the file and the field.
+ */
+export async function readTokenizerFiles(directory: string): Promise<TokenizerFiles> {
+  const configFile = 'tokenizer/tokenizer_config.json';
+  const config = checkModelJson(configFile, await readModelJson(directory, configFile), configSchema);
+  const { definition, vocabulary } = await readDefinition(directory, config);
+  const idOf = (token: string, field: string): number => {
+    const id = Object.hasOwn(vocabulary, token) ? vocabulary[token] : undefined;
+    if (id !== undefined) return id;
+    throw modelFileError(configFile, `${field}: ${JSON.stringify(token)} is not in the vocabulary`);
+  };
+  return {
+    definition,
+    startId: idOf(config.bos_token, 'bos_token'),
+    endId: idOf(config.eos_token, 'eos_token'),
+    padId: idOf(config.pad_token, 'pad_token'),
+    maxTokens: config.model_max_length,
+  };
+}
+
+async function readDefinition(
+  directory: string,
+  config: TokenizerConfig,
+): Promise<{ definition: Record<string, unknown>; vocabulary: Vocabulary }> {
+  try {
+    const vocabulary = checkModelJson(
+      'tokenizer/vocab.json',
+      await readModelJson(directory, 'tokenizer/vocab.json'),
+      vocabularySchema,
+    );
+    const merges = parseMerges(await readModelText(directory, 'tokenizer/merges.txt'));
+    return { definition: createDefinition(vocabulary, merges, config), vocabulary };
+  } catch (error) {
+    const complete = await readComplete(directory);
+    if (complete === undefined) throw error;
+    return { definition: complete, vocabulary: complete.model.vocab };
+  }
+}
+
+async function readComplete(directory: string): Promise<z.infer<typeof completeSchema> | undefined> {
+  const file = 'tokenizer/tokenizer.json';
+  try {
+    return checkModelJson(file, await readModelJson(directory, file), completeSchema);
+  } catch (error) {
+    const isMissing = DarkroomError.isInstance(error) && error.message === `${file}: is missing`;
+    if (isMissing) return undefined;
+    throw error;
+  }
+}
+
+function parseMerges(text: string): string[][] {
+  const lines = text.split('\n').map((line) => line.trim());
+  return lines.filter((line) => line !== '' && !line.startsWith('#version')).map((line) => line.split(' '));
+}
+
+function createDefinition(vocabulary: Vocabulary, merges: string[][], config: TokenizerConfig) {
+  const special = new Set([config.bos_token, config.eos_token, config.unk_token, config.pad_token]);
+  const escaped = [config.bos_token, config.eos_token].map((token) => token.replace(/[|\\{}()[\]^$+*?.]/gu, '\\$&'));
+  return {
+    version: '1.0',
+    added_tokens: [...special]
+      .filter((token) => Object.hasOwn(vocabulary, token))
+      .map((content) => ({ id: vocabulary[content], content, ...plainToken })),
+    normalizer: {
+      type: 'Sequence',
+      normalizers: [
+        { type: 'NFC' },
+        { type: 'Replace', pattern: { Regex: '\\s+' }, content: ' ' },
+        { type: 'Lowercase' },
+      ],
+    },
+    pre_tokenizer: {
+      type: 'Sequence',
+      pretokenizers: [
+        {
+          type: 'Split',
+          pattern: { Regex: `${escaped.join('|')}|${contractions}|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+` },
+          behavior: 'Removed',
+          invert: true,
+        },
+        { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
+      ],
+    },
+    model: {
+      type: 'BPE',
+      dropout: null,
+      unk_token: config.unk_token,
+      continuing_subword_prefix: '',
+      end_of_word_suffix: '</w>',
+      fuse_unk: false,
+      vocab: vocabulary,
+      merges,
+    },
+    post_processor: null,
+    decoder: null,
+  };
+}
+
+const plainToken = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };
