@@ -1,1 +1,29 @@
-console.log('starting');
+import { closingService, type MainContext, runMain, ServiceGroup } from '@darkroom/service';
+import { connectStore, createWakeups } from '@darkroom/store';
+import { BatchFormer } from './batch-former.ts';
+
+await runMain('batch-former', ({ config, log }: MainContext<'batch-former'>) => {
+  const store = connectStore({
+    url: config.redisUrl,
+    prefix: config.redisPrefix,
+    resultTtlMs: config.resultTtlS * 1000,
+    goneTtlMs: config.goneTtlS * 1000,
+    onError: (error) => log.error({ err: error }, 'redis'),
+  });
+  const wakeups = createWakeups(store);
+  const former = new BatchFormer({
+    store,
+    wakeups,
+    policy: {
+      maxSize: config.batchMaxSize,
+      timeoutMs: config.batchTimeoutMs,
+      isBatching: config.enablePromptBatching,
+    },
+    lookahead: config.batchLookahead,
+    maxAttempts: config.maxAttempts,
+    lockMs: config.lockMs,
+    heartbeatMs: config.heartbeatMs,
+    log,
+  });
+  return new ServiceGroup([closingService(() => store.close()), former]);
+});

@@ -1,1 +1,21 @@
-console.log('starting');
+import { closingService, type MainContext, runMain, ServiceGroup } from '@darkroom/service';
+import { connectStore } from '@darkroom/store';
+import { Janitor } from './janitor.ts';
+
+await runMain('janitor', ({ config, log }: MainContext<'janitor'>) => {
+  const store = connectStore({
+    url: config.redisUrl,
+    prefix: config.redisPrefix,
+    resultTtlMs: config.resultTtlS * 1000,
+    goneTtlMs: config.goneTtlS * 1000,
+    onError: (error) => log.error({ err: error }, 'redis'),
+  });
+  const janitor = new Janitor({
+    store,
+    log,
+    sweepIntervalMs: config.sweepIntervalMs,
+    leakSweepIntervalMs: config.leakSweepIntervalS * 1000,
+    lockMs: config.lockMs,
+  });
+  return new ServiceGroup([closingService(() => store.close()), janitor]);
+});

@@ -1,3 +1,4 @@
+export { closingService } from './closing-service.ts';
 export { type CreateLoggerOptions, type Logger, createLogger, requestLogger } from './logger.ts';
 export { PeriodicLoop, type PeriodicLoopOptions } from './periodic-loop.ts';
 export { type MainContext, type RunMainOptions, exitCodeOfWrongSettings, runMain } from './run-main.ts';

@@ -1,4 +1,5 @@
--- Takes a worker out of the lists that leases choose from; it keeps what it has.
+-- Takes a worker out of the lists that leases choose from; it keeps what it has. The
+-- inbox gets a last message: whatever was leased before stands in front of it.
 -- KEYS: 1 base   ARGV: 1 worker id, 2 incarnation, 3 now ms
 -- Returns: 1 draining | 0 another incarnation has the id
 local base = KEYS[1]
@@ -8,4 +9,5 @@ redis.call('ZREM', idleKey, ARGV[1])
 redis.call('ZREM', busyKey, ARGV[1])
 redis.call('ZREM', loadingKey, ARGV[1])
 redis.call('ZADD', drainingKey, ARGV[3], ARGV[1])
+redis.call('RPUSH', key('inbox', ARGV[1]), '{"type":"drained"}')
 return 1

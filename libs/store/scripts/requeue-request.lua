@@ -1,5 +1,6 @@
 -- Marks a request queued again: its worker was lost (BullMQ has it back in wait), or gives it back by itself.
--- KEYS: 1 base   ARGV: 1 id, 2 now ms, 3 token of the giver-back, or '' when nobody may hold the lock, 4 worker id or ''
+-- KEYS: 1 base   ARGV: 1 id, 2 now ms, 3 token of the giver-back, or '' when nobody may hold the lock, 4 worker id or '',
+--       5 '1' when the attempt counts (the worker failed), '0' when it does not (it stops)
 -- Returns: 'requeued' | 'canceled' (it was to be dropped anyway) | 'held' (somebody else has it) | 'ended'
 local base = KEYS[1]
 --- @include "keys"
@@ -17,12 +18,12 @@ if cancel then
   return 'canceled'
 end
 attempts = tonumber(attempts)
--- Giving back is no failed attempt.
-if token ~= '' then attempts = redis.call('HINCRBY', request, 'attempts', -1) end
+if ARGV[5] == '0' then attempts = redis.call('HINCRBY', request, 'attempts', -1) end
 redis.call('HSET', request, 'state', 'queued')
 redis.call('HDEL', request, 'worker')
--- The head of the queue: BullMQ serves what it requeued before anything that is prioritized.
-redis.call('ZADD', queuedKey, tonumber(order) % 4294967296, id)
+-- Where BullMQ puts it: what stalled before everything, what is given back at the head of its priority.
+local priority = token == '' and 0 or math.floor(order / 4294967296)
+redis.call('ZADD', queuedKey, priority * 4294967296, id)
 local body = '{"type":"queued","timestampMs":' .. nowMs .. ',"position":' .. redis.call('ZRANK', queuedKey, id) .. ',"attempt":' .. (attempts + 1) .. '}'
 emitEvent(id, false, body, '')
 redis.call('PUBLISH', base .. ':wakeup', 'requeued')

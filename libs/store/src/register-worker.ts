@@ -40,13 +40,13 @@ export async function heartbeatWorker(
   return (await runScript(store.redis, 'heartbeat-worker', base, workerId, incarnation, ttlMs)) as 'alive' | 'buried';
 }
 
-/** No more leases from now on; what it has it keeps. */
+/** No more leases from now on; what it has it keeps, and `drained` comes last in its inbox. False when it is not registered any more. */
 export async function drainWorker(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,
   nowMs: number = Date.now(),
-): Promise<void> {
-  await runScript(store.redis, 'drain-worker', store.keysOf(model).base, workerId, incarnation, nowMs);
+): Promise<boolean> {
+  return (await runScript(store.redis, 'drain-worker', store.keysOf(model).base, workerId, incarnation, nowMs)) === 1;
 }
 
 /** The end of a worker that stops by itself. Anything it still had is requeued by the next stalled check. */

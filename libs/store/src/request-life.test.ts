@@ -134,8 +134,8 @@ describe('leasing', () => {
     expect(message).toEqual({
       type: 'run',
       requests: [
-        { token: deliveries[0]!.token, attempt: 1, rows: 1, envelope: one },
-        { token: deliveries[1]!.token, attempt: 1, rows: 3, envelope: two },
+        { token: deliveries[0]!.token, attempt: 1, rows: 1, isResumed: false, envelope: one },
+        { token: deliveries[1]!.token, attempt: 1, rows: 3, isResumed: false, envelope: two },
       ],
     });
     expect(await eventTypes(store, one.id)).toEqual(['queued', 'started']);
@@ -205,7 +205,7 @@ describe('running', () => {
     const store = openTestStore();
     const { id, delivery } = await run(store);
     const progress = { index: 0, step: 1, totalSteps: 4, requestStep: 1, requestTotalSteps: 4, timestampMs: 5 };
-    const preview = { bytes: Buffer.from([0, 10, 255, 10]), contentType: 'image/webp' };
+    const preview = { data: Buffer.from([0, 10, 255, 10]), contentType: 'image/webp' };
     expect(await appendProgress(store, 'tiny', delivery, { ...progress, preview })).toBe('written');
     const data = Buffer.from(Array.from({ length: 100 }, (_value, index) => index));
     const output = { index: 0, contentType: 'image/png', data, facts: { seed: 7 }, chunkBytes: 35, timestampMs: 6 };
@@ -221,7 +221,7 @@ describe('running', () => {
       index: 0,
       step: 1,
       totalSteps: 4,
-      preview: preview.bytes,
+      preview: preview.data,
       previewType: 'image/webp',
     });
     expect(events.slice(1)).toEqual(
@@ -376,7 +376,7 @@ describe('losing a worker', () => {
     const store = openTestStore();
     const { id, delivery } = await run(store);
     const { id: other } = await submit(store);
-    expect(await giveBackRequest(store, 'tiny', 'w1', delivery)).toBe('requeued');
+    expect(await giveBackRequest(store, 'tiny', 'w1', delivery, 'stops')).toBe('requeued');
     expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', queuePosition: 0, attempts: 0 } });
     expect((await take(store, 2)).map((job) => job.id)).toEqual([id, other]);
     expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 8 });

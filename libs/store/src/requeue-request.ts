@@ -1,4 +1,5 @@
 import { Job } from 'bullmq';
+import { closeJob } from './finish-request.ts';
 import type { Delivery } from './lease-batch.ts';
 import { runScript } from './scripts.ts';
 import type { StoreConnection } from './store-connection.ts';
@@ -14,22 +15,36 @@ export async function requeueStalled(
   nowMs: number,
 ): Promise<RequeueOutcome> {
   const { base } = store.keysOf(model);
-  const outcome = (await runScript(store.redis, 'requeue-request', base, id, nowMs, '', '')) as RequeueOutcome;
+  const outcome = (await runScript(store.redis, 'requeue-request', base, id, nowMs, '', '', '1')) as RequeueOutcome;
   if (outcome === 'canceled') await store.queueOf(model).remove(id);
   return outcome;
 }
 
-/** A stopping worker hands a running request back: it is first in line again, and the attempt is not counted. */
+/**
+ * A worker hands a running request back, first in line of its priority: because it `stops`, which is no attempt, or
+ * because its engine `failed` under it, which is one.
+ */
 export async function giveBackRequest(
   store: StoreConnection,
   model: string,
   workerId: string,
   { id, token }: Delivery,
+  reason: 'stops' | 'failed',
   nowMs: number = Date.now(),
 ): Promise<RequeueOutcome> {
   const keys = store.keysOf(model);
-  const reply = await runScript(store.redis, 'requeue-request', keys.base, id, nowMs, token, workerId);
-  if (reply !== 'held') await giveBackJob(store, model, { id, token });
+  const reply = await runScript(
+    store.redis,
+    'requeue-request',
+    keys.base,
+    id,
+    nowMs,
+    token,
+    workerId,
+    reason === 'failed' ? '1' : '0',
+  );
+  if (reply === 'requeued') await giveBackJob(store, model, { id, token });
+  else if (reply !== 'held') await closeJob(store, model, { id, token });
   return reply as RequeueOutcome;
 }
 

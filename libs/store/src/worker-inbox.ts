@@ -10,10 +10,15 @@ export interface LeasedRequest extends Omit<Delivery, 'id'> {
   attempt: number;
   /** Rows the lease claims on the worker; more than the envelope's when the worker is leased exclusively. */
   rows: number;
+  /** It ran before: there may be checkpoints and finished outputs. */
+  isResumed: boolean;
   envelope: RequestEnvelope;
 }
 
-export type InboxMessage = { type: 'run'; requests: LeasedRequest[] } | { type: 'cancel'; id: string };
+export type InboxMessage =
+  | { type: 'run'; requests: LeasedRequest[] }
+  | { type: 'cancel'; id: string }
+  | { type: 'drained' };
 
 export interface WorkerInbox {
   /** The next message, or undefined after `timeoutS` without one. A batch popped by a worker that dies is requeued by its locks. */

@@ -17,7 +17,7 @@ export interface RowProgress {
   requestStep: number;
   requestTotalSteps: number;
   /** A small encoded picture. */
-  preview?: { bytes: Uint8Array; contentType: string };
+  preview?: { data: Uint8Array; contentType: string };
   timestampMs: number;
 }
 
@@ -35,7 +35,7 @@ export async function appendProgress(
     id,
     token,
     JSON.stringify(event),
-    preview?.bytes ?? '',
+    preview?.data ?? '',
     requestStep,
     requestTotalSteps,
   );

@@ -47,5 +47,6 @@ local function startRequest(id, token, workerId, rows, nowMs)
   redis.call('ZREM', queuedKey, id)
   redis.call('ZADD', deadlinesKey, deadlineMs, id)
   emitEvent(id, false, '{"type":"started","timestampMs":' .. nowMs .. ',"attempt":' .. attempt .. '}', '')
-  return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"rows":' .. rows .. ',"envelope":' .. envelope .. '}'
+  return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"rows":' .. rows ..
+    ',"isResumed":' .. (startedAtMs and 'true' or 'false') .. ',"envelope":' .. envelope .. '}'
 end

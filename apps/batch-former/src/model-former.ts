@@ -1,0 +1,157 @@
+/**
+ * Brings the waiting requests of one model to its workers. Any number of formers may do so at once: a job is taken by
+ * one of them, and a lease is granted by Redis. A former that dies loses nothing: the locks of what it held run out.
+ */
+import { type BatchPolicy, type HeldRequest, nextBatch, takeCount } from '@darkroom/batching';
+import { type Clock, systemClock } from '@darkroom/core';
+import { BaseService, type Logger, PeriodicLoop } from '@darkroom/service';
+import {
+  closeJob,
+  giveBackJob,
+  type JobTaker,
+  leaseBatch,
+  type LeaseOutcome,
+  openJobTaker,
+  readPool,
+  type StoreConnection,
+  type TakenJob,
+  type Wakeups,
+} from '@darkroom/store';
+
+export interface ModelFormerOptions {
+  store: StoreConnection;
+  model: string;
+  wakeups: Wakeups;
+  policy: BatchPolicy;
+  /** Requests to hold beyond what workers can take now. */
+  lookahead: number;
+  maxAttempts: number;
+  lockMs: number;
+  heartbeatMs: number;
+  log: Logger;
+  clock?: Clock;
+}
+
+/** How long a lost wake-up can hold things up. */
+const slowTickMs = 1000;
+
+type Held = HeldRequest & TakenJob;
+
+export class ModelFormer extends BaseService {
+  readonly #options: Required<ModelFormerOptions>;
+  readonly #taker: JobTaker;
+  readonly #dispatching: PeriodicLoop;
+  readonly #renewing: PeriodicLoop;
+  #held: Held[] = [];
+  #stopListening: (() => void) | undefined;
+  #companyTimer: NodeJS.Timeout | undefined;
+
+  constructor({ clock = systemClock, ...options }: ModelFormerOptions) {
+    super();
+    this.#options = { ...options, clock };
+    const { store, model, lockMs, heartbeatMs, log } = options;
+    const onError = (error: Error): void => log.error({ err: error, model }, 'queue connection');
+    this.#taker = openJobTaker(store, model, { lockMs, stalledCheckMs: lockMs, onError });
+    const loop = { log, errorIntervalMs: slowTickMs };
+    this.#dispatching = new PeriodicLoop({
+      ...loop,
+      name: `dispatch ${model}`,
+      intervalMs: slowTickMs,
+      runOnce: () => this.runOnce(),
+    });
+    this.#renewing = new PeriodicLoop({
+      ...loop,
+      name: `renew ${model}`,
+      intervalMs: heartbeatMs,
+      runOnce: () => this.renewOnce(),
+    });
+  }
+
+  /** Requests taken out of the queue and not leased yet. */
+  get held(): number {
+    return this.#held.length;
+  }
+
+  /** Takes what workers have room for and leases all that can go. Two round trips, and one for each batch. */
+  async runOnce(): Promise<void> {
+    const { store, model, policy, lookahead, clock } = this.#options;
+    const pool = await readPool(store, model);
+    const count = takeCount(this.#held, pool, { lookahead, queued: pool.queued, isBatching: policy.isBatching });
+    if (count > 0) await this.#take(count);
+    for (;;) {
+      const decision = nextBatch(this.#held, pool, policy, clock.now());
+      if (decision.kind === 'wait') this.#decideAgainAt(decision.untilMs);
+      if (decision.kind !== 'lease') return;
+      const outcomes = await this.#lease(decision.batch, decision.mode, decision.maxRows);
+      const leasedRows = decision.batch.reduce(
+        (sum, { rows }, index) => sum + (outcomes[index] === 'leased' ? rows : 0),
+        0,
+      );
+      // Nothing moved: another former was faster, and its release will wake us.
+      if (outcomes.every((outcome) => outcome === 'waiting')) return;
+      if (leasedRows > 0) pool.idle = Math.max(0, pool.idle - 1);
+      pool.freeRows -= leasedRows;
+    }
+  }
+
+  /** Renews the locks of what is held, and forgets what was lost. */
+  async renewOnce(): Promise<void> {
+    const lost = new Set(await this.#taker.renew(this.#held));
+    if (lost.size > 0) this.#held = this.#held.filter(({ id }) => !lost.has(id));
+  }
+
+  protected override async onStart(): Promise<void> {
+    const { wakeups, model } = this.#options;
+    this.#stopListening = await wakeups.listen(model, () => void this.#dispatching.trigger());
+    await this.#dispatching.start();
+    await this.#renewing.start();
+  }
+
+  protected override async onStop(): Promise<void> {
+    const { store, model } = this.#options;
+    this.#stopListening?.();
+    clearTimeout(this.#companyTimer);
+    await this.#dispatching.stop();
+    await this.#renewing.stop();
+    await Promise.all(this.#held.splice(0).map((delivery) => giveBackJob(store, model, delivery)));
+    await this.#taker.close();
+  }
+
+  async #take(count: number): Promise<void> {
+    const taken = await this.#taker.take(count);
+    const takenAtMs = this.#options.clock.now();
+    this.#held.push(...taken.map((job) => ({ ...job, takenAtMs, isAlone: false })));
+  }
+
+  async #lease(batch: readonly Held[], mode: 'shared' | 'exclusive', maxRows: number): Promise<LeaseOutcome[]> {
+    const { store, model, maxAttempts, log, clock } = this.#options;
+    const options = { mode, maxRows, maxAttempts, nowMs: clock.now() };
+    const { workerId, outcomes } = await leaseBatch(store, model, batch, options);
+    await Promise.all(batch.map((request, index) => this.#settle(request, outcomes[index] ?? 'waiting')));
+    const leased = batch.filter((_request, index) => outcomes[index] === 'leased');
+    for (const { id } of leased) log.info({ request_id: id, worker: workerId, together: leased.length }, 'leased');
+    return outcomes;
+  }
+
+  /** What becomes of a held request after a lease was asked for it. */
+  async #settle(request: Held, outcome: LeaseOutcome): Promise<void> {
+    if (outcome === 'waiting') return;
+    if (outcome === 'alone') {
+      request.isAlone = true;
+      return;
+    }
+    this.#held = this.#held.filter((other) => other !== request);
+    const { store, model, log } = this.#options;
+    if (outcome === 'ended') await closeJob(store, model, request);
+    if (outcome === 'exhausted') {
+      log.error({ request_id: request.id }, 'failed: it lost its worker in every attempt');
+      await closeJob(store, model, request, 'It lost its worker in every attempt.');
+    }
+  }
+
+  #decideAgainAt(untilMs: number): void {
+    clearTimeout(this.#companyTimer);
+    const waitMs = Math.max(0, untilMs - this.#options.clock.now());
+    this.#companyTimer = setTimeout(() => void this.#dispatching.trigger(), waitMs);
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * Puts right what dying processes leave behind: workers without a heartbeat, jobs without a lock, requests past their
+ * deadline, keys without a TTL. Every sweep is safe to run in any number of janitors at once.
+ */
+import { type Clock, systemClock } from '@darkroom/core';
+import { BaseService, type Logger, PeriodicLoop } from '@darkroom/service';
+import {
+  buryWorkers,
+  expireRequests,
+  type JobTaker,
+  listModelIds,
+  openJobTaker,
+  requeueStalled,
+  type StoreConnection,
+  sweepLeaks,
+} from '@darkroom/store';
+
+export interface JanitorOptions {
+  store: StoreConnection;
+  log: Logger;
+  sweepIntervalMs: number;
+  leakSweepIntervalMs: number;
+  /** The lock of a job that stalls runs out after this. */
+  lockMs: number;
+  clock?: Clock;
+}
+
+/** What one sweep has done. */
+export interface SweepResult {
+  buried: string[];
+  requeued: string[];
+  expired: string[];
+}
+
+export class Janitor extends BaseService {
+  readonly #options: Required<JanitorOptions>;
+  readonly #takers = new Map<string, JobTaker>();
+  readonly #sweeping: PeriodicLoop;
+  readonly #leakSweeping: PeriodicLoop;
+
+  constructor({ clock = systemClock, ...options }: JanitorOptions) {
+    super();
+    this.#options = { ...options, clock };
+    const { log, sweepIntervalMs, leakSweepIntervalMs } = options;
+    this.#sweeping = new PeriodicLoop({
+      name: 'sweep',
+      intervalMs: sweepIntervalMs,
+      runOnce: () => this.sweepOnce(),
+      log,
+    });
+    this.#leakSweeping = new PeriodicLoop({
+      name: 'sweep leaks',
+      intervalMs: leakSweepIntervalMs,
+      runOnce: () => this.sweepLeaksOnce(),
+      log,
+    });
+  }
+
+  /** Buries dead workers, requeues what stalled, ends what is overdue. */
+  async sweepOnce(): Promise<SweepResult> {
+    const result: SweepResult = { buried: [], requeued: [], expired: [] };
+    for (const model of await listModelIds(this.#options.store)) {
+      // In this order: burying drops the locks of a dead worker's jobs, which the stalled check then finds missing.
+      await this.#bury(model, result);
+      await this.#recoverStalled(model, result);
+      await this.#expire(model, result);
+    }
+    return result;
+  }
+
+  /** Gives keys their TTL back, and removes what dead workers left. */
+  async sweepLeaksOnce(): Promise<void> {
+    const { store, log } = this.#options;
+    for (const model of await listModelIds(store)) {
+      const { repaired, deleted } = await sweepLeaks(store, model);
+      if (repaired.length + deleted.length > 0) log.warn({ model, repaired, deleted }, 'swept leaks');
+    }
+  }
+
+  protected override async onStart(): Promise<void> {
+    await this.#sweeping.start();
+    await this.#leakSweeping.start();
+  }
+
+  protected override async onStop(): Promise<void> {
+    await this.#sweeping.stop();
+    await this.#leakSweeping.stop();
+    await Promise.all([...this.#takers.values()].map((taker) => taker.close()));
+    this.#takers.clear();
+  }
+
+  async #bury(model: string, result: SweepResult): Promise<void> {
+    for (const { workerId, requests } of await buryWorkers(this.#options.store, model)) {
+      this.#options.log.warn({ model, worker: workerId, requests }, 'buried a dead worker');
+      result.buried.push(workerId);
+    }
+  }
+
+  async #recoverStalled(model: string, result: SweepResult): Promise<void> {
+    const { store, log, clock } = this.#options;
+    for (const id of await this.#takerOf(model).recoverStalled()) {
+      const outcome = await requeueStalled(store, model, id, clock.now());
+      log.warn({ request_id: id, outcome }, 'recovered a stalled request');
+      result.requeued.push(id);
+    }
+  }
+
+  async #expire(model: string, result: SweepResult): Promise<void> {
+    const { store, log, clock } = this.#options;
+    for (const id of await expireRequests(store, model, clock.now())) {
+      log.info({ request_id: id }, 'expired');
+      result.expired.push(id);
+    }
+  }
+
+  #takerOf(model: string): JobTaker {
+    const { store, log, lockMs, sweepIntervalMs } = this.#options;
+    let taker = this.#takers.get(model);
+    if (taker === undefined) {
+      const onError = (error: Error): void => log.error({ err: error, model }, 'queue connection');
+      // BullMQ lets one check through per interval; half of ours, so that each of our sweeps is one.
+      taker = openJobTaker(store, model, { lockMs, stalledCheckMs: Math.ceil(sweepIntervalMs / 2), onError });
+      this.#takers.set(model, taker);
+    }
+    return taker;
+  }
+}
