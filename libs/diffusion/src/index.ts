@@ -1,1 +1,12 @@
+export * from './model-directory.ts';
+export { modelVariants } from './model-variant.ts';
+export type { ModelVariant } from './model-variant.ts';
+export * from './pipeline-classes.ts';
 export type * from './pipeline.ts';
+export { loadStableDiffusion } from './pipelines/stable-diffusion.ts';
+export type { LoadPipelineOptions, PictureRow } from './pipelines/stable-diffusion.ts';
+export * from './random/torch-generator.ts';
+export * from './registry.ts';
+export * from './schedulers/create-scheduler.ts';
+export * from './schedulers/scheduler-config.ts';
+export * from './schedulers/scheduler.ts';

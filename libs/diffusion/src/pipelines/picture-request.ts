@@ -1,0 +1,54 @@
+import { DarkroomError } from '@darkroom/core';
+import type { ModelCard } from '@darkroom/core';
+import { z } from 'zod';
+import { schedulerNames } from '../schedulers/scheduler.ts';
+
+/** The fields of core's `PictureInput` that decide what the picture is; those about files are for the encoder. */
+const schema = z.object({
+  prompt: z.string(),
+  negativePrompt: z.string(),
+  width: z.number().int(),
+  height: z.number().int(),
+  n: z.number().int().min(1).max(10),
+  numInferenceSteps: z.number().int(),
+  guidanceScale: z.number(),
+  seed: z
+    .number()
+    .int()
+    .min(0)
+    .max(2 ** 32 - 1),
+  scheduler: z.enum(schedulerNames),
+  previewEvery: z.number().int().min(0),
+});
+
+/** What a picture pipeline reads of a request. */
+export type PictureRequest = z.infer<typeof schema>;
+
+/**
+ * Checks a request once more where it is served: the door did so by the model's card, but a queue outlives deployments.
+ *
+ * @throws DarkroomError `invalid_request` naming the field.
+ */
+export function checkPictureRequest(input: unknown, { sizes, steps, guidance }: ModelCard): PictureRequest {
+  const result = schema.safeParse(input);
+  if (!result.success) {
+    const { path, message } = result.error.issues[0]!;
+    throw invalid(`${path.join('.')}: ${message}`, result.error);
+  }
+  const request = result.data;
+  assertWithin('numInferenceSteps', request.numInferenceSteps, steps);
+  assertWithin('guidanceScale', request.guidanceScale, guidance);
+  for (const side of ['width', 'height'] as const) {
+    assertWithin(side, request[side], sizes);
+    if (request[side] % sizes.multiple !== 0) throw invalid(`${side} must be a multiple of ${sizes.multiple}`);
+  }
+  return request;
+}
+
+function assertWithin(field: string, value: number, { min, max }: { min: number; max: number }): void {
+  if (value < min || value > max) throw invalid(`${field} must be ${min} … ${max}, not ${value}`);
+}
+
+function invalid(message: string, cause?: unknown): DarkroomError {
+  return new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message, cause });
+}

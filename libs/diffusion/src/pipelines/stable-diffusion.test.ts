@@ -1,0 +1,204 @@
+import { resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import recorded from '../__fixtures__/emoji-sd-int8-seed7.json' with { type: 'json' };
+import type { Pipeline, RowCheckpoint } from '../pipeline.ts';
+import { loadPipeline } from '../registry.ts';
+import type { PictureRow } from './stable-diffusion.ts';
+
+const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
+
+function pictureInput(changes: Record<string, unknown> = {}) {
+  return {
+    prompt: 'a red apple on a white background',
+    negativePrompt: '',
+    width: 128,
+    height: 128,
+    n: 1,
+    numInferenceSteps: 10,
+    guidanceScale: 3,
+    seed: 7,
+    scheduler: 'dpmpp_2m',
+    outputFormat: 'png',
+    outputCompression: 100,
+    previewEvery: 0,
+    ...changes,
+  };
+}
+
+describe('Stable Diffusion', () => {
+  let pipeline: Pipeline<PictureRow>;
+  beforeAll(async () => {
+    pipeline = await loadPipeline({ directory, threads: 2 });
+  });
+  afterAll(() => pipeline.dispose());
+
+  async function rowOf(changes: Record<string, unknown> = {}, checkpoint?: RowCheckpoint) {
+    const [row] = await pipeline.createRows({
+      id: 'request',
+      input: pictureInput(changes),
+      ...(checkpoint === undefined ? {} : { checkpoints: new Map([[0, checkpoint]]) }),
+    });
+    return row!;
+  }
+
+  async function run(row: PictureRow) {
+    while (row.step < row.totalSteps) await pipeline.step([row]);
+    return pipeline.finish(row);
+  }
+
+  it('makes the picture that diffusers makes', async () => {
+    const row = await rowOf();
+    const { data, facts } = await run(row);
+    // torch's own noise differs by 1e-6 between CPUs (torch-generator.ts), which ten steps carry on.
+    const errors = row.latents.map((value, at) => Math.abs(value - recorded.latents[at]!));
+    expect(Math.max(...errors)).toBeLessThan(2e-4);
+    expect(facts).toEqual({ seed: 7, width: 128, height: 128 });
+    const pooled = pool(data, 128, 8);
+    // Recorded color by color, before the rounding to 8 bits.
+    const differences = pooled.map((value, at) =>
+      Math.abs(value - recorded.pooledPicture[(at % 3) * 256 + Math.floor(at / 3)]!),
+    );
+    expect(Math.max(...differences)).toBeLessThan(1 / 255);
+  });
+
+  it('gives each picture of a full and changing batch the bytes it has alone', async () => {
+    const schedulers = ['ddim', 'euler', 'euler_ancestral', 'dpmpp_2m', 'dpmpp_2m_karras'];
+    const requests = Array.from({ length: 8 }, (_, at) => ({
+      prompt: `a ${['cat', 'dog', 'red car', 'tree'][at % 4]!} on a ${['blue', 'white', 'green'][at % 3]!} background`,
+      negativePrompt: at % 2 ? 'a house' : '',
+      numInferenceSteps: 3 + at,
+      guidanceScale: [1, 3, 5.5][at % 3]!,
+      seed: 1000 + at,
+      scheduler: schedulers[at % schedulers.length]!,
+    }));
+    const alone = [];
+    for (const request of requests) alone.push(await run(await rowOf(request)));
+
+    const rows = await Promise.all(requests.map((request) => rowOf(request)));
+    const together = [];
+    // One more joins at each step, the first leave while the last are on their way.
+    for (let turn = 0; together.filter(Boolean).length < rows.length; turn++) {
+      const present = rows.slice(0, turn + 1).filter((row) => row.step < row.totalSteps);
+      await pipeline.step(present);
+      for (const row of present) {
+        if (row.step === row.totalSteps) together[rows.indexOf(row)] = await pipeline.finish(row);
+      }
+    }
+    for (const [at, picture] of alone.entries()) expect(Buffer.compare(picture.data, together[at]!.data)).toBe(0);
+  });
+
+  it('computes no unconditional half at guidance 1', async () => {
+    const rows = [await rowOf({ guidanceScale: 1 }), await rowOf({ guidanceScale: 0 }), await rowOf()];
+    expect(await pipeline.step(rows)).toEqual({ modelRows: 4, failures: [] });
+  });
+
+  it.each([
+    ['red', [0]],
+    ['green', [1]],
+    ['blue', [2]],
+    ['yellow', [0, 1]],
+  ] as const)('makes the background %s when the prompt says so', async (color, strong) => {
+    const row = await rowOf({ prompt: `a cat on a ${color} background`, numInferenceSteps: 12 });
+    const { data } = await run(row);
+    for (const corner of [0, 127, 127 * 128, 128 * 128 - 1]) {
+      const pixel = [...data.subarray(corner * 3, corner * 3 + 3)];
+      const weak = pixel.filter((_, channel) => !(strong as readonly number[]).includes(channel));
+      for (const channel of strong) expect(pixel[channel]! - Math.max(...weak), `${pixel.join()}`).toBeGreaterThan(40);
+    }
+  });
+
+  it('lets the negative prompt count', async () => {
+    const plain = await run(await rowOf());
+    const changed = await run(await rowOf({ negativePrompt: 'a green apple' }));
+    expect(Buffer.compare(plain.data, changed.data)).not.toBe(0);
+  });
+
+  it('makes other sizes', async () => {
+    const row = await rowOf({ width: 160, height: 96, previewEvery: 1 });
+    const { data, facts } = await run(row);
+    expect(facts).toEqual({ seed: 7, width: 160, height: 96 });
+    expect(data).toHaveLength(160 * 96 * 3);
+    expect(pipeline.preview(row)?.facts).toEqual({ width: 20, height: 12 });
+  });
+
+  it('previews what the picture will be', async () => {
+    const row = await rowOf({ prompt: 'a cat on a blue background' });
+    expect(pipeline.preview(row)).toBeUndefined();
+    while (row.step < 5) await pipeline.step([row]);
+    const { data } = pipeline.preview(row)!;
+    const preview = [...data].map((value) => value / 255);
+    const picture = pool((await run(row)).data, 128, 8);
+    const error = preview.reduce((sum, value, at) => sum + Math.abs(value - picture[at]!), 0) / preview.length;
+    expect(error).toBeLessThan(0.1);
+  });
+
+  it('counts seeds up, over the end, and makes only the pictures asked for', async () => {
+    const rows = await pipeline.createRows({
+      id: 'request',
+      input: pictureInput({ n: 3, seed: 2 ** 32 - 1 }),
+      indexes: [0, 2],
+    });
+    expect(rows.map(({ index, seed }) => [index, seed])).toEqual([
+      [0, 2 ** 32 - 1],
+      [2, 1],
+    ]);
+  });
+
+  it.each(['ddim', 'euler', 'euler_ancestral', 'dpmpp_2m', 'dpmpp_2m_karras'])(
+    'ends in the same bytes from a checkpoint, with %s',
+    async (scheduler) => {
+      const whole = await run(await rowOf({ scheduler }));
+      const first = await rowOf({ scheduler });
+      while (first.step < 4) await pipeline.step([first]);
+      const checkpoint = pipeline.checkpoint(first);
+      const resumed = await rowOf({ scheduler }, structuredClone(checkpoint));
+      expect([checkpoint.step, resumed.step]).toEqual([4, 4]);
+      expect(Buffer.compare((await run(resumed)).data, whole.data)).toBe(0);
+    },
+  );
+
+  it('starts afresh from a checkpoint that is not its own, or damaged', async () => {
+    const other = await rowOf({ seed: 8 });
+    await pipeline.step([other]);
+    const { data } = pipeline.checkpoint(other);
+    for (const damaged of [data, data.subarray(0, data.length - 8), data.subarray(0, 2), new Uint8Array(5000).fill(9)])
+      expect((await rowOf({}, { step: 1, data: damaged })).step).toBe(0);
+    expect((await rowOf({ seed: 8 }, { step: 1, data })).step).toBe(1);
+  });
+
+  it('fails a row whose numbers went wrong, and no other', async () => {
+    const broken = await rowOf();
+    const neighbour = await rowOf({ seed: 9 });
+    const alone = await rowOf({ seed: 9 });
+    broken.latents[3] = NaN;
+    const { failures } = await pipeline.step([broken, neighbour]);
+    expect(failures).toMatchObject([{ row: { seed: 7 }, error: { code: 'engine_failed' } }]);
+    await pipeline.step([alone]);
+    expect(neighbour.latents).toEqual(alone.latents);
+  });
+
+  it.each([
+    [{ width: 100 }, 'width must be a multiple of 32'],
+    [{ height: 512 }, 'height must be 64 … 256, not 512'],
+    [{ numInferenceSteps: 0 }, 'numInferenceSteps must be 1 … 200, not 0'],
+    [{ scheduler: 'heun' }, 'scheduler: '],
+    [{ prompt: 3 }, 'prompt: '],
+  ])('refuses %j', async (change, message) => {
+    await expect(rowOf(change)).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining(message) as string,
+    });
+  });
+});
+
+/** The means of squares of pixels, as fractions. */
+function pool(rgb: Uint8Array, width: number, side: number): number[] {
+  const columns = width / side;
+  const sums = Array.from({ length: (rgb.length / 3 / side / side) * 3 }, () => 0);
+  for (const [at, value] of rgb.entries()) {
+    const pixel = Math.floor(at / 3);
+    const cell = Math.floor(Math.floor(pixel / width) / side) * columns + Math.floor((pixel % width) / side);
+    sums[cell * 3 + (at % 3)]! += value / 255 / (side * side);
+  }
+  return sums;
+}
