@@ -1,1 +1,21 @@
-console.log('starting');
+import { runMain, ServiceGroup } from '@darkroom/service';
+import { connectStore, createEventHub } from '@darkroom/store';
+import { ApiServer } from './api-server.ts';
+import { createApp } from './app.ts';
+import { StoreService } from './store-service.ts';
+
+await runMain('api', ({ config, log }) => {
+  const store = connectStore({
+    url: config.redisUrl,
+    prefix: config.redisPrefix,
+    resultTtlMs: config.resultTtlS * 1000,
+    goneTtlMs: config.goneTtlS * 1000,
+    onError: (error) => log.warn({ reason: error.message }, 'no connection to Redis'),
+  });
+  const hub = createEventHub(store);
+  const draining = new AbortController();
+  const api = createApp({ store, hub, config, log, draining: draining.signal });
+  const { host, port } = config;
+  // Stopped in the opposite order: the last answers still need the store.
+  return new ServiceGroup([new StoreService(store, hub), new ApiServer({ api, host, port, draining, log })]);
+});

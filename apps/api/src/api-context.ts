@@ -1,0 +1,39 @@
+import type { ApiConfig } from '@darkroom/config';
+import type { Clock } from '@darkroom/core';
+import type { Logger } from '@darkroom/service';
+import type { EventHub, StoreConnection } from '@darkroom/store';
+import type { ModelCatalog } from './model-catalog.ts';
+import type { AskStore } from './store-guard.ts';
+
+/** Calls `tick` again and again until told to stop. */
+export type Every = (intervalMs: number, tick: () => void) => () => void;
+
+/** What an app is made from. */
+export interface ApiDeps {
+  store: StoreConnection;
+  hub: EventHub;
+  config: Pick<
+    ApiConfig,
+    'queueMaxLength' | 'defaultModel' | 'unservedModels' | 'maxBodyBytes' | 'requestTimeoutS' | 'requestTimeoutMaxS'
+  >;
+  log: Logger;
+  /** Aborted when the process stops: open event streams then send their readers elsewhere. */
+  draining: AbortSignal;
+  clock?: Clock;
+  every?: Every;
+  /** 0 to 2³²−1. */
+  drawSeed?: () => number;
+  /** The longest wait for a Redis that is away, and for an answer of one that is there. */
+  storeWaitMs?: number;
+}
+
+/** What the routes work with. */
+export interface ApiContext extends Required<Omit<ApiDeps, 'storeWaitMs' | 'store'>> {
+  askStore: AskStore;
+  models: ModelCatalog;
+}
+
+/** What handlers leave for the request log. */
+export interface ApiEnv {
+  Variables: { requestId: string | undefined; errorId: string | undefined };
+}

@@ -1,0 +1,101 @@
+import { cutText, DarkroomError, type ErrorCode, type FieldProblem } from '@darkroom/core';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+
+export interface ApiErrorOptions {
+  status: ContentfulStatusCode;
+  /** For programs: stable, one per reason. */
+  code: string;
+  /** For people; what they sent may be in it, so it is never logged. */
+  message: string;
+  /** The field that is wrong. */
+  param?: string | undefined;
+  headers?: Readonly<Record<string, string>>;
+  cause?: unknown;
+}
+
+/** An answer that is not the one the client hoped for. */
+export class ApiError extends Error {
+  readonly status: ContentfulStatusCode;
+  readonly code: string;
+  readonly param: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor({ status, code, message, param, headers = {}, cause }: ApiErrorOptions) {
+    super(message, { cause });
+    this.name = 'ApiError';
+    this.status = status;
+    this.code = code;
+    this.param = param;
+    this.headers = headers;
+  }
+}
+
+/** Seconds after which a client that was turned away may ask again. */
+export const retryAfterS = 5;
+const retryLater = { 'Retry-After': String(retryAfterS) };
+
+const statusOfCode: Readonly<Partial<Record<ErrorCode, ContentfulStatusCode>>> = {
+  invalid_request: 400,
+  model_unsupported: 400,
+  not_found: 404,
+  conflict: 409,
+  gone: 410,
+  overloaded: 503,
+  unavailable: 503,
+};
+
+/** Any error as an answer. What nobody foresaw is a 500 that shows `errorId` and nothing else. */
+export function toApiError(error: unknown, errorId: string): ApiError {
+  if (error instanceof ApiError) return error;
+  const status = DarkroomError.isInstance(error) ? statusOfCode[error.code] : undefined;
+  if (DarkroomError.isInstance(error) && status !== undefined)
+    return new ApiError({
+      status,
+      code: error.code,
+      message: error.message,
+      headers: status === 503 ? retryLater : {},
+      cause: error,
+    });
+  const message = `Something went wrong on our side. The log has it as ${errorId}.`;
+  return new ApiError({ status: 500, code: 'internal', message, cause: error });
+}
+
+export function invalidFields(problems: readonly FieldProblem[]): ApiError {
+  const [first] = problems;
+  return new ApiError({
+    status: 400,
+    code: first?.code ?? 'invalid_body',
+    param: first?.field,
+    message: problems.map(({ message }) => message).join('; '),
+  });
+}
+
+export function modelNotFound(model: string, known: readonly string[]): ApiError {
+  const message = `model ${cutText(JSON.stringify(model), model.length)} is not here, expected one of ${known.join(', ')}`;
+  return new ApiError({ status: 404, code: 'model_not_found', param: 'model', message });
+}
+
+/** No worker has ever brought a model: a matter of time on a system that has just been started. */
+export function noModels(): ApiError {
+  const message = 'No worker has brought a model yet, try again later.';
+  return new ApiError({ status: 503, code: 'no_models', message, headers: retryLater });
+}
+
+export function modelUnserved(model: string): ApiError {
+  const message = `No worker serves ${model} right now, try again later.`;
+  return new ApiError({ status: 503, code: 'model_unserved', param: 'model', message, headers: retryLater });
+}
+
+export function overloaded(): ApiError {
+  const message = 'Service overloaded, try again later.';
+  return new ApiError({ status: 503, code: 'overloaded', message, headers: retryLater });
+}
+
+export function requestNotFound(id: string): ApiError {
+  return new ApiError({ status: 404, code: 'request_not_found', message: `There is no request ${cutText(id)}.` });
+}
+
+export function requestGone(id: string): ApiError {
+  const message = `Request ${id} is over, and its results are no longer kept.`;
+  return new ApiError({ status: 410, code: 'request_gone', message });
+}

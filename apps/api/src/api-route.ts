@@ -1,0 +1,64 @@
+import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
+import type { Handler } from 'hono';
+import type { ApiEnv } from './api-context.ts';
+import { errorSchema } from './response-schemas.ts';
+
+export type Api = OpenAPIHono<ApiEnv>;
+type RouteConfig = Parameters<typeof createRoute>[0];
+
+/**
+ * Adds a route to the app and to the OpenAPI document. Handlers check what comes themselves, with the schemas that the
+ * document shows: zod-openapi's own validators do not tell a message which value came.
+ */
+export function addRoute(api: Api, config: RouteConfig, handler: Handler<ApiEnv>): void {
+  const route = createRoute(config);
+  api.openAPIRegistry.registerPath(route);
+  api.on(route.method.toUpperCase(), route.getRoutingPath(), handler);
+}
+
+export interface ErrorExample {
+  message: string;
+  code: string;
+  param?: string;
+}
+
+/** The description of an answer that is an error, with one it may give. */
+export function errorAnswer(description: string, { message, code, param }: ErrorExample, isRetryable = false) {
+  const type = isRetryable ? 'service_unavailable' : 'invalid_request_error';
+  const example = { message, error: { message, type, code, param: param ?? null } };
+  return {
+    description,
+    content: { 'application/json': { schema: errorSchema, example } },
+    ...(isRetryable ? { headers: retryAfterHeader } : {}),
+  };
+}
+
+export const retryAfterHeader = {
+  'Retry-After': { description: 'Seconds to wait before asking again.', schema: { type: 'integer' as const } },
+};
+
+/** What every route that asks Redis may answer. */
+export const commonErrors = {
+  500: {
+    description: 'A fault on our side; the id is in the log too.',
+    content: { 'application/json': { schema: errorSchema } },
+  },
+  503: errorAnswer(
+    'Redis cannot be reached.',
+    { message: 'The queue cannot be reached right now, try again later.', code: 'unavailable' },
+    true,
+  ),
+};
+
+/** What every route of one request may answer. */
+export const requestErrors = {
+  ...commonErrors,
+  404: errorAnswer('Never heard of it.', {
+    message: 'There is no request emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe.',
+    code: 'request_not_found',
+  }),
+  410: errorAnswer('Its time is over.', {
+    message: 'Request emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe is over, and its results are no longer kept.',
+    code: 'request_gone',
+  }),
+};

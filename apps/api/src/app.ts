@@ -1,0 +1,68 @@
+import { randomInt } from 'node:crypto';
+import { maxSeed, systemClock } from '@darkroom/core';
+import { OpenAPIHono } from '@hono/zod-openapi';
+import { methodNotAllowed } from 'hono/method-not-allowed';
+import type { ApiContext, ApiDeps, ApiEnv, Every } from './api-context.ts';
+import { ApiError } from './api-error.ts';
+import type { Api } from './api-route.ts';
+import { errorResponse, handleError } from './error-response.ts';
+import { createModelCatalog } from './model-catalog.ts';
+import { requestLog } from './request-log.ts';
+import { addCancelRoute } from './routes/cancel.ts';
+import { addDocsRoutes } from './routes/docs.ts';
+import { addEventsRoute } from './routes/events.ts';
+import { addHealthRoute } from './routes/health.ts';
+import { addImageRoute } from './routes/image.ts';
+import { addModelRoutes } from './routes/models.ts';
+import { addPredictRoute } from './routes/predict.ts';
+import { addRequestRoute } from './routes/request.ts';
+import { createStoreGuard } from './store-guard.ts';
+
+const defaultStoreWaitMs = 3000;
+
+/** The whole API over one store: stateless, so any number of them can run side by side. */
+export function createApp(deps: ApiDeps): Api {
+  const context = createContext(deps);
+  const api: Api = new OpenAPIHono<ApiEnv>();
+  api.use(requestLog(context.log));
+  api.use(methodNotAllowed({ app: api, onMethodNotAllowed: (c, methods) => errorResponse(c, wrongMethod(methods)) }));
+  api.onError(handleError(context.log));
+  api.notFound((c) => errorResponse(c, noSuchRoute()));
+  addPredictRoute(api, context);
+  addRequestRoute(api, context);
+  addCancelRoute(api, context);
+  addEventsRoute(api, context);
+  addImageRoute(api, context);
+  addModelRoutes(api, context);
+  addHealthRoute(api, context);
+  addDocsRoutes(api);
+  return api;
+}
+
+function createContext({ storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps): ApiContext {
+  const clock = deps.clock ?? systemClock;
+  const askStore = createStoreGuard(deps.store, storeWaitMs);
+  return {
+    ...deps,
+    clock,
+    every: deps.every ?? everyInterval,
+    drawSeed: deps.drawSeed ?? (() => randomInt(maxSeed + 1)),
+    askStore,
+    models: createModelCatalog(askStore, clock),
+  };
+}
+
+const everyInterval: Every = (intervalMs, tick) => {
+  const timer = setInterval(tick, intervalMs);
+  return () => clearInterval(timer);
+};
+
+function wrongMethod(methods: readonly string[]): ApiError {
+  const allowed = methods.join(', ');
+  const message = `This path takes ${allowed}.`;
+  return new ApiError({ status: 405, code: 'method_not_allowed', message, headers: { Allow: allowed } });
+}
+
+function noSuchRoute(): ApiError {
+  return new ApiError({ status: 404, code: 'route_not_found', message: 'There is nothing here; /docs says what is.' });
+}

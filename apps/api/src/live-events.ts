@@ -1,0 +1,58 @@
+import type { RequestEvent } from '@darkroom/core';
+
+/** What reached a reader since it last looked. Bounded: a reader that is slow is told to read the log instead. */
+export interface LiveEvents {
+  add(event: RequestEvent): void;
+  /** The oldest one. */
+  next(): RequestEvent | undefined;
+  /** Something may have been missed. */
+  markBehind(): void;
+  /** Whether something was missed; asking settles it. */
+  takeBehind(): boolean;
+  /** Wakes the reader without an event. */
+  wake(): void;
+  /** Resolves when anything of the above has happened since the last wait. */
+  changed(): Promise<void>;
+}
+
+/** Events hold previews and a process has many readers, so that few are kept for each. */
+const capacity = 16;
+
+export function createLiveEvents(): LiveEvents {
+  const events: RequestEvent[] = [];
+  let isBehind = true; // until the log has been read once
+  let isChanged = false;
+  let resolve: (() => void) | undefined;
+  const wake = (): void => {
+    isChanged = true;
+    resolve?.();
+  };
+  return {
+    add(event) {
+      if (events.length === capacity) {
+        events.length = 0;
+        isBehind = true;
+      } else if (!isBehind) events.push(event);
+      wake();
+    },
+    next: () => events.shift(),
+    markBehind() {
+      isBehind = true;
+      wake();
+    },
+    takeBehind() {
+      const was = isBehind;
+      isBehind = false;
+      return was;
+    },
+    wake,
+    async changed() {
+      if (!isChanged)
+        await new Promise<void>((done) => {
+          resolve = done;
+        });
+      resolve = undefined;
+      isChanged = false;
+    },
+  };
+}

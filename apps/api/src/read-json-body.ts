@@ -1,0 +1,58 @@
+import { cutText } from '@darkroom/core';
+import type { Context } from 'hono';
+import { ApiError } from './api-error.ts';
+
+/** A request's JSON. Throws 415, 413 or 400; never takes more than `maxBytes` into memory, whatever the headers say. */
+export async function readJsonBody(c: Context, maxBytes: number): Promise<unknown> {
+  const type = c.req.header('content-type') ?? '';
+  if (type.split(';')[0]!.trim().toLowerCase() !== 'application/json')
+    throw wrongType(
+      `Content-Type is ${type === '' ? 'missing' : cutText(JSON.stringify(type), type.length)}, expected application/json`,
+    );
+  const encoding = c.req.header('content-encoding') ?? 'identity';
+  if (encoding.toLowerCase() !== 'identity')
+    throw wrongType(`Content-Encoding is ${cutText(JSON.stringify(encoding), encoding.length)}, expected none`);
+  if (Number(c.req.header('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  return parse(await readBytes(c.req.raw.body, maxBytes));
+}
+
+async function readBytes(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Uint8Array> {
+  if (body === null) return new Uint8Array();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.byteLength;
+    // Leaving the loop cancels the stream.
+    if (size > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function parse(bytes: Uint8Array): unknown {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw invalidBody('the body is not UTF-8, expected a JSON object', error);
+  }
+  if (text.trim() === '') throw invalidBody('the body is empty, expected a JSON object');
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : '';
+    throw invalidBody(`the body is not JSON, expected a JSON object: ${reason}`, error);
+  }
+}
+
+function invalidBody(message: string, cause?: unknown): ApiError {
+  return new ApiError({ status: 400, code: 'invalid_body', message, cause });
+}
+
+function wrongType(message: string): ApiError {
+  return new ApiError({ status: 415, code: 'unsupported_media_type', message });
+}
+
+function tooLarge(maxBytes: number): ApiError {
+  return new ApiError({ status: 413, code: 'body_too_large', message: `the body has more than ${maxBytes} bytes` });
+}

@@ -1,0 +1,76 @@
+import { type OutputInfo, type PictureInput, type RequestStatus, seedOfPicture } from '@darkroom/core';
+import type { z } from 'zod';
+import { imageUrl, requestUrls } from './request-urls.ts';
+import type { imageSchema, requestSchema } from './response-schemas.ts';
+
+export type ImageView = z.infer<typeof imageSchema>;
+export type RequestView = z.infer<typeof requestSchema>;
+
+/** A request as clients see it. */
+export function requestView(request: RequestStatus): RequestView {
+  const { id, model, step, totalSteps } = request;
+  // Only this app's POST route writes requests, and it writes pictures.
+  const input = request.input as PictureInput;
+  return {
+    request_id: id,
+    status: request.state,
+    is_canceling: request.isCanceling,
+    model,
+    created_at: isoTime(request.createdAtMs),
+    started_at: isoTime(request.startedAtMs),
+    ended_at: isoTime(request.endedAtMs),
+    expires_at: isoTime(request.expiresAtMs),
+    queue_position: request.queuePosition ?? null,
+    is_possible: request.isPossible,
+    attempts: request.attempts,
+    step,
+    total_steps: totalSteps,
+    progress: progressOf(request),
+    seed: input.seed,
+    seeds: Array.from({ length: input.n }, (_value, index) => seedOfPicture(input.seed, index)),
+    parameters: parametersOf(model, input),
+    images: request.outputs.map((output) => imageView(id, output)),
+    ...(request.error === undefined ? {} : { error: request.error }),
+    urls: requestUrls(id),
+  };
+}
+
+export function imageView(id: string, output: OutputInfo): ImageView {
+  return {
+    index: output.index,
+    url: imageUrl(id, output.index),
+    seed: Number(output['seed']),
+    width: Number(output['width']),
+    height: Number(output['height']),
+    content_type: output.contentType,
+    bytes: output.bytes,
+  };
+}
+
+/** ISO 8601, or null for what has not happened. */
+export function isoTime<Time extends number | undefined>(timeMs: Time): Time extends number ? string : string | null {
+  return (timeMs === undefined ? null : new Date(timeMs).toISOString()) as Time extends number ? string : string | null;
+}
+
+function progressOf({ state, step, totalSteps }: RequestStatus): number {
+  if (state === 'succeeded') return 1;
+  return totalSteps > 0 ? step / totalSteps : 0;
+}
+
+/** Everything that made the pictures, as a body that makes the same ones again. */
+function parametersOf(model: string, input: PictureInput): RequestView['parameters'] {
+  return {
+    model,
+    prompt: input.prompt,
+    negative_prompt: input.negativePrompt,
+    size: `${input.width}x${input.height}`,
+    n: input.n,
+    num_inference_steps: input.numInferenceSteps,
+    guidance_scale: input.guidanceScale,
+    seed: input.seed,
+    scheduler: input.scheduler,
+    output_format: input.outputFormat,
+    output_compression: input.outputCompression,
+    preview: input.previewEvery === 0 ? 'off' : { every: input.previewEvery },
+  };
+}

@@ -1,0 +1,128 @@
+/** What the API answers, for the OpenAPI document and for the tests that hold the answers against it. */
+import { pictureSchema, requestStates } from '@darkroom/core';
+import { z } from '@hono/zod-openapi';
+
+const exampleId = 'emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe';
+const time = z.iso.datetime().openapi({ example: '2026-11-21T01:40:46.000Z' });
+const count = z.int().min(0);
+const pixels = z.int().min(1);
+
+export const errorSchema = z
+  .strictObject({
+    message: z.string(),
+    error: z.strictObject({
+      message: z.string(),
+      type: z.enum(['invalid_request_error', 'service_unavailable', 'server_error']),
+      code: z.string().openapi({ description: 'One per reason, stable.' }),
+      param: z.string().nullable().openapi({ description: 'The field that is wrong.' }),
+    }),
+  })
+  .openapi('Error');
+
+export const urlsSchema = z.strictObject({ self: z.string(), events: z.string(), cancel: z.string() });
+
+export const acceptedSchema = z
+  .strictObject({
+    request_id: z.string().openapi({ example: exampleId }),
+    status: z.literal('queued'),
+    queue_position: count.openapi({ description: 'Requests that will be dispatched before this one.', example: 0 }),
+    is_possible: z.boolean().openapi({ description: 'Whether a live worker serves the model right now.' }),
+    urls: urlsSchema.openapi({
+      example: {
+        self: `/v1/predict/${exampleId}`,
+        events: `/v1/predict/${exampleId}/events`,
+        cancel: `/v1/predict/${exampleId}`,
+      },
+    }),
+  })
+  .openapi('Accepted');
+
+export const imageSchema = z
+  .strictObject({
+    index: count,
+    url: z.string().openapi({ example: `/v1/predict/${exampleId}/images/0` }),
+    seed: count,
+    width: pixels,
+    height: pixels,
+    content_type: z.string().openapi({ example: 'image/png' }),
+    bytes: count,
+    b64_json: z.string().optional().openapi({ description: 'The picture in base64, with `?images=inline`.' }),
+  })
+  .openapi('Image');
+
+const failureSchema = z
+  .strictObject({ code: z.string(), message: z.string() })
+  .openapi('Failure', { example: { code: 'worker_lost', message: 'The workers that ran this request were lost.' } });
+
+export const requestSchema = z
+  .strictObject({
+    request_id: z.string().openapi({ example: exampleId }),
+    status: z.enum(requestStates),
+    is_canceling: z.boolean().openapi({ description: 'Running, and to leave at its next step.' }),
+    model: z.string(),
+    created_at: time,
+    started_at: time.nullable(),
+    ended_at: time.nullable(),
+    expires_at: time.nullable().openapi({ description: 'Until when the pictures can be fetched; null while open.' }),
+    queue_position: count.nullable().openapi({ description: 'Requests ahead of this one; null once it runs.' }),
+    is_possible: z.boolean(),
+    attempts: count.openapi({ description: 'Deliveries to a worker so far.' }),
+    step: count.openapi({ description: 'Steps done, over all pictures of the request.' }),
+    total_steps: count,
+    progress: z.number().min(0).max(1),
+    seed: count,
+    seeds: z.array(count).openapi({ description: 'One per picture.' }),
+    parameters: pictureSchema
+      .omit({ priority: true, timeout_s: true, start_timeout_s: true })
+      .required()
+      .openapi({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
+    images: z.array(imageSchema),
+    error: failureSchema.optional(),
+    urls: urlsSchema,
+  })
+  .openapi('Request');
+
+export const cancelSchema = z
+  .strictObject({ request_id: z.string(), status: z.enum(['canceled', 'canceling']) })
+  .openapi('Cancel');
+
+export const healthSchema = z
+  .strictObject({
+    status: z.enum(['ok', 'degraded', 'unavailable']),
+    worker_pool_initialized: z.boolean().openapi({ description: 'At least one worker is registered.' }),
+    active_workers: count.openapi({ description: 'Live workers that have loaded their model.' }),
+    model_loaded: z
+      .boolean()
+      .openapi({ description: 'At least one worker is registered, and all registered ones have loaded.' }),
+  })
+  .openapi('Health', {
+    example: { status: 'ok', worker_pool_initialized: true, active_workers: 1, model_loaded: true },
+  });
+
+const range = z.strictObject({ min: z.number(), max: z.number() });
+
+export const modelSchema = z
+  .strictObject({
+    id: z.string().openapi({ example: 'emoji-sd' }),
+    object: z.literal('model'),
+    created: count,
+    owned_by: z.string(),
+    is_possible: z.boolean().openapi({ description: 'Whether a live worker serves it right now.' }),
+    pipeline: z.string(),
+    sizes: z.strictObject({ multiple: pixels, min: pixels, max: pixels }),
+    steps: range,
+    guidance: range,
+    schedulers: z.array(z.string()).openapi({ description: 'What `scheduler` takes.' }),
+    max_prompt_tokens: count,
+    defaults: z.strictObject({
+      size: z.string(),
+      num_inference_steps: count,
+      guidance_scale: z.number(),
+      scheduler: z.string(),
+    }),
+  })
+  .openapi('Model');
+
+export const modelListSchema = z
+  .strictObject({ object: z.literal('list'), data: z.array(modelSchema) })
+  .openapi('ModelList');

@@ -1,0 +1,64 @@
+import { invalidValue, isTerminalState, type RequestStatus } from '@darkroom/core';
+import { readOutput } from '@darkroom/store';
+import { z } from '@hono/zod-openapi';
+import type { ApiContext } from '../api-context.ts';
+import { invalidFields, requestGone } from '../api-error.ts';
+import { addRoute, type Api, errorAnswer, requestErrors, retryAfterHeader } from '../api-route.ts';
+import { findRequest, requestIdOf } from '../find-request.ts';
+import { type ImageView, requestView } from '../request-view.ts';
+import { requestSchema } from '../response-schemas.ts';
+
+const imagesQuery = z.enum(['url', 'inline']).optional();
+/** Seconds; progress is better followed as events. */
+const pollEveryS = 1;
+
+export function addRequestRoute(api: Api, context: ApiContext): void {
+  addRoute(api, requestRoute, async (c) => {
+    const id = requestIdOf(c);
+    const images = c.req.query('images');
+    if (!imagesQuery.safeParse(images).success) throw invalidFields([invalidValue('images', images, 'url or inline')]);
+    const request = await findRequest(context, id);
+    const view = requestView(request);
+    if (images === 'inline') view.images = await inlined(view.images, request, context);
+    if (isTerminalState(request.state)) return c.json(view, 200);
+    return c.json(view, 202, { 'Retry-After': String(pollEveryS) });
+  });
+}
+
+/** The second round trip of a poll: all pictures at once. */
+function inlined(images: readonly ImageView[], { id }: RequestStatus, { askStore }: ApiContext): Promise<ImageView[]> {
+  return Promise.all(
+    images.map(async (image) => {
+      const output = await askStore((store) => readOutput(store, id, image.index));
+      // Its time ended between the two round trips.
+      if (output === undefined) throw requestGone(id);
+      return { ...image, b64_json: output.data.toString('base64') };
+    }),
+  );
+}
+
+const requestRoute = {
+  method: 'get' as const,
+  path: '/v1/predict/{id}',
+  summary: 'Where a request is, and what came of it',
+  request: {
+    params: z.object({ id: z.string() }),
+    query: z.object({
+      images: imagesQuery.openapi({ description: '`inline` puts the pictures into the answer, in base64.' }),
+    }),
+  },
+  responses: {
+    ...requestErrors,
+    200: { description: 'Ended.', content: { 'application/json': { schema: requestSchema } } },
+    202: {
+      description: 'Queued or running.',
+      headers: retryAfterHeader,
+      content: { 'application/json': { schema: requestSchema } },
+    },
+    400: errorAnswer('The query is wrong.', {
+      message: 'images is "all", expected url or inline',
+      code: 'invalid_value',
+      param: 'images',
+    }),
+  },
+};
