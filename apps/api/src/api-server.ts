@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { BaseService, type Logger } from '@darkroom/service';
 import { createAdaptorServer, type ServerType } from '@hono/node-server';
 import type { Api } from './api-route.ts';
@@ -29,8 +28,8 @@ export class ApiServer extends BaseService {
 
   /** Where it listens; undefined while it does not. */
   get url(): string | undefined {
-    const address = this.#server?.address() as AddressInfo | string | null | undefined;
-    if (typeof address !== 'object' || address === null) return undefined;
+    const address = this.#server?.address();
+    if (address === undefined || address === null || typeof address === 'string') return undefined;
     const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
     return `http://${host}:${address.port}`;
   }

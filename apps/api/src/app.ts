@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { maxSeed, systemClock } from '@darkroom/core';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { methodNotAllowed } from 'hono/method-not-allowed';
@@ -41,6 +42,8 @@ export function createApp(deps: ApiDeps): Api {
 
 function createContext({ storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps): ApiContext {
   const clock = deps.clock ?? systemClock;
+  // Every open stream listens; that is no leak.
+  setMaxListeners(0, deps.draining);
   const askStore = createStoreGuard(deps.store, storeWaitMs);
   return {
     ...deps,

@@ -2,17 +2,17 @@ import type { RequestEvent } from '@darkroom/core';
 
 /** What reached a reader since it last looked. Bounded: a reader that is slow is told to read the log instead. */
 export interface LiveEvents {
-  add(event: RequestEvent): void;
+  readonly add: (event: RequestEvent) => void;
   /** The oldest one. */
-  next(): RequestEvent | undefined;
+  readonly next: () => RequestEvent | undefined;
   /** Something may have been missed. */
-  markBehind(): void;
+  readonly markBehind: () => void;
   /** Whether something was missed; asking settles it. */
-  takeBehind(): boolean;
+  readonly takeBehind: () => boolean;
   /** Wakes the reader without an event. */
-  wake(): void;
+  readonly wake: () => void;
   /** Resolves when anything of the above has happened since the last wait. */
-  changed(): Promise<void>;
+  readonly changed: () => Promise<void>;
 }
 
 /** Events hold previews and a process has many readers, so that few are kept for each. */

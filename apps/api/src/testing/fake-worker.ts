@@ -1,0 +1,68 @@
+/** Plays a worker through the store's own functions. */
+import type { PictureInput } from '@darkroom/core';
+import {
+  appendProgress,
+  type Delivery,
+  type Finish,
+  finishRequest,
+  leaseBatch,
+  openJobTaker,
+  readRequest,
+  registerWorker,
+  type StoreConnection,
+  writeOutput,
+} from '@darkroom/store';
+
+export interface RunningRequest {
+  progress(step: number, preview?: Uint8Array): Promise<void>;
+  output(index: number, data: Uint8Array, chunkBytes?: number): Promise<void>;
+  finish(finish?: Finish): Promise<void>;
+}
+
+const model = 'tiny';
+export const totalSteps = 4;
+
+export async function startWorker(
+  store: StoreConnection,
+  { workerId = 'w1', state = 'ready' }: { workerId?: string; state?: 'loading' | 'ready' } = {},
+): Promise<void> {
+  const identity = { model, workerId, incarnation: 'first' };
+  await registerWorker(store, identity, { state, capacity: 64, ttlMs: 60_000, info: { device: 'cpu' } });
+}
+
+/** Takes the first request of the queue. */
+export async function runNext(store: StoreConnection): Promise<RunningRequest> {
+  const taker = openJobTaker(store, model, { lockMs: 60_000, stalledCheckMs: 1000 });
+  const [delivery] = await taker.take(1);
+  await taker.close();
+  if (delivery === undefined) throw new Error('nothing waits');
+  const lease = await leaseBatch(store, model, [delivery], { mode: 'shared', maxRows: 64, maxAttempts: 3 });
+  if (lease.workerId === undefined) throw new Error(`not leased: ${lease.outcomes.join()}`);
+  return play(store, delivery, lease.workerId);
+}
+
+async function inputOf(store: StoreConnection, id: string): Promise<PictureInput> {
+  const result = await readRequest(store, id);
+  if (result.status !== 'found') throw new Error(result.status);
+  return result.request.input as PictureInput;
+}
+
+function play(store: StoreConnection, delivery: Delivery, workerId: string): RunningRequest {
+  return {
+    async progress(step, preview) {
+      const steps = { index: 0, step, totalSteps, requestStep: step, requestTotalSteps: totalSteps, timestampMs: 1000 };
+      const picture = preview === undefined ? {} : { preview: { bytes: preview, contentType: 'image/webp' } };
+      await appendProgress(store, model, delivery, { ...steps, ...picture });
+    },
+    async output(index, data, chunkBytes = 409_600) {
+      const { seed, width, height } = await inputOf(store, delivery.id);
+      const facts = { seed: seed + index, width, height };
+      const contentType = 'image/png';
+      await writeOutput(store, model, delivery, { index, contentType, data, facts, chunkBytes, timestampMs: 2000 });
+    },
+    async finish(finish = { state: 'succeeded' }) {
+      const outcome = await finishRequest(store, model, workerId, delivery, finish);
+      if (outcome !== 'finished') throw new Error(outcome);
+    },
+  };
+}

@@ -1,0 +1,53 @@
+/** One frame of a stream of server-sent events: a comment, an event, or what stands alone. */
+export interface Frame {
+  id?: string;
+  event?: string;
+  data?: string;
+  retry?: string;
+  comment?: string;
+}
+
+export interface SseReader {
+  /** Undefined at the end. */
+  next(): Promise<Frame | undefined>;
+  /** All up to the end. */
+  rest(): Promise<Frame[]>;
+  cancel(): Promise<void>;
+}
+
+export function readFrames(response: Response): SseReader {
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let buffered = '';
+  async function next(): Promise<Frame | undefined> {
+    for (;;) {
+      const end = buffered.indexOf('\n\n');
+      if (end >= 0) {
+        const text = buffered.slice(0, end);
+        buffered = buffered.slice(end + 2);
+        return parseFrame(text);
+      }
+      const { done, value } = await reader.read();
+      if (done) return undefined;
+      buffered += value;
+    }
+  }
+  return {
+    next,
+    async rest() {
+      const frames: Frame[] = [];
+      for (let frame = await next(); frame !== undefined; frame = await next()) frames.push(frame);
+      return frames;
+    },
+    cancel: () => reader.cancel(),
+  };
+}
+
+function parseFrame(text: string): Frame {
+  const frame: Record<string, string> = {};
+  for (const line of text.split('\n')) {
+    const [, name, value] = /^(\w*): (.*)$/.exec(line) ?? [];
+    if (name === undefined || value === undefined) throw new Error(`no field of a frame: ${line}`);
+    frame[name === '' ? 'comment' : name] = value;
+  }
+  return frame;
+}

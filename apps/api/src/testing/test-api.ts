@@ -1,0 +1,112 @@
+/** An API over a store of the test's own, with a clock, timers and a log in the test's hands. */
+import type { ModelCard } from '@darkroom/core';
+import { createLogger } from '@darkroom/service';
+import { createEventHub, type EventHub, publishModel, type StoreConnection } from '@darkroom/store';
+import { openTestStore, type TestStoreOptions } from '@darkroom/testing';
+import { onTestFinished } from 'vitest';
+import type { ApiDeps } from '../api-context.ts';
+import type { Api } from '../api-route.ts';
+import { createApp } from '../app.ts';
+
+export const card: ModelCard = {
+  id: 'tiny',
+  created: 1_700_000_000,
+  ownedBy: 'tests',
+  pipeline: 'StableDiffusionPipeline',
+  sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
+  steps: { min: 1, max: 200, default: 12 },
+  guidance: { min: 1, max: 20, default: 3 },
+  schedulers: ['ddim', 'euler'],
+  defaultScheduler: 'ddim',
+  maxPromptTokens: 77,
+};
+
+export interface TestApi {
+  api: Api;
+  store: StoreConnection;
+  hub: EventHub;
+  draining: AbortController;
+  /** Lines of the log. */
+  lines: string[];
+  /** Fires the timers of this interval. */
+  tick(intervalMs: number): void;
+  /** Timers that have not been stopped. */
+  timers(): number;
+  /** Another replica on the same Redis. */
+  replica(deps?: Partial<ApiDeps>): TestApi;
+  post(body: unknown): Promise<Response>;
+  /** Posts a request that must be accepted. */
+  submit(body?: Record<string, unknown>): Promise<string>;
+}
+
+export interface TestApiOptions extends Partial<Omit<ApiDeps, 'config'>> {
+  config?: Partial<ApiDeps['config']>;
+  /** What else listens between Redis and the API. */
+  wrapHub?: (hub: EventHub) => EventHub;
+}
+
+const config: ApiDeps['config'] = {
+  queueMaxLength: 100,
+  defaultModel: undefined,
+  unservedModels: 'accept',
+  maxBodyBytes: 65_536,
+  requestTimeoutS: 600,
+  requestTimeoutMaxS: 3600,
+};
+
+/** With one model, `tiny`, that no worker serves. */
+export async function openTestApi(options: TestApiOptions & TestStoreOptions = {}): Promise<TestApi> {
+  const { resultTtlMs, goneTtlMs } = options;
+  const ttls = { ...(resultTtlMs && { resultTtlMs }), ...(goneTtlMs && { goneTtlMs }) };
+  const store = options.store ?? openTestStore(ttls);
+  await publishModel(store, card);
+  return createTestApi({ ...options, store });
+}
+
+export function createTestApi({
+  store,
+  wrapHub = (hub) => hub,
+  ...options
+}: TestApiOptions & { store: StoreConnection }): TestApi {
+  const hub = wrapHub(createEventHub(store));
+  onTestFinished(() => hub.close());
+  const lines: string[] = [];
+  const ticks = new Set<{ intervalMs: number; tick: () => void }>();
+  const draining = new AbortController();
+  const api = createApp({
+    drawSeed: () => 42,
+    every(intervalMs, tick) {
+      const timer = { intervalMs, tick };
+      ticks.add(timer);
+      return () => ticks.delete(timer);
+    },
+    ...options,
+    store,
+    hub,
+    log: createLogger({ app: 'api', level: 'trace', stream: { write: (line) => void lines.push(line) } }),
+    draining: draining.signal,
+    config: { ...config, ...options.config },
+  });
+  const post = async (body: unknown): Promise<Response> =>
+    api.request('/v1/predict', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  return {
+    api,
+    store,
+    hub,
+    draining,
+    lines,
+    post,
+    tick: (wanted) => [...ticks].filter(({ intervalMs }) => intervalMs === wanted).forEach(({ tick }) => tick()),
+    timers: () => ticks.size,
+    replica: (deps) => createTestApi({ ...options, ...deps, store }),
+    async submit(body = {}) {
+      const response = await post({ prompt: 'a fox', ...body });
+      if (response.status !== 202) throw new Error(`${response.status}: ${await response.text()}`);
+      return ((await response.json()) as { request_id: string }).request_id;
+    },
+  };
+}
