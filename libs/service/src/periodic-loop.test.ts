@@ -98,9 +98,9 @@ describe('PeriodicLoop', () => {
 });
 
 function openable(): { opened: Promise<void>; open: () => void } {
-  let open = (): void => {};
+  let open: (() => void) | undefined;
   const opened = new Promise<void>((resolve) => {
     open = resolve;
   });
-  return { opened, open };
+  return { opened, open: () => open?.() };
 }

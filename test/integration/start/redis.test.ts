@@ -1,0 +1,140 @@
+import { execSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, inject, it, onTestFinished } from 'vitest';
+import { startFixture } from './started-process.ts';
+
+const redisServer = execSync('command -v redis-server', { encoding: 'utf8' }).trim();
+
+function scratchDirectory(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-start-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** Runs one command against the private Redis of a directory, stops it, and returns the reply. */
+async function askOnce(directory: string, ...command: string[]): Promise<string> {
+  const redis = startFixture('redis.mjs', [directory, ...command]);
+  const [, reply = ''] = await redis.output(/reply (.*)\n/);
+  redis.child.kill('SIGTERM');
+  expect(await redis.end).toMatchObject({ code: 0 });
+  return reply;
+}
+
+describe('the private Redis of npm start', () => {
+  it('keeps its data from one start to the next', async () => {
+    const directory = scratchDirectory();
+    expect(await askOnce(directory, 'SET', 'kept', 'value')).toBe('+OK');
+    expect(await askOnce(directory, 'STRLEN', 'kept')).toBe(':5');
+  });
+
+  it('comes back with its data when its process is killed', async () => {
+    const directory = scratchDirectory();
+    const redis = startFixture('redis.mjs', [directory, 'SET', 'kept', 'value']);
+    const [, guard] = await redis.output(/guarded by (\d+)/);
+    await redis.output(/reply \+OK/);
+    process.kill(Number(guard), 'SIGKILL');
+    await redis.output(/redis died[^]*starting redis again/);
+    redis.child.kill('SIGTERM');
+    await redis.end;
+    expect(await askOnce(directory, 'STRLEN', 'kept')).toBe(':5');
+  });
+
+  it('goes when the launcher is killed', async () => {
+    const directory = scratchDirectory();
+    const redis = startFixture('redis.mjs', [directory, 'PING']);
+    await redis.output(/reply \+PONG/);
+    redis.child.kill('SIGKILL');
+    // The guard and the server hold its standard output until they end.
+    await redis.end;
+    expect(await askOnce(directory, 'PING')).toBe('+PONG');
+  });
+
+  it('takes the place of one that was left behind', async () => {
+    const directory = scratchDirectory();
+    const redis = startFixture('redis.mjs', [directory, 'SET', 'kept', 'value']);
+    const [, guard] = await redis.output(/guarded by (\d+)/);
+    await redis.output(/reply \+OK/);
+    redis.child.kill('SIGSTOP');
+    process.kill(Number(guard), 'SIGKILL');
+    redis.child.kill('SIGKILL');
+    expect(await askOnce(directory, 'STRLEN', 'kept')).toBe(':5');
+    await redis.end;
+  });
+
+  it('is on a port, with a password, where the path is too long for a socket', async () => {
+    const directory = join(scratchDirectory(), 'a-long-name'.repeat(10));
+    const redis = startFixture('redis.mjs', [directory, 'SET', 'kept', 'value']);
+    const [, port] = await redis.output(/private redis:\/\/:[0-9a-f]{48}@127\.0\.0\.1:(\d+)/);
+    await redis.output(/reply \+OK/);
+    const stranger = startFixture('redis.mjs', [directory, 'PING'], { REDIS_URL: `redis://127.0.0.1:${port}` });
+    expect(await stranger.end).toMatchObject({ code: 1, output: expect.stringContaining('refuses us: NOAUTH') });
+    redis.child.kill('SIGTERM');
+    await redis.end;
+    expect(await askOnce(directory, 'STRLEN', 'kept')).toBe(':5');
+  });
+});
+
+describe('finding a Redis', () => {
+  it('takes the one that REDIS_URL names', async () => {
+    const url = inject('redisUrl');
+    const { code, output } = await startFixture('redis.mjs', [scratchDirectory(), 'PING'], { REDIS_URL: url }).end;
+    expect(output).toContain(`named ${url}`);
+    expect(output).toContain('reply +PONG');
+    expect(code).toBe(0);
+  });
+
+  it('says so when that one cannot be reached', async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    server.close();
+    await once(server, 'close');
+    const port = typeof address === 'object' ? address?.port : undefined;
+    const { code, output } = await startFixture('redis.mjs', [scratchDirectory(), 'PING'], {
+      REDIS_URL: `redis://127.0.0.1:${port}`,
+    }).end;
+    expect(code).toBe(1);
+    expect(output).toContain('The Redis that REDIS_URL names cannot be reached');
+  });
+
+  it('takes a valkey-server when there is no redis-server', async () => {
+    const path = join(scratchDirectory(), 'bin');
+    mkdirSync(path);
+    symlinkSync(redisServer, join(path, 'valkey-server'));
+    const redis = startFixture('redis.mjs', [scratchDirectory(), 'PING'], { PATH: path });
+    await expect(redis.output(/using \S+valkey-server/)).resolves.toBeTruthy();
+    redis.child.kill('SIGTERM');
+    await redis.end;
+  });
+
+  it('installs one with apt-get where that takes no password, saying so', async () => {
+    const path = join(scratchDirectory(), 'bin');
+    mkdirSync(path);
+    symlinkSync('/usr/bin/env', join(path, 'env'));
+    writeProgram(join(path, 'apt-get'), `[ "$1" = update ] || /bin/ln -s ${redisServer} ${join(path, 'redis-server')}`);
+    writeProgram(join(path, 'sudo'), 'shift; exec "$@"');
+    writeProgram(join(path, 'true'), 'exit 0');
+    const redis = startFixture('redis.mjs', [scratchDirectory(), 'PING'], { PATH: path });
+    await redis.output(/installing the package redis-server with apt-get/);
+    await redis.output(/reply \+PONG/);
+    redis.child.kill('SIGTERM');
+    expect(await redis.end).toMatchObject({ code: 0 });
+  });
+
+  it('says what to install when there is nothing to install it with', async () => {
+    const path = scratchDirectory();
+    // A Docker whose daemon does not run is no help.
+    writeProgram(join(path, 'docker'), 'exit 1');
+    const { code, output } = await startFixture('redis.mjs', [scratchDirectory(), 'PING'], { PATH: path }).end;
+    expect(code).toBe(1);
+    expect(output).toMatch(/No Redis was found[^]*apt-get install redis-server[^]*brew install redis[^]*REDIS_URL=/);
+  });
+});
+
+function writeProgram(file: string, script: string): void {
+  writeFileSync(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+}

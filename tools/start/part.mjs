@@ -1,0 +1,130 @@
+// One supervised process: started, started again whenever it dies, stopped when asked.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { say } from './say.mjs';
+
+const defaultTiming = {
+  /** The first pause before starting again; doubles with each death in a row. */
+  firstPauseMs: 250,
+  longestPauseMs: 10_000,
+  /** Having been ready for this long, a part has earned the first pause again. */
+  resetAfterMs: 10_000,
+  /** An orderly stop that takes longer is a kill. */
+  stopTimeoutMs: 25_000,
+};
+
+export class Part {
+  #options;
+  #timing;
+  #child;
+  #isStopping = new AbortController();
+  #running;
+  #deathsInARow = 0;
+  #announceFirstReady;
+
+  /** Resolves when the part is ready for the first time. */
+  ready = new Promise((resolve) => {
+    this.#announceFirstReady = resolve;
+  });
+
+  /**
+   * @param options.name shown in messages
+   * @param options.script a Node program; it is given an IPC channel, whose end tells it that we are gone
+   * @param options.args, options.env, options.cwd as for fork
+   * @param options.prepare called before every start
+   * @param options.isReady (child, signal) => Promise that resolves when ready; by default the message `ready`
+   */
+  constructor({ timing, ...options }) {
+    this.#options = options;
+    this.#timing = { ...defaultTiming, ...timing };
+  }
+
+  get name() {
+    return this.#options.name;
+  }
+
+  get pid() {
+    return this.#child?.pid;
+  }
+
+  start() {
+    this.#running ??= this.#keepRunning();
+  }
+
+  /** SIGTERM, then wait for the end, then SIGKILL. Idempotent. */
+  async stop() {
+    this.#isStopping.abort();
+    this.#child?.kill('SIGTERM');
+    const timeout = setTimeout(() => this.kill(), this.#timing.stopTimeoutMs);
+    await this.#running;
+    clearTimeout(timeout);
+  }
+
+  /** Ends the process and all it started, at once. */
+  kill() {
+    this.#isStopping.abort();
+    this.#killGroup();
+  }
+
+  async #keepRunning() {
+    const { signal } = this.#isStopping;
+    while (!signal.aborted) {
+      const readyForMs = await this.#runOnce(signal);
+      if (signal.aborted) break;
+      if (readyForMs >= this.#timing.resetAfterMs) this.#deathsInARow = 0;
+      const { firstPauseMs, longestPauseMs } = this.#timing;
+      const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** this.#deathsInARow++);
+      say(`starting ${this.name} again in ${pauseMs / 1000} s`);
+      await delay(pauseMs, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** From one start to the next death; how long it was ready, in milliseconds. */
+  async #runOnce(stopping) {
+    const { script, args = [], env, cwd, prepare, isReady = readyMessage } = this.#options;
+    const over = new AbortController();
+    let readyAtMs = Infinity;
+    try {
+      await prepare?.();
+      if (stopping.aborted) return 0;
+      // A process group of its own: Ctrl-C in the terminal reaches only us, and we stop the parts in order.
+      const child = fork(script, args, { env, cwd, detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+      this.#child = child;
+      const ended = once(child, 'exit');
+      isReady(child, over.signal).then(
+        () => {
+          readyAtMs = performance.now();
+          this.#announceFirstReady();
+        },
+        () => {},
+      );
+      const [code, signal] = await ended;
+      if (!stopping.aborted) say(`${this.name} died (${signal ?? `exit code ${code}`})`);
+    } catch (error) {
+      say(`${this.name} could not be started: ${error.message}`);
+    } finally {
+      over.abort();
+      // What it had started itself must not outlive it.
+      this.#killGroup();
+      this.#child = undefined;
+    }
+    return Math.max(0, performance.now() - readyAtMs);
+  }
+
+  #killGroup() {
+    if (this.#child?.pid === undefined) return;
+    try {
+      process.kill(-this.#child.pid, 'SIGKILL');
+    } catch {
+      // Nobody is left in it.
+    }
+  }
+}
+
+async function readyMessage(child, signal) {
+  for (;;) {
+    const [message] = await once(child, 'message', { signal });
+    if (message === 'ready') return;
+  }
+}
