@@ -44,8 +44,8 @@ export interface Executor {
   /** Asks the engine itself; never rejects. */
   checkHealth(): Promise<ExecutorHealth>;
   /**
-   * Stops within a step. Requests that have not ended get no further event, except the checkpoints asked for;
-   * all events are delivered before it resolves. Safe to call twice.
+   * Stops after the step under way. Requests that have not ended by then do not end; the checkpoints asked for are their
+   * last events. All events are delivered before it resolves, none after. Safe to call twice.
    */
   shutdown(options?: ShutdownOptions): Promise<void>;
 }

@@ -1,0 +1,29 @@
+/** What the worker's main process and an engine's process say to each other, over Node's IPC with structured clones. */
+import type { ErrorCode, ModelCard } from '@darkroom/core';
+import type { LoadModelOptions } from '@darkroom/diffusion';
+import type { EngineEvent } from './executor-event.ts';
+import type { ExecutorRequest } from './executor.ts';
+
+/** What an engine's process is started with. */
+export interface EngineProcessOptions {
+  /** The model's directory, and how it is run. */
+  readonly model: LoadModelOptions;
+  /** Rows in the table at most; those beyond wait. */
+  readonly maxRows: number;
+  /** A checkpoint of each row every so many of its steps; 0 for none. */
+  readonly checkpointEvery?: number;
+}
+
+export type MessageToEngine =
+  | { readonly type: 'start'; readonly options: EngineProcessOptions }
+  | { readonly type: 'submit'; readonly requests: readonly ExecutorRequest[] }
+  | { readonly type: 'cancel'; readonly requestId: string }
+  | { readonly type: 'health'; readonly checkId: number }
+  | { readonly type: 'shutdown'; readonly shouldCheckpoint: boolean };
+
+export type MessageFromEngine =
+  | { readonly type: 'ready'; readonly card: ModelCard }
+  | { readonly type: 'start-failed'; readonly code: ErrorCode; readonly message: string }
+  | { readonly type: 'events'; readonly events: readonly EngineEvent[] }
+  | { readonly type: 'health'; readonly checkId: number; readonly rows: number; readonly waitingRequests: number }
+  | { readonly type: 'stopped' };

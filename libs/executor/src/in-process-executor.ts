@@ -1,0 +1,62 @@
+import { DarkroomError } from '@darkroom/core';
+import type { ModelCard } from '@darkroom/core';
+import type { Pipeline, PipelineRow } from '@darkroom/diffusion';
+import { Engine } from './engine.ts';
+import type { ExecutorListener } from './executor-event.ts';
+import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from './executor.ts';
+
+export interface InProcessExecutorOptions<Row extends PipelineRow> {
+  /** Called by `start`. A function, so that ONNX Runtime is loaded only by who runs it here. */
+  loadPipeline: () => Promise<Pipeline<Row>>;
+  /** Rows in the table at most; those beyond wait. */
+  maxRows: number;
+  /** A checkpoint of each row every so many of its steps; 0 for none. */
+  checkpointEvery?: number;
+  onEvents: ExecutorListener;
+}
+
+/** Runs the engine in the caller's process, whose event loop each step blocks: for tests and measurements. */
+export class InProcessExecutor<Row extends PipelineRow> implements Executor {
+  readonly #options: InProcessExecutorOptions<Row>;
+  #pipeline: Pipeline<Row> | undefined;
+  #engine: Engine<Row> | undefined;
+
+  constructor(options: InProcessExecutorOptions<Row>) {
+    this.#options = options;
+  }
+
+  async start(): Promise<ModelCard> {
+    if (this.#engine !== undefined) throw unavailable('executor.start', 'the engine is already running');
+    const { loadPipeline, ...options } = this.#options;
+    this.#pipeline = await loadPipeline();
+    this.#engine = new Engine({ ...options, pipeline: this.#pipeline });
+    return this.#pipeline.card;
+  }
+
+  submit(requests: readonly ExecutorRequest[]): void {
+    if (this.#engine !== undefined) return this.#engine.submit(requests);
+    throw unavailable('executor.submit', 'the engine is not running');
+  }
+
+  cancel(requestId: string): void {
+    this.#engine?.cancel(requestId);
+  }
+
+  checkHealth(): Promise<ExecutorHealth> {
+    const { rows, waitingRequests } = this.#engine?.status ?? { rows: 0, waitingRequests: 0 };
+    return Promise.resolve({ isHealthy: this.#engine !== undefined, rows, waitingRequests, latencyMs: 0 });
+  }
+
+  async shutdown(options?: ShutdownOptions): Promise<void> {
+    const engine = this.#engine;
+    const pipeline = this.#pipeline;
+    this.#engine = undefined;
+    this.#pipeline = undefined;
+    await engine?.stop(options);
+    await pipeline?.dispose();
+  }
+}
+
+function unavailable(op: string, message: string): DarkroomError {
+  return new DarkroomError({ code: 'unavailable', op, message });
+}
