@@ -1,7 +1,7 @@
 import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
 import type { Handler } from 'hono';
 import type { ApiEnv } from './api-context.ts';
-import { errorSchema } from './response-schemas.ts';
+import { errorSchema } from './api-schemas.ts';
 
 export type Api = OpenAPIHono<ApiEnv>;
 type RouteConfig = Parameters<typeof createRoute>[0];

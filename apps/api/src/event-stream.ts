@@ -28,10 +28,13 @@ export function createEventStream(
       async pull(controller) {
         try {
           const next = await items.next();
-          if (next.done) controller.close();
-          else controller.enqueue(encoder.encode(await frameOf(context, id, next.value)));
+          const frame = next.done ? undefined : encoder.encode(await frameOf(context, id, next.value));
+          if (gone.signal.aborted) return;
+          if (frame === undefined) controller.close();
+          else controller.enqueue(frame);
         } catch (error) {
           await items.return();
+          if (gone.signal.aborted) return;
           if (!isUnavailable(error)) context.log.error({ request_id: id, error: String(error) }, 'a stream failed');
           // A closed stream without an end sends its reader back to where it was.
           controller.close();

@@ -1,7 +1,7 @@
 import { type OutputInfo, type PictureInput, type RequestStatus, seedOfPicture } from '@darkroom/core';
 import type { z } from 'zod';
 import { imageUrl, requestUrls } from './request-urls.ts';
-import type { imageSchema, requestSchema } from './response-schemas.ts';
+import type { imageSchema, requestSchema } from './api-schemas.ts';
 
 export type ImageView = z.infer<typeof imageSchema>;
 export type RequestView = z.infer<typeof requestSchema>;

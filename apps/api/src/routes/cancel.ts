@@ -4,7 +4,7 @@ import type { ApiContext } from '../api-context.ts';
 import { ApiError, requestGone, requestNotFound } from '../api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors } from '../api-route.ts';
 import { requestIdOf } from '../find-request.ts';
-import { cancelSchema } from '../response-schemas.ts';
+import { cancelSchema } from '../api-schemas.ts';
 
 export function addCancelRoute(api: Api, { askStore, clock }: ApiContext): void {
   addRoute(api, cancelRoute, async (c) => {

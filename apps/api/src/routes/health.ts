@@ -4,7 +4,7 @@ import type { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../api-context.ts';
 import { retryAfterS } from '../api-error.ts';
 import { addRoute, type Api, retryAfterHeader } from '../api-route.ts';
-import { healthSchema } from '../response-schemas.ts';
+import { healthSchema } from '../api-schemas.ts';
 
 type Health = z.infer<typeof healthSchema>;
 

@@ -4,7 +4,7 @@ import { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../api-context.ts';
 import { modelNotFound } from '../api-error.ts';
 import { addRoute, type Api, commonErrors, errorAnswer } from '../api-route.ts';
-import { modelListSchema, modelSchema } from '../response-schemas.ts';
+import { modelListSchema, modelSchema } from '../api-schemas.ts';
 
 type ModelView = z.infer<typeof modelSchema>;
 

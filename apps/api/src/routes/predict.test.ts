@@ -2,7 +2,7 @@ import type { PictureInput } from '@darkroom/core';
 import { readEvents, readRequest } from '@darkroom/store';
 import { allKeys, openTestStore } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import { acceptedSchema, errorSchema } from '../response-schemas.ts';
+import { acceptedSchema, errorSchema } from '../api-schemas.ts';
 import { startWorker } from '../testing/fake-worker.ts';
 import { createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
 

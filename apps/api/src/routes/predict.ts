@@ -2,7 +2,6 @@ import {
   createRequestId,
   DarkroomError,
   type PictureInput,
-  pictureSchema,
   pictureShapeKey,
   type RequestEnvelope,
   type ResolvedPicture,
@@ -14,11 +13,10 @@ import { invalidFields, modelNotFound, modelUnserved, noModels, overloaded } fro
 import { addRoute, type Api, commonErrors, errorAnswer } from '../api-route.ts';
 import { readJsonBody } from '../read-json-body.ts';
 import { requestUrls } from '../request-urls.ts';
-import { acceptedSchema } from '../response-schemas.ts';
+import { acceptedSchema, pictureBodySchema } from '../api-schemas.ts';
 
 export function addPredictRoute(api: Api, context: ApiContext): void {
-  const body = api.openAPIRegistry.register('PictureRequest', pictureSchema);
-  addRoute(api, predictRoute(body), async (c) => {
+  addRoute(api, predictRoute, async (c) => {
     const picture = await resolve(await readJsonBody(c, context.config.maxBodyBytes), context);
     const envelope = createEnvelope(picture, context.clock.now());
     const { queueMaxLength, unservedModels } = context.config;
@@ -122,14 +120,21 @@ const responses = {
   ),
 };
 
-function predictRoute(schema: typeof pictureSchema) {
-  const example = { prompt: 'a red fox on a teal background', num_inference_steps: 12, seed: 7 };
-  return {
-    method: 'post' as const,
-    path: '/v1/predict',
-    summary: 'Ask for pictures',
-    description: 'Answers at once with an id to poll, or to follow as events.',
-    request: { body: { required: true, content: { 'application/json': { schema, example } } } },
-    responses,
-  };
-}
+const predictRoute = {
+  method: 'post' as const,
+  path: '/v1/predict',
+  summary: 'Ask for pictures',
+  description: 'Answers at once with an id to poll, or to follow as events.',
+  request: {
+    body: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: pictureBodySchema,
+          example: { prompt: 'a red fox on a teal background', num_inference_steps: 12, seed: 7 },
+        },
+      },
+    },
+  },
+  responses,
+};

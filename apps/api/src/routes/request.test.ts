@@ -1,6 +1,6 @@
 import { createRequestId } from '@darkroom/core';
 import { describe, expect, it } from 'vitest';
-import { requestSchema } from '../response-schemas.ts';
+import { requestSchema } from '../api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 
@@ -95,21 +95,18 @@ describe('GET /v1/predict/<id>', () => {
     expect(await codeOf(canceling)).toEqual([410, 'request_gone']);
   });
 
-  it('asks Redis no more than twice', async () => {
+  it('costs one round trip, and one more for pictures', async () => {
     const test = await openTestApi();
     const id = await succeed(test, { n: 2 });
-    const commands = async (): Promise<number> => {
-      const info = await test.store.redis.monitor();
-      const seen: string[] = [];
-      info.on('monitor', (_time: string, [name = '']: string[], source: string) => {
-        if (source !== 'lua') seen.push(name);
-      });
-      await poll(test, id);
-      await test.store.redis.ping();
-      info.disconnect();
-      return seen.filter((name) => name.toLowerCase().startsWith('eval')).length;
-    };
-    expect(await commands()).toBeLessThanOrEqual(2);
+    const monitor = await test.store.redis.monitor();
+    const seen: string[] = [];
+    monitor.on('monitor', (_time: string, [name = '', ...args]: string[], source: string) => {
+      if (source !== 'lua' && args.some((argument) => argument.startsWith(test.store.prefix))) seen.push(name);
+    });
+    await poll(test, id);
+    await poll(test, id, '?images=inline');
+    await expect.poll(() => seen).toEqual(['evalsha', 'evalsha', 'hgetall', 'hgetall']);
+    monitor.disconnect();
   });
 });
 

@@ -6,7 +6,7 @@ import { invalidFields, requestGone } from '../api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors, retryAfterHeader } from '../api-route.ts';
 import { findRequest, requestIdOf } from '../find-request.ts';
 import { type ImageView, requestView } from '../request-view.ts';
-import { requestSchema } from '../response-schemas.ts';
+import { requestSchema } from '../api-schemas.ts';
 
 const imagesQuery = z.enum(['url', 'inline']).optional();
 /** Seconds; progress is better followed as events. */

@@ -16,7 +16,8 @@ export interface SseReader {
 }
 
 export function readFrames(response: Response): SseReader {
-  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = response.body!.getReader();
+  const decoder = new TextDecoder();
   let buffered = '';
   async function next(): Promise<Frame | undefined> {
     for (;;) {
@@ -28,7 +29,7 @@ export function readFrames(response: Response): SseReader {
       }
       const { done, value } = await reader.read();
       if (done) return undefined;
-      buffered += value;
+      buffered += decoder.decode(value, { stream: true });
     }
   }
   return {

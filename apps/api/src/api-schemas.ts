@@ -1,4 +1,4 @@
-/** What the API answers, for the OpenAPI document and for the tests that hold the answers against it. */
+/** What the API takes and answers, for the OpenAPI document and for the tests that hold the answers against it. */
 import { pictureSchema, requestStates } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 
@@ -6,6 +6,9 @@ const exampleId = 'emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe';
 const time = z.iso.datetime().openapi({ example: '2026-11-21T01:40:46.000Z' });
 const count = z.int().min(0);
 const pixels = z.int().min(1);
+
+/** The schema that checks requests, under its name in the document. Cloned: core made it before zod learned `openapi`. */
+export const pictureBodySchema = pictureSchema.clone().openapi('PictureRequest');
 
 export const errorSchema = z
   .strictObject({

@@ -1,0 +1,98 @@
+import { DarkroomError } from '@darkroom/core';
+import { openTestStore } from '@darkroom/testing';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import { expect, it } from 'vitest';
+import { errorSchema } from './api-schemas.ts';
+import { createTestApi, openTestApi } from './testing/test-api.ts';
+
+it('yields a valid OpenAPI document that has every route, and examples that pass', async () => {
+  const test = await openTestApi();
+  const document = (await (await test.api.request('/openapi.json')).json()) as {
+    paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
+    components: { schemas: Record<string, { required?: string[]; additionalProperties?: boolean }> };
+  };
+  expect(await new Validator().validate(structuredClone(document))).toEqual({ valid: true });
+  const documented = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.keys(item).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  const served = test.api.routes
+    .filter(({ method, path }) => method !== 'ALL' && !path.startsWith('/docs') && path !== '/openapi.json')
+    .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`);
+  expect(documented.toSorted()).toEqual(served.toSorted());
+  expect(documented).toHaveLength(8);
+  expect(document.components.schemas['PictureRequest']).toMatchObject({
+    required: ['prompt'],
+    additionalProperties: false,
+    properties: { num_inference_steps: { type: 'integer', minimum: 1 }, prompt: { maxLength: 4000 } },
+  });
+  expect(Object.keys(document.paths['/v1/predict']!['post']!.responses)).toEqual([
+    '202',
+    '400',
+    '404',
+    '413',
+    '415',
+    '500',
+    '503',
+  ]);
+});
+
+it('shows the document on a page that loads nothing from elsewhere', async () => {
+  const test = await openTestApi();
+  const page = await (await test.api.request('/docs')).text();
+  expect(page).not.toMatch(/https?:/);
+  const loaded = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => `/${path}`);
+  expect(loaded).toHaveLength(4);
+  for (const path of loaded) expect([path, (await test.api.request(path)).status]).toEqual([path, 200]);
+});
+
+it('answers what it does not have in the shape of all errors', async () => {
+  const test = await openTestApi();
+  const missing = await test.api.request('/v2/predict');
+  expect([missing.status, errorSchema.parse(await missing.json()).error.code]).toEqual([404, 'route_not_found']);
+  for (const [path, method, allow] of [
+    ['/v1/predict', 'GET', 'POST'],
+    ['/v1/models', 'POST', 'GET, HEAD'],
+    ['/v1/predict/tiny-00000000000000000000000000', 'PUT', 'GET, HEAD, DELETE'],
+  ] as const) {
+    const wrong = await test.api.request(path, { method });
+    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, allow]);
+    expect(errorSchema.parse(await wrong.json()).message).toBe(`This path takes ${allow}.`);
+  }
+});
+
+it('shows an id for a fault of its own, and keeps what the log must not have out of both', async () => {
+  const cause = Object.assign(new Error('ERR user_script:1: boom'), { command: { args: ['a secret prompt'] } });
+  const failing = (): never => {
+    throw new DarkroomError({ code: 'internal', op: 'test.seed', message: 'secret of the house', cause });
+  };
+  const test = createTestApi({ store: (await openTestApi()).store, drawSeed: failing });
+  const response = await test.post({ prompt: 'a secret prompt' });
+  expect(response.status).toBe(500);
+  const { message, error } = errorSchema.parse(await response.json());
+  expect(error).toMatchObject({ type: 'server_error', code: 'internal' });
+  const [id] = /[\da-f-]{36}/.exec(message)!;
+  expect(message).toBe(`Something went wrong on our side. The log has it as ${id}.`);
+  const [fault, line] = test.lines.map((text) => JSON.parse(text) as Record<string, unknown>);
+  expect(fault).toMatchObject({
+    error_id: id,
+    error: { op: 'test.seed', message: 'secret of the house', cause: { message: 'ERR user_script:1: boom' } },
+  });
+  expect(line).toMatchObject({ status: 500, error_id: id });
+  expect(test.lines.join()).not.toContain('a secret prompt');
+});
+
+it('turns a Redis that is full into a 503', async () => {
+  const store = openTestStore();
+  const full = new Proxy(store, {
+    get(target, name, receiver) {
+      if (name === 'keysOf')
+        return () => {
+          throw new Error("OOM command not allowed when used memory > 'maxmemory'.");
+        };
+      return Reflect.get(target, name, receiver) as unknown;
+    },
+  });
+  const test = createTestApi({ store: full });
+  const response = await test.api.request('/v1/predict/tiny-00000000000000000000000000');
+  expect([response.status, errorSchema.parse(await response.json()).error.code]).toEqual([503, 'unavailable']);
+});
