@@ -31,10 +31,11 @@ async function start({ model, ...options }: EngineProcessOptions): Promise<void>
   }
 }
 
-/** For the operator's log, so with the cause: ONNX Runtime's own words. */
+/** For the operator's log, so with ONNX Runtime's own words. What is wrong with a model's files says it all by itself. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
+  const isComplete = DarkroomError.isInstance(error) && error.code === 'model_unsupported';
+  return !isComplete && error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
 }
 
 async function stop(shouldCheckpoint: boolean): Promise<void> {
