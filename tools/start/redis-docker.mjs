@@ -12,7 +12,7 @@ export async function dockerRedis({ directory, env }) {
   const { port, password, url } = withUrl({ port: await freePort(), password: randomBytes(24).toString('hex') });
   writeRedisSettings({ directory, port: 6379, password, dataDirectory: '/data', bind: '0.0.0.0' });
   const name = `darkroom-redis-${createHash('sha256').update(directory).digest('hex').slice(0, 12)}`;
-  say(`there is no redis-server: running ${image} in Docker on port ${port}, data in ${directory}`);
+  say(`there is no redis-server: running ${image} in Docker on port ${port}, data and redis.log in ${directory}`);
   return {
     url,
     command: [docker, ...runArguments({ name, port, directory })],

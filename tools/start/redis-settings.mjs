@@ -39,7 +39,8 @@ export function writeRedisSettings({
     'appendonly yes\nappendfsync everysec\nsave ""',
     // A full queue has to refuse writes: evicting keys would lose requests.
     'maxmemory-policy noeviction',
-    'loglevel warning',
+    // Not among the lines of our own parts: even at this level it greets at length.
+    `loglevel warning\nlogfile ${quote(join(dataDirectory, 'redis.log'))}`,
   ];
   const file = join(directory, 'redis.conf');
   writeFileSync(file, `${lines.filter(Boolean).join('\n')}\n`, { mode: 0o600 });

@@ -38,7 +38,7 @@ export async function provideRedis({ directory, env = process.env, timing }) {
 async function privateRedis({ directory, program, timing }) {
   const endpoint = await chooseEndpoint(directory, () => randomBytes(24).toString('hex'));
   const file = writeRedisSettings({ directory, ...endpoint });
-  say(`using ${program} on ${endpoint.socket ?? `port ${endpoint.port}`}, data in ${directory}`);
+  say(`using ${program} on ${endpoint.socket ?? `port ${endpoint.port}`}, data and redis.log in ${directory}`);
   // Every start, not only ours: a guard that was killed may have left its server behind.
   const prepare = () => stopLeftover(endpoint.url);
   return { url: endpoint.url, part: redisPart({ url: endpoint.url, command: [program, file], prepare, timing }) };
