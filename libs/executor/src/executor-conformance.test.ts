@@ -157,10 +157,14 @@ describe.each(['in-process', 'process'] as const)('the %s executor', (kind) => {
   });
 
   it('runs two shapes side by side', async () => {
+    const alone = [await pictureOf('a'), await pictureOf('b', { width: 96 })];
+    log.events = [];
     executor.submit([request('a'), request('b', { width: 96 })]);
     await Promise.all([log.next(isEnd('a')), log.next(isEnd('b'))]);
     const order = log.of('progress').map(({ requestId }) => requestId);
     expect(order.join('')).toBe('abababababab');
+    const together = ['a', 'b'].map((id) => log.of('output', id)[0]!.output.data);
+    for (const at of [0, 1]) expect(Buffer.compare(together[at]!, alone[at]!)).toBe(0);
   });
 
   it('goes on from a checkpoint to the same bytes', async () => {
