@@ -1,7 +1,9 @@
 import { once } from 'node:events';
+import type { Server } from 'node:http';
 import { BaseService, type Logger } from '@darkroom/service';
-import { createAdaptorServer, type ServerType } from '@hono/node-server';
+import { createAdaptorServer } from '@hono/node-server';
 import type { Api } from './api-route.ts';
+import { type ConnectionTracker, trackConnections } from './connection-tracker.ts';
 
 export interface ApiServerOptions {
   api: Api;
@@ -19,7 +21,8 @@ const drainMs = 5000;
 /** Listens until stopped; then takes no new connections, sends the readers of events elsewhere and finishes what it answers. */
 export class ApiServer extends BaseService {
   readonly #options: ApiServerOptions;
-  #server: ServerType | undefined;
+  #server: Server | undefined;
+  #connections: ConnectionTracker | undefined;
 
   constructor(options: ApiServerOptions) {
     super();
@@ -36,10 +39,13 @@ export class ApiServer extends BaseService {
 
   protected override async onStart(): Promise<void> {
     const { api, host, port, log } = this.#options;
-    this.#server = createAdaptorServer({ fetch: api.fetch });
-    this.#server.listen(port, host);
+    // Without serverOptions it is one of node:http.
+    const server = createAdaptorServer({ fetch: api.fetch }) as Server;
+    this.#server = server;
+    this.#connections = trackConnections(server);
+    server.listen(port, host);
     // `once` rejects when the port is taken.
-    await once(this.#server, 'listening');
+    await once(server, 'listening');
     log.info({ url: this.url }, 'listening');
   }
 
@@ -49,7 +55,8 @@ export class ApiServer extends BaseService {
     this.#options.draining.abort();
     if (server === undefined || !server.listening) return;
     const closed = new Promise((resolve) => server.close(resolve));
-    const timer = setTimeout(() => 'closeAllConnections' in server && server.closeAllConnections(), drainMs);
+    this.#connections?.drain();
+    const timer = setTimeout(() => server.closeAllConnections(), drainMs);
     await closed;
     clearTimeout(timer);
   }

@@ -189,9 +189,12 @@ describe('when Redis loses messages', () => {
     await run.progress(1);
     await run.progress(2);
     await run.output(0, Buffer.from('x'));
-    expect(
-      namesOf([...(await Promise.all([1, 2, 3, 4].map(() => reader.next())))].map((frame) => frame ?? {})),
-    ).toEqual(['started', 'progress', 'progress', 'image']);
+    expect(namesOf((await Promise.all([1, 2, 3, 4].map(() => reader.next()))).map((frame) => frame ?? {}))).toEqual([
+      'started',
+      'progress',
+      'progress',
+      'image',
+    ]);
     await reader.cancel();
   });
 

@@ -60,7 +60,7 @@ it('answers 503 in time when there is no Redis, and stores nothing later', async
   const responses = [
     await test.post({ prompt: 'x' }),
     await test.api.request(`/v1/predict/${id}`, { method: 'DELETE' }),
-    ...(await Promise.all(paths.map((path) => test.api.request(path)))),
+    ...(await Promise.all(paths.map(async (path) => test.api.request(path)))),
   ];
   for (const response of responses) {
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);

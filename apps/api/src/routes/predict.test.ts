@@ -19,7 +19,7 @@ async function errorOf(response: Response): Promise<Answer> {
   return { status: response.status, message, code: error.code, param: error.param };
 }
 
-async function send(test: TestApi, body: BodyInit | null, headers: Record<string, string>): Promise<Answer> {
+async function send(test: TestApi, body: string | Uint8Array, headers: Record<string, string>): Promise<Answer> {
   return errorOf(await test.api.request('/v1/predict', { method: 'POST', headers, body }));
 }
 

@@ -147,10 +147,11 @@ describe('GET /v1/predict/<id>/images/<n>', () => {
   });
 });
 
-describe('DELETE /v1/predict/<id>', () => {
-  const remove = (test: TestApi, id: string): Response | Promise<Response> =>
-    test.api.request(`/v1/predict/${id}`, { method: 'DELETE' });
+async function remove(test: TestApi, id: string): Promise<Response> {
+  return test.api.request(`/v1/predict/${id}`, { method: 'DELETE' });
+}
 
+describe('DELETE /v1/predict/<id>', () => {
   it('cancels what waits, once', async () => {
     const test = await openTestApi();
     const id = await test.submit();

@@ -51,7 +51,7 @@ function play(store: StoreConnection, delivery: Delivery, workerId: string): Run
   return {
     async progress(step, preview) {
       const steps = { index: 0, step, totalSteps, requestStep: step, requestTotalSteps: totalSteps, timestampMs: 1000 };
-      const picture = preview === undefined ? {} : { preview: { bytes: preview, contentType: 'image/webp' } };
+      const picture = preview === undefined ? {} : { preview: { data: preview, contentType: 'image/webp' } };
       await appendProgress(store, model, delivery, { ...steps, ...picture });
     },
     async output(index, data, chunkBytes = 409_600) {

@@ -71,15 +71,11 @@ export function createTestApi({
   const hub = wrapHub(createEventHub(store));
   onTestFinished(() => hub.close());
   const lines: string[] = [];
-  const ticks = new Set<{ intervalMs: number; tick: () => void }>();
+  const timers = new Set<Timer>();
   const draining = new AbortController();
   const api = createApp({
     drawSeed: () => 42,
-    every(intervalMs, tick) {
-      const timer = { intervalMs, tick };
-      ticks.add(timer);
-      return () => ticks.delete(timer);
-    },
+    every: (intervalMs, tick) => startTimer(timers, { intervalMs, tick }),
     ...options,
     store,
     hub,
@@ -87,26 +83,35 @@ export function createTestApi({
     draining: draining.signal,
     config: { ...config, ...options.config },
   });
-  const post = async (body: unknown): Promise<Response> =>
-    api.request('/v1/predict', {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    });
   return {
     api,
     store,
     hub,
     draining,
     lines,
-    post,
-    tick: (wanted) => [...ticks].filter(({ intervalMs }) => intervalMs === wanted).forEach(({ tick }) => tick()),
-    timers: () => ticks.size,
+    tick: (wanted) => [...timers].filter(({ intervalMs }) => intervalMs === wanted).forEach(({ tick }) => tick()),
+    timers: () => timers.size,
     replica: (deps) => createTestApi({ ...options, ...deps, store }),
+    post: (body) => postTo(api, body),
     async submit(body = {}) {
-      const response = await post({ prompt: 'a fox', ...body });
+      const response = await postTo(api, { prompt: 'a fox', ...body });
       if (response.status !== 202) throw new Error(`${response.status}: ${await response.text()}`);
       return ((await response.json()) as { request_id: string }).request_id;
     },
   };
+}
+
+interface Timer {
+  intervalMs: number;
+  tick: () => void;
+}
+
+function startTimer(timers: Set<Timer>, timer: Timer): () => void {
+  timers.add(timer);
+  return () => timers.delete(timer);
+}
+
+async function postTo(api: Api, body: unknown): Promise<Response> {
+  const headers = { 'Content-Type': 'application/json' };
+  return api.request('/v1/predict', { method: 'POST', headers, body: JSON.stringify(body) });
 }
