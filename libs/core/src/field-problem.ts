@@ -32,6 +32,7 @@ function describeObject(value: object): string {
   }
 }
 
+/** A value that is not what was expected, or missing where there must be one. */
 export function invalidValue(field: string, value: unknown, expected: string): FieldProblem {
   if (value === undefined)
     return { field, code: 'missing_field', message: `${field} is missing, expected ${expected}` };

@@ -8,8 +8,11 @@ import { outputFormats } from './output-format.ts';
 
 /** Characters of `prompt` and `negative_prompt`. The model reads far less (`maxPromptTokens` of its card). */
 export const maxPromptCharacters = 4000;
+/** Seeds have 32 bits. */
 export const maxSeed = 2 ** 32 - 1;
+/** Steps. */
 export const defaultPreviewEvery = 5;
+/** The middle of 1 (first) to 10. */
 export const defaultPriority = 5;
 /** OpenAI's default. */
 export const defaultOutputCompression = 100;

@@ -1,0 +1,32 @@
+import { connectStore } from '@darkroom/store';
+import { startPrivateRedis } from '@darkroom/testing';
+import { expect, it, onTestFinished } from 'vitest';
+import { checkMs } from './follow-request.ts';
+import { runNext, startWorker } from './testing/fake-worker.ts';
+import { readFrames } from './testing/sse-reader.ts';
+import { openTestApi } from './testing/test-api.ts';
+
+it('a Redis that hangs: 503 for who asks, and open streams go on when it is back', async () => {
+  const redis = await startPrivateRedis();
+  const store = connectStore({ url: redis.url });
+  onTestFinished(async () => {
+    redis.process.kill('SIGCONT');
+    await store.close();
+    await redis.stop();
+  });
+  const test = await openTestApi({ store, storeWaitMs: 400 });
+  await startWorker(store);
+  const id = await test.submit();
+  const reader = readFrames(await test.api.request(`/v1/predict/${id}/events`));
+  expect((await reader.next())?.event).toBe('queued');
+  const rest = reader.rest();
+  redis.process.kill('SIGSTOP');
+  test.tick(checkMs);
+  const [poll, health] = await Promise.all([test.api.request(`/v1/predict/${id}`), test.api.request('/health')]);
+  expect([poll.status, health.status]).toEqual([503, 503]);
+  expect(await health.json()).toMatchObject({ status: 'unavailable' });
+  redis.process.kill('SIGCONT');
+  await (await runNext(store)).finish();
+  expect((await rest).map(({ event, data }) => event ?? data)).toEqual(['started', 'succeeded', '[DONE]']);
+  expect((await test.api.request('/health')).status).toBe(200);
+});
