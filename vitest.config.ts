@@ -21,6 +21,8 @@ export default defineConfig({
       },
       { ...shared, test: { name: 'integration', include: ['test/integration/**/*.test.ts'], ...environment } },
       { ...shared, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], fileParallelism: false, ...environment } },
+      // Prints numbers and asserts none: `npm run bench`.
+      { ...shared, test: { name: 'bench', include: ['bench/**/*.bench.ts'], fileParallelism: false, ...environment } },
     ],
   },
 });

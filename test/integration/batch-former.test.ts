@@ -104,7 +104,7 @@ it('holds a bounded look-ahead, and gives it back when it stops', async () => {
   await former.stop();
   expect(former.held).toBe(0);
   const waiting = await store.queueOf('tiny').getPrioritized();
-  expect(waiting.map(({ id }) => id).toSorted()).toEqual(ids.slice(1).toSorted());
+  expect(new Set(waiting.map(({ id }) => id))).toEqual(new Set(ids.slice(1)));
 });
 
 it('gives every request a worker of its own without batching', async () => {

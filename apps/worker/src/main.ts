@@ -1,1 +1,46 @@
-console.log('starting');
+import { hostname } from 'node:os';
+import type { PictureInput } from '@darkroom/core';
+import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
+import { readModelDirectory } from '@darkroom/diffusion/model-directory';
+import { ProcessExecutor } from '@darkroom/executor';
+import { closingService, runMain, ServiceGroup } from '@darkroom/service';
+import { connectStore } from '@darkroom/store';
+import { Worker } from './worker.ts';
+
+await runMain('worker', async ({ config, log }) => {
+  const model = {
+    directory: config.modelDir,
+    id: config.modelId,
+    ...(config.modelVariant === 'auto' ? {} : { variant: config.modelVariant }),
+    device: config.device,
+    ...(config.numThreads === 0 ? {} : { threads: config.numThreads }),
+  };
+  const { card } = await readModelDirectory(config.modelDir, model);
+  const store = connectStore({
+    url: config.redisUrl,
+    prefix: config.redisPrefix,
+    resultTtlMs: config.resultTtlS * 1000,
+    goneTtlMs: config.goneTtlS * 1000,
+    onError: (error) => log.error({ err: error }, 'redis'),
+  });
+  const worker = new Worker({
+    store,
+    card,
+    workerId: config.workerId,
+    capacity: config.batchMaxSize,
+    chunkBytes: config.chunkBytes,
+    lockMs: config.lockMs,
+    heartbeatMs: config.heartbeatMs,
+    ttlMs: config.workerTtlMs,
+    info: { host: hostname(), pid: process.pid, device: config.device },
+    log,
+    encoder: {
+      // The API's schema is what wrote it, and the pipeline has checked it by now.
+      encodeOutput: (input, output) => encodePicture(output, input as PictureInput),
+      encodePreview,
+    },
+    createExecutor: (onEvents) =>
+      new ProcessExecutor({ model, maxRows: config.batchMaxSize, checkpointEvery: config.checkpointSteps, onEvents }),
+  });
+  return new ServiceGroup([closingService(() => store.close()), worker]);
+});

@@ -46,7 +46,10 @@ describe('nextBatch', () => {
   });
 
   it('gives a last attempt a worker of its own, and lets nobody overtake it', () => {
-    expect(nextBatch(hold('a1!', 'a1'), idle, policy, 100)).toMatchObject({ mode: 'exclusive', batch: [{ name: 'a1!' }] });
+    expect(nextBatch(hold('a1!', 'a1'), idle, policy, 100)).toMatchObject({
+      mode: 'exclusive',
+      batch: [{ name: 'a1!' }],
+    });
     expect(nextBatch(hold('a1!', 'a1'), busy, policy, 999)).toEqual({ kind: 'idle' });
     expect(names(nextBatch(hold('a1', 'a1!', 'a1'), idle, policy, 100))).toBe('a1 a1');
   });

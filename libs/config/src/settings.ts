@@ -162,9 +162,9 @@ const dispatchSettings = {
   batchLookahead: defineSetting({
     variable: 'BATCH_LOOKAHEAD',
     kind: wholeNumber({ min: 0, max: 256 }),
-    default: '8',
+    default: '0',
     unit: 'requests',
-    doc: 'Requests taken out of the queue beyond what workers can take now, to fill batches from. What is taken no longer gives way to a higher priority.',
+    doc: 'Requests taken out of the queue beyond what workers can take now, so that batches of one shape fill up. What is taken no longer gives way to a higher priority, and since rows join at every step it is seldom worth that.',
     apps: ['batch-former'],
   }),
   lockMs: defineSetting({

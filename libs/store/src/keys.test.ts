@@ -51,14 +51,13 @@ it('every key of a running request is one of keys.ts and stands on the page', as
   const store = openTestStore();
   const { id } = await seedRunning(store);
   const keys = store.keysOf('tiny');
-  const known = [
-    `${store.prefix}:models`,
-    ...[keys.request(id), keys.events(id), keys.output(id, 0), keys.checkpoint(id, 0), keys.gone(id)],
-    ...[keys.deadlines, keys.arrivals, keys.workers.busy],
-    ...[keys.worker('w1'), keys.alive('w1'), keys.inbox('w1'), keys.leases('w1')],
-  ];
+  const ofRequest = [keys.request(id), keys.events(id), keys.output(id, 0), keys.checkpoint(id, 0), keys.gone(id)];
+  const ofModel = [`${store.prefix}:models`, keys.deadlines, keys.arrivals, keys.workers.busy];
+  const ofWorker = [keys.worker('w1'), keys.alive('w1'), keys.inbox('w1'), keys.leases('w1')];
   const found = await allKeys(store);
-  expect(found.filter((key) => !key.startsWith(`${keys.base}:queue:`))).toEqual(known.toSorted());
+  expect(found.filter((key) => !key.startsWith(`${keys.base}:queue:`))).toEqual(
+    [...ofRequest, ...ofModel, ...ofWorker].toSorted(),
+  );
   for (const key of found) expect(page).toContain(`\`${asDocumented(store, id, key)}\``);
 });
 
@@ -79,8 +78,8 @@ it('every key on the page exists at some time of a request', () => {
     'leases',
     'queue',
   ];
-  const documented = [...page.matchAll(/^\| `P:\{M\}:(?<kind>[a-z]+)/gm)].map((match) => match.groups?.['kind']);
-  expect(documented.toSorted()).toEqual(kinds.toSorted());
+  const documented = [...page.matchAll(/^\| `P:\{M\}:(?<kind>[a-z]+)/gm)].map((match) => match.groups?.['kind'] ?? '');
+  expect(new Set(documented)).toEqual(new Set(kinds));
 });
 
 it('nothing of an ended request is without a TTL', async () => {

@@ -255,6 +255,7 @@ describe('running', () => {
     expect(await finishRequest(store, 'tiny', 'w1', delivery, { state: 'succeeded' })).toBe('finished');
     expect(await finishRequest(store, 'tiny', 'w1', delivery, { state: 'succeeded' })).toBe('lost');
     expect(await eventTypes(store, id)).toEqual(['queued', 'started', 'succeeded']);
+    expect(await store.redis.zcard(store.keysOf('tiny').deadlines)).toBe(0);
     expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, busy: 0, freeRows: 8 });
     const keys = store.keysOf('tiny');
     expect(await store.queueOf('tiny').getJobCounts()).toMatchObject({
@@ -327,6 +328,9 @@ describe('canceling and expiring', () => {
     });
     expect(await expireRequests(store, 'tiny', now + 999)).toEqual([]);
     expect(await expireRequests(store, 'tiny', now + 1000)).toEqual([waiting]);
+    // Leased between the janitor's look and its script: it has started in time.
+    await store.redis.zadd(store.keysOf('tiny').deadlines, 0, running);
+    expect(await expireRequests(store, 'tiny', now + 1000)).toEqual([]);
     expect(await stateOf(store, running)).toBe('running');
     expect(await expireRequests(store, 'tiny', now + 5000)).toEqual([running]);
     expect(await expireRequests(store, 'tiny', now + 9000)).toEqual([]);

@@ -1,0 +1,123 @@
+/**
+ * One leased request in a worker: turns what the engine says about it into fenced writes, in order. Encoding is
+ * asynchronous, so everything goes through one chain per request; only encoding is waited for, not Redis' answers, as
+ * one connection keeps the order of what is sent.
+ */
+import type { RequestEnvelope, RequestError } from '@darkroom/core';
+import type { RowOutput } from '@darkroom/diffusion';
+import type { CheckpointEvent, OutputEvent, ProgressEvent } from '@darkroom/executor';
+import {
+  appendProgress,
+  type Delivery,
+  type FinishOutcome,
+  finishRequest,
+  type LeasedRequest,
+  releaseRows,
+  type StoreConnection,
+  writeCheckpoint,
+  type WriteOutcome,
+  writeOutput,
+} from '@darkroom/store';
+import { encodeCheckpoint } from './checkpoint-bytes.ts';
+
+/** From what the engine gives out to what clients get. */
+export interface OutputEncoder {
+  encodeOutput(input: unknown, output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
+  encodePreview(output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
+}
+
+export interface ActiveRequestOptions {
+  store: StoreConnection;
+  workerId: string;
+  leased: LeasedRequest;
+  encoder: OutputEncoder;
+  chunkBytes: number;
+  /** Rows that an earlier delivery has finished. */
+  finishedRows: number;
+  /** The engine is to drop the request: it was canceled, or is not ours any more. */
+  onRefused: (outcome: WriteOutcome) => void;
+  /** A write failed for another reason than the fence. */
+  onError: (error: unknown) => void;
+}
+
+export class ActiveRequest {
+  readonly envelope: RequestEnvelope;
+  readonly delivery: Delivery;
+  readonly #options: ActiveRequestOptions;
+  readonly #steps = new Map<number, number>();
+  #chain: Promise<unknown> = Promise.resolve();
+
+  constructor(options: ActiveRequestOptions) {
+    this.#options = options;
+    this.envelope = options.leased.envelope;
+    this.delivery = { id: this.envelope.id, token: options.leased.token };
+  }
+
+  progress({ index, step, totalSteps, preview }: ProgressEvent): void {
+    const { store, encoder, finishedRows } = this.#options;
+    this.#steps.set(index, step);
+    let requestStep = finishedRows * totalSteps;
+    for (const steps of this.#steps.values()) requestStep += steps;
+    const requestTotalSteps = this.envelope.rows * totalSteps;
+    const timestampMs = Date.now();
+    this.#enqueue(async () => {
+      const encoded = preview === undefined ? undefined : await encoder.encodePreview(preview);
+      const progress = { index, step, totalSteps, requestStep, requestTotalSteps, timestampMs };
+      this.#watch(
+        appendProgress(
+          store,
+          this.envelope.model,
+          this.delivery,
+          encoded ? { ...progress, preview: encoded } : progress,
+        ),
+      );
+    });
+  }
+
+  /** A row in its last step: its place can be promised to somebody else. An exclusive lease keeps all until its end. */
+  rowReleasing(): void {
+    const { store, workerId, leased, onError } = this.#options;
+    if (leased.rows !== this.envelope.rows) return;
+    releaseRows(store, this.envelope.model, workerId, this.delivery, 1).catch(onError);
+  }
+
+  output({ index, output }: OutputEvent): void {
+    const { store, encoder, chunkBytes } = this.#options;
+    this.#enqueue(async () => {
+      const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
+      const written = { index, contentType, data, facts: output.facts, chunkBytes, timestampMs: Date.now() };
+      this.#watch(writeOutput(store, this.envelope.model, this.delivery, written));
+    });
+  }
+
+  checkpoint({ index, checkpoint }: CheckpointEvent): void {
+    const { store } = this.#options;
+    this.#enqueue(async () => {
+      this.#watch(writeCheckpoint(store, this.envelope.model, this.delivery, index, encodeCheckpoint(checkpoint)));
+    });
+  }
+
+  /** Ends the request after everything written before. `canceled` of one that has ended otherwise just frees its rows. */
+  async finish(
+    finish: { state: 'succeeded' | 'canceled' } | { state: 'failed'; error: RequestError },
+  ): Promise<FinishOutcome> {
+    await this.settled();
+    const { store, workerId } = this.#options;
+    return finishRequest(store, this.envelope.model, workerId, this.delivery, finish);
+  }
+
+  /** Resolves when all that was said so far is on its way to Redis. */
+  async settled(): Promise<void> {
+    await this.#chain;
+  }
+
+  #enqueue(step: () => Promise<void>): void {
+    this.#chain = this.#chain.then(step).catch(this.#options.onError);
+  }
+
+  #watch(write: Promise<WriteOutcome>): void {
+    write.then((outcome) => {
+      if (outcome !== 'written') this.#options.onRefused(outcome);
+    }, this.#options.onError);
+  }
+}

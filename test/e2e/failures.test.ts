@@ -1,0 +1,115 @@
+/** Processes are killed at the worst moments: every request ends once, with the picture it would have had. */
+import { execFileSync } from 'node:child_process';
+import { readRequest } from '@darkroom/store';
+import { expect, it, vi } from 'vitest';
+import { ended, make, picture, poll, type ServerEvent, stream, submit } from './client.ts';
+import { openSystem, type System } from './system.ts';
+
+const long = { prompt: 'a red apple on a white background', num_inference_steps: 200, seed: 11, preview: 'off' };
+const quick = { ...long, num_inference_steps: 4 };
+const isStep =
+  (step: number) =>
+  ({ event, data }: ServerEvent) =>
+    event === 'progress' && (JSON.parse(data) as { step: number }).step >= step;
+
+function typesOf(events: readonly ServerEvent[]): string[] {
+  return events.map(({ event, data }) => event ?? data).filter((type) => type !== 'progress' && type !== 'image');
+}
+
+function stepsOf(events: readonly ServerEvent[]): number[] {
+  return events
+    .filter(({ event }) => event === 'progress')
+    .map(({ data }) => (JSON.parse(data) as { step: number }).step);
+}
+
+async function attempts(system: System, id: string): Promise<number> {
+  const result = await readRequest(system.store, id);
+  return result.status === 'found' ? result.request.attempts : -1;
+}
+
+it('a worker killed in mid-picture: the next one goes on from the checkpoint, to the same bytes, once', async () => {
+  const system = await openSystem();
+  const expected = await make(system.url, long);
+  const id = await submit(system.url, long);
+  await stream(system.url, id, { until: isStep(50) });
+  await system.part('worker').kill();
+  await system.start('worker');
+  const events = await stream(system.url, id);
+  expect(typesOf(events)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
+  expect((await picture(system.url, id)).equals(expected)).toBe(true);
+  // The second delivery begins right after a checkpoint, which are 10 steps apart.
+  const secondStart = events.findLastIndex(({ event }) => event === 'started');
+  const [resumedAt = 0] = stepsOf(events.slice(secondStart));
+  expect(resumedAt % 10).toBe(1);
+  expect(resumedAt).toBeGreaterThan(40);
+  expect(await attempts(system, id)).toBe(2);
+});
+
+it('a former killed while it holds a request: another one leases it, once', async () => {
+  const system = await openSystem({ parts: ['api', 'janitor', 'worker'] });
+  const slow = await system.start('batch-former', { BATCH_TIMEOUT_MS: '60000', LOCK_MS: '2100' });
+  const first = await submit(system.url, long);
+  await stream(system.url, first, { until: isStep(1) });
+  // The worker is busy with free rows, so the former holds this one and waits for company.
+  const id = await submit(system.url, quick);
+  await vi.waitFor(async () => expect(await system.store.queueOf('emoji-sd').getActiveCount()).toBe(2), 10_000);
+  await slow.kill();
+  expect((await poll(system.url, id)).status).toBe('queued');
+  await system.start('batch-former');
+  const events = await stream(system.url, id);
+  expect(typesOf(events)).toEqual(['queued', 'started', 'succeeded', '[DONE]']);
+  expect(await attempts(system, id)).toBe(1);
+  expect(await ended(system.url, first)).toBe('succeeded');
+});
+
+it('an engine killed under its worker: the worker starts another and the request goes on', async () => {
+  const system = await openSystem();
+  const expected = await make(system.url, long);
+  const id = await submit(system.url, long);
+  await stream(system.url, id, { until: isStep(20) });
+  const worker = system.part('worker').process.pid!;
+  const engine = Number(execFileSync('pgrep', ['-P', String(worker)], { encoding: 'utf8' }).trim());
+  process.kill(engine, 'SIGKILL');
+  const events = await stream(system.url, id);
+  expect(typesOf(events)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
+  expect((await picture(system.url, id)).equals(expected)).toBe(true);
+  expect(system.part('worker').process.pid).toBe(worker);
+});
+
+it('a worker that is stopped gives its rows back with a checkpoint, and no attempt is counted', async () => {
+  const system = await openSystem();
+  const expected = await make(system.url, long);
+  const id = await submit(system.url, long);
+  await stream(system.url, id, { until: isStep(25) });
+  await system.part('worker').stop();
+  expect((await poll(system.url, id)).status).toBe('queued');
+  await system.start('worker');
+  const events = await stream(system.url, id);
+  expect(typesOf(events)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
+  const steps = stepsOf(events);
+  expect(steps).toEqual(Array.from({ length: 200 }, (_value, step) => step + 1));
+  expect((await picture(system.url, id)).equals(expected)).toBe(true);
+  expect(await attempts(system, id)).toBe(1);
+});
+
+it('a canceled request leaves at its next step and makes room for the next', async () => {
+  const system = await openSystem({ environment: { BATCH_MAX_SIZE: '1' } });
+  const first = await submit(system.url, long);
+  const second = await submit(system.url, quick);
+  await stream(system.url, first, { until: isStep(3) });
+  expect(await poll(system.url, second)).toMatchObject({ status: 'queued', queue_position: 0 });
+  const response = await fetch(`${system.url}/v1/predict/${first}`, { method: 'DELETE' });
+  expect(response.status).toBe(202);
+  expect(await ended(system.url, second)).toBe('succeeded');
+  const events = await stream(system.url, first);
+  expect(typesOf(events)).toEqual(['queued', 'started', 'canceled', '[DONE]']);
+  expect(stepsOf(events).length).toBeLessThan(200);
+});
+
+it('a deadline in mid-picture ends it as expired', async () => {
+  const system = await openSystem();
+  await make(system.url, quick);
+  const id = await submit(system.url, { ...long, n: 10, timeout_s: 1 });
+  expect(await ended(system.url, id)).toBe('expired');
+  expect(await ended(system.url, await submit(system.url, quick))).toBe('succeeded');
+});

@@ -1,0 +1,134 @@
+/** The real model on the real system: what comes out is what was asked for, whoever shared the batch. */
+import sharp from 'sharp';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ended, make, picture, poll, type PredictBody, stream, submit } from './client.ts';
+import { startSystem, stopSystem, type System } from './system.ts';
+
+let system: System;
+beforeAll(async () => {
+  // Small chunks, so that pictures come in several.
+  system = await startSystem({
+    parts: ['api', 'api', 'batch-former', 'janitor', 'worker'],
+    environment: { CHUNK_BYTES: '6000' },
+  });
+});
+afterAll(() => stopSystem(system));
+
+const things = ['a cat face', 'a red apple', 'a rocket', 'pizza', 'a penguin', 'a guitar', 'a star', 'a panda'];
+const schedulers = ['ddim', 'euler', 'euler_ancestral', 'dpmpp_2m', 'dpmpp_2m_karras'];
+
+function mixedRequests(count: number): PredictBody[] {
+  return Array.from({ length: count }, (_value, index) => ({
+    prompt: `${things[index % things.length]} on a ${index % 2 ? 'white' : 'green'} background`,
+    num_inference_steps: 3 + ((index * 5) % 14),
+    guidance_scale: [1, 2, 3, 4.5][index % 4],
+    scheduler: schedulers[index % schedulers.length],
+    seed: 1000 + index,
+    preview: index % 3 ? { every: 2 } : 'off',
+  }));
+}
+
+it('32 mixed requests in flight give the bytes of the same requests one by one', async () => {
+  const bodies = mixedRequests(32);
+  const together = await Promise.all(bodies.map((body) => make(system.url, body)));
+  const different: PredictBody[] = [];
+  for (const [index, body] of bodies.entries())
+    if (!together[index]!.equals(await make(system.url, body))) different.push(body);
+  expect(different).toEqual([]);
+});
+
+/** The backgrounds the model was trained on (models/emoji-sd/README.md names them; its training data has the values). */
+const backgrounds: Record<string, readonly [number, number, number]> = {
+  red: [215, 40, 40],
+  orange: [245, 140, 30],
+  yellow: [250, 220, 60],
+  green: [60, 160, 70],
+  blue: [50, 100, 220],
+  purple: [130, 60, 180],
+  pink: [250, 150, 190],
+  white: [248, 248, 248],
+  black: [22, 22, 24],
+  gray: [135, 135, 138],
+};
+
+/** The mean over a strip of 4 pixels along the top and the bottom. */
+async function borderColour(png: Buffer): Promise<number[]> {
+  const { data, info } = await sharp(png).raw().toBuffer({ resolveWithObject: true });
+  const sums = [0, 0, 0];
+  const rows = [0, 1, 2, 3, info.height - 4, info.height - 3, info.height - 2, info.height - 1];
+  for (const y of rows)
+    for (let byte = 0; byte < info.width * 3; byte++) sums[byte % 3]! += data[y * info.width * 3 + byte]!;
+  return sums.map((sum) => sum / (rows.length * info.width));
+}
+
+function nearestBackground(rgb: readonly number[]): string | undefined {
+  const distances = Object.entries(backgrounds).map(([name, colour]) => ({
+    name,
+    distance: Math.hypot(...colour.map((value, channel) => value - rgb[channel]!)),
+  }));
+  return distances.toSorted((left, right) => left.distance - right.distance)[0]?.name;
+}
+
+it("the prompt's colour is the picture's background", async () => {
+  const prompts = ['a rocket', 'a penguin'].flatMap((thing) =>
+    Object.keys(backgrounds).map((colour) => ({ colour, prompt: `${thing} on a ${colour} background` })),
+  );
+  const seen = await Promise.all(
+    prompts.map(async ({ prompt }) => {
+      const png = await make(system.url, { prompt, seed: 3 });
+      return nearestBackground(await borderColour(png));
+    }),
+  );
+  expect(seen).toEqual(prompts.map(({ colour }) => colour));
+});
+
+it('the reported seed makes the picture again, and n pictures are n seeds in a row', async () => {
+  const body = { prompt: 'a guitar on a pink background', num_inference_steps: 4, n: 3 };
+  const id = await submit(system.url, body);
+  expect(await ended(system.url, id)).toBe('succeeded');
+  const { images } = (await poll(system.url, id)) as unknown as { images: { seed: number }[] };
+  const again = await make(system.url, { ...body, n: 1, seed: images[2]!.seed });
+  expect(again.equals(await picture(system.url, id, 2))).toBe(true);
+  expect(new Set(images.map(({ seed }) => seed)).size).toBe(3);
+});
+
+it('resumed at every event id, on either replica, the stream is the same', async () => {
+  const [first, second] = system.parts.filter(({ name }) => name === 'api').map(({ url }) => url);
+  const id = await submit(first!, { prompt: 'a panda', num_inference_steps: 6, preview: { every: 1 } });
+  const whole = await stream(first!, id);
+  expect(whole.map(({ event }) => event)).toEqual([
+    'queued',
+    'started',
+    ...Array.from({ length: 6 }, () => 'progress'),
+    ...whole.filter(({ event }) => event === 'image').map(() => 'image'),
+    'succeeded',
+    undefined,
+  ]);
+  for (const [position, { id: lastEventId }] of whole.entries()) {
+    if (lastEventId === undefined) continue;
+    for (const url of [first!, second!])
+      expect(await stream(url, id, { lastEventId })).toEqual(whole.slice(position + 1));
+  }
+  const chunks = whole
+    .filter(({ event }) => event === 'image')
+    .map(({ data }) => JSON.parse(data) as { b64: string; total_chunks: number });
+  expect(chunks.length).toBeGreaterThan(1);
+  expect(chunks).toHaveLength(chunks[0]!.total_chunks);
+  const assembled = Buffer.concat(chunks.map(({ b64 }) => Buffer.from(b64, 'base64')));
+  expect(assembled.equals(await picture(second!, id))).toBe(true);
+});
+
+it('a stream cut off in the middle goes on where it was, on the other replica', async () => {
+  const [first, second] = system.parts.filter(({ name }) => name === 'api').map(({ url }) => url);
+  const id = await submit(first!, { prompt: 'pizza', num_inference_steps: 60 });
+  const before = await stream(first!, id, { until: ({ event }) => event === 'progress' });
+  const after = await stream(second!, id, { lastEventId: before.at(-1)!.id! });
+  expect([...before, ...after]).toEqual(await stream(first!, id));
+});
+
+it('other sizes and formats come out as asked', async () => {
+  for (const output_format of ['png', 'jpeg', 'webp']) {
+    const bytes = await make(system.url, { prompt: 'a rocket', size: '192x96', num_inference_steps: 2, output_format });
+    expect(await sharp(bytes).metadata()).toMatchObject({ format: output_format, width: 192, height: 96 });
+  }
+});

@@ -1,0 +1,127 @@
+/**
+ * The whole system as separate processes, as in production, on the run's private Redis under a prefix of its own. Parts
+ * are the built apps (`npm test` builds first), so what is tested here is what `npm start` runs.
+ */
+import { type ChildProcess, fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createWriteStream, mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { connectStore, type StoreConnection } from '@darkroom/store';
+import { inject, onTestFinished } from 'vitest';
+
+export type PartName = 'api' | 'batch-former' | 'janitor' | 'worker';
+
+/** One running process of the system. */
+export interface Part {
+  name: PartName;
+  process: ChildProcess;
+  /** The API's address; empty for the others. */
+  url: string;
+  /** SIGKILL, and wait for the end. */
+  kill(): Promise<void>;
+  /** SIGTERM, and wait for the end. */
+  stop(): Promise<void>;
+}
+
+export interface System {
+  prefix: string;
+  /** Address of the first API. */
+  url: string;
+  parts: Part[];
+  store: StoreConnection;
+  /** Where all processes log, as JSON lines. */
+  logFile: string;
+  start(name: PartName, environment?: Record<string, string>): Promise<Part>;
+  part(name: PartName): Part;
+}
+
+export interface StartSystemOptions {
+  /** What to start, in order. */
+  parts?: readonly PartName[];
+  environment?: Record<string, string>;
+}
+
+const root = new URL('../../', import.meta.url).pathname;
+
+/** Starts the system and stops it when the test (or, in beforeAll, the file) is over; see `stopSystem`. */
+export async function startSystem({
+  parts: names = ['api', 'batch-former', 'janitor', 'worker'],
+  environment = {},
+}: StartSystemOptions = {}): Promise<System> {
+  const prefix = `e2e-${randomUUID()}`;
+  const logFile = join(mkdtempSync(join(tmpdir(), 'darkroom-e2e-')), 'log.jsonl');
+  const parts: Part[] = [];
+  const shared = { REDIS_URL: inject('redisUrl'), REDIS_PREFIX: prefix, LOG_LEVEL: 'info', PORT: '0', ...environment };
+  const store = connectStore({ url: inject('redisUrl'), prefix });
+  const system: System = {
+    prefix,
+    parts,
+    store,
+    logFile,
+    get url() {
+      return system.part('api').url;
+    },
+    part(name) {
+      const found = parts.find((part) => part.name === name && part.process.exitCode === null && !part.process.killed);
+      if (found === undefined) throw new Error(`no ${name} is running`);
+      return found;
+    },
+    async start(name, extra = {}) {
+      const part = await startPart(name, { ...shared, ...extra }, logFile);
+      parts.push(part);
+      return part;
+    },
+  };
+  try {
+    await Promise.all(names.map((name) => system.start(name)));
+  } catch (error) {
+    await stopSystem(system);
+    throw error;
+  }
+  return system;
+}
+
+/** Ends every process and removes every key. */
+export async function stopSystem({ parts, store, prefix }: System): Promise<void> {
+  await Promise.all(parts.map((part) => part.stop()));
+  const keys = await store.redis.keys(`${prefix}:*`);
+  if (keys.length > 0) await store.redis.unlink(...keys);
+  await store.close();
+}
+
+/** A system for one test. */
+export async function openSystem(options?: StartSystemOptions): Promise<System> {
+  const system = await startSystem(options);
+  onTestFinished(() => stopSystem(system));
+  return system;
+}
+
+async function startPart(name: PartName, environment: Record<string, string>, logFile: string): Promise<Part> {
+  const child = fork(join(root, 'apps', name, 'dist/main.js'), {
+    cwd: root,
+    // Vitest's conditions would send the built apps to the sources.
+    execArgv: [],
+    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  const log = createWriteStream(logFile, { flags: 'a' });
+  child.stderr!.pipe(log, { end: false });
+  let url = '';
+  createInterface({ input: child.stdout! }).on('line', (line) => {
+    log.write(`${line}\n`);
+    url ||= /"url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
+  });
+  const exited = once(child, 'exit');
+  const outcome = await Promise.race([once(child, 'message').then(() => 'ready'), exited.then(() => 'exited')]);
+  if (outcome === 'exited') throw new Error(`${name} ended before it was ready; see ${logFile}`);
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill(signal);
+      await exited;
+    }
+  };
+  return { name, process: child, url, kill: () => end('SIGKILL'), stop: () => end('SIGTERM') };
+}
