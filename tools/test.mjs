@@ -40,8 +40,10 @@ async function pathWithRedis(scratch) {
 
 function runVitest(extraArguments, reportFile, env) {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs');
+  // The benches take minutes and assert nothing.
+  const projects = ['--project=!bench'];
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
-  const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...extraArguments], {
+  const child = spawn(process.execPath, [vitest, 'run', ...projects, ...reporters, ...extraArguments], {
     cwd: root,
     env,
     stdio: 'inherit',
