@@ -1,5 +1,6 @@
 /** Processes are killed at the worst moments: every request ends once, with the picture it would have had. */
 import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { readRequest } from '@darkroom/store';
 import { expect, it, vi } from 'vitest';
 import { ended, make, picture, poll, type ServerEvent, stream, submit } from './client.ts';
@@ -20,6 +21,22 @@ function stepsOf(events: readonly ServerEvent[]): number[] {
   return events
     .filter(({ event }) => event === 'progress')
     .map(({ data }) => (JSON.parse(data) as { step: number }).step);
+}
+
+/** The processes whose log lines carry the request's id. */
+function appsThatLogged(system: System, id: string): Set<string> {
+  const lines = readFileSync(system.logFile, 'utf8').split('\n').filter(Boolean);
+  const entries = lines.map((line) => JSON.parse(line) as { app: string; request_id?: string });
+  return new Set(entries.filter(({ request_id }) => request_id === id).map(({ app }) => app));
+}
+
+function killEngine(system: System): void {
+  const worker = String(system.part('worker').process.pid);
+  process.kill(Number(execFileSync('pgrep', ['-P', worker], { encoding: 'utf8' }).trim()), 'SIGKILL');
+}
+
+function kills(events: readonly ServerEvent[]): number {
+  return events.filter(({ event }) => event === 'killed').length;
 }
 
 async function attempts(system: System, id: string): Promise<number> {
@@ -43,6 +60,7 @@ it('a worker killed in mid-picture: the next one goes on from the checkpoint, to
   expect(resumedAt % 10).toBe(1);
   expect(resumedAt).toBeGreaterThan(40);
   expect(await attempts(system, id)).toBe(2);
+  expect(appsThatLogged(system, id)).toEqual(new Set(['api', 'batch-former', 'janitor', 'worker']));
 });
 
 it('a former killed while it holds a request: another one leases it, once', async () => {
@@ -68,12 +86,44 @@ it('an engine killed under its worker: the worker starts another and the request
   const id = await submit(system.url, long);
   await stream(system.url, id, { until: isStep(20) });
   const worker = system.part('worker').process.pid!;
-  const engine = Number(execFileSync('pgrep', ['-P', String(worker)], { encoding: 'utf8' }).trim());
-  process.kill(engine, 'SIGKILL');
+  killEngine(system);
   const events = await stream(system.url, id);
   expect(typesOf(events)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
   expect((await picture(system.url, id)).equals(expected)).toBe(true);
   expect(system.part('worker').process.pid).toBe(worker);
+});
+
+it('a request that kills every engine ends as failed and can be found; its neighbour in the batch does not', async () => {
+  const system = await openSystem();
+  const [killer, neighbour] = await Promise.all([submit(system.url, long), submit(system.url, { ...long, seed: 12 })]);
+  let last: ServerEvent | undefined;
+  const seen: ServerEvent[] = [];
+  while (last?.event !== 'failed') {
+    const lastEventId = last?.id;
+    const until = ({ event }: ServerEvent): boolean => event === 'progress' || event === 'failed';
+    const events = await stream(system.url, killer, { ...(lastEventId === undefined ? {} : { lastEventId }), until });
+    seen.push(...events);
+    last = events.at(-1)!;
+    // One delivery may have sent several steps: the next one begins after its `started`.
+    const starts = seen.filter(({ event }) => event === 'started').length;
+    if (last.event === 'progress' && starts > kills(seen)) {
+      killEngine(system);
+      seen.push({ id: undefined, event: 'killed', data: '' });
+    }
+  }
+  expect(typesOf(seen).filter((type) => type !== 'queued')).toEqual([
+    'started',
+    'killed',
+    'started',
+    'killed',
+    'started',
+    'killed',
+    'failed',
+  ]);
+  expect(await poll(system.url, killer)).toMatchObject({ status: 'failed', error: { code: 'worker_lost' } });
+  const [dead] = await system.store.queueOf('emoji-sd').getFailed();
+  expect(dead?.id).toBe(killer);
+  expect(await ended(system.url, neighbour)).toBe('succeeded');
 });
 
 it('a worker that is stopped gives its rows back with a checkpoint, and no attempt is counted', async () => {
