@@ -23,6 +23,10 @@ function stepsOf(events: readonly ServerEvent[]): number[] {
     .map(({ data }) => (JSON.parse(data) as { step: number }).step);
 }
 
+function isProgressOrFailed({ event }: ServerEvent): boolean {
+  return event === 'progress' || event === 'failed';
+}
+
 /** The processes whose log lines carry the request's id. */
 function appsThatLogged(system: System, id: string): Set<string> {
   const lines = readFileSync(system.logFile, 'utf8').split('\n').filter(Boolean);
@@ -100,8 +104,10 @@ it('a request that kills every engine ends as failed and can be found; its neigh
   const seen: ServerEvent[] = [];
   while (last?.event !== 'failed') {
     const lastEventId = last?.id;
-    const until = ({ event }: ServerEvent): boolean => event === 'progress' || event === 'failed';
-    const events = await stream(system.url, killer, { ...(lastEventId === undefined ? {} : { lastEventId }), until });
+    const events = await stream(system.url, killer, {
+      ...(lastEventId === undefined ? {} : { lastEventId }),
+      until: isProgressOrFailed,
+    });
     seen.push(...events);
     last = events.at(-1)!;
     // One delivery may have sent several steps: the next one begins after its `started`.
