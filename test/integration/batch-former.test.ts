@@ -17,6 +17,7 @@ import {
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
+import { runScript } from '../../libs/store/src/scripts.ts';
 import { ModelFormer } from '../../apps/batch-former/src/model-former.ts';
 
 const policy: BatchPolicy = { maxSize: 8, timeoutMs: 0, isBatching: true };
@@ -133,6 +134,21 @@ it('drops what was canceled while it was held', async () => {
   expect(former.held).toBe(0);
   expect(await inbox(store, 'w2')).toEqual([]);
   expect(await store.redis.exists(store.keysOf('tiny').job(held))).toBe(0);
+});
+
+it('what was canceled takes nobody its place', async () => {
+  const store = openTestStore();
+  await publishModel(store, { id: 'tiny' } as never);
+  await register(store, 'w1', 1);
+  const canceled = await submit(store);
+  // The process that cancels dies between ending the request and taking its job away.
+  const { base } = store.keysOf('tiny');
+  await runScript(store.redis, 'cancel-request', base, canceled, Date.now());
+  const next = await submit(store);
+  const former = createFormer(store);
+  await former.start();
+  await vi.waitFor(async () => expect(idsOf(await inbox(store, 'w1'))).toEqual([[next]]), { timeout: 700 });
+  expect(await store.redis.exists(store.keysOf('tiny').job(canceled))).toBe(0);
 });
 
 it('reacts to requests and to freed rows by itself, for models it has just heard of', async () => {

@@ -76,7 +76,7 @@ export class ModelFormer extends BaseService {
   async runOnce(): Promise<void> {
     const { store, model, policy, lookahead, clock } = this.#options;
     const pool = await readPool(store, model);
-    const count = takeCount(this.#held, pool, { lookahead, queued: pool.queued, isBatching: policy.isBatching });
+    const count = takeCount(this.#held, pool, { lookahead, takeable: pool.takeable, isBatching: policy.isBatching });
     if (count > 0) await this.#take(count);
     for (;;) {
       const decision = nextBatch(this.#held, pool, policy, clock.now());
@@ -89,6 +89,8 @@ export class ModelFormer extends BaseService {
       );
       // Nothing moved: another former was faster, and its release will wake us.
       if (outcomes.every((outcome) => outcome === 'waiting')) return;
+      // What turned out to have ended has left its place to others, whose wake-up may be long past.
+      if (outcomes.some((outcome) => isGone(outcome))) void this.#dispatching.trigger();
       if (leasedRows > 0) pool.idle = Math.max(0, pool.idle - 1);
       pool.freeRows -= leasedRows;
     }
@@ -154,4 +156,8 @@ export class ModelFormer extends BaseService {
     const waitMs = Math.max(0, untilMs - this.#options.clock.now());
     this.#companyTimer = setTimeout(() => void this.#dispatching.trigger(), waitMs);
   }
+}
+
+function isGone(outcome: LeaseOutcome): boolean {
+  return outcome === 'ended' || outcome === 'exhausted' || outcome === 'lost';
 }

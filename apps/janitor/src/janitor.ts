@@ -9,6 +9,7 @@ import {
   expireRequests,
   type JobTaker,
   listModelIds,
+  listRecovered,
   openJobTaker,
   requeueStalled,
   type StoreConnection,
@@ -98,8 +99,10 @@ export class Janitor extends BaseService {
 
   async #recoverStalled(model: string, result: SweepResult): Promise<void> {
     const { store, log, clock } = this.#options;
-    for (const id of await this.#takerOf(model).recoverStalled()) {
+    const stalled = new Set(await this.#takerOf(model).recoverStalled());
+    for (const id of await listRecovered(store, model)) {
       const outcome = await requeueStalled(store, model, id, clock.now());
+      if (!stalled.has(id) && outcome === 'ended') continue;
       log.warn({ request_id: id, outcome }, 'recovered a stalled request');
       result.requeued.push(id);
     }

@@ -67,7 +67,7 @@ describe('nextBatch', () => {
 });
 
 describe('takeCount', () => {
-  const options = { lookahead: 0, queued: 100, isBatching: true };
+  const options = { lookahead: 0, takeable: 100, isBatching: true };
 
   it('takes what the workers have room for, less what is held', () => {
     expect(takeCount([], idle, options)).toBe(8);
@@ -84,8 +84,8 @@ describe('takeCount', () => {
     expect(takeCount([], { idle: 0, busy: 0, freeRows: 0 }, { ...options, lookahead: 8 })).toBe(0);
   });
 
-  it('never asks for more than waits', () => {
-    expect(takeCount(hold('a1'), idle, { ...options, queued: 3 })).toBe(2);
+  it('never asks for more than there is', () => {
+    expect(takeCount(hold('a1'), idle, { ...options, takeable: 3 })).toBe(3);
   });
 
   it('takes one per idle worker without batching', () => {

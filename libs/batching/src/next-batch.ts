@@ -63,11 +63,11 @@ export function nextBatch<Held extends HeldRequest>(
 export function takeCount(
   held: readonly HeldRequest[],
   { idle, busy, freeRows }: Capacity,
-  { lookahead, queued, isBatching }: { lookahead: number; queued: number; isBatching: boolean },
+  { lookahead, takeable, isBatching }: { lookahead: number; takeable: number; isBatching: boolean },
 ): number {
   // Without a worker everything stays in the queue, where it can be overtaken and canceled.
   if (idle + busy === 0) return 0;
   const heldRows = held.reduce((sum, request) => sum + request.rows, 0);
   const room = isBatching ? Math.max(0, freeRows) - heldRows : idle - held.length;
-  return Math.max(0, Math.min(room + lookahead, queued - held.length));
+  return Math.max(0, Math.min(room + lookahead, takeable));
 }

@@ -10,7 +10,12 @@ local base = KEYS[1]
 local id, nowMs, rows, priority = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local deadlineMs, startDeadlineMs = tonumber(ARGV[8]), tonumber(ARGV[9])
 local request = key('request', id)
-if redis.call('EXISTS', request) == 1 then return { 'duplicate' } end
+local known = redis.call('HGET', request, 'envelope')
+if known then
+  -- The same submit again, because its reply got lost with the connection: its caller has yet to add the job.
+  local rank = known == ARGV[5] and redis.call('ZRANK', queuedKey, id)
+  return rank and { 'admitted', rank, isServed() and 1 or 0 } or { 'duplicate' }
+end
 local waiting = redis.call('ZCARD', queuedKey)
 if waiting >= tonumber(ARGV[3]) then return { 'overloaded', waiting } end
 local possible = isServed()

@@ -7,14 +7,14 @@ local base = KEYS[1]
 --- @include "end-request"
 local id, nowMs = ARGV[1], tonumber(ARGV[2])
 local request = key('request', id)
-local state, worker, deadlineMs, startDeadlineMs, attempts =
-  unpack(redis.call('HMGET', request, 'state', 'worker', 'deadlineMs', 'startDeadlineMs', 'attempts'))
+local state, worker, deadlineMs, startDeadlineMs, startedAtMs =
+  unpack(redis.call('HMGET', request, 'state', 'worker', 'deadlineMs', 'startDeadlineMs', 'startedAtMs'))
 if state ~= 'queued' and state ~= 'running' then
   redis.call('ZREM', deadlinesKey, id)
   return 'ended'
 end
--- A request that goes back to the queue after a crash has started in time.
-local hasStarted = state == 'running' or tonumber(attempts) > 0
+-- A request that goes back to the queue, after a crash or from a worker that stops, has started in time.
+local hasStarted = startedAtMs ~= false
 local due = hasStarted and tonumber(deadlineMs) or math.min(deadlineMs, startDeadlineMs)
 if due > nowMs then
   redis.call('ZADD', deadlinesKey, due, id)

@@ -1,8 +1,14 @@
--- Keeps a worker alive for another TTL.
--- KEYS: 1 base   ARGV: 1 worker id, 2 incarnation, 3 heartbeat TTL ms
+-- Keeps a worker alive for another TTL, and ends its leases whose lock is lost: the worker may never have heard of
+-- them, when a batch was popped and the connection broke before it arrived.
+-- KEYS: 1 base   ARGV: 1 worker id, 2 incarnation, 3 heartbeat TTL ms, 4 now ms
 -- Returns: 'alive' | 'buried' (it was taken for dead: it must register again)
 local base = KEYS[1]
 --- @include "keys"
+--- @include "worker-pool"
 if redis.call('HGET', key('worker', ARGV[1]), 'incarnation') ~= ARGV[2] then return 'buried' end
 redis.call('SET', key('alive', ARGV[1]), '', 'PX', ARGV[3])
+for _, lease in ipairs(redis.call('HKEYS', key('leases', ARGV[1]))) do
+  local id, token = string.match(lease, '^(%S+) (%S+)$')
+  if redis.call('GET', lockKey(id)) ~= token then releaseLease(ARGV[1], id, token, 'all', tonumber(ARGV[4])) end
+end
 return 'alive'

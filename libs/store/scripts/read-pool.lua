@@ -1,6 +1,6 @@
 -- The live workers of a model.
 -- KEYS: 1 base
--- Returns: {loading, idle, busy, free rows of live workers that have loaded, queued requests}
+-- Returns: {loading, idle, busy, free rows of live workers that have loaded, queued requests, jobs that can be taken}
 local base = KEYS[1]
 --- @include "keys"
 local counts, freeRows = {}, 0
@@ -13,4 +13,5 @@ for position, list in ipairs({ loadingKey, idleKey, busyKey }) do
     end
   end
 end
-return { counts[1], counts[2], counts[3], freeRows, redis.call('ZCARD', queuedKey) }
+local jobs = redis.call('LLEN', base .. ':queue:wait') + redis.call('ZCARD', base .. ':queue:prioritized')
+return { counts[1], counts[2], counts[3], freeRows, redis.call('ZCARD', queuedKey), jobs }

@@ -9,9 +9,12 @@ local base = KEYS[1]
 --- @include "worker-pool"
 local id, nowMs, token = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local request = key('request', id)
+-- Rows of a delivery that was lost are its worker's again all the same.
+if token ~= '' then releaseLease(ARGV[4], id, token, 'all', nowMs) end
 if (redis.call('GET', lockKey(id)) or '') ~= token then return 'held' end
 local state, cancel, order, attempts = unpack(redis.call('HMGET', request, 'state', 'cancel', 'order', 'attempts'))
-if token ~= '' then releaseLease(ARGV[4], id, token, 'all', nowMs) end
+-- Given back before: the reply got lost with the connection, and the command was sent again.
+if state == 'queued' and token ~= '' then return 'requeued' end
 if state ~= 'running' then return 'ended' end
 if cancel then
   endRequest(id, 'canceled', nowMs, '')
@@ -20,7 +23,7 @@ end
 attempts = tonumber(attempts)
 if ARGV[5] == '0' then attempts = redis.call('HINCRBY', request, 'attempts', -1) end
 redis.call('HSET', request, 'state', 'queued')
-redis.call('HDEL', request, 'worker')
+redis.call('HDEL', request, 'worker', 'token')
 -- Where BullMQ puts it: what stalled before everything, what is given back at the head of its priority.
 local priority = token == '' and 0 or math.floor(order / 4294967296)
 redis.call('ZADD', queuedKey, priority * 4294967296, id)

@@ -10,7 +10,7 @@ export { readEvents, type ReadEventsOptions } from './read-events.ts';
 export { readOutput, readOutputChunk } from './read-output.ts';
 export { readRequest, type ReadRequestResult } from './read-request.ts';
 export * from './register-worker.ts';
-export { giveBackJob, giveBackRequest, type RequeueOutcome, requeueStalled } from './requeue-request.ts';
+export { giveBackJob, giveBackRequest, listRecovered, type RequeueOutcome, requeueStalled } from './requeue-request.ts';
 export { connectStore, type ConnectStoreOptions, type StoreConnection } from './store-connection.ts';
 export { sweepLeaks, type SweepLeaksResult } from './sweep-leaks.ts';
 export { type JobTaker, openJobTaker, type OpenJobTakerOptions, type TakenJob } from './take-jobs.ts';

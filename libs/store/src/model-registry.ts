@@ -30,12 +30,14 @@ export interface ModelPool {
   freeRows: number;
   /** Requests that wait. */
   queued: number;
+  /** Jobs that a former could take: requests that wait and no former holds, and what became of canceled ones. */
+  takeable: number;
 }
 
 export async function readPool(store: StoreConnection, model: string): Promise<ModelPool> {
   const reply = (await runScript(store.redis, 'read-pool', store.keysOf(model).base)) as number[];
-  const [loading = 0, idle = 0, busy = 0, freeRows = 0, queued = 0] = reply;
-  return { model, loading, idle, busy, freeRows, queued };
+  const [loading = 0, idle = 0, busy = 0, freeRows = 0, queued = 0, takeable = 0] = reply;
+  return { model, loading, idle, busy, freeRows, queued, takeable };
 }
 
 /** Pools of all known models: one round trip for the names, one for all pools. */

@@ -30,14 +30,16 @@ export async function registerWorker(
   await runScript(store.redis, 'register-worker', base, workerId, incarnation, state, capacity, nowMs, ttlMs, details);
 }
 
-/** Keeps a worker alive. `buried`: it was taken for dead, what it had is given to others, and it must register again. */
+/** Keeps a worker alive and ends its leases whose lock is lost. `buried`: it was taken for dead, what it had is given to others, and it must register again. */
 export async function heartbeatWorker(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,
   ttlMs: number,
+  nowMs: number = Date.now(),
 ): Promise<'alive' | 'buried'> {
   const { base } = store.keysOf(model);
-  return (await runScript(store.redis, 'heartbeat-worker', base, workerId, incarnation, ttlMs)) as 'alive' | 'buried';
+  const reply = await runScript(store.redis, 'heartbeat-worker', base, workerId, incarnation, ttlMs, nowMs);
+  return reply as 'alive' | 'buried';
 }
 
 /** No more leases from now on; what it has it keeps, and `drained` comes last in its inbox. False when it is not registered any more. */

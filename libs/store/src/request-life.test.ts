@@ -129,6 +129,7 @@ describe('leasing', () => {
       busy: 1,
       freeRows: 4,
       queued: 0,
+      takeable: 0,
     });
     const message = await openInboxOnce(store);
     expect(message).toEqual({

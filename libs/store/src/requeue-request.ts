@@ -7,6 +7,15 @@ import type { StoreConnection } from './store-connection.ts';
 /** `canceled`: it was to be dropped anyway. `held`: somebody has it. `ended`: nothing to requeue. */
 export type RequeueOutcome = 'requeued' | 'canceled' | 'held' | 'ended';
 
+/**
+ * Requests whose jobs BullMQ has recovered and nobody has taken again. Its `wait` list holds nothing else, as every job
+ * is enqueued with a priority. One of them that still says `running` is to be requeued: a janitor died, or lost a reply,
+ * between BullMQ's step and ours.
+ */
+export function listRecovered(store: StoreConnection, model: string): Promise<string[]> {
+  return store.queueOf(model).getRanges(['wait']);
+}
+
 /** Mirrors BullMQ's recovery of a stalled job: the request is queued again, first in line. */
 export async function requeueStalled(
   store: StoreConnection,

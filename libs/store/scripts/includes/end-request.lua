@@ -4,7 +4,7 @@ local function endRequest(id, state, nowMs, error)
   local request = key('request', id)
   local resultTtlMs, goneTtlMs, rows = unpack(redis.call('HMGET', request, 'resultTtlMs', 'goneTtlMs', 'rows'))
   redis.call('HSET', request, 'state', state, 'endedAtMs', nowMs, 'expiresAtMs', nowMs + resultTtlMs)
-  redis.call('HDEL', request, 'worker', 'cancel')
+  redis.call('HDEL', request, 'worker', 'token', 'cancel')
   if error ~= '' then redis.call('HSET', request, 'error', error) end
   redis.call('ZREM', queuedKey, id)
   redis.call('ZREM', deadlinesKey, id)

@@ -2,13 +2,15 @@
 -- The last attempt runs alone: a request that kills its workers must not take its neighbours along.
 local function checkRequest(id, token, nowMs, mostAttempts, mode)
   if redis.call('GET', lockKey(id)) ~= token then return 'lost' end
-  local state, cancel, attempts, deadlineMs, startDeadlineMs =
-    unpack(redis.call('HMGET', key('request', id), 'state', 'cancel', 'attempts', 'deadlineMs', 'startDeadlineMs'))
+  local state, cancel, attempts, deadlineMs, startDeadlineMs, startedAtMs, leasedToken = unpack(redis.call('HMGET',
+    key('request', id), 'state', 'cancel', 'attempts', 'deadlineMs', 'startDeadlineMs', 'startedAtMs', 'token'))
   if state ~= 'queued' and state ~= 'running' then return 'ended' end
+  -- Asked before: the reply got lost with the connection, and the command was sent again.
+  if state == 'running' and leasedToken == token then return 'leased' end
   attempts = tonumber(attempts)
   if cancel then
     endRequest(id, 'canceled', nowMs, '')
-  elseif nowMs >= tonumber(deadlineMs) or (attempts == 0 and nowMs >= tonumber(startDeadlineMs)) then
+  elseif nowMs >= tonumber(deadlineMs) or (not startedAtMs and nowMs >= tonumber(startDeadlineMs)) then
     endRequest(id, 'expired', nowMs, '')
   elseif attempts >= mostAttempts then
     endRequest(id, 'failed', nowMs, '{"code":"worker_lost","message":"Gave up after ' .. attempts .. ' attempts: the worker was lost each time."}')
@@ -19,15 +21,13 @@ local function checkRequest(id, token, nowMs, mostAttempts, mode)
   return 'ended'
 end
 
--- A live worker with a free row. One whose heartbeat stopped is left for the janitor to bury.
+-- A live worker with a free row. One whose heartbeat stopped stays where it is: it comes back, or the janitor buries it.
 local function chooseWorker(mode)
   for _, workerId in ipairs(redis.call('ZRANGE', idleKey, 0, -1)) do
     if redis.call('EXISTS', key('alive', workerId)) == 1 then
       local capacity = tonumber(redis.call('HGET', key('worker', workerId), 'capacity'))
       return workerId, capacity, capacity
     end
-    redis.call('ZREM', idleKey, workerId)
-    redis.call('ZADD', loadingKey, 0, workerId)
   end
   if mode == 'exclusive' then return end
   for _, workerId in ipairs(redis.call('ZREVRANGEBYSCORE', busyKey, '+inf', 1)) do
@@ -43,7 +43,7 @@ local function startRequest(id, token, workerId, rows, nowMs)
   local request = key('request', id)
   local attempt = redis.call('HINCRBY', request, 'attempts', 1)
   local deadlineMs, envelope, startedAtMs = unpack(redis.call('HMGET', request, 'deadlineMs', 'envelope', 'startedAtMs'))
-  redis.call('HSET', request, 'state', 'running', 'worker', workerId, 'startedAtMs', startedAtMs or nowMs)
+  redis.call('HSET', request, 'state', 'running', 'worker', workerId, 'token', token, 'startedAtMs', startedAtMs or nowMs)
   redis.call('ZREM', queuedKey, id)
   redis.call('ZADD', deadlinesKey, deadlineMs, id)
   emitEvent(id, false, '{"type":"started","timestampMs":' .. nowMs .. ',"attempt":' .. attempt .. '}', '')
