@@ -33,7 +33,7 @@ const input = {
 
 it('milliseconds from POST to the terminal event, less inference and encoding', async () => {
   const pipeline = await loadPipeline({ directory: 'models/emoji-sd' });
-  const system = await startSystem({ environment: { LOG_LEVEL: 'warn' } });
+  const system = await startSystem();
   const bare: number[] = [];
   const whole: number[] = [];
   try {

@@ -9,10 +9,10 @@ import { ended, submit } from '../test/e2e/client.ts';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';
 import { median, report } from './report.ts';
 
-const rounds = 5;
+const rounds = 3;
 const inFlight = 16;
 const batchSize = 8;
-const requestsPerRound = 32;
+const requestsPerRound = 64;
 const body = { prompt: 'a red apple on a white background', guidance_scale: 3, scheduler: 'dpmpp_2m', preview: 'off' };
 
 interface BareTimes {
@@ -78,7 +78,7 @@ async function runSystem(url: string, steps: number, seed: number): Promise<numb
 
 it('steps/s of the system over steps/s of a bare loop', async () => {
   const pipeline = await loadPipeline({ directory: 'models/emoji-sd' });
-  const system = await startSystem({ environment: { BATCH_MAX_SIZE: String(batchSize), LOG_LEVEL: 'warn' } });
+  const system = await startSystem({ environment: { BATCH_MAX_SIZE: String(batchSize) } });
   try {
     for (const steps of [20, 50]) {
       await runBare(pipeline, steps, 0);
