@@ -43,6 +43,8 @@ export interface ActiveRequestOptions {
 export class ActiveRequest {
   readonly envelope: RequestEnvelope;
   readonly delivery: Delivery;
+  /** Leased to this worker once more, after this delivery was lost: nothing of it counts any more. */
+  isSuperseded = false;
   readonly #options: ActiveRequestOptions;
   readonly #steps = new Map<number, number>();
   #chain: Promise<unknown> = Promise.resolve();
@@ -103,7 +105,9 @@ export class ActiveRequest {
   ): Promise<FinishOutcome> {
     await this.settled();
     const { store, workerId } = this.#options;
-    return finishRequest(store, this.envelope.model, workerId, this.delivery, finish);
+    const { model, rows } = this.envelope;
+    const ending = finish.state === 'succeeded' ? ({ state: 'succeeded', outputs: rows } as const) : finish;
+    return finishRequest(store, model, workerId, this.delivery, ending);
   }
 
   /** Resolves when all that was said so far is on its way to Redis. */

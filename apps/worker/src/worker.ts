@@ -52,6 +52,10 @@ export class Worker extends BaseService {
   readonly #identity: WorkerIdentity;
   readonly #executor: Executor;
   readonly #taker: JobTaker;
+  /**
+   * By token, which is also what the engine knows a request by: one that was lost and leased to this worker again is
+   * here twice until the engine has let go of the first, and what is said of one must not be taken for the other's.
+   */
   readonly #active = new Map<string, ActiveRequest>();
   readonly #receiving: PeriodicLoop;
   readonly #beating: PeriodicLoop;
@@ -59,6 +63,7 @@ export class Worker extends BaseService {
   #markDrained: () => void = () => {};
   readonly #drained = new Promise<void>((resolve) => (this.#markDrained = resolve));
   #state: 'loading' | 'ready' | 'stopping' = 'loading';
+  #isReceiving = false;
 
   constructor(options: WorkerOptions) {
     super();
@@ -80,19 +85,21 @@ export class Worker extends BaseService {
 
   /** Ids of the requests it has. */
   get requestIds(): string[] {
-    return [...this.#active.keys()];
+    return [...this.#active.values()].map(({ delivery }) => delivery.id);
   }
 
   /** Renews registration and locks; drops what is not ours any more. Two round trips. */
   async beatOnce(): Promise<void> {
     const { store, ttlMs, log } = this.#options;
-    const requests = [...this.#active.values()];
+    const requests = [...this.#active.values()].filter(({ isSuperseded }) => !isSuperseded);
     const [life, lost] = await Promise.all([
       heartbeatWorker(store, this.#identity, ttlMs),
       this.#taker.renew(requests.map(({ delivery }) => delivery)),
     ]);
-    for (const id of lost) this.#drop(id, 'lock lost');
+    for (const request of requests) if (lost.includes(request.delivery.id)) this.#drop(request, 'lock lost');
     if (life === 'buried') {
+      // Its inbox was buried with it, the drain's message included.
+      if (this.#isStopping()) return this.#markDrained();
       log.warn('taken for dead while alive; registering again');
       await this.#register();
     }
@@ -107,6 +114,7 @@ export class Worker extends BaseService {
     await this.#executor.start();
     this.#state = 'ready';
     await this.#register();
+    this.#isReceiving = true;
     await this.#receiving.start();
     log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.#options.capacity }, 'serving');
   }
@@ -116,7 +124,7 @@ export class Worker extends BaseService {
     const { store, card, log } = this.#options;
     this.#state = 'stopping';
     // The inbox ends with the drain's own message, so that no lease before it is overlooked.
-    if (await drainWorker(store, this.#identity)) await this.#drained;
+    if ((await drainWorker(store, this.#identity)) && this.#isReceiving) await this.#drained;
     await this.#receiving.stop();
     await this.#executor.shutdown({ shouldCheckpoint: true });
     await this.#beating.stop();
@@ -147,7 +155,9 @@ export class Worker extends BaseService {
   async #receive(message: InboxMessage): Promise<void> {
     switch (message.type) {
       case 'cancel':
-        return this.#drop(message.id, 'canceled');
+        for (const request of this.#active.values())
+          if (request.delivery.id === message.id) this.#drop(request, 'canceled');
+        return;
       case 'drained':
         return this.#markDrained();
       case 'run':
@@ -155,42 +165,55 @@ export class Worker extends BaseService {
     }
   }
 
+  /** Begins what was leased, or gives it back: nothing may stay here that no engine has. */
   async #accept(leased: LeasedRequest): Promise<void> {
+    const { store, card, workerId, log } = this.#options;
+    const { id } = leased.envelope;
+    for (const request of this.#active.values()) {
+      if (request.delivery.id !== id) continue;
+      request.isSuperseded = true;
+      this.#drop(request, 'leased again');
+    }
+    try {
+      await this.#begin(leased);
+    } catch (error) {
+      this.#active.delete(leased.token);
+      // Without an engine, because it has just died or this worker stops, it is none of the request's doing.
+      const reason = this.#state === 'ready' ? 'failed' : 'stops';
+      log.error({ request_id: id, err: error, reason }, 'could not begin');
+      await giveBackRequest(store, card.id, workerId, { id, token: leased.token }, reason);
+    }
+  }
+
+  async #begin(leased: LeasedRequest): Promise<void> {
     const { store, card, workerId, encoder, chunkBytes, log } = this.#options;
     const { id, rows, input } = leased.envelope;
     const [checkpoints, finished] = leased.isResumed
       ? await Promise.all([readCheckpoints(store, card.id, id, rows), readFinishedOutputs(store, card.id, id)])
       : [new Map<number, Buffer>(), new Set<number>()];
-    const request = new ActiveRequest({
+    const request: ActiveRequest = new ActiveRequest({
       store,
       workerId,
       leased,
       encoder,
       chunkBytes,
       finishedRows: finished.size,
-      onRefused: (outcome) => this.#drop(id, outcome),
+      onRefused: (outcome) => this.#drop(request, outcome),
       onError: (error) => log.error({ request_id: id, err: error }, 'could not write'),
     });
-    this.#active.set(id, request);
+    this.#active.set(leased.token, request);
     log.info({ request_id: id, attempt: leased.attempt, rows, resumed: checkpoints.size }, 'started');
     const indexes = Array.from({ length: rows }, (_value, index) => index).filter((index) => !finished.has(index));
-    if (indexes.length === 0) await this.#finish(id, { state: 'succeeded' });
-    else
-      this.#executor.submit([
-        {
-          id,
-          input,
-          indexes,
-          checkpoints: new Map([...checkpoints].map(([index, bytes]) => [index, decodeCheckpoint(bytes)])),
-        },
-      ]);
+    if (indexes.length === 0) return this.#finish(leased.token, { state: 'succeeded' });
+    const rowsAt = new Map([...checkpoints].map(([index, bytes]) => [index, decodeCheckpoint(bytes)]));
+    this.#executor.submit([{ id: leased.token, input, indexes, checkpoints: rowsAt }]);
   }
 
   /** Takes a request out of the engine; its end comes as an event at the next step. */
-  #drop(id: string, reason: string): void {
-    if (!this.#active.has(id)) return;
+  #drop({ delivery: { id, token } }: ActiveRequest, reason: string): void {
+    if (!this.#active.has(token)) return;
     this.#options.log.info({ request_id: id, reason }, 'dropping');
-    this.#executor.cancel(id);
+    this.#executor.cancel(token);
   }
 
   #onEvents(events: readonly ExecutorEvent[]): void {
@@ -223,10 +246,11 @@ export class Worker extends BaseService {
     }
   }
 
-  async #finish(id: string, finish: Parameters<ActiveRequest['finish']>[0]): Promise<void> {
+  async #finish(token: string, finish: Parameters<ActiveRequest['finish']>[0]): Promise<void> {
     const { log } = this.#options;
-    const request = this.#active.get(id);
+    const request = this.#active.get(token);
     if (request === undefined) return;
+    const { id } = request.delivery;
     try {
       const outcome = await request.finish(finish);
       log.info({ request_id: id, state: finish.state, outcome }, 'ended');
@@ -234,28 +258,36 @@ export class Worker extends BaseService {
       // Its lock runs out, and another delivery finds what is stored.
       log.error({ request_id: id, err: error }, 'could not finish');
     }
-    this.#active.delete(id);
+    this.#active.delete(token);
+  }
+
+  /** Asked again after every wait, since a stop may come meanwhile. */
+  #isStopping(): boolean {
+    return this.#state === 'stopping';
   }
 
   /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started. */
-  async #onEngineLost(message: string, requestIds: readonly string[]): Promise<void> {
+  async #onEngineLost(message: string, tokens: readonly string[]): Promise<void> {
     const { store, card, log } = this.#options;
-    log.error({ reason: message, requests: requestIds.length }, 'engine lost');
-    if (this.#state === 'stopping') return;
+    log.error({ reason: message, requests: tokens.length }, 'engine lost');
+    if (this.#isStopping()) return;
     this.#state = 'loading';
     try {
       await this.#register();
-      for (const id of requestIds) {
-        const request = this.#active.get(id);
-        this.#active.delete(id);
+      for (const token of tokens) {
+        const request = this.#active.get(token);
+        this.#active.delete(token);
         if (request === undefined) continue;
         await request.settled();
         await giveBackRequest(store, card.id, this.#identity.workerId, request.delivery, 'failed');
       }
+      if (this.#isStopping()) return;
       await this.#executor.start();
+      if (this.#isStopping()) return;
       this.#state = 'ready';
       await this.#register();
     } catch (error) {
+      if (this.#isStopping()) return;
       // Without an engine this process is of no use; its supervisor starts it again, and the janitor returns what it had.
       log.fatal({ err: error }, 'could not start a new engine');
       process.exit(1);

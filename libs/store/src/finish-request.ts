@@ -4,10 +4,19 @@ import type { Delivery } from './lease-batch.ts';
 import { runScript } from './scripts.ts';
 import type { StoreConnection } from './store-connection.ts';
 
-export type Finish = { state: 'succeeded' } | { state: 'canceled' } | { state: 'failed'; error: RequestError };
+/** `outputs`: how many it must have; without one of them it fails instead of succeeding. */
+export type Finish =
+  | { state: 'succeeded'; outputs?: number }
+  | { state: 'canceled' }
+  | { state: 'failed'; error: RequestError };
 
 /** `ended`: a deadline or somebody else ended it before; `lost`: the delivery is not ours any more. Nothing was written then. */
 export type FinishOutcome = 'finished' | 'lost' | 'ended';
+
+const incomplete: Finish = {
+  state: 'failed',
+  error: { code: 'internal', message: 'An output could not be encoded or stored.' },
+};
 
 /** Ends a request under its fence, frees its rows, and takes its job out of the queue: two round trips. */
 export async function finishRequest(
@@ -21,7 +30,10 @@ export async function finishRequest(
   const error = finish.state === 'failed' ? JSON.stringify(finish.error) : '';
   const { base } = store.keysOf(model);
   const { id, token } = delivery;
-  const reply = await runScript(store.redis, 'finish-request', base, id, token, workerId, finish.state, nowMs, error);
+  const outputs = finish.state === 'succeeded' ? (finish.outputs ?? 0) : 0;
+  const values = [id, token, workerId, finish.state, nowMs, error, outputs];
+  const reply = await runScript(store.redis, 'finish-request', base, ...values);
+  if (reply === 'incomplete') return finishRequest(store, model, workerId, delivery, incomplete, nowMs);
   const outcome = reply as FinishOutcome;
   if (outcome === 'lost') return outcome;
   const failure = outcome === 'finished' && finish.state === 'failed' ? finish.error.message : undefined;

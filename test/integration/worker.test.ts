@@ -1,0 +1,259 @@
+/** The worker against a real queue and an engine that does what the test says. */
+import type { ModelCard, RequestEnvelope } from '@darkroom/core';
+import type { Executor, ExecutorEvent, ExecutorRequest } from '@darkroom/executor';
+import {
+  admitRequest,
+  cancelRequest,
+  leaseBatch,
+  openJobTaker,
+  readEvents,
+  readPool,
+  readRequest,
+  requeueStalled,
+  type StoreConnection,
+} from '@darkroom/store';
+import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { Worker } from '../../apps/worker/src/worker.ts';
+
+const card = { id: 'tiny' } as ModelCard;
+const pixels = { data: Uint8Array.of(1, 2, 3), facts: { seed: 7 } };
+
+/** A model that is loading until the test says how that ends. */
+function createDeferred(): {
+  promise: Promise<ModelCard>;
+  resolve: (card: ModelCard) => void;
+  reject: (error: Error) => void;
+} {
+  let settle: Pick<ReturnType<typeof createDeferred>, 'resolve' | 'reject'> | undefined;
+  const promise = new Promise<ModelCard>((resolve, reject) => (settle = { resolve, reject }));
+  return { promise, ...settle! };
+}
+
+class FakeExecutor implements Executor {
+  readonly submitted: ExecutorRequest[] = [];
+  readonly canceled: string[] = [];
+  starting: () => Promise<ModelCard> = () => Promise.resolve(card);
+  isRunning = false;
+  readonly emit: (events: readonly ExecutorEvent[]) => void;
+
+  constructor(emit: (events: readonly ExecutorEvent[]) => void) {
+    this.emit = emit;
+  }
+  async start(): Promise<ModelCard> {
+    await this.starting();
+    this.isRunning = true;
+    return card;
+  }
+  submit(requests: readonly ExecutorRequest[]): void {
+    if (!this.isRunning) throw new Error('the engine is not running');
+    this.submitted.push(...requests);
+  }
+  cancel(requestId: string): void {
+    this.canceled.push(requestId);
+  }
+  checkHealth(): ReturnType<Executor['checkHealth']> {
+    return Promise.resolve({ isHealthy: this.isRunning, rows: 0, waitingRequests: 0, latencyMs: 0 });
+  }
+  shutdown(): Promise<void> {
+    this.isRunning = false;
+    return Promise.resolve();
+  }
+  lose(...requestIds: string[]): void {
+    this.isRunning = false;
+    this.emit([{ type: 'engine-lost', message: 'killed', requestIds }]);
+  }
+  complete(requestId: string, index = 0): void {
+    this.emit([
+      { type: 'output', requestId, index, output: pixels },
+      { type: 'request-done', requestId },
+    ]);
+  }
+}
+
+interface Bench {
+  store: StoreConnection;
+  worker: Worker;
+  executor: FakeExecutor;
+}
+
+function createWorker(encodeOutput = () => Promise.resolve({ data: pixels.data, contentType: 'x/y' })): Bench {
+  const store = openTestStore();
+  let executor: FakeExecutor | undefined;
+  const worker = new Worker({
+    store,
+    card,
+    workerId: 'w1',
+    capacity: 4,
+    chunkBytes: 400_000,
+    lockMs: 60_000,
+    heartbeatMs: 600_000,
+    ttlMs: 600_000,
+    info: {},
+    log: silentLogger(),
+    encoder: { encodeOutput, encodePreview: encodeOutput },
+    createExecutor: (listener) => (executor = new FakeExecutor(listener)),
+  });
+  onTestFinished(() => worker.stop());
+  return { store, worker, executor: executor! };
+}
+
+async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<string> {
+  const envelope = testEnvelope(overrides);
+  await admitRequest(store, envelope, { queueMaxLength: 100, unserved: 'accept' });
+  return envelope.id;
+}
+
+async function lease(store: StoreConnection): Promise<void> {
+  const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
+  onTestFinished(() => taker.close());
+  const { outcomes } = await leaseBatch(store, 'tiny', await taker.take(1), {
+    mode: 'shared',
+    maxRows: 4,
+    maxAttempts: 3,
+  });
+  expect(outcomes).toEqual(['leased']);
+}
+
+/** Takes the lock of a request away and puts it back into the queue, as a janitor does. */
+async function stall(store: StoreConnection, id: string): Promise<void> {
+  await store.redis.del(store.keysOf('tiny').lock(id));
+  const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
+  onTestFinished(() => taker.close());
+  await expect.poll(() => taker.recoverStalled(), { interval: 2 }).toEqual([id]);
+  expect(await requeueStalled(store, 'tiny', id, Date.now())).toBe('requeued');
+}
+
+async function types(store: StoreConnection, id: string): Promise<string[]> {
+  return (await readEvents(store, id, { after: 0 })).map(({ type }) => type);
+}
+
+async function stateOf(store: StoreConnection, id: string): Promise<string> {
+  const result = await readRequest(store, id);
+  return result.status === 'found' ? result.request.state : result.status;
+}
+
+it('runs what it is leased', async () => {
+  const { store, worker, executor } = createWorker();
+  await worker.start();
+  const id = await submit(store);
+  await lease(store);
+  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  executor.complete(executor.submitted[0]!.id);
+  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('succeeded'));
+  expect(await types(store, id)).toEqual(['queued', 'started', 'output', 'succeeded']);
+  await vi.waitFor(() => expect(worker.requestIds).toEqual([]));
+  expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
+});
+
+it('a request it lost and was leased again runs once more, whatever becomes of its first rows', async () => {
+  const { store, worker, executor } = createWorker();
+  await worker.start();
+  const id = await submit(store);
+  await lease(store);
+  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  await stall(store, id);
+  await lease(store);
+  await vi.waitFor(() => expect(executor.submitted).toHaveLength(2));
+  const [first, second] = executor.submitted.map((request) => request.id);
+  await worker.beatOnce();
+  expect(executor.canceled).toEqual([first]);
+  executor.emit([
+    { type: 'progress', requestId: first!, index: 0, step: 1, totalSteps: 2 },
+    { type: 'request-canceled', requestId: first! },
+  ]);
+  await vi.waitFor(() => expect(worker.requestIds).toEqual([id]));
+  expect(executor.canceled).not.toContain(second);
+  executor.complete(second!);
+  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('succeeded'));
+  expect(await types(store, id)).toEqual(['queued', 'started', 'queued', 'started', 'output', 'succeeded']);
+  await vi.waitFor(() => expect(worker.requestIds).toEqual([]));
+  expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
+});
+
+it('cancels what it runs', async () => {
+  const { store, worker, executor } = createWorker();
+  await worker.start();
+  const id = await submit(store);
+  await lease(store);
+  // In the inbox behind the batch, whether or not that has been read yet.
+  expect(await cancelRequest(store, id)).toEqual({ status: 'canceling' });
+  await vi.waitFor(() => expect(executor.canceled).toHaveLength(1));
+  executor.emit([{ type: 'request-canceled', requestId: executor.canceled[0]! }]);
+  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('canceled'));
+});
+
+it('gives back what comes while it has no engine, without counting an attempt', async () => {
+  const { store, worker, executor } = createWorker();
+  await worker.start();
+  const held = createDeferred();
+  executor.starting = () => held.promise;
+  const id = await submit(store);
+  await lease(store);
+  executor.lose();
+  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('queued'));
+  expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 0, queuePosition: 0 } });
+  expect(worker.requestIds).toEqual([]);
+  held.resolve(card);
+  await vi.waitFor(async () => expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 }));
+});
+
+it('counts an attempt of what was in an engine that died', async () => {
+  const { store, worker, executor } = createWorker();
+  await worker.start();
+  const id = await submit(store);
+  await lease(store);
+  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  executor.lose(executor.submitted[0]!.id);
+  await vi.waitFor(async () => expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 }));
+  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
+});
+
+it('fails what it cannot encode, instead of calling it done', async () => {
+  const { store, worker, executor } = createWorker(() => Promise.reject(new Error('no encoder')));
+  await worker.start();
+  const id = await submit(store);
+  await lease(store);
+  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  executor.complete(executor.submitted[0]!.id);
+  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('failed'));
+  expect(await types(store, id)).toEqual(['queued', 'started', 'failed']);
+});
+
+it('says so when its engine cannot be started, and is gone', { timeout: 5000 }, async () => {
+  const { store, worker, executor } = createWorker();
+  executor.starting = () => Promise.reject(new Error('no such model'));
+  await expect(worker.start()).rejects.toThrow('no such model');
+  expect(await readPool(store, 'tiny')).toMatchObject({ loading: 0, idle: 0, busy: 0 });
+});
+
+it('stops although it was buried while draining', { timeout: 5000 }, async () => {
+  const { store, worker } = createWorker();
+  await worker.start();
+  // Its last message goes with its inbox.
+  const drained = vi.fn<() => Promise<number>>(async () => {
+    await store.redis.del(store.keysOf('tiny').worker('w1'));
+    return 1;
+  });
+  Object.assign(store.redis, { 'drain-worker': drained });
+  const stopped = worker.stop();
+  await vi.waitFor(() => expect(drained).toHaveBeenCalled());
+  await worker.beatOnce();
+  await stopped;
+});
+
+it('stops in order while a lost engine is being replaced', { timeout: 5000 }, async () => {
+  const exit = vi.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
+  onTestFinished(() => exit.mockRestore());
+  const { store, worker, executor } = createWorker();
+  await worker.start();
+  const held = createDeferred();
+  const starting = vi.fn<() => Promise<ModelCard>>(() => held.promise);
+  executor.starting = starting;
+  executor.shutdown = () => Promise.resolve(held.reject(new Error('killed while loading')));
+  executor.lose();
+  await vi.waitFor(() => expect(starting).toHaveBeenCalled());
+  await worker.stop();
+  expect(exit).not.toHaveBeenCalled();
+  expect(await readPool(store, 'tiny')).toMatchObject({ loading: 0, idle: 0, busy: 0 });
+});
