@@ -59,6 +59,25 @@ describe('createLogger', () => {
     expect(lines[0]).toMatchObject({ err: { code: 'worker_lost', op: 'store.lease', message: 'gone' } });
   });
 
+  it('keeps of an error what operators search for, and nothing that may hold a prompt', () => {
+    const { log, lines } = createRecordingLogger();
+    const refused = Object.assign(new Error('OOM command not allowed'), {
+      command: { name: 'evalsha', args: ['hash', '1', '{"input":{"prompt":"SECRET"}}'] },
+      code: 'OOM',
+    });
+    log.error({ err: refused }, 'as a field');
+    log.error(refused);
+    log.child({ request_id: 'emoji-sd-01' }).error({ err: new Error('outer', { cause: refused }) });
+    log.error({ err: new AggregateError([refused], 'several') });
+    expect(JSON.stringify(lines)).not.toContain('SECRET');
+    expect(lines[0]).toMatchObject({
+      err: { type: 'Error', message: refused.message, code: 'OOM', command: 'evalsha' },
+    });
+    expect(lines[1]).toMatchObject({ err: { message: refused.message }, msg: refused.message });
+    expect(lines[2]).toMatchObject({ err: { message: 'outer: OOM command not allowed' } });
+    expect(lines[3]).toMatchObject({ err: { aggregateErrors: [{ command: 'evalsha' }] } });
+  });
+
   it('appends every line to a file too, and makes its directory', () => {
     const directory = mkdtempSync(join(tmpdir(), 'darkroom-log-'));
     onTestFinished(() => rmSync(directory, { recursive: true }));

@@ -1,5 +1,6 @@
 import { type DestinationStream, type Logger, destination, multistream, pino, stdTimeFunctions } from 'pino';
 import pinoPretty from 'pino-pretty';
+import { serializeError } from './serialize-error.ts';
 
 export type { Logger } from 'pino';
 
@@ -33,6 +34,7 @@ export function createLogger({ level = 'info', file, app, stream }: CreateLogger
       base: { app, pid: process.pid },
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: serializeError },
       redact: { paths: redactedPaths, censor: '[not logged]' },
     },
     streams.length > 1 ? multistream(streams) : output,
