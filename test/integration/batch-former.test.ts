@@ -179,6 +179,27 @@ it('reacts to requests and to freed rows by itself, for models it has just heard
   }
 });
 
+it('tries a model again that it could not listen for', async () => {
+  const store = openTestStore();
+  await publishModel(store, { id: 'tiny' } as never);
+  const wakeups = createWakeups(store);
+  const listen = vi.spyOn(wakeups, 'listen').mockRejectedValueOnce(new Error('NOPERM'));
+  const formers = new BatchFormer({
+    store,
+    wakeups,
+    policy,
+    lookahead: 0,
+    maxAttempts: 3,
+    lockMs: 60_000,
+    heartbeatMs: 1000,
+    log: silentLogger(),
+  });
+  onTestFinished(() => formers.stop());
+  await formers.discoverOnce().catch(() => {});
+  await formers.start();
+  await vi.waitFor(() => expect(listen).toHaveBeenCalledTimes(2), { timeout: 3000 });
+});
+
 it('many formers take each job once', async () => {
   const store = openTestStore();
   await publishModel(store, { id: 'tiny' } as never);

@@ -30,8 +30,14 @@ export class BatchFormer extends BaseService {
       if (this.#formers.has(model)) continue;
       const former = new ModelFormer({ ...this.#options, model });
       this.#formers.set(model, former);
-      await former.start();
-      this.#options.log.info({ model }, 'forming batches');
+      try {
+        await former.start();
+        this.#options.log.info({ model }, 'forming batches');
+      } catch (error) {
+        // It must not count as served; the next turn tries again, and the other models are none the worse.
+        this.#formers.delete(model);
+        this.#options.log.error({ model, err: error }, 'could not start forming batches');
+      }
     }
   }
 

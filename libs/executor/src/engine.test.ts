@@ -247,6 +247,13 @@ describe('the engine', () => {
     expect(said()).toEqual(['a failed out_of_memory too many']);
   });
 
+  it('goes on after it was given nothing', async () => {
+    const { engine, submit, said } = createHarness();
+    engine.submit([]);
+    await submit('a', { steps: 1 });
+    expect(said().at(-1)).toBe('a request-done');
+  });
+
   it('takes a request that is delivered twice once', async () => {
     const { submit, calls } = createHarness();
     const first = submit('a', { steps: 1 });

@@ -54,7 +54,8 @@ export class Engine<Row extends PipelineRow> {
   submit(requests: readonly RowRequest[]): void {
     if (this.#isStopping) return;
     for (const request of requests) this.#table.add(request);
-    this.#loop ??= this.#run();
+    // A run that finds nothing has ended before its promise is here, and would never be started again.
+    if (this.#table.requestCount > 0) this.#loop ??= this.#run();
   }
 
   /** Takes a request's rows out at the next boundary. */
