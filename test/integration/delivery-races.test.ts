@@ -1,11 +1,17 @@
 /** What happens between the scripts: replies that are lost, calls that are sent twice, processes that die in between. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { RequestEnvelope } from '@darkroom/core';
 import {
   admitRequest,
+  connectStore,
   type Delivery,
   giveBackRequest,
   heartbeatWorker,
   leaseBatch,
+  openInbox,
   openJobTaker,
   publishModel,
   readPool,
@@ -14,7 +20,7 @@ import {
   type StoreConnection,
 } from '@darkroom/store';
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, inject, it, onTestFinished } from 'vitest';
 import { runScript } from '../../libs/store/src/scripts.ts';
 import { Janitor } from '../../apps/janitor/src/janitor.ts';
 
@@ -134,3 +140,46 @@ it('a submit that is sent twice, because the reply got lost, is admitted', async
   expect((await take(store)).id).toBe(envelope.id);
   expect(await readPool(store, 'tiny')).toMatchObject({ queued: 1 });
 });
+
+it('an inbox whose connection has gone silent is read over another', { timeout: 15_000 }, async () => {
+  const store = openTestStore();
+  const proxy = await openProxy();
+  const behindProxy = connectStore({ url: proxy.url, prefix: store.prefix });
+  onTestFinished(() => behindProxy.close());
+  const inbox = openInbox(behindProxy, identity, { silenceMs: 100 });
+  onTestFinished(() => inbox.close());
+  expect(await inbox.next(0.1)).toBeUndefined();
+  // As when a firewall forgets a connection: neither side hears of it.
+  proxy.silence();
+  const message = inbox.next(0.1);
+  await store.redis.rpush(store.keysOf('tiny').inbox('w1'), '{"type":"drained"}');
+  expect((await message) ?? (await inbox.next(1))).toEqual({ type: 'drained' });
+});
+
+/** A way to Redis on which the connections that are open at one moment can be made to carry nothing any more. */
+async function openProxy(): Promise<{ url: string; silence(): void }> {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-proxy-'));
+  const path = join(directory, 'proxy.sock');
+  const pairs: { near: Socket; far: Socket }[] = [];
+  const server = createServer((near) => {
+    const far = connect(inject('redisUrl').slice('unix://'.length));
+    for (const socket of [near, far]) socket.on('error', () => socket.destroy());
+    near.pipe(far).pipe(near);
+    pairs.push({ near, far });
+  });
+  await new Promise<void>((resolve) => server.listen(path, resolve));
+  onTestFinished(() => {
+    for (const { near, far } of pairs) [near, far].forEach((socket) => socket.destroy());
+    server.close();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  return {
+    url: `unix://${path}`,
+    silence() {
+      for (const { near, far } of pairs) {
+        near.unpipe(far).pause();
+        far.unpipe(near).pause();
+      }
+    },
+  };
+}

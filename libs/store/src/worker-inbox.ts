@@ -27,12 +27,24 @@ export interface WorkerInbox {
   close(): void;
 }
 
-export function openInbox(store: StoreConnection, { model, workerId }: WorkerIdentity): WorkerInbox {
+export interface OpenInboxOptions {
+  /** How much later than it should an answer may come, before the connection counts as broken. */
+  silenceMs?: number;
+}
+
+export function openInbox(
+  store: StoreConnection,
+  { model, workerId }: WorkerIdentity,
+  { silenceMs = 5000 }: OpenInboxOptions = {},
+): WorkerInbox {
   const redis: Redis = store.duplicate();
   const key = store.keysOf(model).inbox(workerId);
   return {
     async next(timeoutS) {
-      const popped = await redis.blpop(key, timeoutS);
+      // Who only reads does not notice that the other side is gone, and the worker would go on taking leases by its
+      // heartbeats, on another connection. A new connection asks again.
+      const watchdog = setInterval(() => redis.disconnect(true), timeoutS * 1000 + silenceMs);
+      const popped = await redis.blpop(key, timeoutS).finally(() => clearInterval(watchdog));
       return popped === null ? undefined : (JSON.parse(popped[1]) as InboxMessage);
     },
     close: () => redis.disconnect(),
