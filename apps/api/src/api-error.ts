@@ -1,4 +1,4 @@
-import { cutText, DarkroomError, type ErrorCode, type FieldProblem } from '@darkroom/core';
+import { cutText, DarkroomError, describeValue, type ErrorCode, type FieldProblem } from '@darkroom/core';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 
 export interface ApiErrorOptions {
@@ -71,7 +71,7 @@ export function invalidFields(problems: readonly FieldProblem[]): ApiError {
 }
 
 export function modelNotFound(model: string, known: readonly string[]): ApiError {
-  const message = `model ${cutText(JSON.stringify(model), model.length)} is not here, expected one of ${known.join(', ')}`;
+  const message = `model ${describeValue(model)} is not here, expected one of ${known.join(', ')}`;
   return new ApiError({ status: 404, code: 'model_not_found', param: 'model', message });
 }
 

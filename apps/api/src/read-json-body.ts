@@ -1,4 +1,4 @@
-import { cutText } from '@darkroom/core';
+import { describeValue } from '@darkroom/core';
 import type { Context } from 'hono';
 import { ApiError } from './api-error.ts';
 
@@ -6,12 +6,10 @@ import { ApiError } from './api-error.ts';
 export async function readJsonBody(c: Context, maxBytes: number): Promise<unknown> {
   const type = c.req.header('content-type') ?? '';
   if (type.split(';')[0]!.trim().toLowerCase() !== 'application/json')
-    throw wrongType(
-      `Content-Type is ${type === '' ? 'missing' : cutText(JSON.stringify(type), type.length)}, expected application/json`,
-    );
+    throw wrongType(`Content-Type is ${type === '' ? 'missing' : describeValue(type)}, expected application/json`);
   const encoding = c.req.header('content-encoding') ?? 'identity';
   if (encoding.toLowerCase() !== 'identity')
-    throw wrongType(`Content-Encoding is ${cutText(JSON.stringify(encoding), encoding.length)}, expected none`);
+    throw wrongType(`Content-Encoding is ${describeValue(encoding)}, expected none`);
   if (Number(c.req.header('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
   return parse(await readBytes(c.req.raw.body, maxBytes));
 }

@@ -9,18 +9,32 @@ export interface FieldProblem {
   message: string;
 }
 
+/** UTF-16 units of a value that go into a message. */
 const shownLength = 60;
+/** A body may be full of names that are not fields; an answer is not. */
+const maxUnknownFields = 5;
+/** Names that stand in a message as they are; others are quoted. */
+const plainName = /^[\w.-]+$/;
 
 /** A value as it came, short enough for a message. */
 export function describeValue(value: unknown): string {
-  if (typeof value === 'string') return cutText(JSON.stringify(value), value.length);
+  if (typeof value === 'string') return cutText(JSON.stringify(value), value);
   if (typeof value === 'object' && value !== null) return cutText(describeObject(value));
   return String(value);
 }
 
-/** What is longer than a message should be is cut, and its length said. */
-export function cutText(text: string, fullLength = text.length): string {
-  return text.length <= shownLength ? text : `${text.slice(0, shownLength)}… (${fullLength} characters)`;
+/** What is longer than a message should be is cut, never inside of a character, and the length of `whole` is said. */
+export function cutText(text: string, whole = text): string {
+  if (text.length <= shownLength) return text;
+  const shown = text.slice(0, shownLength).replace(/[\uD800-\uDBFF]$/, '');
+  return `${shown}… (${countCharacters(whole)} characters)`;
+}
+
+/** Code points, which is what JSON Schema's `maxLength` counts. */
+function countCharacters(text: string): number {
+  let count = 0;
+  for (const _character of text) count++;
+  return count;
 }
 
 /** JSON, unless it is nested so deep that writing it would overflow the stack. */
@@ -42,7 +56,16 @@ export function invalidValue(field: string, value: unknown, expected: string): F
 function unknownField(name: string, known: readonly string[]): FieldProblem {
   const closest = closestName(name, known);
   const hint = closest === undefined ? `expected one of ${known.join(', ')}` : `did you mean ${closest}?`;
-  return { field: cutText(name), code: 'unknown_field', message: `${cutText(name)} is not a field, ${hint}` };
+  const shown = plainName.test(name) ? cutText(name) : describeValue(name);
+  return { field: cutText(name), code: 'unknown_field', message: `${shown} is not a field, ${hint}` };
+}
+
+function unknownFields(names: readonly string[], known: readonly string[]): FieldProblem[] {
+  const problems = names.slice(0, maxUnknownFields).map((name) => unknownField(name, known));
+  const more = names.length - problems.length;
+  if (more === 0) return problems;
+  const message = `${more} more ${more === 1 ? 'name is not a field' : 'names are not fields'} either`;
+  return [...problems, { field: undefined, code: 'unknown_field', message }];
 }
 
 export interface FieldProblemsOptions {
@@ -69,8 +92,7 @@ export function fieldProblems(
   };
   for (const issue of issues) {
     const field = issue.path.join('.');
-    if (issue.code === 'unrecognized_keys' && field === '')
-      for (const name of issue.keys) add(unknownField(name, known));
+    if (issue.code === 'unrecognized_keys' && field === '') unknownFields(issue.keys, known).forEach(add);
     else if (field === '')
       add({
         field: undefined,

@@ -31,7 +31,7 @@ function finiteNumber(min: number, max: number, unit = ''): z.ZodNumber {
 }
 
 function text(min: number, max: number): z.ZodString {
-  const expected = `text of ${min} to ${max} characters`;
+  const expected = min === 0 ? `text of at most ${max} characters` : `text of ${min} to ${max} characters`;
   return z.string({ error: expected }).min(min, { error: expected }).max(max, { error: expected });
 }
 

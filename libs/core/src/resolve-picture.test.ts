@@ -123,6 +123,7 @@ describe('messages name the field, what came and what was expected', () => {
       { prompt: 'x'.repeat(4001) },
       `prompt is "${'x'.repeat(59)}… (4001 characters), expected text of 1 to 4000 characters`,
     ],
+    [{ negative_prompt: 5 }, 'negative_prompt is 5, expected text of at most 4000 characters'],
     [{ size: '100x128' }, `size is "100x128", ${size}`],
     [{ size: '512x128' }, `size is "512x128", ${size}`],
     [{ size: '128' }, `size is "128", ${size}`],
@@ -154,6 +155,25 @@ describe('messages name the field, what came and what was expected', () => {
   it('lists the fields where nothing is near', () => {
     expect(messagesOf({ prompt: 'x', zzzz: 1 })[0]).toMatch(/^zzzz is not a field, expected one of model, prompt, /);
     expect(messagesOf({ prompt: 'x', ['y'.repeat(500)]: 1 })[0]).toMatch(/^y{60}… \(500 characters\) is not a field/);
+  });
+
+  it('quotes a field whose name is no word', () => {
+    for (const name of ['', 'a\nb', '\0', 'n n', 'é'])
+      expect(messagesOf({ prompt: 'x', [name]: 1 })[0]).toMatch(`${JSON.stringify(name)} is not a field, `);
+  });
+
+  it('stays short whatever comes', () => {
+    const unknown = Object.fromEntries(Array.from({ length: 50_000 }, (_value, index) => [`zzzz${index}`, index]));
+    const messages = messagesOf({ prompt: 'x', ...unknown });
+    expect(messages).toHaveLength(6);
+    expect(messages.at(-1)).toBe('49995 more names are not fields either');
+  });
+
+  it('counts and cuts characters as the schema does', () => {
+    const foxes = '🦊'.repeat(4001);
+    const cut = `prompt is "${'🦊'.repeat(29)}… (4001 characters), expected text of 1 to 4000 characters`;
+    expect(messagesOf({ prompt: foxes })).toEqual([cut]);
+    expect(messagesOf({ prompt: foxes.slice(2) })).toEqual(['resolved']);
   });
 
   it('reports every wrong field once', () => {
