@@ -104,15 +104,13 @@ async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope
   return envelope.id;
 }
 
-async function lease(store: StoreConnection): Promise<void> {
+async function lease(store: StoreConnection, meanwhile: () => void = () => {}): Promise<void> {
   const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
   onTestFinished(() => taker.close());
-  const { outcomes } = await leaseBatch(store, 'tiny', await taker.take(1), {
-    mode: 'shared',
-    maxRows: 4,
-    maxAttempts: 3,
-  });
-  expect(outcomes).toEqual(['leased']);
+  const deliveries = await taker.take(1);
+  const leasing = leaseBatch(store, 'tiny', deliveries, { mode: 'shared', maxRows: 4, maxAttempts: 3 });
+  meanwhile();
+  expect((await leasing).outcomes).toEqual(['leased']);
 }
 
 /** Takes the lock of a request away and puts it back into the queue, as a janitor does. */
@@ -189,8 +187,8 @@ it('gives back what comes while it has no engine, without counting an attempt', 
   const held = createDeferred();
   executor.starting = () => held.promise;
   const id = await submit(store);
-  await lease(store);
-  executor.lose();
+  // Leased before the worker could say that it takes nothing now, read after its engine has died.
+  await lease(store, () => executor.lose());
   await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('queued'));
   expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 0, queuePosition: 0 } });
   expect(worker.requestIds).toEqual([]);
