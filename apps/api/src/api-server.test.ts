@@ -1,5 +1,6 @@
 /** What only real connections show. */
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { createLogger } from '@darkroom/service';
 import { expect, it, onTestFinished } from 'vitest';
 import { ApiServer } from './api-server.ts';
@@ -81,4 +82,30 @@ it('stops reading a body without end', async () => {
     send();
   });
   expect(status).toBe(413);
+});
+
+/** What comes back for bytes as they stand, until the server closes. */
+async function exchange(url: string, text: string): Promise<string> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.write(text);
+  let answer = '';
+  for await (const chunk of socket) answer += String(chunk);
+  return answer;
+}
+
+it('answers what asks without a name of the host, as some health checks do', async () => {
+  const { url } = await listen(await openTestApi());
+  const answer = await exchange(url, 'GET /health HTTP/1.0\r\n\r\n');
+  expect(answer).toMatch(/^HTTP\/1.1 200 OK\r\n/);
+  expect(answer).toContain('"status":"degraded"');
+});
+
+it('takes a body that breaks off for a fault of the client', async () => {
+  const test = await openTestApi();
+  const { url } = await listen(test);
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  const head = 'POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n';
+  socket.write(`${head}{"prompt": "my secret`, () => socket.destroySoon());
+  await expect.poll(() => test.lines.find((line) => line.includes('"request"'))).toContain('"status":400');
+  expect(test.lines.join()).not.toMatch(/"level":"(?:error|warn)"|secret/);
 });

@@ -40,7 +40,8 @@ export class ApiServer extends BaseService {
   protected override async onStart(): Promise<void> {
     const { api, host, port, log } = this.#options;
     // Without serverOptions it is one of node:http.
-    const server = createAdaptorServer({ fetch: api.fetch }) as Server;
+    // The hostname is for requests that bring none (HTTP/1.0); it is in no answer.
+    const server = createAdaptorServer({ fetch: api.fetch, hostname: 'localhost' }) as Server;
     this.#server = server;
     this.#connections = trackConnections(server);
     server.listen(port, host);

@@ -18,11 +18,16 @@ async function readBytes(body: ReadableStream<Uint8Array> | null, maxBytes: numb
   if (body === null) return new Uint8Array();
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of body) {
-    size += chunk.byteLength;
-    // Leaving the loop cancels the stream.
-    if (size > maxBytes) throw tooLarge(maxBytes);
-    chunks.push(chunk);
+  try {
+    for await (const chunk of body) {
+      size += chunk.byteLength;
+      // Leaving the loop cancels the stream.
+      if (size > maxBytes) throw tooLarge(maxBytes);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    throw invalidBody('the body broke off, expected a JSON object', error);
   }
   return Buffer.concat(chunks);
 }
