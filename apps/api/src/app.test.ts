@@ -36,6 +36,26 @@ it('yields a valid OpenAPI document that has every route, and examples that pass
   ]);
 });
 
+it('documents what positions in a stream look like, and no shape for its frames', async () => {
+  const test = await openTestApi();
+  const { paths } = (await (await test.api.request('/openapi.json')).json()) as {
+    paths: Record<string, { get: Operation }>;
+  };
+  const { parameters, responses } = paths['/v1/predict/{id}/events']!.get;
+  const patterns = parameters.flatMap(({ name, schema: { pattern } }) => (pattern ? [[name, pattern]] : []));
+  expect(patterns).toEqual([
+    ['after', String.raw`^(?:\d{1,15}(?:-0)?)?$`],
+    ['last-event-id', String.raw`^(?:\d{1,15}(?:-0)?)?$`],
+  ]);
+  // OpenAPI 3.1 has no word for a stream's items: tools hold each against the schema of the whole.
+  expect(responses['200']!.content['text/event-stream']!.schema).toBeUndefined();
+});
+
+interface Operation {
+  parameters: { name: string; schema: { pattern?: string } }[];
+  responses: Record<string, { content: Record<string, { schema?: unknown }> }>;
+}
+
 it('shows the document on a page that loads nothing from elsewhere', async () => {
   const test = await openTestApi();
   const page = await (await test.api.request('/docs')).text();

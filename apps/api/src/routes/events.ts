@@ -22,15 +22,16 @@ export function addEventsRoute(api: Api, context: ApiContext): void {
   });
 }
 
-const positionPattern = /^\d{1,15}(?:-0)?$/;
+/** Empty is from the first, as in a browser that has seen none. */
+const position = z.string().regex(/^(?:\d{1,15}(?:-0)?)?$/);
 
 /** A browser that reconnects repeats the URL it began with and adds the header, so the header is newer. */
 function positionOf(c: Context<ApiEnv>): number {
-  const header = c.req.header('last-event-id');
-  const [name, text] =
-    header === undefined || header === '' ? ['after', c.req.query('after')] : ['Last-Event-ID', header];
-  if (text === undefined) return 0;
-  if (!positionPattern.test(text)) throw invalidFields([invalidValue(name, text, 'the id of an event, such as 7-0')]);
+  const header = c.req.header('last-event-id') ?? '';
+  const [name, text] = header === '' ? ['after', c.req.query('after') ?? ''] : ['Last-Event-ID', header];
+  if (text === '') return 0;
+  if (!position.safeParse(text).success)
+    throw invalidFields([invalidValue(name, text, 'the id of an event, such as 7-0')]);
   return Number.parseInt(text, 10);
 }
 
@@ -56,11 +57,10 @@ One of the last four ends every request; \`data: [DONE]\` follows it. A comment 
   request: {
     params: z.object({ id: z.string() }),
     query: z.object({
-      after: z.string().optional().openapi({ description: 'As Last-Event-ID, for clients that cannot set headers.' }),
+      after: position.optional().openapi({ description: 'As Last-Event-ID, for clients that cannot set headers.' }),
     }),
     headers: z.object({
-      'last-event-id': z
-        .string()
+      'last-event-id': position
         .optional()
         .openapi({ description: 'The id of the last event seen, `7-0` or `7`.', example: '7-0' }),
     }),
@@ -70,8 +70,8 @@ One of the last four ends every request; \`data: [DONE]\` follows it. A comment 
     200: {
       description: 'The events.',
       content: {
+        // Without a schema: tools hold each event against it, and OpenAPI 3.1 has no other for the items of a stream.
         'text/event-stream': {
-          schema: z.string(),
           example:
             'id: 3-0\nevent: progress\ndata: {"request_id":"…","timestamp":"2026-11-21T01:40:46.000Z","index":0,"step":1,"total_steps":12,"progress":0.083}\n\n',
         },
