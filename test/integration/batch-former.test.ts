@@ -94,6 +94,16 @@ it('takes no more out of the queue than workers have room for', async () => {
   expect(await readRequest(store, urgent)).toMatchObject({ request: { queuePosition: 0 } });
 });
 
+it('takes no more requests of many rows than find room', async () => {
+  const store = openTestStore();
+  await register(store, 'w1', 8);
+  for (let count = 0; count < 4; count++) await submit(store, { rows: 10 });
+  const former = createFormer(store);
+  await former.runOnce();
+  expect(former.held).toBe(0);
+  expect(await store.queueOf('tiny').getPrioritizedCount()).toBe(3);
+});
+
 it('holds a bounded look-ahead, and gives it back when it stops', async () => {
   const store = openTestStore();
   await register(store, 'w1', 1);

@@ -76,7 +76,7 @@ export class ModelFormer extends BaseService {
   async runOnce(): Promise<void> {
     const { store, model, policy, lookahead, clock } = this.#options;
     const pool = await readPool(store, model);
-    const count = takeCount(this.#held, pool, { lookahead, takeable: pool.takeable, isBatching: policy.isBatching });
+    const count = takeCount(this.#held, pool, pool, { lookahead, isBatching: policy.isBatching });
     if (count > 0) await this.#take(count);
     for (;;) {
       const decision = nextBatch(this.#held, pool, policy, clock.now());

@@ -67,28 +67,38 @@ describe('nextBatch', () => {
 });
 
 describe('takeCount', () => {
-  const options = { lookahead: 0, takeable: 100, isBatching: true };
+  const options = { lookahead: 0, isBatching: true };
+  const many = { takeable: 100, nextRows: Array.from({ length: 30 }, () => 1) };
 
   it('takes what the workers have room for, less what is held', () => {
-    expect(takeCount([], idle, options)).toBe(8);
-    expect(takeCount(hold('a1', 'b2'), idle, options)).toBe(5);
-    expect(takeCount(hold('a9'), idle, options)).toBe(0);
+    expect(takeCount([], idle, many, options)).toBe(8);
+    expect(takeCount(hold('a1', 'b2'), idle, many, options)).toBe(5);
+    expect(takeCount(hold('a9'), idle, many, options)).toBe(0);
+  });
+
+  it('counts rows, not requests: what finds no room stays where it can be overtaken', () => {
+    expect(takeCount([], idle, { takeable: 100, nextRows: [3, 4, 10, 1, 1, 1, 1, 1] }, options)).toBe(3);
+    expect(takeCount([], idle, { takeable: 100, nextRows: [10, 10, 10, 10] }, options)).toBe(1);
   });
 
   it('takes a bounded look-ahead on top', () => {
-    expect(takeCount([], { idle: 0, busy: 1, freeRows: 0 }, { ...options, lookahead: 3 })).toBe(3);
-    expect(takeCount(hold('a1', 'a1', 'a1'), { idle: 0, busy: 1, freeRows: -2 }, { ...options, lookahead: 3 })).toBe(0);
+    const busy = { idle: 0, busy: 1, freeRows: 0 };
+    expect(takeCount([], busy, { takeable: 100, nextRows: [] }, { ...options, lookahead: 3 })).toBe(3);
+    const full = { ...busy, freeRows: -2 };
+    expect(takeCount(hold('a1', 'a1', 'a1'), full, { takeable: 100, nextRows: [] }, { ...options, lookahead: 3 })).toBe(
+      0,
+    );
   });
 
   it('leaves everything in the queue while there is no worker', () => {
-    expect(takeCount([], { idle: 0, busy: 0, freeRows: 0 }, { ...options, lookahead: 8 })).toBe(0);
+    expect(takeCount([], { idle: 0, busy: 0, freeRows: 0 }, many, { ...options, lookahead: 8 })).toBe(0);
   });
 
   it('never asks for more than there is', () => {
-    expect(takeCount(hold('a1'), idle, { ...options, takeable: 3 })).toBe(3);
+    expect(takeCount([], idle, { takeable: 3, nextRows: [1, 1, 1] }, { ...options, lookahead: 9 })).toBe(3);
   });
 
   it('takes one per idle worker without batching', () => {
-    expect(takeCount(hold('a1'), { idle: 3, busy: 1, freeRows: 30 }, { ...options, isBatching: false })).toBe(2);
+    expect(takeCount(hold('a1'), { idle: 3, busy: 1, freeRows: 30 }, many, { ...options, isBatching: false })).toBe(2);
   });
 });

@@ -59,15 +59,32 @@ export function nextBatch<Held extends HeldRequest>(
   return { kind: 'lease', batch: companions.slice(0, maxRows), mode: 'shared', maxRows };
 }
 
+/** What waits in the queue, not taken by any former. */
+export interface Supply {
+  /** Jobs in it. */
+  takeable: number;
+  /** Rows of the first of them, in the order they come out; at least as many as could find room. */
+  nextRows: readonly number[];
+}
+
 /** How many more requests to take out of the queue: what the workers have room for, and a look-ahead that fills batches. */
 export function takeCount(
   held: readonly HeldRequest[],
   { idle, busy, freeRows }: Capacity,
-  { lookahead, takeable, isBatching }: { lookahead: number; takeable: number; isBatching: boolean },
+  { takeable, nextRows }: Supply,
+  { lookahead, isBatching }: { lookahead: number; isBatching: boolean },
 ): number {
   // Without a worker everything stays in the queue, where it can be overtaken and canceled.
   if (idle + busy === 0) return 0;
+  if (!isBatching) return Math.max(0, Math.min(idle - held.length + lookahead, takeable));
   const heldRows = held.reduce((sum, request) => sum + request.rows, 0);
-  const room = isBatching ? Math.max(0, freeRows) - heldRows : idle - held.length;
-  return Math.max(0, Math.min(room + lookahead, takeable));
+  let room = Math.max(0, freeRows) - heldRows;
+  // The look-ahead is in requests: what is held beyond the room uses it up.
+  let count = Math.min(0, room);
+  for (const rows of nextRows) {
+    if (room < 1) break;
+    room -= rows;
+    count += 1;
+  }
+  return Math.max(0, Math.min(count + lookahead, takeable));
 }

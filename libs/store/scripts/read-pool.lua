@@ -1,6 +1,7 @@
 -- The live workers of a model.
 -- KEYS: 1 base
--- Returns: {loading, idle, busy, free rows of live workers that have loaded, queued requests, jobs that can be taken}
+-- Returns: {loading, idle, busy, free rows of live workers that have loaded, queued requests,
+--           jobs that can be taken, {rows of the first of these, as many as there could be room for}}
 local base = KEYS[1]
 --- @include "keys"
 local counts, freeRows = {}, 0
@@ -13,5 +14,15 @@ for position, list in ipairs({ loadingKey, idleKey, busyKey }) do
     end
   end
 end
-local jobs = redis.call('LLEN', base .. ':queue:wait') + redis.call('ZCARD', base .. ':queue:prioritized')
-return { counts[1], counts[2], counts[3], freeRows, redis.call('ZCARD', queuedKey), jobs }
+-- In the order in which BullMQ gives them out: its wait list from the right, then by priority.
+local wait, prioritized, nextRows = base .. ':queue:wait', base .. ':queue:prioritized', {}
+local function peek(id)
+  if #nextRows < freeRows then nextRows[#nextRows + 1] = tonumber(redis.call('HGET', key('request', id), 'rows')) or 0 end
+end
+if freeRows > 0 then
+  local recovered = redis.call('LRANGE', wait, -freeRows, -1)
+  for position = #recovered, 1, -1 do peek(recovered[position]) end
+  for _, id in ipairs(redis.call('ZRANGE', prioritized, 0, freeRows - 1)) do peek(id) end
+end
+local jobs = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized)
+return { counts[1], counts[2], counts[3], freeRows, redis.call('ZCARD', queuedKey), jobs, nextRows }

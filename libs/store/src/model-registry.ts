@@ -32,12 +32,15 @@ export interface ModelPool {
   queued: number;
   /** Jobs that a former could take: requests that wait and no former holds, and what became of canceled ones. */
   takeable: number;
+  /** Rows of the first of these, in the order they are given out, no more of them than there are free rows. */
+  nextRows: number[];
 }
 
 export async function readPool(store: StoreConnection, model: string): Promise<ModelPool> {
-  const reply = (await runScript(store.redis, 'read-pool', store.keysOf(model).base)) as number[];
-  const [loading = 0, idle = 0, busy = 0, freeRows = 0, queued = 0, takeable = 0] = reply;
-  return { model, loading, idle, busy, freeRows, queued, takeable };
+  const reply = (await runScript(store.redis, 'read-pool', store.keysOf(model).base)) as [...number[], number[]];
+  const nextRows = reply.pop() as number[];
+  const [loading = 0, idle = 0, busy = 0, freeRows = 0, queued = 0, takeable = 0] = reply as number[];
+  return { model, loading, idle, busy, freeRows, queued, takeable, nextRows };
 }
 
 /** Pools of all known models: one round trip for the names, one for all pools. */

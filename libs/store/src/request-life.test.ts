@@ -130,6 +130,7 @@ describe('leasing', () => {
       freeRows: 4,
       queued: 0,
       takeable: 0,
+      nextRows: [],
     });
     const message = await openInboxOnce(store);
     expect(message).toEqual({
