@@ -50,7 +50,7 @@ describe('nextBatch', () => {
       mode: 'exclusive',
       batch: [{ name: 'a1!' }],
     });
-    expect(nextBatch(hold('a1!', 'a1'), busy, policy, 999)).toEqual({ kind: 'idle' });
+    expect(nextBatch(hold('a1!', 'a1'), { ...busy, freeRows: 0 }, policy, 999)).toMatchObject({ mode: 'exclusive' });
     expect(names(nextBatch(hold('a1', 'a1!', 'a1'), idle, policy, 100))).toBe('a1 a1');
   });
 

@@ -46,9 +46,11 @@ export function nextBatch<Held extends HeldRequest>(
   nowMs: number,
 ): BatchDecision<Held> {
   const [first] = held;
-  if (first === undefined || freeRows < 1) return { kind: 'idle' };
-  if (!isBatching || first.isAlone)
-    return idle > 0 ? { kind: 'lease', batch: [first], mode: 'exclusive', maxRows: maxSize } : { kind: 'idle' };
+  if (first === undefined) return { kind: 'idle' };
+  // Asked for even while no worker is idle: asking reserves one.
+  if (first.isAlone || (!isBatching && idle > 0))
+    return { kind: 'lease', batch: [first], mode: 'exclusive', maxRows: maxSize };
+  if (!isBatching || freeRows < 1) return { kind: 'idle' };
 
   const companions = held.filter(({ shapeKey, isAlone }) => shapeKey === first.shapeKey && !isAlone);
   const rows = companions.reduce((sum, request) => sum + request.rows, 0);

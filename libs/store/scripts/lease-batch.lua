@@ -27,7 +27,8 @@ for _, candidate in ipairs(candidates) do
   local request = key('request', candidate.id)
   local rows = tonumber(redis.call('HGET', request, 'rows'))
   room = room - rows
-  if mode == 'exclusive' then rows, room = math.max(capacity, rows), 0 end
+  -- All of the worker's rows beside its own, so that none of them is given to others before its end.
+  if mode == 'exclusive' then rows, room = capacity + rows, 0 end
   free = free - rows
   redis.call('HSET', key('leases', workerId), candidate.id .. ' ' .. candidate.token, rows)
   entries[#entries + 1] = startRequest(candidate.id, candidate.token, workerId, rows, nowMs)

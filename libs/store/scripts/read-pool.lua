@@ -1,16 +1,16 @@
 -- The live workers of a model.
 -- KEYS: 1 base
--- Returns: {loading, idle, busy, free rows of live workers that have loaded, queued requests,
+-- Returns: {loading, idle, busy, free rows of live workers that have loaded and are not reserved, queued requests,
 --           jobs that can be taken, {rows of the first of these, as many as there could be room for}}
 local base = KEYS[1]
 --- @include "keys"
-local counts, freeRows = {}, 0
+local counts, freeRows, reserved = {}, 0, redis.call('GET', reservedKey)
 for position, list in ipairs({ loadingKey, idleKey, busyKey }) do
   counts[position] = 0
   for _, workerId in ipairs(redis.call('ZRANGE', list, 0, -1)) do
     if redis.call('EXISTS', key('alive', workerId)) == 1 then
       counts[position] = counts[position] + 1
-      if list ~= loadingKey then freeRows = freeRows + math.max(0, tonumber(redis.call('HGET', key('worker', workerId), 'free'))) end
+      if list ~= loadingKey and workerId ~= reserved then freeRows = freeRows + math.max(0, tonumber(redis.call('HGET', key('worker', workerId), 'free'))) end
     end
   end
 end

@@ -24,6 +24,8 @@ export interface ModelKeys {
   /** Counter behind the order of arrival. */
   arrivals: string;
   workers: Readonly<Record<'loading' | 'idle' | 'busy' | 'draining', string>>;
+  /** The worker that is being emptied for a request that must run alone. */
+  reserved: string;
   /** Hash: incarnation, capacity, free, info. */
   worker(workerId: string): string;
   /** Exists while heartbeats come. */
@@ -64,6 +66,7 @@ export function modelKeys(prefix: string, model: string): ModelKeys {
       busy: `${base}:workers:busy`,
       draining: `${base}:workers:draining`,
     },
+    reserved: `${base}:workers:reserved`,
     worker: (workerId) => `${base}:worker:${workerId}`,
     alive: (workerId) => `${base}:alive:${workerId}`,
     inbox: (workerId) => `${base}:inbox:${workerId}`,

@@ -181,6 +181,23 @@ describe('leasing', () => {
     expect((await readPool(store, 'tiny')).freeRows).toBe(7);
   });
 
+  it('empties a busy worker for a request that must run alone', async () => {
+    const store = openTestStore();
+    const { delivery } = await run(store);
+    await submit(store);
+    await submit(store);
+    const [alone, other] = await take(store, 2);
+    const exclusive = { ...lease, mode: 'exclusive' } as const;
+    expect((await leaseBatch(store, 'tiny', [alone!], exclusive)).outcomes).toEqual(['waiting']);
+    expect((await leaseBatch(store, 'tiny', [other!], lease)).outcomes).toEqual(['waiting']);
+    expect((await readPool(store, 'tiny')).freeRows).toBe(0);
+    await finishRequest(store, 'tiny', 'w1', delivery, { state: 'canceled' });
+    expect((await leaseBatch(store, 'tiny', [other!], lease)).outcomes).toEqual(['waiting']);
+    expect((await leaseBatch(store, 'tiny', [alone!], exclusive)).outcomes).toEqual(['leased']);
+    await finishRequest(store, 'tiny', 'w1', alone!, { state: 'canceled' });
+    expect((await leaseBatch(store, 'tiny', [other!], lease)).outcomes).toEqual(['leased']);
+  });
+
   it('ends what is canceled, overdue or out of attempts instead of leasing it, and refuses a lost lock', async () => {
     const store = openTestStore();
     await registerWorker(store, identity, announcement);

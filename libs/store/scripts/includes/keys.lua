@@ -9,3 +9,4 @@ end
 local queuedKey, deadlinesKey = base .. ':queued', base .. ':deadlines'
 local idleKey, busyKey = base .. ':workers:idle', base .. ':workers:busy'
 local loadingKey, drainingKey = base .. ':workers:loading', base .. ':workers:draining'
+local reservedKey = base .. ':workers:reserved'

@@ -21,17 +21,28 @@ local function checkRequest(id, token, nowMs, mostAttempts, mode)
   return 'ended'
 end
 
+local reservationMs = 3000
+
+-- A request that must run alone would wait for ever while others keep its only worker busy: the busy worker with most
+-- free rows gets no shared leases for a while, until it is idle. Asking again renews that.
+local function reserveWorker()
+  local workerId = redis.call('GET', reservedKey) or redis.call('ZREVRANGE', busyKey, 0, 0)[1]
+  if workerId then redis.call('SET', reservedKey, workerId, 'PX', reservationMs) end
+end
+
 -- A live worker with a free row. One whose heartbeat stopped stays where it is: it comes back, or the janitor buries it.
 local function chooseWorker(mode)
+  local reserved = redis.call('GET', reservedKey)
   for _, workerId in ipairs(redis.call('ZRANGE', idleKey, 0, -1)) do
-    if redis.call('EXISTS', key('alive', workerId)) == 1 then
+    if redis.call('EXISTS', key('alive', workerId)) == 1 and (mode == 'exclusive' or workerId ~= reserved) then
+      if mode == 'exclusive' then redis.call('DEL', reservedKey) end
       local capacity = tonumber(redis.call('HGET', key('worker', workerId), 'capacity'))
       return workerId, capacity, capacity
     end
   end
-  if mode == 'exclusive' then return end
+  if mode == 'exclusive' then return reserveWorker() end
   for _, workerId in ipairs(redis.call('ZREVRANGEBYSCORE', busyKey, '+inf', 1)) do
-    if redis.call('EXISTS', key('alive', workerId)) == 1 then
+    if redis.call('EXISTS', key('alive', workerId)) == 1 and workerId ~= reserved then
       local free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity'))
       return workerId, tonumber(free), tonumber(capacity)
     end
