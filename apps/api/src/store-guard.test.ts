@@ -1,12 +1,12 @@
-import { connectStore } from '@darkroom/store';
-import { startPrivateRedis } from '@darkroom/testing';
+import { cancelRequest, connectStore } from '@darkroom/store';
+import { allKeys, startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { checkMs } from './follow-request.ts';
 import { runNext, startWorker } from './testing/fake-worker.ts';
 import { readFrames } from './testing/sse-reader.ts';
 import { openTestApi } from './testing/test-api.ts';
 
-it('a Redis that hangs: 503 for who asks, and open streams go on when it is back', async () => {
+async function connectPrivateStore() {
   const redis = await startPrivateRedis();
   const store = connectStore({ url: redis.url });
   onTestFinished(async () => {
@@ -14,6 +14,11 @@ it('a Redis that hangs: 503 for who asks, and open streams go on when it is back
     await store.close();
     await redis.stop();
   });
+  return { redis, store };
+}
+
+it('a Redis that hangs: 503 for who asks, and open streams go on when it is back', async () => {
+  const { redis, store } = await connectPrivateStore();
   const test = await openTestApi({ store, storeWaitMs: 400 });
   await startWorker(store);
   const id = await test.submit();
@@ -29,4 +34,22 @@ it('a Redis that hangs: 503 for who asks, and open streams go on when it is back
   await (await runNext(store)).finish();
   expect((await rest).map(({ event, data }) => event ?? data)).toEqual(['started', 'succeeded', '[DONE]']);
   expect((await test.api.request('/health')).status).toBe(200);
+});
+
+it('takes back a request that is stored only after its client was turned away', async () => {
+  const { redis, store } = await connectPrivateStore();
+  const test = await openTestApi({ store, storeWaitMs: 400, clock: { now: () => 1_700_000_000_000 } });
+  // Without asking for the models again: only the request itself reaches the Redis that hangs.
+  const ended = await test.submit();
+  await cancelRequest(store, ended, 1_700_000_000_000);
+  redis.process.kill('SIGSTOP');
+  expect((await test.post({ prompt: 'x' })).status).toBe(503);
+  redis.process.kill('SIGCONT');
+  const keysOfTiny = store.keysOf('tiny');
+  const statesOf = async () => {
+    const keys = (await allKeys(store)).filter((key) => key.startsWith(keysOfTiny.request('')));
+    return Promise.all(keys.map((key) => store.redis.hget(key, 'state')));
+  };
+  await expect.poll(statesOf).toEqual(['canceled', 'canceled']);
+  expect(await store.redis.zcard(keysOfTiny.queued)).toBe(0);
 });

@@ -7,7 +7,8 @@ import {
   type ResolvedPicture,
   resolvePicture,
 } from '@darkroom/core';
-import { type AdmitRequestResult, admitRequest } from '@darkroom/store';
+import type { AdmitRequestResult } from '@darkroom/store';
+import { admit } from '../admit.ts';
 import type { ApiContext } from '../api-context.ts';
 import { invalidFields, modelNotFound, modelUnserved, noModels, overloaded } from '../api-error.ts';
 import { addRoute, type Api, commonErrors, errorAnswer } from '../api-route.ts';
@@ -19,11 +20,7 @@ export function addPredictRoute(api: Api, context: ApiContext): void {
   addRoute(api, predictRoute, async (c) => {
     const picture = await resolve(await readJsonBody(c, context.config.maxBodyBytes), context);
     const envelope = createEnvelope(picture, context.clock.now());
-    const { queueMaxLength, unservedModels } = context.config;
-    const result = await context.askStore((store) =>
-      admitRequest(store, envelope, { queueMaxLength, unserved: unservedModels }),
-    );
-    const { position, isPossible } = admitted(result, envelope);
+    const { position, isPossible } = admitted(await admit(context, envelope), envelope);
     c.set('requestId', envelope.id);
     const urls = requestUrls(envelope.id);
     return c.json(
