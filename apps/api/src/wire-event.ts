@@ -1,5 +1,5 @@
 import type { OutputInfo, RequestEvent } from '@darkroom/core';
-import { readOutputChunk, readRequest } from '@darkroom/store';
+import { readOutputChunk } from '@darkroom/store';
 import type { ApiContext } from './api-context.ts';
 import { imageView, isoTime } from './request-view.ts';
 
@@ -9,7 +9,7 @@ export interface WireEvent {
   data: Readonly<Record<string, unknown>>;
 }
 
-/** Fetches what the log does not hold itself: a chunk's bytes, and the pictures at the end. */
+/** Fetches what the log does not hold itself: a chunk's bytes. */
 export async function toWireEvent(context: ApiContext, id: string, event: RequestEvent): Promise<WireEvent> {
   const common = { request_id: id, timestamp: isoTime(event.timestampMs) };
   switch (event.type) {
@@ -23,11 +23,8 @@ export async function toWireEvent(context: ApiContext, id: string, event: Reques
       const chunk = await context.askStore((store) => readOutputChunk(store, id, event.output.index, event.chunkIndex));
       return { name: 'image', data: { ...common, ...chunkData(id, event.output, event.chunkIndex, chunk) } };
     }
-    case 'succeeded': {
-      const result = await context.askStore((store) => readRequest(store, id));
-      const outputs = result.status === 'found' ? result.request.outputs : [];
-      return { name: 'succeeded', data: { ...common, images: outputs.map((output) => imageView(id, output)) } };
-    }
+    case 'succeeded':
+      return { name: 'succeeded', data: { ...common, images: event.outputs.map((output) => imageView(id, output)) } };
     case 'failed':
       return { name: 'failed', data: { ...common, error: event.error } };
     case 'canceled':

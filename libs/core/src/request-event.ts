@@ -26,7 +26,7 @@ export type RequestEvent = { sequence: number; timestampMs: number } & (
   | { type: 'started'; attempt: number }
   | { type: 'progress'; index: number; step: number; totalSteps: number; preview?: Uint8Array; previewType?: string }
   | { type: 'output'; output: OutputInfo; chunkIndex: number }
-  | { type: TerminalState; error?: RequestError }
+  | { type: TerminalState; outputs: readonly OutputInfo[]; error?: RequestError }
 );
 
 export type RequestEventType = RequestEvent['type'];

@@ -8,7 +8,10 @@ local function endRequest(id, state, nowMs, error)
   if error ~= '' then redis.call('HSET', request, 'error', error) end
   redis.call('ZREM', queuedKey, id)
   redis.call('ZREM', deadlinesKey, id)
-  local body = '{"type":"' .. state .. '","timestampMs":' .. nowMs .. (error ~= '' and ',"error":' .. error or '') .. '}'
+  local outputs = {}
+  for index = 0, rows - 1 do outputs[#outputs + 1] = redis.call('HGET', request, 'output:' .. index) or nil end
+  local body = '{"type":"' .. state .. '","timestampMs":' .. nowMs .. ',"outputs":[' .. table.concat(outputs, ',') .. ']' ..
+    (error ~= '' and ',"error":' .. error or '') .. '}'
   emitEvent(id, resultTtlMs, body, '')
   redis.call('PEXPIRE', request, resultTtlMs)
   redis.call('SET', key('gone', id), '', 'PX', resultTtlMs + goneTtlMs)
