@@ -8,7 +8,7 @@ await runMain('batch-former', ({ config, log }: MainContext<'batch-former'>) => 
     prefix: config.redisPrefix,
     resultTtlMs: config.resultTtlS * 1000,
     goneTtlMs: config.goneTtlS * 1000,
-    onError: (error) => log.error({ err: error }, 'redis'),
+    onError: (error) => log.warn({ reason: error.message }, 'no connection to Redis'),
   });
   const wakeups = createWakeups(store);
   const former = new BatchFormer({

@@ -50,7 +50,7 @@ export class ModelFormer extends BaseService {
     super();
     this.#options = { ...options, clock };
     const { store, model, lockMs, heartbeatMs, log } = options;
-    const onError = (error: Error): void => log.error({ err: error, model }, 'queue connection');
+    const onError = (error: Error): void => log.warn({ reason: error.message, model }, 'no connection to Redis');
     this.#taker = openJobTaker(store, model, { lockMs, stalledCheckMs: lockMs, onError });
     const loop = { log, errorIntervalMs: slowTickMs };
     this.#dispatching = new PeriodicLoop({

@@ -120,7 +120,7 @@ export class Janitor extends BaseService {
     const { store, log, lockMs, sweepIntervalMs } = this.#options;
     let taker = this.#takers.get(model);
     if (taker === undefined) {
-      const onError = (error: Error): void => log.error({ err: error, model }, 'queue connection');
+      const onError = (error: Error): void => log.warn({ reason: error.message, model }, 'no connection to Redis');
       // BullMQ lets one check through per interval; half of ours, so that each of our sweeps is one.
       taker = openJobTaker(store, model, { lockMs, stalledCheckMs: Math.ceil(sweepIntervalMs / 2), onError });
       this.#takers.set(model, taker);

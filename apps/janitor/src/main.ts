@@ -8,7 +8,7 @@ await runMain('janitor', ({ config, log }: MainContext<'janitor'>) => {
     prefix: config.redisPrefix,
     resultTtlMs: config.resultTtlS * 1000,
     goneTtlMs: config.goneTtlS * 1000,
-    onError: (error) => log.error({ err: error }, 'redis'),
+    onError: (error) => log.warn({ reason: error.message }, 'no connection to Redis'),
   });
   const janitor = new Janitor({
     store,

@@ -43,6 +43,8 @@ export interface ActiveRequestOptions {
 export class ActiveRequest {
   readonly envelope: RequestEnvelope;
   readonly delivery: Delivery;
+  /** The engine has been told to take it out. */
+  isDropped = false;
   /** Leased to this worker once more, after this delivery was lost: nothing of it counts any more. */
   isSuperseded = false;
   readonly #options: ActiveRequestOptions;

@@ -21,7 +21,7 @@ await runMain('worker', async ({ config, log }) => {
     prefix: config.redisPrefix,
     resultTtlMs: config.resultTtlS * 1000,
     goneTtlMs: config.goneTtlS * 1000,
-    onError: (error) => log.error({ err: error }, 'redis'),
+    onError: (error) => log.warn({ reason: error.message }, 'no connection to Redis'),
   });
   const worker = new Worker({
     store,

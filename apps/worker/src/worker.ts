@@ -71,7 +71,7 @@ export class Worker extends BaseService {
     const { store, card, workerId, lockMs, heartbeatMs, log } = options;
     this.#identity = { model: card.id, workerId, incarnation: randomUUID() };
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
-    const onError = (error: Error): void => log.error({ err: error }, 'queue connection');
+    const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
     this.#taker = openJobTaker(store, card.id, { lockMs, stalledCheckMs: lockMs, onError });
     this.#inbox = openInbox(store, this.#identity);
     this.#receiving = new PeriodicLoop({ name: 'inbox', intervalMs: 0, runOnce: () => this.#receiveOnce(), log });
@@ -210,8 +210,11 @@ export class Worker extends BaseService {
   }
 
   /** Takes a request out of the engine; its end comes as an event at the next step. */
-  #drop({ delivery: { id, token } }: ActiveRequest, reason: string): void {
-    if (!this.#active.has(token)) return;
+  #drop(request: ActiveRequest, reason: string): void {
+    const { id, token } = request.delivery;
+    // Every row of it may be refused; it is dropped once.
+    if (!this.#active.has(token) || request.isDropped) return;
+    request.isDropped = true;
     this.#options.log.info({ request_id: id, reason }, 'dropping');
     this.#executor.cancel(token);
   }
