@@ -1,0 +1,22 @@
+/** Where the API is, and how to reach it. */
+export interface ClientOptions {
+  /** Such as `http://127.0.0.1:8080`; a path is kept, for an API behind a proxy. Empty is this page's own origin. */
+  baseUrl: string;
+  /** Another `fetch`; default: the global one. */
+  fetch?: typeof globalThis.fetch;
+  /** Sent with every request, such as `{ authorization: 'Bearer …' }`. */
+  headers?: Readonly<Record<string, string>>;
+  /**
+   * How often in a row a GET, a cancel or a stream's connection is tried again; default 10, a bit over a minute. An
+   * event that arrives starts the count anew. Submitting is never tried again: it could be stored twice.
+   */
+  maxRetries?: number;
+  /** Milliseconds until an answer must have begun; default 30,000. */
+  timeoutMs?: number;
+  /** Milliseconds without a byte after which a stream's connection counts as lost; default 45,000, three heartbeats. */
+  silenceMs?: number;
+  /** Waits before another try; rejects with the signal's reason. For tests that must not wait. */
+  delay?: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
+  /** From 0 up to 1: the jitter of the waits. For tests. */
+  random?: () => number;
+}

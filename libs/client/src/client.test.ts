@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { ClientError } from './client-error.ts';
+import { createClient } from './client.ts';
+import { openClient } from './testing/open-client.ts';
+import { bytes, done, events, failure, frame, imageInfo, json, page, reset } from './testing/scripted-server.ts';
+
+const accepted = { request_id: 'tiny-1', status: 'queued', queue_position: 3, is_possible: true, urls: {} };
+const picture = Uint8Array.from([9, 8, 7]);
+const view = (status: string, images: unknown[] = []): Record<string, unknown> => ({
+  request_id: 'tiny-1',
+  status,
+  images,
+});
+const open = (seconds: number) => json(202, view('running'), { 'retry-after': String(seconds) });
+const succeeded = json(200, view('succeeded', [imageInfo(0, picture), imageInfo(1, picture)]));
+const pathsOf = (asked: readonly { method: string; path: string }[]): string[] =>
+  asked.map(({ method, path }) => `${method} ${path.replace('/v1/predict', '')}`);
+
+describe('submit', () => {
+  it('sends the request as it is, and brings its id and place', async () => {
+    const test = await openClient([json(202, accepted)]);
+    const request = { prompt: 'ein grüner Apfel', seed: 7, preview: { every: 2 } };
+    expect(await test.client.submit(request)).toEqual(accepted);
+    expect(test.asked).toMatchObject([{ method: 'POST', path: '/v1/predict' }]);
+    expect(JSON.parse(test.asked[0]!.body)).toEqual(request);
+  });
+
+  it('is never tried again', async () => {
+    const lost = await openClient([reset]);
+    await expect(lost.client.submit({ prompt: 'x' })).rejects.toMatchObject({ code: 'connection_failed' });
+    const full = await openClient([failure(503, 'overloaded', { 'retry-after': '5' })]);
+    const error = await full.client.submit({ prompt: 'x' }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(ClientError);
+    expect(error).toMatchObject({ status: 503, code: 'overloaded', message: 'it is overloaded', retryAfterS: 5 });
+    const slow = await openClient([() => {}], { timeoutMs: 20 });
+    await expect(slow.client.submit({ prompt: 'x' })).rejects.toMatchObject({ code: 'timeout', status: undefined });
+    expect([lost, full, slow].map(({ asked, waits }) => [asked.length, waits.length])).toEqual([
+      [1, 0],
+      [1, 0],
+      [1, 0],
+    ]);
+  });
+
+  it('names the field that is wrong', async () => {
+    const test = await openClient([failure(400, 'invalid_value', {}, 'seed')]);
+    const error = { name: 'ClientError', status: 400, code: 'invalid_value', param: 'seed' };
+    await expect(test.client.submit({ prompt: 'x', seed: -1 })).rejects.toMatchObject(error);
+  });
+});
+
+describe('get', () => {
+  it('is tried again over resets and 503, no sooner than Retry-After', async () => {
+    const busy = failure(503, 'unavailable', { 'retry-after': '5' });
+    const test = await openClient([reset, busy, failure(502, 'x'), open(1)]);
+    expect(await test.client.get('tiny-1')).toEqual(view('running'));
+    expect(test.waits).toEqual([250, 5000, 1000]);
+  });
+
+  it('tells 404 and 410, and what is not the API', async () => {
+    const gone = failure(410, 'request_gone');
+    const test = await openClient([failure(404, 'request_not_found'), gone, page(418), page(200)]);
+    const get = (): Promise<unknown> => test.client.get('tiny-1');
+    await expect(get()).rejects.toMatchObject({ status: 404, code: 'request_not_found', param: undefined });
+    await expect(get()).rejects.toMatchObject({ status: 410, code: 'request_gone' });
+    await expect(get()).rejects.toMatchObject({ status: 418, code: 'http_418' });
+    await expect(get()).rejects.toMatchObject({ status: 200, code: 'invalid_answer' });
+    expect(test.waits).toEqual([]);
+  });
+
+  it('finds an API under a path, with headers, by any fetch', async () => {
+    const calls: unknown[] = [];
+    const fetch: typeof globalThis.fetch = async (url, init) => {
+      calls.push([url, init?.headers]);
+      return Response.json(view('queued'));
+    };
+    const client = createClient({ baseUrl: 'http://host/darkroom/', headers: { authorization: 'Bearer k' }, fetch });
+    await client.get('a/b');
+    expect(calls).toEqual([['http://host/darkroom/v1/predict/a%2Fb', { authorization: 'Bearer k' }]]);
+  });
+
+  it('gives up with the last reason, and at once when aborted', async () => {
+    const test = await openClient([reset, reset, failure(503, 'unavailable')], { maxRetries: 2 });
+    await expect(test.client.get('tiny-1')).rejects.toMatchObject({ status: 503 });
+    const stop = new AbortController();
+    const hanging = await openClient([() => stop.abort(new Error('enough'))]);
+    await expect(hanging.client.get('tiny-1', { signal: stop.signal })).rejects.toThrow('enough');
+  });
+});
+
+describe('wait', () => {
+  it('asks once for what has ended', async () => {
+    const test = await openClient([succeeded]);
+    expect((await test.client.wait('tiny-1')).status).toBe('succeeded');
+    expect(pathsOf(test.asked)).toEqual(['GET /tiny-1']);
+  });
+
+  it('follows the events to the end', async () => {
+    const text = frame(1, 'queued') + frame(2, 'failed');
+    const test = await openClient([open(1), reset, events(text + done), json(200, view('failed'))]);
+    expect((await test.client.wait('tiny-1')).status).toBe('failed');
+    expect(pathsOf(test.asked)).toEqual(['GET /tiny-1', 'GET /tiny-1/events', 'GET /tiny-1/events', 'GET /tiny-1']);
+  });
+
+  it('polls where there are no events, as often as the server says', async () => {
+    const test = await openClient([open(1), failure(406, 'x'), open(7), open(3), succeeded]);
+    expect((await test.client.wait('tiny-1')).status).toBe('succeeded');
+    expect(test.waits).toEqual([7000, 3000]);
+  });
+
+  it('throws 404 and 410, and when aborted', async () => {
+    const test = await openClient([open(1), failure(410, 'request_gone'), failure(410, 'request_gone')]);
+    await expect(test.client.wait('tiny-1')).rejects.toMatchObject({ status: 410 });
+    const stop = new AbortController();
+    const aborted = await openClient([open(1), () => stop.abort(new Error('enough'))]);
+    await expect(aborted.client.wait('tiny-1', { signal: stop.signal })).rejects.toThrow('enough');
+  });
+});
+
+describe('cancel', () => {
+  it('says how it went', async () => {
+    const answer = { request_id: 'tiny-1', status: 'canceling' };
+    const test = await openClient([json(202, answer), failure(409, 'request_ended')]);
+    expect(await test.client.cancel('tiny-1')).toEqual(answer);
+    await expect(test.client.cancel('tiny-1')).rejects.toMatchObject({ status: 409, code: 'request_ended' });
+    expect(pathsOf(test.asked)).toEqual(['DELETE /tiny-1', 'DELETE /tiny-1']);
+  });
+
+  it('knows its own work when the answer was lost', async () => {
+    const ended = failure(409, 'request_ended');
+    const test = await openClient([reset, ended, json(200, view('canceled'))]);
+    expect(await test.client.cancel('tiny-1')).toEqual({ request_id: 'tiny-1', status: 'canceled' });
+    const late = await openClient([reset, ended, succeeded]);
+    await expect(late.client.cancel('tiny-1')).rejects.toMatchObject({ status: 409 });
+  });
+});
+
+it('images brings all bytes', async () => {
+  const test = await openClient([succeeded, bytes(picture), bytes(picture)]);
+  expect(await test.client.images('tiny-1')).toEqual([
+    { ...imageInfo(0, picture), data: picture },
+    { ...imageInfo(1, picture), data: picture },
+  ]);
+});

@@ -1,0 +1,22 @@
+import type { ClientContext } from './client-context.ts';
+import { connectionFailed, readBody, send } from './send.ts';
+import type { Picture } from './picture.ts';
+import type { ImageInfo } from './request-view.ts';
+import { retrying } from './retrying.ts';
+
+/** The picture with its bytes, from its url. */
+export async function fetchPicture(
+  context: ClientContext,
+  image: ImageInfo,
+  signal: AbortSignal | undefined,
+): Promise<Picture> {
+  const { index, url, seed, width, height, bytes } = image;
+  return retrying(context, signal, async () => {
+    const response = await send(context, url, { signal });
+    const data = new Uint8Array(await readBody(() => response.arrayBuffer(), signal));
+    const contentType = response.headers.get('content-type') ?? image.content_type;
+    // A server that says no length can cut a body without anybody noticing.
+    if (data.length < bytes) throw connectionFailed(`GET ${url} brought ${data.length} of ${bytes} bytes`, undefined);
+    return { index, url, seed, width, height, content_type: contentType, bytes: data.length, data };
+  });
+}

@@ -1,0 +1,27 @@
+export { createClient, type Client, type SignalOptions, type StreamOptions } from './client.ts';
+export { ClientError, type ClientErrorOptions } from './client-error.ts';
+export type { ClientOptions } from './client-options.ts';
+export type { Picture } from './picture.ts';
+export type { OutputFormat, PictureRequest, PreviewRequest } from './picture-request.ts';
+export type {
+  CanceledEvent,
+  ExpiredEvent,
+  FailedEvent,
+  ImageEvent,
+  ProgressEvent,
+  QueuedEvent,
+  RequestEvent,
+  StartedEvent,
+  SucceededEvent,
+} from './request-event.ts';
+export type {
+  AcceptedRequest,
+  CanceledRequest,
+  EndedRequest,
+  EndedStatus,
+  ImageInfo,
+  RequestFailure,
+  RequestStatus,
+  RequestUrls,
+  RequestView,
+} from './request-view.ts';

@@ -1,0 +1,39 @@
+/** How pictures are encoded. */
+export type OutputFormat = 'png' | 'jpeg' | 'webp';
+
+/** A small picture of the work so far every so many steps (1 to 1000), or none. */
+export type PreviewRequest = 'off' | { every: number };
+
+/** The body of `POST /v1/predict`. Limits named "the model's" are in `/v1/models`. */
+export interface PictureRequest {
+  /** What to draw: 1 to 4000 characters. */
+  prompt: string;
+  /** What to stay away from: up to 4000 characters; without effect at guidance 1. Default: none. */
+  negative_prompt?: string;
+  /** An id of `/v1/models`. Default: the server's first. */
+  model?: string;
+  /** `WIDTHxHEIGHT` in pixels within the model's limits, or `auto`. Default: the model's own. */
+  size?: string;
+  /** Pictures, 1 to 10; picture `i` has the seed `seed + i`. Default: 1. */
+  n?: number;
+  /** Within the model's limits, at most 1000. Default: the model's. */
+  num_inference_steps?: number;
+  /** How closely to follow the prompt, within the model's limits; 1 is without guidance and costs half. */
+  guidance_scale?: number;
+  /** 0 to 2³²−1; the same seed and parameters give the same bytes (on CPU). Default: drawn, and in the result. */
+  seed?: number;
+  /** One of the model's `schedulers`. Default: the model's. */
+  scheduler?: string;
+  /** Default: `png`. */
+  output_format?: OutputFormat;
+  /** Quality of jpeg and webp, 0 to 100. Default: 100. */
+  output_compression?: number;
+  /** Default: `{ every: 5 }`. */
+  preview?: PreviewRequest;
+  /** 1 is served first, 10 last. Default: 5. */
+  priority?: number;
+  /** Seconds, from 0.1: `expired` if it has not ended by then. Default and maximum are the server's. */
+  timeout_s?: number;
+  /** Seconds, from 0.1: `expired` if no worker has taken it by then. Default: `timeout_s`. */
+  start_timeout_s?: number;
+}

@@ -1,0 +1,24 @@
+import type { ClientContext } from './client-context.ts';
+import { requestPath } from './request-path.ts';
+import type { RequestView } from './request-view.ts';
+import { retryAfterOf } from './retry-after.ts';
+import { retrying } from './retrying.ts';
+import { readBody, send } from './send.ts';
+
+export interface PolledRequest {
+  request: RequestView;
+  /** Seconds after which to poll again. */
+  retryAfterS: number | undefined;
+}
+
+export function pollRequest(
+  context: ClientContext,
+  id: string,
+  signal: AbortSignal | undefined,
+): Promise<PolledRequest> {
+  return retrying(context, signal, async () => {
+    const response = await send(context, requestPath(id), { signal });
+    const request = await readBody(() => response.json() as Promise<RequestView>, signal);
+    return { request, retryAfterS: retryAfterOf(response) };
+  });
+}

@@ -1,0 +1,98 @@
+import type { PictureRequest } from './picture-request.ts';
+
+/** The states after which nothing follows. */
+export type EndedStatus = 'succeeded' | 'failed' | 'canceled' | 'expired';
+
+/** Where a request is in its life. */
+export type RequestStatus = 'queued' | 'running' | EndedStatus;
+
+/** Paths below the client's `baseUrl`. */
+export interface RequestUrls {
+  self: string;
+  events: string;
+  cancel: string;
+}
+
+/** What `submit` resolves to. */
+export interface AcceptedRequest {
+  request_id: string;
+  status: 'queued';
+  /** Requests that will be dispatched before this one. */
+  queue_position: number;
+  /** Whether a live worker serves the model right now. */
+  is_possible: boolean;
+  urls: RequestUrls;
+}
+
+/** What `cancel` resolves to: `canceling` leaves at its next step. */
+export interface CanceledRequest {
+  request_id: string;
+  status: 'canceled' | 'canceling';
+}
+
+/** One finished picture, without its bytes. */
+export interface ImageInfo {
+  /** From 0. */
+  index: number;
+  /** A path below the client's `baseUrl`. */
+  url: string;
+  seed: number;
+  /** Pixels. */
+  width: number;
+  /** Pixels. */
+  height: number;
+  /** Such as `image/png`. */
+  content_type: string;
+  /** Size of the encoded picture. */
+  bytes: number;
+}
+
+/** Why a request failed. */
+export interface RequestFailure {
+  /** For programs, such as `worker_lost`. */
+  code: string;
+  /** For people. */
+  message: string;
+}
+
+/** A request as `get` sees it. Times are ISO 8601. */
+export interface RequestView {
+  request_id: string;
+  status: RequestStatus;
+  /** Running, and to leave at its next step. */
+  is_canceling: boolean;
+  model: string;
+  created_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+  /** Until when the pictures can be fetched; null while open. */
+  expires_at: string | null;
+  /** Requests ahead of this one; null once it runs. */
+  queue_position: number | null;
+  /** Whether a live worker serves the model right now. */
+  is_possible: boolean;
+  /** Deliveries to a worker so far. */
+  attempts: number;
+  /** Steps done, over all pictures of the request. */
+  step: number;
+  total_steps: number;
+  /** 0 to 1. */
+  progress: number;
+  seed: number;
+  /** One per picture. */
+  seeds: number[];
+  /** All that made the pictures: submitted again, it makes the same ones. */
+  parameters: Required<Omit<PictureRequest, 'priority' | 'timeout_s' | 'start_timeout_s'>>;
+  /** Those that are done. */
+  images: ImageInfo[];
+  /** Only of a request that failed. */
+  error?: RequestFailure;
+  urls: RequestUrls;
+}
+
+/** A request after which nothing follows. */
+export type EndedRequest = RequestView & { status: EndedStatus };
+
+export function isEnded(request: RequestView): request is EndedRequest {
+  return request.status !== 'queued' && request.status !== 'running';
+}

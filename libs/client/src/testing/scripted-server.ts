@@ -1,0 +1,118 @@
+/** A real HTTP server whose answers a test writes one by one, and whose connections it breaks where it likes. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+/** What one request gets. */
+export type Answer = (response: ServerResponse, request: IncomingMessage) => void | Promise<void>;
+
+export interface Asked {
+  method: string;
+  path: string;
+  /** `Last-Event-ID`. */
+  last: string | undefined;
+  body: string;
+}
+
+export interface ScriptedServer {
+  url: string;
+  asked: Asked[];
+  server: Server;
+}
+
+/** Answers in order; a request too many is a 500, which the client does not try again. */
+export async function openScriptedServer(answers: readonly Answer[]): Promise<ScriptedServer> {
+  const asked: Asked[] = [];
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (text: Buffer) => (body += text.toString()));
+    request.on('end', () => {
+      const last = request.headers['last-event-id'];
+      asked.push({ method: request.method!, path: request.url!, last: last as string | undefined, body });
+      const answer =
+        answers[asked.length - 1] ?? json(500, { error: { code: 'too_many', message: 'not in the script' } });
+      void answer(response, request);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, server };
+}
+
+export function json(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
+  return (response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
+  };
+}
+
+export function failure(status: number, code: string, headers: Record<string, string> = {}, param?: string): Answer {
+  const message = `it is ${code}`;
+  return json(status, { message, error: { message, type: 't', code, param: param ?? null } }, headers);
+}
+
+/** What a proxy says. */
+export function page(status: number): Answer {
+  return (response) => void response.writeHead(status, { 'content-type': 'text/html' }).end('<html>');
+}
+
+/** The connection is reset before the first byte. */
+export const reset: Answer = (response) => {
+  response.socket!.resetAndDestroy();
+};
+
+export interface EventsOptions {
+  /** The end is a reset or missing, not a proper one. */
+  ending?: 'end' | 'reset' | 'hang';
+}
+
+/** A stream of events; the text as it goes over the wire. */
+export function events(text: string | Uint8Array, { ending = 'end' }: EventsOptions = {}): Answer {
+  return (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+    response.flushHeaders();
+    response.write(text, () => {
+      if (ending === 'end') response.end();
+      if (ending === 'reset') response.socket!.resetAndDestroy();
+    });
+    if (text.length === 0 && ending === 'end') response.end();
+  };
+}
+
+/** One frame of a stream. */
+export function frame(sequence: number, name: string, data: Record<string, unknown> = {}): string {
+  const common = { request_id: 'tiny-1', timestamp: '2026-01-01T00:00:00.000Z' };
+  return `id: ${sequence}-0\nevent: ${name}\ndata: ${JSON.stringify({ ...common, ...data })}\n\n`;
+}
+
+export const done = 'data: [DONE]\n\n';
+
+export function imageInfo(index: number, bytes: Uint8Array): Record<string, unknown> {
+  const url = `/v1/predict/tiny-1/images/${index}`;
+  return { index, url, seed: 7 + index, width: 8, height: 8, content_type: 'image/png', bytes: bytes.length };
+}
+
+/** A picture as frames, in chunks. */
+export function chunks(first: number, index: number, picture: Uint8Array, chunkBytes: number): string[] {
+  const total = Math.ceil(picture.length / chunkBytes);
+  return Array.from({ length: total }, (_value, chunk) =>
+    frame(first + chunk, 'image', {
+      ...imageInfo(index, picture),
+      chunk_index: chunk,
+      total_chunks: total,
+      is_final: chunk === total - 1,
+      b64: Buffer.from(picture.subarray(chunk * chunkBytes, (chunk + 1) * chunkBytes)).toString('base64'),
+    }),
+  );
+}
+
+/** An image's bytes. */
+export function bytes(picture: Uint8Array): Answer {
+  return (response) => {
+    response.writeHead(200, { 'content-type': 'image/png', 'content-length': picture.length }).end(picture);
+  };
+}
