@@ -1,5 +1,5 @@
+/** What a {@link ClientError} says, field by field. */
 export interface ClientErrorOptions {
-  /** See {@link ClientError.status}. */
   status?: number | undefined;
   code: string;
   message: string;

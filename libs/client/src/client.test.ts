@@ -2,7 +2,18 @@ import { describe, expect, it } from 'vitest';
 import { ClientError } from './client-error.ts';
 import { createClient } from './client.ts';
 import { openClient } from './testing/open-client.ts';
-import { bytes, done, events, failure, frame, imageInfo, json, page, reset } from './testing/scripted-server.ts';
+import {
+  bytes,
+  done,
+  events,
+  failure,
+  frame,
+  imageInfo,
+  json,
+  page,
+  reset,
+  silence,
+} from './testing/scripted-server.ts';
 
 const accepted = { request_id: 'tiny-1', status: 'queued', queue_position: 3, is_possible: true, urls: {} };
 const picture = Uint8Array.from([9, 8, 7]);
@@ -32,7 +43,7 @@ describe('submit', () => {
     const error = await full.client.submit({ prompt: 'x' }).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(ClientError);
     expect(error).toMatchObject({ status: 503, code: 'overloaded', message: 'it is overloaded', retryAfterS: 5 });
-    const slow = await openClient([() => {}], { timeoutMs: 20 });
+    const slow = await openClient([silence], { timeoutMs: 20 });
     await expect(slow.client.submit({ prompt: 'x' })).rejects.toMatchObject({ code: 'timeout', status: undefined });
     expect([lost, full, slow].map(({ asked, waits }) => [asked.length, waits.length])).toEqual([
       [1, 0],
@@ -105,6 +116,12 @@ describe('wait', () => {
     const test = await openClient([open(1), failure(406, 'x'), open(7), open(3), succeeded]);
     expect((await test.client.wait('tiny-1')).status).toBe('succeeded');
     expect(test.waits).toEqual([7000, 3000]);
+  });
+
+  it('polls soon where events are held back', async () => {
+    const test = await openClient([open(1), silence, silence, silence, open(2), succeeded], { timeoutMs: 200 });
+    expect((await test.client.wait('tiny-1')).status).toBe('succeeded');
+    expect(test.waits).toEqual([250, 500, 2000]);
   });
 
   it('throws 404 and 410, and when aborted', async () => {

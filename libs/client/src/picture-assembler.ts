@@ -12,8 +12,6 @@ export interface PictureAssembler {
   add(chunk: ChunkEvent): AssembledPicture;
   /** Whether chunks of this picture came, but not all. */
   isOpen(index: number): boolean;
-  /** Forgets the chunks of pictures that will come again from the first. */
-  reset(): void;
 }
 
 /** Puts the chunks of pictures together. Chunks of several pictures may come mixed, each picture's in order. */
@@ -22,6 +20,7 @@ export function createPictureAssembler(): PictureAssembler {
   return {
     add(chunk) {
       const { index, chunk_index: chunkIndex, total_chunks: total, b64 } = chunk;
+      // A lost worker's picture comes again from its first chunk.
       const parts = chunkIndex === 0 ? [] : (open.get(index) ?? []);
       parts[chunkIndex] = b64 === null ? undefined : decoded(b64);
       open.set(index, parts);
@@ -32,7 +31,6 @@ export function createPictureAssembler(): PictureAssembler {
       return { status: 'whole', data };
     },
     isOpen: (index) => open.has(index),
-    reset: () => open.clear(),
   };
 }
 

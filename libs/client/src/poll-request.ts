@@ -11,6 +11,7 @@ export interface PolledRequest {
   retryAfterS: number | undefined;
 }
 
+/** One poll, tried again over what passes. */
 export function pollRequest(
   context: ClientContext,
   id: string,

@@ -93,6 +93,7 @@ export interface RequestView {
 /** A request after which nothing follows. */
 export type EndedRequest = RequestView & { status: EndedStatus };
 
+/** Whether nothing follows. */
 export function isEnded(request: RequestView): request is EndedRequest {
   return request.status !== 'queued' && request.status !== 'running';
 }

@@ -2,6 +2,7 @@ import type { ClientContext } from './client-context.ts';
 import { ClientError } from './client-error.ts';
 import { errorOfResponse } from './error-of-response.ts';
 
+/** One HTTP request. */
 export interface SendOptions {
   method?: 'GET' | 'POST' | 'DELETE';
   headers?: Readonly<Record<string, string>>;
@@ -52,6 +53,7 @@ export async function readBody<Body>(read: () => Promise<Body>, signal: AbortSig
   }
 }
 
+/** No answer to `what`, or none that is whole. */
 export function connectionFailed(what: string, cause: unknown): ClientError {
   return new ClientError({ code: 'connection_failed', message: `the connection failed: ${what}`, cause });
 }

@@ -1,5 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { describe, expect, it } from 'vitest';
+import { createClient } from './client.ts';
 import type { RequestEvent } from './request-event.ts';
 import { collect, openClient } from './testing/open-client.ts';
 import {
@@ -13,6 +14,7 @@ import {
   imageInfo,
   page,
   reset,
+  silence,
 } from './testing/scripted-server.ts';
 
 const picture = Uint8Array.from({ length: 40 }, (_value, index) => (index * 37) % 256);
@@ -86,6 +88,20 @@ describe('a stream', () => {
     expect(new Set(test.waits)).toEqual(new Set([250]));
   });
 
+  it('takes bytes one by one, also those of one letter', async () => {
+    const error = { code: 'engine_failed', message: 'grün 😀' };
+    const text = new TextEncoder().encode(frame(1, 'failed', { error }) + done);
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const byte of text) controller.enqueue(Uint8Array.of(byte));
+      },
+    });
+    const fetch = async (): Promise<Response> =>
+      new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+    const client = createClient({ baseUrl: '', fetch });
+    expect(await collect(client.stream('tiny-1'))).toMatchObject([{ type: 'failed', error }]);
+  });
+
   it('begins after the given event', async () => {
     const test = await openClient([honest]);
     const list = await collect(test.client.stream('tiny-1', { after: '7-0' }));
@@ -137,17 +153,17 @@ describe('coming back', () => {
   });
 
   it('leaves a connection that has gone silent', async () => {
-    const test = await openClient([events(frames[0]!, { ending: 'hang' }), honest], { silenceMs: 20 });
+    const test = await openClient([events(frames[0]!, { ending: 'hang' }), honest], { silenceMs: 200 });
     expect(seen(await collect(test.client.stream('tiny-1')))).toEqual(everything);
   });
 
   it('leaves a server that does not answer', async () => {
-    const test = await openClient([() => {}, honest], { timeoutMs: 20 });
+    const test = await openClient([silence, honest], { timeoutMs: 200 });
     expect(seen(await collect(test.client.stream('tiny-1')))).toEqual(everything);
   });
 
-  it('does not come back for the [DONE] alone', async () => {
-    const test = await openClient([events(frames.slice(0, -1).join(''), { ending: 'reset' })]);
+  it.each(['reset', 'end'] as const)('does not come back for the [DONE] alone, after %s', async (ending) => {
+    const test = await openClient([events(frames.slice(0, -1).join(''), { ending })]);
     expect(seen(await collect(test.client.stream('tiny-1')))).toEqual(everything);
     expect(test.asked.length).toBe(1);
   });
@@ -164,6 +180,11 @@ describe('coming back', () => {
     await expect(collect(html.client.stream('x'))).rejects.toMatchObject({ status: 200, code: 'invalid_answer' });
   });
 });
+
+/** Some of a picture, as if it were all. */
+const short: Answer = (response) => {
+  response.socket!.end(`HTTP/1.0 200 OK\r\nContent-Type: image/png\r\n\r\n\x01\x02`);
+};
 
 /** Half of the picture. */
 const cut: Answer = (response) => {
@@ -197,6 +218,11 @@ describe('a picture', () => {
       expect(seen(await collect(test.client.stream('tiny-1'))).pictures).toEqual([picture]);
       expect(test.asked.length).toBe(4);
     }
+  });
+
+  it('fetched without a length is whole, or fetched again', async () => {
+    const test = await openClient([events(parts.start + parts.end), short, bytes(picture)]);
+    expect(seen(await collect(test.client.stream('tiny-1'))).pictures).toEqual([picture]);
   });
 
   it('of a lost attempt is put together from the chunks of the next', async () => {
@@ -243,7 +269,7 @@ function hanging(): { answer: Answer; closed: Promise<unknown> } {
 describe('an abort', () => {
   it('ends a stream that waits for events, with the reason', async () => {
     const { answer, closed } = hanging();
-    const test = await openClient([answer]);
+    const test = await openClient([answer], { maxRetries: 0 });
     const stop = new AbortController();
     const stream = test.client.stream('tiny-1', { signal: stop.signal });
     expect((await stream.next()).value).toMatchObject({ type: 'queued' });

@@ -24,8 +24,6 @@ export async function* streamRequest(
         yield imageEvent(event, event.id, picture);
       }
     } else {
-      // The next attempt sends its pictures from the first chunk.
-      if (event.type === 'queued') pictures.reset();
       if (event.type === 'succeeded') {
         const isMissing = (index: number): boolean =>
           !delivered.has(index) && (after === undefined || pictures.isOpen(index));

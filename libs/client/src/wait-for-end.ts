@@ -6,6 +6,8 @@ import { type EndedRequest, isEnded } from './request-view.ts';
 
 /** Seconds between polls when the server names none. */
 const pollEveryS = 1;
+/** Fewer than for a stream: where no events come, polls do the same soon enough. */
+const maxEventRetries = 2;
 
 /** Follows the events to the end; polls where these cannot be had, as behind a proxy that holds them back. */
 export async function waitForEnd(
@@ -25,7 +27,8 @@ export async function waitForEnd(
 
 async function followToEnd(context: ClientContext, id: string, signal: AbortSignal | undefined): Promise<void> {
   try {
-    const events = followEvents(context, id, { signal });
+    const maxRetries = Math.min(maxEventRetries, context.maxRetries);
+    const events = followEvents({ ...context, maxRetries }, id, { signal });
     while ((await events.next()).done !== true);
   } catch (error) {
     // 404 and 410 too: the poll that follows throws them.

@@ -55,6 +55,9 @@ export function failure(status: number, code: string, headers: Record<string, st
   return json(status, { message, error: { message, type: 't', code, param: param ?? null } }, headers);
 }
 
+/** No answer at all. */
+export const silence: Answer = () => {};
+
 /** What a proxy says. */
 export function page(status: number): Answer {
   return (response) => void response.writeHead(status, { 'content-type': 'text/html' }).end('<html>');
