@@ -6,7 +6,7 @@
 import { loadPipeline } from '@darkroom/diffusion';
 import { encodePicture } from '@darkroom/diffusion/encode';
 import { it } from 'vitest';
-import { ended, submit } from '../test/e2e/client.ts';
+import { type ServerEvent, stream, submit } from '../test/e2e/client.ts';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';
 import { quantile, report } from './report.ts';
 
@@ -33,11 +33,30 @@ const input = {
   previewEvery: 0,
 } as const;
 
+const phaseNames = ['POST to stored', 'stored to leased', 'leased to step 1', 'step 4 to stored', 'end to client'];
+
+/** By the events' own times, in whole milliseconds. */
+function phasesOf(events: readonly ServerEvent[], postMs: number, endMs: number): number[] {
+  const times = events
+    .filter(({ event }) => event !== undefined)
+    .map(({ event, data }) => ({ event, ms: Date.parse((JSON.parse(data) as { timestamp: string }).timestamp) }));
+  const first = (type: string): number => times.find(({ event }) => event === type)!.ms;
+  const lastStep = times.findLast(({ event }) => event === 'progress')!.ms;
+  return [
+    first('queued') - postMs,
+    first('started') - first('queued'),
+    first('progress') - first('started'),
+    first('image') - lastStep,
+    endMs - first('succeeded'),
+  ];
+}
+
 it('milliseconds from POST to the terminal event, less inference and encoding', async () => {
   const pipeline = await loadPipeline({ directory: 'models/emoji-sd' });
   const system = await startSystem();
   const bare: number[] = [];
   const whole: number[] = [];
+  const phases: number[][] = [];
   try {
     for (let seed = 0; seed < pictures + 20; seed++) {
       const begin = performance.now();
@@ -45,11 +64,13 @@ it('milliseconds from POST to the terminal event, less inference and encoding', 
       for (let step = 0; step < 4; step++) await pipeline.step([row!]);
       await encodePicture(await pipeline.finish(row!), { outputFormat: 'png', outputCompression: 100 });
       const middle = performance.now();
-      await ended(system.url, await submit(system.url, { ...body, seed }));
+      const events = await stream(system.url, await submit(system.url, { ...body, seed }));
+      const end = performance.now();
       // The first ones warm up both.
       if (seed >= 20) {
         bare.push(middle - begin);
-        whole.push(performance.now() - middle);
+        whole.push(end - middle);
+        phases.push(phasesOf(events, performance.timeOrigin + middle, performance.timeOrigin + end));
       }
     }
   } finally {
@@ -62,5 +83,14 @@ it('milliseconds from POST to the terminal event, less inference and encoding', 
     'POST to terminal event, ms, p50': quantile(whole, 0.5),
     'added, ms, p50': quantile(added, 0.5),
     'added, ms, p90': quantile(added, 0.9),
+    ...Object.fromEntries(
+      phaseNames.map((name, index) => [
+        `${name}, ms, p50`,
+        quantile(
+          phases.map((times) => times[index]!),
+          0.5,
+        ),
+      ]),
+    ),
   });
 }, 600_000);

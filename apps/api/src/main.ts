@@ -1,17 +1,13 @@
 import { runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, createEventHub } from '@darkroom/store';
+import { connectStore, createEventHub, storeOptions } from '@darkroom/store';
 import { ApiServer } from './api-server.ts';
 import { createApp } from './app.ts';
 import { StoreService } from './store-service.ts';
 
 await runMain('api', ({ config, log }) => {
-  const store = connectStore({
-    url: config.redisUrl,
-    prefix: config.redisPrefix,
-    resultTtlMs: config.resultTtlS * 1000,
-    goneTtlMs: config.goneTtlS * 1000,
-    onError: (error) => log.warn({ reason: error.message }, 'no connection to Redis'),
-  });
+  const store = connectStore(
+    storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
+  );
   const hub = createEventHub(store);
   const draining = new AbortController();
   const api = createApp({ store, hub, config, log, draining: draining.signal });

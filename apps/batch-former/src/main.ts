@@ -1,15 +1,11 @@
 import { closingService, type MainContext, runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, createWakeups } from '@darkroom/store';
+import { connectStore, createWakeups, storeOptions } from '@darkroom/store';
 import { BatchFormer } from './batch-former.ts';
 
 await runMain('batch-former', ({ config, log }: MainContext<'batch-former'>) => {
-  const store = connectStore({
-    url: config.redisUrl,
-    prefix: config.redisPrefix,
-    resultTtlMs: config.resultTtlS * 1000,
-    goneTtlMs: config.goneTtlS * 1000,
-    onError: (error) => log.warn({ reason: error.message }, 'no connection to Redis'),
-  });
+  const store = connectStore(
+    storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
+  );
   const wakeups = createWakeups(store);
   const former = new BatchFormer({
     store,

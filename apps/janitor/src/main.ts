@@ -1,15 +1,11 @@
 import { closingService, type MainContext, runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore } from '@darkroom/store';
+import { connectStore, storeOptions } from '@darkroom/store';
 import { Janitor } from './janitor.ts';
 
 await runMain('janitor', ({ config, log }: MainContext<'janitor'>) => {
-  const store = connectStore({
-    url: config.redisUrl,
-    prefix: config.redisPrefix,
-    resultTtlMs: config.resultTtlS * 1000,
-    goneTtlMs: config.goneTtlS * 1000,
-    onError: (error) => log.warn({ reason: error.message }, 'no connection to Redis'),
-  });
+  const store = connectStore(
+    storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
+  );
   const janitor = new Janitor({
     store,
     log,

@@ -4,7 +4,7 @@ import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { readModelDirectory } from '@darkroom/diffusion/model-directory';
 import { ProcessExecutor } from '@darkroom/executor';
 import { closingService, runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore } from '@darkroom/store';
+import { connectStore, storeOptions } from '@darkroom/store';
 import { Worker } from './worker.ts';
 
 await runMain('worker', async ({ config, log }) => {
@@ -16,13 +16,9 @@ await runMain('worker', async ({ config, log }) => {
     ...(config.numThreads === 0 ? {} : { threads: config.numThreads }),
   };
   const { card } = await readModelDirectory(config.modelDir, model);
-  const store = connectStore({
-    url: config.redisUrl,
-    prefix: config.redisPrefix,
-    resultTtlMs: config.resultTtlS * 1000,
-    goneTtlMs: config.goneTtlS * 1000,
-    onError: (error) => log.warn({ reason: error.message }, 'no connection to Redis'),
-  });
+  const store = connectStore(
+    storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
+  );
   const worker = new Worker({
     store,
     card,

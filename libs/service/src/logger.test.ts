@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DarkroomError } from '@darkroom/core';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createLogger, requestLogger } from './logger.ts';
+import { createLogger } from './logger.ts';
 
 function createRecordingLogger(options: { level?: string; file?: string } = {}) {
   const lines: Record<string, unknown>[] = [];
@@ -14,7 +14,7 @@ function createRecordingLogger(options: { level?: string; file?: string } = {}) 
 describe('createLogger', () => {
   it('writes one JSON object a line, with the app and, from a child, the request', () => {
     const { log, lines } = createRecordingLogger();
-    requestLogger(log, 'emoji-sd-01').warn({ step: 3 }, 'slow');
+    log.warn({ request_id: 'emoji-sd-01', step: 3 }, 'slow');
     expect(lines).toEqual([
       {
         level: 'warn',

@@ -41,11 +41,6 @@ export function createLogger({ level = 'info', file, app, stream }: CreateLogger
   );
 }
 
-/** A logger whose lines all carry the request's id. */
-export function requestLogger(log: Logger, requestId: string): Logger {
-  return log.child({ request_id: requestId });
-}
-
 function prettyOutput(): DestinationStream {
   return pinoPretty({
     colorize: true,

@@ -12,6 +12,7 @@ export { readRequest, type ReadRequestResult } from './read-request.ts';
 export * from './register-worker.ts';
 export { giveBackJob, giveBackRequest, listRecovered, type RequeueOutcome, requeueStalled } from './requeue-request.ts';
 export { connectStore, type ConnectStoreOptions, type StoreConnection } from './store-connection.ts';
+export { storeOptions, type StoreSettings } from './store-options.ts';
 export { sweepLeaks, type SweepLeaksResult } from './sweep-leaks.ts';
 export { type JobTaker, openJobTaker, type OpenJobTakerOptions, type TakenJob } from './take-jobs.ts';
 export { createWakeups, type Wakeups } from './wakeups.ts';

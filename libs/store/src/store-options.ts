@@ -1,0 +1,23 @@
+import type { ConnectStoreOptions } from './store-connection.ts';
+
+/** The settings of libs/config that every process connects by. */
+export interface StoreSettings {
+  redisUrl: string;
+  redisPrefix: string;
+  resultTtlS: number;
+  goneTtlS: number;
+}
+
+/** How a process with these settings connects. `onError` is told of lost connections; reconnecting goes on by itself. */
+export function storeOptions(
+  { redisUrl, redisPrefix, resultTtlS, goneTtlS }: StoreSettings,
+  onError: (error: Error) => void,
+): ConnectStoreOptions {
+  return {
+    url: redisUrl,
+    prefix: redisPrefix,
+    resultTtlMs: resultTtlS * 1000,
+    goneTtlMs: goneTtlS * 1000,
+    onError,
+  };
+}
