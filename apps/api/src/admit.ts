@@ -23,7 +23,7 @@ export async function admit(context: ApiContext, envelope: RequestEnvelope): Pro
 async function takeBack({ askStore, clock, log }: ApiContext, id: string, admitting: Promise<unknown>): Promise<void> {
   await admitting.catch(() => {});
   try {
-    const { status } = await askStore((store) => cancelRequest(store, id, clock.now()));
+    const { status } = await askStore((store) => cancelRequest(store, id, { nowMs: clock.now() }));
     log.info({ request_id: id, status }, 'took back what was stored too late');
   } catch {
     // Away again. If it was stored at all, it is drawn for nobody or ends at its deadline.

@@ -33,7 +33,12 @@ export interface ApiContext extends Required<Omit<ApiDeps, 'storeWaitMs' | 'stor
   models: ModelCatalog;
 }
 
-/** What handlers leave for the request log. */
+/** What is known of a request to the API besides itself. */
 export interface ApiEnv {
-  Variables: { requestId: string | undefined; errorId: string | undefined };
+  Variables: {
+    /** The name of the API key; `''` on a server without keys. */
+    owner: string;
+    requestId: string | undefined;
+    errorId: string | undefined;
+  };
 }

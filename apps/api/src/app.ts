@@ -8,6 +8,7 @@ import { ApiError } from './api-error.ts';
 import type { Api } from './api-route.ts';
 import { errorResponse, handleError } from './error-response.ts';
 import { createModelCatalog } from './model-catalog.ts';
+import { authenticate } from './authenticate.ts';
 import { requestLog } from './request-log.ts';
 import { addCancelRoute } from './routes/cancel.ts';
 import { addDocsRoutes } from './routes/docs.ts';
@@ -26,6 +27,7 @@ export function createApp(deps: ApiDeps): Api {
   const context = createContext(deps);
   const api: Api = new OpenAPIHono<ApiEnv>();
   api.use(requestLog(context.log));
+  api.use(authenticate());
   api.use(methodNotAllowed({ app: api, onMethodNotAllowed: (c, methods) => errorResponse(c, wrongMethod(methods)) }));
   api.onError(handleError(context.log));
   api.notFound((c) => errorResponse(c, noSuchRoute()));

@@ -12,9 +12,9 @@ export function requestIdOf(c: Context<ApiEnv>): string {
   return id;
 }
 
-/** One round trip; throws 404 or 410. */
-export async function findRequest({ askStore }: ApiContext, id: string): Promise<RequestStatus> {
-  const result = await askStore((store) => readRequest(store, id));
+/** One round trip; throws 404, also for a request of another owner, or 410. */
+export async function findRequest({ askStore }: ApiContext, id: string, owner: string): Promise<RequestStatus> {
+  const result = await askStore((store) => readRequest(store, id, owner));
   if (result.status === 'unknown') throw requestNotFound(id);
   if (result.status === 'gone') throw requestGone(id);
   return result.request;

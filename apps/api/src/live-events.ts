@@ -1,4 +1,5 @@
 import type { RequestEvent } from '@darkroom/core';
+import { createWakeSignal } from './wake-signal.ts';
 
 /** What reached a reader since it last looked. Bounded: a reader that is slow is told to read the log instead. */
 export interface LiveEvents {
@@ -21,12 +22,7 @@ const capacity = 16;
 export function createLiveEvents(): LiveEvents {
   const events: RequestEvent[] = [];
   let isBehind = true; // until the log has been read once
-  let isChanged = false;
-  let resolve: (() => void) | undefined;
-  const wake = (): void => {
-    isChanged = true;
-    resolve?.();
-  };
+  const { wake, woken } = createWakeSignal();
   return {
     add(event) {
       if (events.length === capacity) {
@@ -46,13 +42,6 @@ export function createLiveEvents(): LiveEvents {
       return was;
     },
     wake,
-    async changed() {
-      if (!isChanged)
-        await new Promise<void>((done) => {
-          resolve = done;
-        });
-      resolve = undefined;
-      isChanged = false;
-    },
+    changed: woken,
   };
 }

@@ -41,7 +41,7 @@ it('takes back a request that is stored only after its client was turned away', 
   const test = await openTestApi({ store, storeWaitMs: 400, clock: { now: () => 1_700_000_000_000 } });
   // Without asking for the models again: only the request itself reaches the Redis that hangs.
   const ended = await test.submit();
-  await cancelRequest(store, ended, 1_700_000_000_000);
+  await cancelRequest(store, ended, { nowMs: 1_700_000_000_000 });
   redis.process.kill('SIGSTOP');
   expect((await test.post({ prompt: 'x' })).status).toBe(503);
   redis.process.kill('SIGCONT');

@@ -5,6 +5,8 @@
 export interface RequestEnvelope<Input = unknown> {
   id: string;
   model: string;
+  /** Who sent it: the name of an API key, and `''` on a server without keys. Only its owner sees a request. */
+  owner: string;
   /** Requests with the same key may share a step. */
   shapeKey: string;
   /** Rows of the engine's table it takes, one per output. */

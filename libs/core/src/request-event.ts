@@ -35,6 +35,7 @@ export type RequestEventType = RequestEvent['type'];
 export interface RequestStatus {
   id: string;
   model: string;
+  owner: string;
   state: RequestState;
   /** DELETE was accepted while running; the rows leave at the next step. */
   isCanceling: boolean;

@@ -1,7 +1,7 @@
 -- Takes a request in, or refuses it before anything is stored.
 -- KEYS: 1 base
 -- ARGV: 1 id, 2 now ms, 3 most queued requests, 4 '1' to refuse a model without a live worker, 5 envelope JSON,
---       6 rows, 7 priority, 8 deadline ms, 9 start deadline ms, 10 result TTL ms, 11 gone TTL ms
+--       6 rows, 7 priority, 8 deadline ms, 9 start deadline ms, 10 result TTL ms, 11 gone TTL ms, 12 owner
 -- Returns: {'admitted', position, possible 0|1} | {'overloaded', waiting} | {'unserved'} | {'duplicate'}
 local base = KEYS[1]
 --- @include "keys"
@@ -26,9 +26,10 @@ local order = priority * 4294967296 + redis.call('INCR', base .. ':arrivals')
 -- An open request outlives its deadline by the time the janitor needs to end it, even if that is down for a while.
 local ttlMs = deadlineMs - nowMs + tonumber(ARGV[10])
 redis.call('HSET', request, 'state', 'queued', 'envelope', ARGV[5], 'rows', rows, 'order', order, 'attempts', 0,
-  'createdAtMs', nowMs, 'deadlineMs', deadlineMs, 'startDeadlineMs', startDeadlineMs, 'resultTtlMs', ARGV[10], 'goneTtlMs', ARGV[11])
+  'createdAtMs', nowMs, 'deadlineMs', deadlineMs, 'startDeadlineMs', startDeadlineMs, 'resultTtlMs', ARGV[10], 'goneTtlMs', ARGV[11],
+  'owner', ARGV[12])
 redis.call('PEXPIRE', request, ttlMs)
-redis.call('SET', key('gone', id), '', 'PX', ttlMs + ARGV[11])
+redis.call('SET', key('gone', id), ARGV[12], 'PX', ttlMs + ARGV[11])
 redis.call('ZADD', queuedKey, order, id)
 redis.call('ZADD', deadlinesKey, math.min(deadlineMs, startDeadlineMs), id)
 local position = redis.call('ZRANK', queuedKey, id)

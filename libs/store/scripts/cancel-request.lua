@@ -1,14 +1,16 @@
 -- Cancels what waits at once, and asks the worker to drop what runs.
--- KEYS: 1 base   ARGV: 1 id, 2 now ms
+-- KEYS: 1 base   ARGV: 1 id, 2 now ms, 3 owner
 -- Returns: {'canceled'} | {'canceling'} | {'ended', state} | {'gone'} | {'unknown'}
 local base = KEYS[1]
 --- @include "keys"
 --- @include "emit-event"
 --- @include "end-request"
+--- @include "ownership"
 local id, nowMs = ARGV[1], tonumber(ARGV[2])
 local request = key('request', id)
+local refused = ownershipRefusal(id, ARGV[3])
+if refused then return { refused } end
 local state, worker = unpack(redis.call('HMGET', request, 'state', 'worker'))
-if not state then return { redis.call('EXISTS', key('gone', id)) == 1 and 'gone' or 'unknown' } end
 if state == 'queued' then
   endRequest(id, 'canceled', nowMs, '')
   return { 'canceled' }

@@ -40,6 +40,7 @@ export async function admitRequest(
     envelope.startDeadlineMs,
     store.resultTtlMs,
     store.goneTtlMs,
+    envelope.owner,
   )) as ['admitted', number, 0 | 1] | ['overloaded', number] | ['unserved'] | ['duplicate'];
   switch (reply[0]) {
     case 'admitted': {

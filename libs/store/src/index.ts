@@ -1,5 +1,5 @@
 export { type AdmitRequestOptions, type AdmitRequestResult, admitRequest } from './admit-request.ts';
-export { type CancelRequestResult, cancelRequest } from './cancel-request.ts';
+export { type CancelRequestOptions, type CancelRequestResult, cancelRequest } from './cancel-request.ts';
 export { createEventHub, type EventHub } from './event-hub.ts';
 export { expireRequests } from './expire-requests.ts';
 export { closeJob, type Finish, type FinishOutcome, finishRequest } from './finish-request.ts';

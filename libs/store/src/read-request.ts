@@ -1,4 +1,5 @@
 import { modelOfRequestId, type RequestStatus } from '@darkroom/core';
+import { anyOwner } from './owner.ts';
 import { decodeRequest, pairsToMap } from './request-fields.ts';
 import { runScript } from './scripts.ts';
 import type { StoreConnection } from './store-connection.ts';
@@ -9,11 +10,15 @@ export type ReadRequestResult =
   | { status: 'gone' }
   | { status: 'unknown' };
 
-/** Everything a poll shows, in one round trip. */
-export async function readRequest(store: StoreConnection, id: string): Promise<ReadRequestResult> {
+/** Everything a poll shows, in one round trip. A request of another owner is `unknown`. */
+export async function readRequest(
+  store: StoreConnection,
+  id: string,
+  owner: string = anyOwner,
+): Promise<ReadRequestResult> {
   const model = modelOfRequestId(id);
   if (model === undefined) return { status: 'unknown' };
-  const reply = (await runScript(store.redis, 'read-request', store.keysOf(model).base, id)) as
+  const reply = (await runScript(store.redis, 'read-request', store.keysOf(model).base, id, owner)) as
     | ['found', string[], number, 0 | 1]
     | ['gone' | 'unknown'];
   if (reply[0] !== 'found') return { status: reply[0] };

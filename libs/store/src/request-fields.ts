@@ -8,6 +8,7 @@ export function decodeRequest(fields: ReadonlyMap<string, string>, rank: number,
   return {
     id: envelope.id,
     model: envelope.model,
+    owner: envelope.owner,
     state,
     isCanceling: state === 'running' && fields.has('cancel'),
     queuePosition: state === 'queued' && rank >= 0 ? rank : undefined,

@@ -32,6 +32,7 @@ export function testEnvelope(overrides: Partial<RequestEnvelope> = {}): RequestE
   return {
     id: createRequestId({ model, nowMs: createdAtMs }),
     model,
+    owner: '',
     shapeKey: '128x128',
     rows: 1,
     priority: 5,

@@ -9,7 +9,7 @@ import { cancelSchema } from '../api-schemas.ts';
 export function addCancelRoute(api: Api, { askStore, clock }: ApiContext): void {
   addRoute(api, cancelRoute, async (c) => {
     const id = requestIdOf(c);
-    const result = await askStore((store) => cancelRequest(store, id, clock.now()));
+    const result = await askStore((store) => cancelRequest(store, id, { owner: c.get('owner'), nowMs: clock.now() }));
     switch (result.status) {
       case 'canceled':
         return c.json({ request_id: id, status: 'canceled' }, 200);

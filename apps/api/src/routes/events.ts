@@ -11,7 +11,7 @@ export function addEventsRoute(api: Api, context: ApiContext): void {
   addRoute(api, eventsRoute, async (c) => {
     const id = requestIdOf(c);
     const after = positionOf(c);
-    const { state } = await findRequest(context, id);
+    const { state } = await findRequest(context, id, c.get('owner'));
     const stream = createEventStream(context, id, { after, isEnded: isTerminalState(state) });
     return c.body(stream, 200, {
       'Content-Type': 'text/event-stream; charset=utf-8',

@@ -13,7 +13,7 @@ export function addImageRoute(api: Api, context: ApiContext): void {
     const index = indexOf(c.req.param('index') ?? '');
     // Both at once: the request says how long the picture may be kept, or why there is none.
     const [request, output] = await Promise.all([
-      findRequest(context, id),
+      findRequest(context, id, c.get('owner')),
       index === undefined ? undefined : context.askStore((store) => readOutput(store, id, index)),
     ]);
     if (output === undefined) throw absence(request, index);

@@ -39,6 +39,7 @@ describe('accepting', () => {
     expect(JSON.parse(stored!)).toEqual({
       id: body.request_id,
       model: 'tiny',
+      owner: '',
       shapeKey: '128x128',
       rows: 3,
       priority: 2,

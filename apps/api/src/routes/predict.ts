@@ -1,87 +1,19 @@
-import {
-  createRequestId,
-  DarkroomError,
-  type PictureInput,
-  pictureShapeKey,
-  type RequestEnvelope,
-  type ResolvedPicture,
-  resolvePicture,
-} from '@darkroom/core';
-import type { AdmitRequestResult } from '@darkroom/store';
-import { admit } from '../admit.ts';
 import type { ApiContext } from '../api-context.ts';
-import { invalidFields, modelNotFound, modelUnserved, noModels, overloaded } from '../api-error.ts';
 import { addRoute, type Api, commonErrors, errorAnswer } from '../api-route.ts';
+import { acceptedSchema, pictureBodySchema } from '../api-schemas.ts';
 import { readJsonBody } from '../read-json-body.ts';
 import { requestUrls } from '../request-urls.ts';
-import { acceptedSchema, pictureBodySchema } from '../api-schemas.ts';
+import { submitPicture } from '../submit-picture.ts';
 
 export function addPredictRoute(api: Api, context: ApiContext): void {
   addRoute(api, predictRoute, async (c) => {
-    const picture = await resolve(await readJsonBody(c, context.config.maxBodyBytes), context);
-    const envelope = createEnvelope(picture, context.clock.now());
-    const { position, isPossible } = admitted(await admit(context, envelope), envelope);
-    c.set('requestId', envelope.id);
-    const urls = requestUrls(envelope.id);
-    return c.json(
-      { request_id: envelope.id, status: 'queued', queue_position: position, is_possible: isPossible, urls },
-      202,
-      { Location: urls.self },
-    );
+    const body = await readJsonBody(c, context.config.maxBodyBytes);
+    const { id, position, isPossible } = await submitPicture(c, context, body);
+    const urls = requestUrls(id);
+    return c.json({ request_id: id, status: 'queued', queue_position: position, is_possible: isPossible, urls }, 202, {
+      Location: urls.self,
+    });
   });
-}
-
-async function resolve(body: unknown, { models, config, drawSeed }: ApiContext): Promise<ResolvedPicture> {
-  const options = {
-    defaultModel: config.defaultModel,
-    timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
-    drawSeed,
-  };
-  let cards = await models.list();
-  let result = resolvePicture(body, { ...options, cards });
-  if (result.status === 'unknown-model') {
-    cards = await models.reload();
-    result = resolvePicture(body, { ...options, cards });
-  }
-  if (result.status === 'resolved') return result.picture;
-  if (result.status === 'invalid') throw invalidFields(result.problems);
-  if (cards.length === 0) throw noModels();
-  throw modelNotFound(
-    result.model,
-    cards.map(({ id }) => id),
-  );
-}
-
-function createEnvelope(picture: ResolvedPicture, nowMs: number): RequestEnvelope<PictureInput> {
-  const { model, input, priority, timeoutS, startTimeoutS } = picture;
-  return {
-    id: createRequestId({ model, nowMs }),
-    model,
-    shapeKey: pictureShapeKey(input),
-    rows: input.n,
-    priority,
-    createdAtMs: nowMs,
-    deadlineMs: nowMs + Math.ceil(timeoutS * 1000),
-    startDeadlineMs: nowMs + Math.ceil(startTimeoutS * 1000),
-    input,
-  };
-}
-
-function admitted(
-  result: AdmitRequestResult,
-  { model }: RequestEnvelope,
-): Extract<AdmitRequestResult, { status: 'admitted' }> {
-  switch (result.status) {
-    case 'admitted':
-      return result;
-    case 'overloaded':
-      throw overloaded();
-    case 'unserved':
-      throw modelUnserved(model);
-    case 'duplicate':
-      // 80 random bits came twice within a millisecond: the source of randomness is broken.
-      throw new DarkroomError({ code: 'internal', op: 'api.predict', message: 'A new request id was taken already.' });
-  }
 }
 
 const responses = {

@@ -17,7 +17,7 @@ export function addRequestRoute(api: Api, context: ApiContext): void {
     const id = requestIdOf(c);
     const images = c.req.query('images');
     if (!imagesQuery.safeParse(images).success) throw invalidFields([invalidValue('images', images, 'url or inline')]);
-    const request = await findRequest(context, id);
+    const request = await findRequest(context, id, c.get('owner'));
     const view = requestView(request);
     if (images === 'inline') view.images = await inlined(view.images, request, context);
     if (isTerminalState(request.state)) return c.json(view, 200);

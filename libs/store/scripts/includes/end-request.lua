@@ -2,7 +2,7 @@
 -- Callers have checked that it is open. error: JSON object or ''.
 local function endRequest(id, state, nowMs, error)
   local request = key('request', id)
-  local resultTtlMs, goneTtlMs, rows = unpack(redis.call('HMGET', request, 'resultTtlMs', 'goneTtlMs', 'rows'))
+  local resultTtlMs, goneTtlMs, rows, owner = unpack(redis.call('HMGET', request, 'resultTtlMs', 'goneTtlMs', 'rows', 'owner'))
   redis.call('HSET', request, 'state', state, 'endedAtMs', nowMs, 'expiresAtMs', nowMs + resultTtlMs)
   redis.call('HDEL', request, 'worker', 'token', 'cancel')
   if error ~= '' then redis.call('HSET', request, 'error', error) end
@@ -14,7 +14,7 @@ local function endRequest(id, state, nowMs, error)
     (error ~= '' and ',"error":' .. error or '') .. '}'
   emitEvent(id, resultTtlMs, body, '')
   redis.call('PEXPIRE', request, resultTtlMs)
-  redis.call('SET', key('gone', id), '', 'PX', resultTtlMs + goneTtlMs)
+  redis.call('SET', key('gone', id), owner, 'PX', resultTtlMs + goneTtlMs)
   for index = 0, rows - 1 do
     redis.call('PEXPIRE', key('output', id) .. ':' .. index, resultTtlMs)
     redis.call('DEL', key('checkpoint', id) .. ':' .. index)
