@@ -149,11 +149,11 @@ it('drops what was canceled while it was held', async () => {
 it('what was canceled takes nobody its place', async () => {
   const store = openTestStore();
   await publishModel(store, { id: 'tiny' } as never);
-  await register(store, 'w1', 1);
+  await register(store, 'w1', 2);
   const canceled = await submit(store);
   // The process that cancels dies between ending the request and taking its job away.
   const { base } = store.keysOf('tiny');
-  await runScript(store.redis, 'cancel-request', base, canceled, Date.now());
+  await runScript(store.redis, 'cancel-request', base, canceled, Date.now(), '*');
   const next = await submit(store);
   const former = createFormer(store);
   await former.start();

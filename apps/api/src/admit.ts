@@ -1,23 +1,49 @@
-import type { RequestEnvelope } from '@darkroom/core';
+import type { PictureInput, RequestEnvelope } from '@darkroom/core';
 import { admitRequest, type AdmitRequestResult, cancelRequest } from '@darkroom/store';
 import type { ApiContext } from './api-context.ts';
+import type { ApiKey } from './api-keys.ts';
+
+export interface AdmitOptions {
+  /** Whose rights count. */
+  apiKey: ApiKey;
+  /** Whether the client will find the request again after an answer of 503. */
+  isFoundAgain: boolean;
+}
 
 /**
  * Stores a request, if it may come in. A client that is told that Redis is away was promised nothing and will ask again:
  * what a Redis that hung stores after that answer is taken back, so that no worker draws it.
  */
-export async function admit(context: ApiContext, envelope: RequestEnvelope): Promise<AdmitRequestResult> {
-  const { queueMaxLength, unservedModels } = context.config;
+export async function admit(
+  context: ApiContext,
+  envelope: RequestEnvelope<PictureInput>,
+  { apiKey: { weight, openRequests }, isFoundAgain }: AdmitOptions,
+): Promise<AdmitRequestResult> {
+  const { queueMaxLength, unservedModels, storePrompts } = context.config;
+  const models = openRequests === undefined ? [] : await context.models.list();
+  const options = {
+    queueMaxLength,
+    unserved: unservedModels,
+    weight,
+    openRequestsMax: openRequests,
+    otherModels: models.map(({ id }) => id).filter((id) => id !== envelope.model),
+    promptless: storePrompts ? undefined : withoutPrompts(envelope),
+  };
   let admitting: Promise<AdmitRequestResult> | undefined;
   try {
     return await context.askStore((store) => {
-      admitting = admitRequest(store, envelope, { queueMaxLength, unserved: unservedModels });
+      admitting = admitRequest(store, envelope, options);
       return admitting;
     });
   } catch (error) {
-    if (admitting !== undefined) void takeBack(context, envelope.id, admitting);
+    if (admitting !== undefined && !isFoundAgain) void takeBack(context, envelope.id, admitting);
     throw error;
   }
+}
+
+function withoutPrompts(envelope: RequestEnvelope<PictureInput>): RequestEnvelope {
+  const { prompt: _prompt, negativePrompt: _negativePrompt, ...input } = envelope.input;
+  return { ...envelope, input };
 }
 
 async function takeBack({ askStore, clock, log }: ApiContext, id: string, admitting: Promise<unknown>): Promise<void> {

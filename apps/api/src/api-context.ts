@@ -2,6 +2,8 @@ import type { ApiConfig } from '@darkroom/config';
 import type { Clock } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import type { EventHub, StoreConnection } from '@darkroom/store';
+import type { ApiKey, ApiKeys } from './api-keys.ts';
+import type { LimitRate } from './limit-rate.ts';
 import type { ModelCatalog } from './model-catalog.ts';
 import type { AskStore } from './store-guard.ts';
 
@@ -14,8 +16,17 @@ export interface ApiDeps {
   hub: EventHub;
   config: Pick<
     ApiConfig,
-    'queueMaxLength' | 'defaultModel' | 'unservedModels' | 'maxBodyBytes' | 'requestTimeoutS' | 'requestTimeoutMaxS'
+    | 'queueMaxLength'
+    | 'defaultModel'
+    | 'unservedModels'
+    | 'maxBodyBytes'
+    | 'requestTimeoutS'
+    | 'requestTimeoutMaxS'
+    | 'corsOrigins'
+    | 'storePrompts'
   >;
+  /** None: open to all who reach it. */
+  apiKeys?: ApiKeys;
   log: Logger;
   /** Aborted when the process stops: open event streams then send their readers elsewhere. */
   draining: AbortSignal;
@@ -31,6 +42,7 @@ export interface ApiDeps {
 export interface ApiContext extends Required<Omit<ApiDeps, 'storeWaitMs' | 'store'>> {
   askStore: AskStore;
   models: ModelCatalog;
+  limitRate: LimitRate;
 }
 
 /** What is known of a request to the API besides itself. */
@@ -38,6 +50,7 @@ export interface ApiEnv {
   Variables: {
     /** The name of the API key; `''` on a server without keys. */
     owner: string;
+    apiKey: ApiKey;
     requestId: string | undefined;
     errorId: string | undefined;
   };

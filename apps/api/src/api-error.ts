@@ -91,6 +91,12 @@ export function overloaded(): ApiError {
   return new ApiError({ status: 503, code: 'overloaded', message, headers: retryLater });
 }
 
+/** The owner of a key has as many queued and running as it may. */
+export function tooManyOpen(open: number): ApiError {
+  const message = `This key has ${open} open requests, which is all it may have at once; wait for one to end.`;
+  return new ApiError({ status: 429, code: 'too_many_open_requests', message, headers: { 'Retry-After': '1' } });
+}
+
 export function requestNotFound(id: string): ApiError {
   return new ApiError({ status: 404, code: 'request_not_found', message: `There is no request ${cutText(id)}.` });
 }

@@ -1,4 +1,4 @@
-import { createRoute, type OpenAPIHono } from '@hono/zod-openapi';
+import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Handler } from 'hono';
 import type { ApiEnv } from './api-context.ts';
 import { errorSchema } from './api-schemas.ts';
@@ -24,7 +24,11 @@ export interface ErrorExample {
 
 /** The description of an answer that is an error, with one it may give. */
 export function errorAnswer(description: string, { message, code, param }: ErrorExample, isRetryable = false) {
-  const type = isRetryable ? 'service_unavailable' : 'invalid_request_error';
+  const type = isRetryable
+    ? code === 'rate_limit_exceeded'
+      ? 'rate_limit_error'
+      : 'service_unavailable'
+    : 'invalid_request_error';
   const example = { message, error: { message, type, code, param: param ?? null } };
   return {
     description,
@@ -39,6 +43,10 @@ export const retryAfterHeader = {
 
 /** What every route that asks Redis may answer. */
 export const commonErrors = {
+  401: errorAnswer('No key, or none of this server; servers without keys take everybody.', {
+    message: 'The API key is missing, expected Authorization: Bearer <key>.',
+    code: 'missing_api_key',
+  }),
   500: {
     description: 'A fault on our side; the id is in the log too.',
     content: { 'application/json': { schema: errorSchema } },
@@ -62,3 +70,36 @@ export const requestErrors = {
     code: 'request_gone',
   }),
 };
+
+const countHeader = (description: string) => ({ description, schema: { type: 'string' as const } });
+
+/** What a route that submits answers to a key that has used up what it may. */
+export const rateLimitAnswer = {
+  ...errorAnswer(
+    'The key has used up its requests per minute (`rate_limit_exceeded`), or has as many open requests as it may (`too_many_open_requests`).',
+    { message: 'This key may send 60 requests a minute; the next one in 12 s.', code: 'rate_limit_exceeded' },
+    true,
+  ),
+  headers: {
+    ...retryAfterHeader,
+    'RateLimit-Limit': countHeader('Requests per minute.'),
+    'RateLimit-Remaining': countHeader('What is left of them.'),
+    'RateLimit-Reset': countHeader('Seconds until all of them are back.'),
+  },
+};
+
+/** What every route that submits takes. */
+export const submitHeaders = z.object({
+  'idempotency-key': z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/)
+    .optional()
+    .openapi({
+      description:
+        'The same key with the same body is the same request, for as long as its result is kept; with another body it is 409.',
+    }),
+  prefer: z.string().optional().openapi({
+    description: '`wait=<seconds>`, at most 60: the answer comes when the request has ended, or then.',
+    example: 'wait=10',
+  }),
+});

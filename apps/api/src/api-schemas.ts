@@ -15,7 +15,7 @@ export const errorSchema = z
     message: z.string(),
     error: z.strictObject({
       message: z.string(),
-      type: z.enum(['invalid_request_error', 'service_unavailable', 'server_error']),
+      type: z.enum(['invalid_request_error', 'rate_limit_error', 'service_unavailable', 'server_error']),
       code: z.string().openapi({ description: 'One per reason, stable.' }),
       param: z.string().nullable().openapi({ description: 'The field that is wrong.' }),
     }),
@@ -27,8 +27,10 @@ export const urlsSchema = z.strictObject({ self: z.string(), events: z.string(),
 export const acceptedSchema = z
   .strictObject({
     request_id: z.string().openapi({ example: exampleId }),
-    status: z.literal('queued'),
-    queue_position: count.openapi({ description: 'Requests that will be dispatched before this one.', example: 0 }),
+    status: z.enum(requestStates).openapi({ description: '`queued`, unless an Idempotency-Key found an earlier one.' }),
+    queue_position: count
+      .nullable()
+      .openapi({ description: 'Requests that will be dispatched before this one; null once it runs.', example: 0 }),
     is_possible: z.boolean().openapi({ description: 'Whether a live worker serves the model right now.' }),
     urls: urlsSchema.openapi({
       example: {
@@ -57,6 +59,11 @@ const failureSchema = z
   .strictObject({ code: z.string(), message: z.string() })
   .openapi('Failure', { example: { code: 'worker_lost', message: 'The workers that ran this request were lost.' } });
 
+const storedPrompt = z
+  .string()
+  .nullable()
+  .openapi({ description: 'Null when the request has ended on a server that does not keep prompts.' });
+
 export const requestSchema = z
   .strictObject({
     request_id: z.string().openapi({ example: exampleId }),
@@ -78,6 +85,7 @@ export const requestSchema = z
     parameters: pictureSchema
       .omit({ priority: true, timeout_s: true, start_timeout_s: true })
       .required()
+      .extend({ prompt: storedPrompt, negative_prompt: storedPrompt })
       .openapi({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
     images: z.array(imageSchema),
     error: failureSchema.optional(),

@@ -28,11 +28,15 @@ it('yields a valid OpenAPI document that has every route, and examples that pass
     properties: { num_inference_steps: { type: 'integer', minimum: 1 }, prompt: { maxLength: 4000 } },
   });
   expect(Object.keys(document.paths['/v1/predict']!['post']!.responses)).toEqual([
+    '200',
     '202',
     '400',
+    '401',
     '404',
+    '409',
     '413',
     '415',
+    '429',
     '500',
     '503',
   ]);

@@ -18,6 +18,8 @@ import { addImageRoute } from './routes/image.ts';
 import { addModelRoutes } from './routes/models.ts';
 import { addPredictRoute } from './routes/predict.ts';
 import { addRequestRoute } from './routes/request.ts';
+import { cors } from './cors.ts';
+import { createRateLimit } from './limit-rate.ts';
 import { createStoreGuard } from './store-guard.ts';
 
 const defaultStoreWaitMs = 3000;
@@ -27,7 +29,8 @@ export function createApp(deps: ApiDeps): Api {
   const context = createContext(deps);
   const api: Api = new OpenAPIHono<ApiEnv>();
   api.use(requestLog(context.log));
-  api.use(authenticate());
+  api.use(cors(context.config.corsOrigins));
+  api.use(authenticate(context.apiKeys));
   api.use(methodNotAllowed({ app: api, onMethodNotAllowed: (c, methods) => errorResponse(c, wrongMethod(methods)) }));
   api.onError(handleError(context.log));
   api.notFound((c) => errorResponse(c, noSuchRoute()));
@@ -54,6 +57,8 @@ function createContext({ storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps): 
     drawSeed: deps.drawSeed ?? (() => randomInt(maxSeed + 1)),
     askStore,
     models: createModelCatalog(askStore, clock),
+    apiKeys: deps.apiKeys ?? new Map(),
+    limitRate: createRateLimit(deps.store, askStore),
   };
 }
 

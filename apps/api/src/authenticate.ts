@@ -1,10 +1,40 @@
 import type { MiddlewareHandler } from 'hono';
 import type { ApiEnv } from './api-context.ts';
+import { ApiError } from './api-error.ts';
+import { type ApiKey, type ApiKeys, hashKey } from './api-keys.ts';
 
-/** Says whose request it is. */
-export function authenticate(): MiddlewareHandler<ApiEnv> {
+/** Whoever comes to a server without keys. */
+const anybody: ApiKey = { name: '', weight: 1, requestsPerMinute: undefined, openRequests: undefined };
+
+/** `Bearer` is ours and OpenAI's, `Token` Replicate's older clients', `Key` fal's. */
+const authorizationPattern = /^(?:Bearer|Token|Key) +(?<key>\S+) *$/i;
+
+/** Everything else is the same for everybody: the page, the documents, whether the server is well. */
+const guardedPaths = /^\/(?:v1|fal|replicate)(?:\/|$)/;
+
+/** Says whose request it is; throws 401 for one without a key of ours. */
+export function authenticate(keys: ApiKeys): MiddlewareHandler<ApiEnv> {
   return async (c, next) => {
-    c.set('owner', '');
+    const isOpen = keys.size === 0 || !guardedPaths.test(c.req.path);
+    const key = isOpen ? anybody : keyOf(c.req.header('authorization'), keys);
+    c.set('apiKey', key);
+    c.set('owner', key.name);
     await next();
   };
+}
+
+function keyOf(authorization: string | undefined, keys: ApiKeys): ApiKey {
+  if (authorization === undefined)
+    throw unauthorized('missing_api_key', 'The API key is missing, expected Authorization: Bearer <key>.');
+  const text = authorizationPattern.exec(authorization)?.groups?.['key'];
+  if (text === undefined)
+    throw unauthorized('invalid_api_key', 'Authorization is something else, expected Bearer <key>.');
+  const key = keys.get(hashKey(text));
+  if (key === undefined) throw unauthorized('invalid_api_key', 'The API key is not one of this server.');
+  return key;
+}
+
+/** What was sent is in none of them: a key with a typing error is still nearly a key. */
+function unauthorized(code: string, message: string): ApiError {
+  return new ApiError({ status: 401, code, message, headers: { 'WWW-Authenticate': 'Bearer' } });
 }

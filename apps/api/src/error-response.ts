@@ -16,6 +16,7 @@ export function errorBody({ status, code, message, param }: ApiError): ErrorBody
 }
 
 function typeOf(status: number): string {
+  if (status === 429) return 'rate_limit_error';
   if (status < 500) return 'invalid_request_error';
   return status === 503 ? 'service_unavailable' : 'server_error';
 }

@@ -1,5 +1,6 @@
 import { runMain, ServiceGroup } from '@darkroom/service';
 import { connectStore, createEventHub, storeOptions } from '@darkroom/store';
+import { loadApiKeys } from './api-keys.ts';
 import { ApiServer } from './api-server.ts';
 import { createApp } from './app.ts';
 import { StoreService } from './store-service.ts';
@@ -10,7 +11,9 @@ await runMain('api', ({ config, log }) => {
   );
   const hub = createEventHub(store);
   const draining = new AbortController();
-  const api = createApp({ store, hub, config, log, draining: draining.signal });
+  const apiKeys = loadApiKeys(config);
+  if (apiKeys.size === 0) log.warn({ host: config.host }, 'no API keys: open to everybody who reaches this address');
+  const api = createApp({ store, hub, config, apiKeys, log, draining: draining.signal });
   const { host, port } = config;
   // Stopped in the opposite order: the last answers still need the store.
   return new ServiceGroup([new StoreService(store, hub), new ApiServer({ api, host, port, draining, log })]);

@@ -6,11 +6,14 @@ import type { imageSchema, requestSchema } from './api-schemas.ts';
 export type ImageView = z.infer<typeof imageSchema>;
 export type RequestView = z.infer<typeof requestSchema>;
 
+/** Without prompts after the end, where they are not kept. */
+type StoredInput = Omit<PictureInput, 'prompt' | 'negativePrompt'> & Partial<PictureInput>;
+
 /** A request as clients see it. */
 export function requestView(request: RequestStatus): RequestView {
   const { id, model, step, totalSteps } = request;
   // Only this app's POST route writes requests, and it writes pictures.
-  const input = request.input as PictureInput;
+  const input = request.input as StoredInput;
   return {
     request_id: id,
     status: request.state,
@@ -58,11 +61,11 @@ function progressOf({ state, step, totalSteps }: RequestStatus): number {
 }
 
 /** Everything that made the pictures, as a body that makes the same ones again. */
-function parametersOf(model: string, input: PictureInput): RequestView['parameters'] {
+function parametersOf(model: string, input: StoredInput): RequestView['parameters'] {
   return {
     model,
-    prompt: input.prompt,
-    negative_prompt: input.negativePrompt,
+    prompt: input.prompt ?? null,
+    negative_prompt: input.negativePrompt ?? null,
     size: `${input.width}x${input.height}`,
     n: input.n,
     num_inference_steps: input.numInferenceSteps,

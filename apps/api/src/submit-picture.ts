@@ -2,25 +2,41 @@ import {
   createRequestId,
   DarkroomError,
   type PictureInput,
+  pictureCost,
   pictureShapeKey,
   type RequestEnvelope,
+  type RequestState,
+  type RequestStatus,
   type ResolvedPicture,
   resolvePicture,
 } from '@darkroom/core';
 import type { AdmitRequestResult } from '@darkroom/store';
 import type { Context } from 'hono';
 import { admit } from './admit.ts';
+import { findRequest } from './find-request.ts';
+import { admitOnce, idempotencyKeyOf } from './idempotency.ts';
 import type { ApiContext, ApiEnv } from './api-context.ts';
-import { invalidFields, modelNotFound, modelUnserved, noModels, overloaded } from './api-error.ts';
+import {
+  type ApiError,
+  invalidFields,
+  modelNotFound,
+  modelUnserved,
+  noModels,
+  overloaded,
+  tooManyOpen,
+} from './api-error.ts';
 
 /** A request that is stored. */
 export interface SubmittedPicture {
   id: string;
   model: string;
-  /** Requests that will be dispatched before this one. */
-  position: number;
+  state: RequestState;
+  /** Requests that will be dispatched before this one; undefined once it runs. */
+  position: number | undefined;
   /** Whether a live worker serves the model right now. */
   isPossible: boolean;
+  /** Found by its Idempotency-Key: stored by an earlier send. */
+  isReplayed: boolean;
   input: PictureInput;
 }
 
@@ -29,11 +45,31 @@ export interface SubmittedPicture {
  * it may not come in; then nothing is stored.
  */
 export async function submitPicture(c: Context<ApiEnv>, context: ApiContext, body: unknown): Promise<SubmittedPicture> {
+  await context.limitRate(c);
+  const key = idempotencyKeyOf(c);
   const picture = await resolve(body, context);
   const envelope = createEnvelope(picture, c.get('owner'), context.clock.now());
-  const { position, isPossible } = admitted(await admit(context, envelope), envelope);
-  c.set('requestId', envelope.id);
-  return { id: envelope.id, model: envelope.model, position, isPossible, input: envelope.input };
+  const { model, input } = envelope;
+  const { id, result } =
+    key === undefined
+      ? { id: envelope.id, result: await admit(context, envelope, { apiKey: c.get('apiKey'), isFoundAgain: false }) }
+      : await admitOnce(c, context, { key, body, envelope });
+  c.set('requestId', id);
+  if (result.status === 'admitted') {
+    const { position, isPossible } = result;
+    return { id, model, state: 'queued', position, isPossible, isReplayed: false, input };
+  }
+  if (result.status !== 'duplicate') throw refusal(result, model);
+  // 80 random bits came twice within a millisecond: the source of randomness is broken.
+  if (key === undefined)
+    throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
+  c.header('Idempotent-Replayed', 'true');
+  return replayed(await findRequest(context, id, c.get('owner')));
+}
+
+function replayed({ id, model, state, queuePosition, isPossible, input }: RequestStatus): SubmittedPicture {
+  const position = queuePosition;
+  return { id, model, state, position, isPossible, isReplayed: true, input: input as PictureInput };
 }
 
 async function resolve(body: unknown, { models, config, drawSeed }: ApiContext): Promise<ResolvedPicture> {
@@ -65,6 +101,7 @@ function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number):
     owner,
     shapeKey: pictureShapeKey(input),
     rows: input.n,
+    cost: pictureCost(input),
     priority,
     createdAtMs: nowMs,
     deadlineMs: nowMs + Math.ceil(timeoutS * 1000),
@@ -73,19 +110,13 @@ function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number):
   };
 }
 
-function admitted(
-  result: AdmitRequestResult,
-  { model }: RequestEnvelope,
-): Extract<AdmitRequestResult, { status: 'admitted' }> {
+function refusal(result: Exclude<AdmitRequestResult, { status: 'admitted' | 'duplicate' }>, model: string): ApiError {
   switch (result.status) {
-    case 'admitted':
-      return result;
     case 'overloaded':
-      throw overloaded();
+      return overloaded();
+    case 'limited':
+      return tooManyOpen(result.open);
     case 'unserved':
-      throw modelUnserved(model);
-    case 'duplicate':
-      // 80 random bits came twice within a millisecond: the source of randomness is broken.
-      throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
+      return modelUnserved(model);
   }
 }

@@ -73,8 +73,9 @@ export class Janitor extends BaseService {
   async sweepLeaksOnce(): Promise<void> {
     const { store, log } = this.#options;
     for (const model of await listModelIds(store)) {
-      const { repaired, deleted } = await sweepLeaks(store, model);
-      if (repaired.length + deleted.length > 0) log.warn({ model, repaired, deleted }, 'swept leaks');
+      const { repaired, deleted, orphans } = await sweepLeaks(store, model);
+      if (repaired.length + deleted.length + orphans.length > 0)
+        log.warn({ model, repaired, deleted, orphans }, 'swept leaks');
     }
   }
 

@@ -1,3 +1,4 @@
+export { keyNamePattern } from './setting-kinds.ts';
 export type { ApiConfig, BatchFormerConfig, Config, JanitorConfig, WorkerConfig } from './config.ts';
 export { ConfigError } from './config-error.ts';
 export { configurationDocument } from './configuration-document.ts';

@@ -45,7 +45,8 @@ function readSetting(setting: AnySetting, environment: Environment, problems: st
   if (typeof text !== 'string') return undefined;
   const outcome = setting.kind.schema.safeParse(text);
   if (outcome.success) return outcome.data;
-  problems.push(`${setting.variable} is ${JSON.stringify(maskPassword(text))}, expected ${setting.kind.range}`);
+  const shown = setting.isSecret === true ? 'set to something else' : JSON.stringify(maskPassword(text));
+  problems.push(`${setting.variable} is ${shown}, expected ${setting.kind.range}`);
   return undefined;
 }
 
@@ -70,7 +71,7 @@ function crossFieldProblems(values: Values): string[] {
   const { lockMs, heartbeatMs, workerTtlMs, requestTimeoutS, requestTimeoutMaxS } = values as Partial<
     Config<'worker'> & Config<'api'>
   >;
-  const problems: string[] = [];
+  const problems = openAccessProblems(values);
   if (heartbeatMs !== undefined && lockMs !== undefined && lockMs <= 2 * heartbeatMs)
     problems.push(
       `LOCK_MS is ${lockMs}, expected more than twice HEARTBEAT_MS (${heartbeatMs}): one late renewal must not lose the lock`,
@@ -84,6 +85,20 @@ function crossFieldProblems(values: Values): string[] {
       `REQUEST_TIMEOUT_S is ${requestTimeoutS}, expected at most REQUEST_TIMEOUT_MAX_S (${requestTimeoutMaxS})`,
     );
   return problems;
+}
+
+/** Without keys anybody who reaches the API may use it, so that must not be by accident. */
+function openAccessProblems(values: Values): string[] {
+  const { host, apiKeys, apiKeysFile, openAccess } = values as Partial<Config<'api'>>;
+  if (host === undefined || openAccess !== false || isLoopback(host)) return [];
+  if (apiKeys !== undefined || apiKeysFile !== undefined) return [];
+  return [
+    `HOST is ${JSON.stringify(host)} and there are no API keys, so anybody could use the API: set API_KEYS or API_KEYS_FILE, or OPEN_ACCESS=true if something in front of it checks who comes`,
+  ];
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
 /** `redis://user:secret@host` with the secret left out: error messages end in logs. */

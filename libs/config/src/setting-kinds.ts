@@ -68,6 +68,37 @@ export const modelId: SettingKind<string> = {
   range: '1 to 64 characters of a-z, 0-9, ".", "_" and "-", with a letter or digit at both ends',
 };
 
+/** Names of keys: a key's name is the owner of its requests, so it is part of keys in Redis and of logs. */
+export const keyNamePattern = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** `name:key` pairs. Names may come twice, so that a key can be replaced while the old one still works. */
+export const apiKeyPairs: SettingKind<readonly { name: string; key: string }[]> = {
+  schema: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,64}:[\x21-\x2b\x2d-\x7e]+(?:\s*,\s*[A-Za-z0-9._-]{1,64}:[\x21-\x2b\x2d-\x7e]+)*$/)
+    .transform((text) =>
+      text.split(',').map((pair) => {
+        const [name = '', ...key] = pair.trim().split(':');
+        return { name, key: key.join(':') };
+      }),
+    ),
+  range:
+    'name:key pairs with commas between them; names of a-z, A-Z, 0-9, ".", "_" and "-", keys without spaces and commas',
+};
+
+/** `*`, or origins as browsers send them. */
+export const origins: SettingKind<readonly string[]> = {
+  schema: z
+    .string()
+    .transform((text) => text.split(',').map((origin) => origin.trim()))
+    .refine((list) => list.every((origin) => origin === '*' || isOrigin(origin))),
+  range: '* or origins such as https://example.com, with commas between them',
+};
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text;
+}
+
 /** Where a Redis listens. */
 export const redisUrl: SettingKind<string> = {
   schema: z

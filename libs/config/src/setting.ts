@@ -28,6 +28,8 @@ export interface Setting<Value, Apps extends AppName, Default extends SettingDef
   unit: '' | 's' | 'ms' | 'bytes' | 'requests' | 'rows' | 'steps' | 'threads' | 'deliveries';
   doc: string;
   apps: readonly Apps[];
+  /** Its value is never shown, not even when it is wrong. */
+  isSecret?: boolean;
 }
 
 /** Keeps the literal types of a row, so that each app's configuration is typed from the table. */

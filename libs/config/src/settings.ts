@@ -3,7 +3,8 @@
  * change run `node tools/write-configuration-doc.mjs`.
  */
 import { appNames, defineSetting } from './setting.ts';
-import { modelId, oneOf, path, plainName, redisUrl, textLike, trueOrFalse, wholeNumber } from './setting-kinds.ts';
+import { oneOf, path, plainName, redisUrl, trueOrFalse, wholeNumber } from './setting-kinds.ts';
+import { apiSettings } from './api-settings.ts';
 import { workerSettings } from './worker-settings.ts';
 
 const commonSettings = {
@@ -63,74 +64,6 @@ const commonSettings = {
     unit: 'deliveries',
     doc: 'How often a request is handed to a worker before it counts as the one that kills workers and is `failed`.',
     apps: appNames,
-  }),
-};
-
-const apiSettings = {
-  port: defineSetting({
-    variable: 'PORT',
-    kind: wholeNumber({ min: 0, max: 65_535 }),
-    default: '8080',
-    unit: '',
-    doc: 'The TCP port the API listens on; 0 takes any free one.',
-    apps: ['api'],
-  }),
-  host: defineSetting({
-    variable: 'HOST',
-    kind: textLike({ pattern: /^[^\s/]{1,255}$/, range: 'an address or host name' }),
-    default: '127.0.0.1',
-    unit: '',
-    doc: 'The address the API listens on; `0.0.0.0` for all of them.',
-    apps: ['api'],
-  }),
-  queueMaxLength: defineSetting({
-    variable: 'QUEUE_MAX_LENGTH',
-    kind: wholeNumber({ min: 1, max: 1_000_000 }),
-    default: '1000',
-    unit: 'requests',
-    doc: 'Waiting requests per model; past it the API answers 503 with `Retry-After` and stores nothing.',
-    apps: ['api'],
-  }),
-  defaultModel: defineSetting({
-    variable: 'DEFAULT_MODEL',
-    kind: modelId,
-    default: undefined,
-    defaultDoc: 'the first model that a worker serves',
-    unit: '',
-    doc: 'The model of a request that names none.',
-    apps: ['api'],
-  }),
-  unservedModels: defineSetting({
-    variable: 'UNSERVED_MODELS',
-    kind: oneOf(['accept', 'refuse']),
-    default: 'accept',
-    unit: '',
-    doc: 'What happens to a request for a known model that no live worker serves right now.',
-    apps: ['api'],
-  }),
-  maxBodyBytes: defineSetting({
-    variable: 'MAX_BODY_BYTES',
-    kind: wholeNumber({ min: 1024, max: 67_108_864 }),
-    default: '1048576',
-    unit: 'bytes',
-    doc: 'The largest request body; past it the API answers 413.',
-    apps: ['api'],
-  }),
-  requestTimeoutS: defineSetting({
-    variable: 'REQUEST_TIMEOUT_S',
-    kind: wholeNumber({ min: 1, max: 2_592_000 }),
-    default: '600',
-    unit: 's',
-    doc: 'The `timeout_s` of a request that gives none.',
-    apps: ['api'],
-  }),
-  requestTimeoutMaxS: defineSetting({
-    variable: 'REQUEST_TIMEOUT_MAX_S',
-    kind: wholeNumber({ min: 1, max: 2_592_000 }),
-    default: '86400',
-    unit: 's',
-    doc: 'The largest `timeout_s` and `start_timeout_s` that a request may ask for.',
-    apps: ['api'],
   }),
 };
 

@@ -31,3 +31,8 @@ export function seedOfPicture(seed: number, index: number): number {
 export function pictureShapeKey(input: Pick<PictureInput, 'width' | 'height'>): string {
   return `${input.width}x${input.height}`;
 }
+
+/** What a picture request takes of a worker, in pixels through the model: guidance runs it twice for every step. */
+export function pictureCost({ width, height, n, numInferenceSteps, guidanceScale }: PictureInput): number {
+  return width * height * n * numInferenceSteps * (guidanceScale === 1 ? 1 : 2);
+}

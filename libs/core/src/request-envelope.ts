@@ -11,6 +11,8 @@ export interface RequestEnvelope<Input = unknown> {
   shapeKey: string;
   /** Rows of the engine's table it takes, one per output. */
   rows: number;
+  /** What it takes of the workers, in any unit that all requests of the model share; above 0. Owners share by it. */
+  cost: number;
   /** 1 is served first. */
   priority: number;
   /** Milliseconds since the epoch. */

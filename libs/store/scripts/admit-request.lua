@@ -1,36 +1,46 @@
 -- Takes a request in, or refuses it before anything is stored.
 -- KEYS: 1 base
 -- ARGV: 1 id, 2 now ms, 3 most queued requests, 4 '1' to refuse a model without a live worker, 5 envelope JSON,
---       6 rows, 7 priority, 8 deadline ms, 9 start deadline ms, 10 result TTL ms, 11 gone TTL ms, 12 owner
--- Returns: {'admitted', position, possible 0|1} | {'overloaded', waiting} | {'unserved'} | {'duplicate'}
+--       6 rows, 7 priority, 8 deadline ms, 9 start deadline ms, 10 result TTL ms, 11 gone TTL ms, 12 owner, 13 weight,
+--       14 cost, 15 most open requests of the owner here, or '', 16 the envelope without prompts, to be kept from the end on, or ''
+-- Returns: {'admitted', position, possible 0|1} | {'overloaded', waiting} | {'limited', open} | {'unserved'} | {'duplicate', state}
 local base = KEYS[1]
 --- @include "keys"
 --- @include "emit-event"
 --- @include "is-served"
-local id, nowMs, rows, priority = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6]), tonumber(ARGV[7])
+--- @include "queue-order"
+local id, nowMs, rows, priority, owner = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[12]
 local deadlineMs, startDeadlineMs = tonumber(ARGV[8]), tonumber(ARGV[9])
-local request = key('request', id)
+local request, openKey = key('request', id), key('open', owner)
 local known = redis.call('HGET', request, 'envelope')
 if known then
   -- The same submit again, because its reply got lost with the connection: its caller has yet to add the job.
   local rank = known == ARGV[5] and redis.call('ZRANK', queuedKey, id)
-  return rank and { 'admitted', rank, isServed() and 1 or 0 } or { 'duplicate' }
+  return rank and { 'admitted', rank, isServed() and 1 or 0 } or { 'duplicate', redis.call('HGET', request, 'state') }
 end
-local waiting = redis.call('ZCARD', queuedKey)
-if waiting >= tonumber(ARGV[3]) then return { 'overloaded', waiting } end
+local open = redis.call('SCARD', openKey)
+if ARGV[15] ~= '' and open >= tonumber(ARGV[15]) then return { 'limited', open } end
+-- A queue that one owner has filled is full for that owner: everybody has a place for an equal part of it.
+local waiting, most = redis.call('ZCARD', queuedKey), tonumber(ARGV[3])
+if waiting >= most then
+  local owners = redis.call('SCARD', linesKey) + 1 - redis.call('SISMEMBER', linesKey, owner)
+  if owners == 1 or redis.call('ZCARD', lineKey(owner)) >= math.floor(most / owners) then return { 'overloaded', waiting } end
+end
 local possible = isServed()
 if ARGV[4] == '1' and not possible then return { 'unserved' } end
 
--- The order of dispatch: priority, then arrival; BullMQ builds its own score in the same way.
+-- The order inside its owner's line.
 local order = priority * 4294967296 + redis.call('INCR', base .. ':arrivals')
 -- An open request outlives its deadline by the time the janitor needs to end it, even if that is down for a while.
 local ttlMs = deadlineMs - nowMs + tonumber(ARGV[10])
-redis.call('HSET', request, 'state', 'queued', 'envelope', ARGV[5], 'rows', rows, 'order', order, 'attempts', 0,
+redis.call('HSET', request, 'state', 'queued', 'envelope', ARGV[5], 'rows', rows, 'attempts', 0,
   'createdAtMs', nowMs, 'deadlineMs', deadlineMs, 'startDeadlineMs', startDeadlineMs, 'resultTtlMs', ARGV[10], 'goneTtlMs', ARGV[11],
-  'owner', ARGV[12])
+  'owner', owner, 'weight', ARGV[13], 'cost', ARGV[14])
+if ARGV[16] ~= '' then redis.call('HSET', request, 'promptless', ARGV[16]) end
 redis.call('PEXPIRE', request, ttlMs)
-redis.call('SET', key('gone', id), ARGV[12], 'PX', ttlMs + ARGV[11])
-redis.call('ZADD', queuedKey, order, id)
+redis.call('SET', key('gone', id), owner, 'PX', ttlMs + ARGV[11])
+redis.call('SADD', openKey, id)
+joinQueue(id, owner, order)
 redis.call('ZADD', deadlinesKey, math.min(deadlineMs, startDeadlineMs), id)
 local position = redis.call('ZRANK', queuedKey, id)
 emitEvent(id, ttlMs, '{"type":"queued","timestampMs":' .. nowMs .. ',"position":' .. position .. ',"attempt":1}', '')

@@ -4,6 +4,7 @@
 local base = KEYS[1]
 --- @include "keys"
 --- @include "emit-event"
+--- @include "queue-order"
 --- @include "end-request"
 local id, nowMs = ARGV[1], tonumber(ARGV[2])
 local request = key('request', id)

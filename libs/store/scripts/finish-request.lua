@@ -5,6 +5,7 @@
 local base = KEYS[1]
 --- @include "keys"
 --- @include "emit-event"
+--- @include "queue-order"
 --- @include "end-request"
 --- @include "worker-pool"
 --- @include "fence"

@@ -5,6 +5,7 @@
 local base = KEYS[1]
 --- @include "keys"
 --- @include "emit-event"
+--- @include "queue-order"
 --- @include "end-request"
 --- @include "worker-pool"
 local id, nowMs, token = ARGV[1], tonumber(ARGV[2]), ARGV[3]
@@ -12,7 +13,7 @@ local request = key('request', id)
 -- Rows of a delivery that was lost are its worker's again all the same.
 if token ~= '' then releaseLease(ARGV[4], id, token, 'all', nowMs) end
 if (redis.call('GET', lockKey(id)) or '') ~= token then return 'held' end
-local state, cancel, order, attempts = unpack(redis.call('HMGET', request, 'state', 'cancel', 'order', 'attempts'))
+local state, cancel, attempts = unpack(redis.call('HMGET', request, 'state', 'cancel', 'attempts'))
 -- Given back before: the reply got lost with the connection, and the command was sent again.
 if state == 'queued' and token ~= '' then return 'requeued' end
 if state ~= 'running' then return 'ended' end
@@ -24,9 +25,8 @@ attempts = tonumber(attempts)
 if ARGV[5] == '0' then attempts = redis.call('HINCRBY', request, 'attempts', -1) end
 redis.call('HSET', request, 'state', 'queued')
 redis.call('HDEL', request, 'worker', 'token')
--- Where BullMQ puts it: what stalled before everything, what is given back at the head of its priority.
-local priority = token == '' and 0 or math.floor(order / 4294967296)
-redis.call('ZADD', queuedKey, priority * 4294967296, id)
+-- It was served before, so it goes before everything that has not been.
+redis.call('ZADD', queuedKey, firstInLine, id)
 local body = '{"type":"queued","timestampMs":' .. nowMs .. ',"position":' .. redis.call('ZRANK', queuedKey, id) .. ',"attempt":' .. (attempts + 1) .. '}'
 emitEvent(id, false, body, '')
 redis.call('PUBLISH', base .. ':wakeup', 'requeued')

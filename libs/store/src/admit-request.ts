@@ -1,4 +1,4 @@
-import type { RequestEnvelope } from '@darkroom/core';
+import type { RequestEnvelope, RequestState } from '@darkroom/core';
 import { runScript } from './scripts.ts';
 import type { StoreConnection } from './store-connection.ts';
 
@@ -7,11 +7,20 @@ export interface AdmitRequestOptions {
   queueMaxLength: number;
   /** What to do while no live worker has the model. */
   unserved: 'accept' | 'refuse';
+  /** The owner's part of the service beside other owners with waiting work. */
+  weight?: number;
+  /** Refuse when the owner has this many queued and running, over all models. */
+  openRequestsMax?: number | undefined;
+  /** What else the owner's open requests are counted in: each model has its own slot, so this part is a moment old. */
+  otherModels?: readonly string[];
+  /** What the request hash keeps in place of the envelope once the request has ended. */
+  promptless?: RequestEnvelope | undefined;
 }
 
 export type AdmitRequestResult =
   | { status: 'admitted'; position: number; isPossible: boolean }
   | { status: 'overloaded'; waiting: number }
+  | { status: 'limited'; open: number }
   | { status: 'unserved' }
   | { status: 'duplicate' };
 
@@ -22,9 +31,10 @@ export type AdmitRequestResult =
 export async function admitRequest(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  { queueMaxLength, unserved }: AdmitRequestOptions,
+  { queueMaxLength, unserved, weight = 1, openRequestsMax, otherModels = [], promptless }: AdmitRequestOptions,
 ): Promise<AdmitRequestResult> {
   const keys = store.keysOf(envelope.model);
+  const elsewhere = openRequestsMax === undefined ? 0 : await countOpen(store, envelope.owner, otherModels);
   const reply = (await runScript(
     store.redis,
     'admit-request',
@@ -41,21 +51,37 @@ export async function admitRequest(
     store.resultTtlMs,
     store.goneTtlMs,
     envelope.owner,
-  )) as ['admitted', number, 0 | 1] | ['overloaded', number] | ['unserved'] | ['duplicate'];
+    weight,
+    envelope.cost,
+    openRequestsMax === undefined ? '' : Math.max(0, openRequestsMax - elsewhere),
+    promptless === undefined ? '' : JSON.stringify(promptless),
+  )) as ['admitted', number, 0 | 1] | ['overloaded' | 'limited', number] | ['unserved'] | ['duplicate', RequestState];
   switch (reply[0]) {
-    case 'admitted': {
-      // The job carries only what the former groups by; the envelope is in one place, the request hash.
-      const job = { shapeKey: envelope.shapeKey, rows: envelope.rows };
-      // BullMQ serves a job without a priority before all that have one, so there is always one.
-      await store.queueOf(envelope.model).add('request', job, { jobId: envelope.id, priority: envelope.priority });
-      // Not awaited: a lost wake-up costs a former one slow tick, waiting for it would cost every client a round trip.
-      store.redis.publish(keys.wakeup, 'admitted').catch(() => {});
+    case 'admitted':
+      await addJob(store, envelope);
       return { status: 'admitted', position: reply[1], isPossible: reply[2] === 1 };
-    }
+    case 'duplicate':
+      // Whoever stored it may have died before it added the job; BullMQ adds a job once.
+      if (reply[1] === 'queued') await addJob(store, envelope);
+      return { status: 'duplicate' };
     case 'overloaded':
       return { status: 'overloaded', waiting: reply[1] };
+    case 'limited':
+      return { status: 'limited', open: reply[1] + elsewhere };
     case 'unserved':
-    case 'duplicate':
-      return { status: reply[0] };
+      return { status: 'unserved' };
   }
+}
+
+async function addJob(store: StoreConnection, { id, model, shapeKey, rows, priority }: RequestEnvelope): Promise<void> {
+  // The job carries only what the former groups by; the envelope is in one place, the request hash. BullMQ serves a job
+  // without a priority before all that have one, so there is always one; choose-next.lua decides who is next.
+  await store.queueOf(model).add('request', { shapeKey, rows }, { jobId: id, priority });
+  // Not awaited: a lost wake-up costs a former one slow tick, waiting for it would cost every client a round trip.
+  store.redis.publish(store.keysOf(model).wakeup, 'admitted').catch(() => {});
+}
+
+async function countOpen(store: StoreConnection, owner: string, models: readonly string[]): Promise<number> {
+  const counts = await Promise.all(models.map((model) => store.redis.scard(store.keysOf(model).open(owner))));
+  return counts.reduce((sum, count) => sum + count, 0);
 }

@@ -21,7 +21,7 @@ function asDocumented(store: StoreConnection, id: string, key: string): string {
   const name = key.replace(store.prefix, 'P').replace('{tiny}', '{M}').replace(id, 'R').replace(/:w1$/, ':W');
   if (name.startsWith('P:{M}:queue:')) return 'P:{M}:queue:…';
   if (name.startsWith('P:{M}:workers:')) return 'P:{M}:workers:loading';
-  return name.replace(/:R:\d+$/, ':R:<n>');
+  return name.replace(/:R:\d+$/, ':R:<n>').replace(/:open:$/, ':open:O');
 }
 
 async function seedRunning(store: StoreConnection): Promise<{ id: string; token: string }> {
@@ -52,7 +52,14 @@ it('every key of a running request is one of keys.ts and stands on the page', as
   const { id } = await seedRunning(store);
   const keys = store.keysOf('tiny');
   const ofRequest = [keys.request(id), keys.events(id), keys.output(id, 0), keys.checkpoint(id, 0), keys.gone(id)];
-  const ofModel = [`${store.prefix}:models`, keys.deadlines, keys.arrivals, keys.workers.busy];
+  const ofModel = [
+    `${store.prefix}:models`,
+    keys.deadlines,
+    keys.arrivals,
+    keys.shares,
+    keys.open(''),
+    keys.workers.busy,
+  ];
   const ofWorker = [keys.worker('w1'), keys.alive('w1'), keys.inbox('w1'), keys.leases('w1')];
   const found = await allKeys(store);
   expect(found.filter((key) => !key.startsWith(`${keys.base}:queue:`))).toEqual(
@@ -77,6 +84,10 @@ it('every key on the page exists at some time of a request', () => {
     'inbox',
     'leases',
     'queue',
+    'line',
+    'lines',
+    'open',
+    'shares',
   ];
   const documented = [...page.matchAll(/^\| `P:\{M\}:(?<kind>[a-z]+)/gm)].map((match) => match.groups?.['kind'] ?? '');
   expect(new Set(documented)).toEqual(new Set(kinds));

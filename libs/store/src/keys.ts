@@ -17,8 +17,16 @@ export interface ModelKeys {
   checkpoint(id: string, index: number): string;
   /** Outlives the request, so that an id whose time is over is told from one that never was. */
   gone(id: string): string;
-  /** Sorted set of waiting requests in dispatch order. */
+  /** Sorted set of waiting requests in dispatch order: by start tag, see queue-order.lua. */
   queued: string;
+  /** Sorted set of one owner's waiting requests that have not been chosen, by priority and arrival. */
+  line(owner: string): string;
+  /** Set of owners with a line. */
+  lines: string;
+  /** Hash: virtual time, when each owner's last service ends in it, and a counter of choices. */
+  shares: string;
+  /** Set of one owner's queued and running requests. */
+  open(owner: string): string;
   /** Sorted set of open requests by the next deadline, ms. */
   deadlines: string;
   /** Counter behind the order of arrival. */
@@ -58,6 +66,10 @@ export function modelKeys(prefix: string, model: string): ModelKeys {
     checkpoint: (id, index) => `${base}:checkpoint:${id}:${index}`,
     gone: (id) => `${base}:gone:${id}`,
     queued: `${base}:queued`,
+    line: (owner) => `${base}:line:${owner}`,
+    lines: `${base}:lines`,
+    shares: `${base}:shares`,
+    open: (owner) => `${base}:open:${owner}`,
     deadlines: `${base}:deadlines`,
     arrivals: `${base}:arrivals`,
     workers: {

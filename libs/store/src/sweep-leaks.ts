@@ -1,4 +1,5 @@
 /** Keys of requests that lost their TTL would stay for ever; one pass over a model's keys gives it back to them. */
+import { sweepOrphans } from './sweep-orphans.ts';
 import type { StoreConnection } from './store-connection.ts';
 
 const scanCount = 500;
@@ -12,12 +13,15 @@ export interface SweepLeaksResult {
   repaired: string[];
   /** Keys of workers that are in no list, deleted. */
   deleted: string[];
+  /** Ids that were counted as queued or open, and whose requests are no more. */
+  orphans: string[];
 }
 
 /** Scans a model's keys once. Costly on a large store: run it every minute or so, not every second. */
 export async function sweepLeaks(store: StoreConnection, model: string): Promise<SweepLeaksResult> {
   const keys = store.keysOf(model);
-  const result: SweepLeaksResult = { repaired: [], deleted: [] };
+  const result: SweepLeaksResult = { repaired: [], deleted: [], orphans: [] };
+  const openKeys = new Set<string>();
   const known = new Set<string>();
   for (const list of Object.values(keys.workers))
     for (const workerId of await store.redis.zrange(list, '0', '-1')) known.add(workerId);
@@ -29,10 +33,12 @@ export async function sweepLeaks(store: StoreConnection, model: string): Promise
     for (const key of page) {
       const [kind = '', subject = ''] = key.slice(keys.base.length + 1).split(':');
       if (isOneOf(kind, mortalKinds)) await repair(store, key, subject, model, result);
+      else if (kind === 'open') openKeys.add(key);
       else if (isOneOf(kind, workerKinds) && !known.has(subject))
         await removeOrphan(store, model, key, subject, result);
     }
   } while (cursor !== '0');
+  result.orphans = await sweepOrphans(store, model, [...openKeys]);
   return result;
 }
 

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { Worker } from 'bullmq';
 import type { Delivery } from './lease-batch.ts';
 import { queueName } from './keys.ts';
+import { runScript } from './scripts.ts';
 import type { StoreConnection } from './store-connection.ts';
 
 /** A job taken out of the queue, as its former groups it. */
@@ -67,8 +68,10 @@ export function openJobTaker(
 
   return {
     async take(count) {
-      // Sent together and answered in order, so the jobs come in dispatch order.
-      const taken = await Promise.all(Array.from({ length: count }, takeOne));
+      // All sent together and answered in order, so what comes out is what was chosen, in the order of dispatch.
+      const choosing = runScript(store.redis, 'choose-next', store.keysOf(model).base, count);
+      const taking = Array.from({ length: count }, takeOne);
+      const [, ...taken] = await Promise.all([choosing, ...taking]);
       return taken.filter((job) => job !== undefined);
     },
     async renew(deliveries) {

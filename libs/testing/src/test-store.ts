@@ -35,6 +35,7 @@ export function testEnvelope(overrides: Partial<RequestEnvelope> = {}): RequestE
     owner: '',
     shapeKey: '128x128',
     rows: 1,
+    cost: 1,
     priority: 5,
     createdAtMs,
     deadlineMs: createdAtMs + 600_000,

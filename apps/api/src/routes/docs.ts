@@ -45,6 +45,7 @@ export function addDocsRoutes(api: Api): void {
 }
 
 function openApiDocument(api: Api) {
+  api.openAPIRegistry.registerComponent('securitySchemes', 'key', { type: 'http', scheme: 'bearer' });
   return api.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
@@ -54,5 +55,7 @@ function openApiDocument(api: Api) {
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
     servers: [{ url: '/' }],
+    // Also without: a server may have no keys.
+    security: [{}, { key: [] }],
   });
 }

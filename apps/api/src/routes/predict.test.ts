@@ -42,6 +42,7 @@ describe('accepting', () => {
       owner: '',
       shapeKey: '128x128',
       rows: 3,
+      cost: 128 * 128 * 3 * 12 * 2,
       priority: 2,
       createdAtMs: 1_700_000_000_000,
       deadlineMs: 1_700_000_060_000,

@@ -5,8 +5,10 @@ import type { ApiContext } from '../api-context.ts';
 import { invalidFields, requestGone } from '../api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors, retryAfterHeader } from '../api-route.ts';
 import { findRequest, requestIdOf } from '../find-request.ts';
+import { queryWaitMs } from '../prefer-wait.ts';
 import { type ImageView, requestView } from '../request-view.ts';
 import { requestSchema } from '../api-schemas.ts';
+import { maxWaitS, waitForEnd } from '../wait-for-end.ts';
 
 const imagesQuery = z.enum(['url', 'inline']).optional();
 /** Seconds; progress is better followed as events. */
@@ -17,7 +19,12 @@ export function addRequestRoute(api: Api, context: ApiContext): void {
     const id = requestIdOf(c);
     const images = c.req.query('images');
     if (!imagesQuery.safeParse(images).success) throw invalidFields([invalidValue('images', images, 'url or inline')]);
-    const request = await findRequest(context, id, c.get('owner'));
+    const waitMs = queryWaitMs(c.req.query('wait'));
+    const owner = c.get('owner');
+    const request =
+      waitMs > 0
+        ? await waitForEnd(context, id, { owner, waitMs, signal: c.req.raw.signal })
+        : await findRequest(context, id, owner);
     const view = requestView(request);
     if (images === 'inline') view.images = await inlined(view.images, request, context);
     if (isTerminalState(request.state)) return c.json(view, 200);
@@ -45,6 +52,14 @@ const requestRoute = {
     params: z.object({ id: z.string() }),
     query: z.object({
       images: imagesQuery.openapi({ description: '`inline` puts the pictures into the answer, in base64.' }),
+      wait: z
+        .string()
+        .regex(/^\d{1,2}(?:\.\d{1,3})?$/)
+        .optional()
+        .openapi({
+          description: `Seconds, at most ${maxWaitS}: the answer comes when the request has ended, or then.`,
+          example: '10',
+        }),
     }),
   },
   responses: {

@@ -52,6 +52,8 @@ const config: ApiDeps['config'] = {
   maxBodyBytes: 65_536,
   requestTimeoutS: 600,
   requestTimeoutMaxS: 3600,
+  corsOrigins: undefined,
+  storePrompts: true,
 };
 
 /** With one model, `tiny`, that no worker serves. */

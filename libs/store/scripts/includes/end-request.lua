@@ -5,8 +5,15 @@ local function endRequest(id, state, nowMs, error)
   local resultTtlMs, goneTtlMs, rows, owner = unpack(redis.call('HMGET', request, 'resultTtlMs', 'goneTtlMs', 'rows', 'owner'))
   redis.call('HSET', request, 'state', state, 'endedAtMs', nowMs, 'expiresAtMs', nowMs + resultTtlMs)
   redis.call('HDEL', request, 'worker', 'token', 'cancel')
+  local promptless = redis.call('HGET', request, 'promptless')
+  if promptless then
+    redis.call('HSET', request, 'envelope', promptless)
+    redis.call('HDEL', request, 'promptless')
+  end
   if error ~= '' then redis.call('HSET', request, 'error', error) end
+  leaveLine(id, false)
   redis.call('ZREM', queuedKey, id)
+  redis.call('SREM', key('open', owner), id)
   redis.call('ZREM', deadlinesKey, id)
   local outputs = {}
   for index = 0, rows - 1 do outputs[#outputs + 1] = redis.call('HGET', request, 'output:' .. index) or nil end

@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { type ApiConfig, ConfigError, keyNamePattern } from '@darkroom/config';
+import { z } from 'zod';
+
+/** What a key may do. Keys of one name are one owner with the same rights. */
+export interface ApiKey {
+  /** The owner of all that is sent with it. */
+  name: string;
+  /** Its part of the service beside others with waiting work. */
+  weight: number;
+  /** Undefined for no limit. */
+  requestsPerMinute: number | undefined;
+  /** Queued and running at once; undefined for no limit. */
+  openRequests: number | undefined;
+}
+
+/** The keys of this server by their SHA-256 in hex; empty for a server that is open to all who reach it. */
+export type ApiKeys = ReadonlyMap<string, ApiKey>;
+
+const wholeNumber = z.int().min(1).max(1_000_000);
+const fileSchema = z.strictObject({
+  keys: z.array(
+    z.strictObject({
+      name: z.string().regex(keyNamePattern),
+      sha256: z.string().regex(/^[0-9a-f]{64}$/),
+      weight: z.number().min(0.001).max(1000).optional(),
+      requests_per_minute: wholeNumber.optional(),
+      open_requests: wholeNumber.optional(),
+    }),
+  ),
+});
+
+/**
+ * The keys of API_KEYS and API_KEYS_FILE.
+ *
+ * @throws {ConfigError} for a file that cannot be used, or a key or a name that is in both or twice with other rights.
+ */
+export function loadApiKeys({ apiKeys = [], apiKeysFile }: Pick<ApiConfig, 'apiKeys' | 'apiKeysFile'>): ApiKeys {
+  const keys = new Map<string, ApiKey>();
+  const problems: string[] = [];
+  const rightsOf = new Map<string, string>();
+  const add = (hash: string, key: ApiKey, source: string): void => {
+    const rights = JSON.stringify(key);
+    if (keys.has(hash))
+      problems.push(`${source} has a key of ${key.name} that is there already, expected each key once`);
+    else if ((rightsOf.get(key.name) ?? rights) !== rights)
+      problems.push(
+        `${source} has ${key.name} with other limits than before, expected the same for all keys of a name`,
+      );
+    keys.set(hash, key);
+    rightsOf.set(key.name, rights);
+  };
+  for (const { name, key } of apiKeys) add(hashKey(key), unlimited(name), 'API_KEYS');
+  for (const { sha256, name, weight = 1, requests_per_minute, open_requests } of readKeysFile(apiKeysFile))
+    add(
+      sha256,
+      { name, weight, requestsPerMinute: requests_per_minute, openRequests: open_requests },
+      `API_KEYS_FILE ${apiKeysFile}`,
+    );
+  if (problems.length > 0) throw new ConfigError(problems);
+  return keys;
+}
+
+/** SHA-256 in hex. A key is random, so that nothing slower is needed; looking up a hash tells nothing by its time. */
+export function hashKey(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+function unlimited(name: string): ApiKey {
+  return { name, weight: 1, requestsPerMinute: undefined, openRequests: undefined };
+}
+
+function readKeysFile(path: string | undefined): z.infer<typeof fileSchema>['keys'] {
+  if (path === undefined) return [];
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? 'is not JSON' : 'cannot be read';
+    throw new ConfigError([`API_KEYS_FILE ${path} ${reason}, expected {"keys": [{"name", "sha256"}]}`]);
+  }
+  const parsed = fileSchema.safeParse(content);
+  if (parsed.success && parsed.data.keys.length > 0) return parsed.data.keys;
+  const issues = parsed.success ? [{ path: ['keys'], message: 'there is none' }] : parsed.error.issues;
+  throw new ConfigError(
+    issues.map((issue) => `API_KEYS_FILE ${path}: ${issue.path.join('.') || 'the file'}: ${issue.message}`),
+  );
+}

@@ -1,0 +1,29 @@
+import { cors as honoCors } from 'hono/cors';
+import type { MiddlewareHandler } from 'hono';
+
+/** What a page of another origin may send and read. */
+const allowHeaders = ['Authorization', 'Content-Type', 'Idempotency-Key', 'Last-Event-ID', 'Prefer'];
+const exposeHeaders = [
+  'ETag',
+  'Idempotent-Replayed',
+  'Location',
+  'RateLimit-Limit',
+  'RateLimit-Policy',
+  'RateLimit-Remaining',
+  'RateLimit-Reset',
+  'Retry-After',
+  'X-Request-Id',
+];
+const maxAgeS = 600;
+
+/** Lets pages of these origins use the API; with none, browsers keep pages of other origins out. */
+export function cors(origins: readonly string[] | undefined): MiddlewareHandler {
+  if (origins === undefined) return (_c, next) => next();
+  return honoCors({
+    origin: origins.includes('*') ? '*' : [...origins],
+    allowHeaders,
+    exposeHeaders,
+    allowMethods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
+    maxAge: maxAgeS,
+  });
+}
