@@ -77,7 +77,7 @@ it('an idle worker whose heartbeat was late for a moment gets leases again', asy
   const delivery = await take(store);
   await store.redis.del(store.keysOf('tiny').alive('w1'));
   expect((await leaseBatch(store, 'tiny', [delivery], lease)).outcomes).toEqual(['waiting']);
-  expect(await heartbeatWorker(store, identity, 600_000)).toBe('alive');
+  expect(await heartbeatWorker(store, identity, { ttlMs: 600_000 })).toBe('alive');
   expect((await leaseBatch(store, 'tiny', [delivery], lease)).outcomes).toEqual(['leased']);
 });
 
@@ -117,7 +117,7 @@ it('rows of a batch that never reached its worker are free again', async () => {
   const { id } = await run(store);
   // Popped, and the reply lost with the connection: the worker knows nothing of it and renews nothing.
   await store.redis.del(store.keysOf('tiny').inbox('w1'), store.keysOf('tiny').lock(id));
-  await heartbeatWorker(store, identity, 600_000);
+  await heartbeatWorker(store, identity, { ttlMs: 600_000 });
   expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 8 });
 });
 

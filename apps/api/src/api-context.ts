@@ -3,6 +3,7 @@ import type { Clock } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import type { EventHub, StoreConnection } from '@darkroom/store';
 import type { ApiKey, ApiKeys } from './api-keys.ts';
+import type { EstimateEnd } from './end-estimator.ts';
 import type { LimitRate } from './limit-rate.ts';
 import type { ModelCatalog } from './model-catalog.ts';
 import type { AskStore } from './store-guard.ts';
@@ -43,6 +44,7 @@ export interface ApiContext extends Required<Omit<ApiDeps, 'storeWaitMs' | 'stor
   askStore: AskStore;
   models: ModelCatalog;
   limitRate: LimitRate;
+  estimateEnd: EstimateEnd;
 }
 
 /** What is known of a request to the API besides itself. */

@@ -24,6 +24,11 @@ export const errorSchema = z
 
 export const urlsSchema = z.strictObject({ self: z.string(), events: z.string(), cancel: z.string() });
 
+const etaSchema = z.strictObject({ min: z.number().min(0), max: z.number().min(0) }).openapi({
+  description: 'Seconds until the end, as a range from measured step times; left out when nothing is known.',
+  example: { min: 1.2, max: 2.5 },
+});
+
 export const acceptedSchema = z
   .strictObject({
     request_id: z.string().openapi({ example: exampleId }),
@@ -31,6 +36,7 @@ export const acceptedSchema = z
     queue_position: count
       .nullable()
       .openapi({ description: 'Requests that will be dispatched before this one; null once it runs.', example: 0 }),
+    eta_seconds: etaSchema.optional(),
     is_possible: z.boolean().openapi({ description: 'Whether a live worker serves the model right now.' }),
     urls: urlsSchema.openapi({
       example: {
@@ -75,6 +81,7 @@ export const requestSchema = z
     ended_at: time.nullable(),
     expires_at: time.nullable().openapi({ description: 'Until when the pictures can be fetched; null while open.' }),
     queue_position: count.nullable().openapi({ description: 'Requests ahead of this one; null once it runs.' }),
+    eta_seconds: etaSchema.optional(),
     is_possible: z.boolean(),
     attempts: count.openapi({ description: 'Deliveries to a worker so far.' }),
     step: count.openapi({ description: 'Steps done, over all pictures of the request.' }),

@@ -19,6 +19,7 @@ import { addModelRoutes } from './routes/models.ts';
 import { addPredictRoute } from './routes/predict.ts';
 import { addRequestRoute } from './routes/request.ts';
 import { cors } from './cors.ts';
+import { createEndEstimator } from './end-estimator.ts';
 import { createRateLimit } from './limit-rate.ts';
 import { createStoreGuard } from './store-guard.ts';
 
@@ -59,6 +60,7 @@ function createContext({ storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps): 
     models: createModelCatalog(askStore, clock),
     apiKeys: deps.apiKeys ?? new Map(),
     limitRate: createRateLimit(deps.store, askStore),
+    estimateEnd: createEndEstimator(askStore, clock),
   };
 }
 

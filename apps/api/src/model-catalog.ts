@@ -1,5 +1,6 @@
 import type { Clock, ModelCard } from '@darkroom/core';
 import { listModels } from '@darkroom/store';
+import { createCached } from './cached.ts';
 import type { AskStore } from './store-guard.ts';
 
 /** The models there are. Cards change when a worker brings a new model, so they are read again every second at most. */
@@ -12,18 +13,6 @@ export interface ModelCatalog {
 const maxAgeMs = 1000;
 
 export function createModelCatalog(askStore: AskStore, clock: Clock): ModelCatalog {
-  let cached: { cards: Promise<readonly ModelCard[]>; readAtMs: number } | undefined;
-  const reload = (): Promise<readonly ModelCard[]> => {
-    const entry = { cards: askStore(listModels), readAtMs: clock.now() };
-    cached = entry;
-    // A failure is for those who asked, not for everybody in the next second.
-    entry.cards.catch(() => {
-      if (cached === entry) cached = undefined;
-    });
-    return entry.cards;
-  };
-  return {
-    list: () => (cached !== undefined && clock.now() - cached.readAtMs < maxAgeMs ? cached.cards : reload()),
-    reload,
-  };
+  const cards = createCached({ load: () => askStore(listModels), maxAgeMs, clock });
+  return { list: () => cards.get(), reload: () => cards.reload() };
 }

@@ -1,5 +1,6 @@
 import { type OutputInfo, type PictureInput, type RequestStatus, seedOfPicture } from '@darkroom/core';
 import type { z } from 'zod';
+import type { EndEstimate } from './estimate-end.ts';
 import { imageUrl, requestUrls } from './request-urls.ts';
 import type { imageSchema, requestSchema } from './api-schemas.ts';
 
@@ -10,7 +11,7 @@ export type RequestView = z.infer<typeof requestSchema>;
 type StoredInput = Omit<PictureInput, 'prompt' | 'negativePrompt'> & Partial<PictureInput>;
 
 /** A request as clients see it. */
-export function requestView(request: RequestStatus): RequestView {
+export function requestView(request: RequestStatus, eta: EndEstimate | undefined): RequestView {
   const { id, model, step, totalSteps } = request;
   // Only this app's POST route writes requests, and it writes pictures.
   const input = request.input as StoredInput;
@@ -24,6 +25,7 @@ export function requestView(request: RequestStatus): RequestView {
     ended_at: isoTime(request.endedAtMs),
     expires_at: isoTime(request.expiresAtMs),
     queue_position: request.queuePosition ?? null,
+    ...(eta === undefined ? {} : { eta_seconds: eta }),
     is_possible: request.isPossible,
     attempts: request.attempts,
     step,

@@ -13,6 +13,7 @@ import {
 import type { AdmitRequestResult } from '@darkroom/store';
 import type { Context } from 'hono';
 import { admit } from './admit.ts';
+import type { EndEstimate } from './estimate-end.ts';
 import { findRequest } from './find-request.ts';
 import { admitOnce, idempotencyKeyOf } from './idempotency.ts';
 import type { ApiContext, ApiEnv } from './api-context.ts';
@@ -35,6 +36,8 @@ export interface SubmittedPicture {
   position: number | undefined;
   /** Whether a live worker serves the model right now. */
   isPossible: boolean;
+  /** Undefined when nothing is known. */
+  eta: EndEstimate | undefined;
   /** Found by its Idempotency-Key: stored by an earlier send. */
   isReplayed: boolean;
   input: PictureInput;
@@ -56,20 +59,22 @@ export async function submitPicture(c: Context<ApiEnv>, context: ApiContext, bod
       : await admitOnce(c, context, { key, body, envelope });
   c.set('requestId', id);
   if (result.status === 'admitted') {
-    const { position, isPossible } = result;
-    return { id, model, state: 'queued', position, isPossible, isReplayed: false, input };
+    const { position, isPossible, costAhead } = result;
+    const eta = await context.estimateEnd({ ...envelope, state: 'queued', step: 0, costAhead });
+    return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input };
   }
   if (result.status !== 'duplicate') throw refusal(result, model);
   // 80 random bits came twice within a millisecond: the source of randomness is broken.
   if (key === undefined)
     throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
   c.header('Idempotent-Replayed', 'true');
-  return replayed(await findRequest(context, id, c.get('owner')));
+  const request = await findRequest(context, id, c.get('owner'));
+  return replayed(request, await context.estimateEnd(request));
 }
 
-function replayed({ id, model, state, queuePosition, isPossible, input }: RequestStatus): SubmittedPicture {
-  const position = queuePosition;
-  return { id, model, state, position, isPossible, isReplayed: true, input: input as PictureInput };
+function replayed(request: RequestStatus, eta: EndEstimate | undefined): SubmittedPicture {
+  const { id, model, state, queuePosition: position, isPossible } = request;
+  return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input as PictureInput };
 }
 
 async function resolve(body: unknown, { models, config, drawSeed }: ApiContext): Promise<ResolvedPicture> {

@@ -49,6 +49,8 @@ export class ActiveRequest {
   isSuperseded = false;
   readonly #options: ActiveRequestOptions;
   readonly #steps = new Map<number, number>();
+  /** Of each row under way, how much is done: 0 to 1. */
+  readonly #shares = new Map<number, number>();
   #chain: Promise<unknown> = Promise.resolve();
 
   constructor(options: ActiveRequestOptions) {
@@ -57,9 +59,22 @@ export class ActiveRequest {
     this.delivery = { id: this.envelope.id, token: options.leased.token };
   }
 
+  /** Cost of one of its rows. */
+  get rowCost(): number {
+    return this.envelope.cost / this.envelope.rows;
+  }
+
+  /** Cost of the steps that are left. */
+  get remainingCost(): number {
+    let done = this.#options.finishedRows;
+    for (const share of this.#shares.values()) done += share;
+    return this.rowCost * Math.max(0, this.envelope.rows - done);
+  }
+
   progress({ index, step, totalSteps, preview }: ProgressEvent): void {
     const { store, encoder, finishedRows } = this.#options;
     this.#steps.set(index, step);
+    this.#shares.set(index, step / totalSteps);
     let requestStep = finishedRows * totalSteps;
     for (const steps of this.#steps.values()) requestStep += steps;
     const requestTotalSteps = this.envelope.rows * totalSteps;

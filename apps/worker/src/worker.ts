@@ -3,9 +3,8 @@
  * executor and writes back what comes out. Inference runs in another process, so that none of this ever waits for it.
  */
 import { randomUUID } from 'node:crypto';
-import type { ModelCard } from '@darkroom/core';
 import type { Executor, ExecutorEvent } from '@darkroom/executor';
-import { BaseService, type Logger, PeriodicLoop } from '@darkroom/service';
+import { BaseService, PeriodicLoop } from '@darkroom/service';
 import {
   drainWorker,
   giveBackRequest,
@@ -19,30 +18,14 @@ import {
   readCheckpoints,
   readFinishedOutputs,
   registerWorker,
-  type StoreConnection,
   unregisterWorker,
   type WorkerIdentity,
   type WorkerInbox,
 } from '@darkroom/store';
-import { ActiveRequest, type OutputEncoder } from './active-request.ts';
+import { ActiveRequest } from './active-request.ts';
 import { decodeCheckpoint } from './checkpoint-bytes.ts';
-
-export interface WorkerOptions {
-  store: StoreConnection;
-  card: ModelCard;
-  workerId: string;
-  /** Rows that share a step. */
-  capacity: number;
-  chunkBytes: number;
-  lockMs: number;
-  heartbeatMs: number;
-  /** Without a heartbeat for so long the worker counts as dead. */
-  ttlMs: number;
-  info: Readonly<Record<string, string | number>>;
-  log: Logger;
-  encoder: OutputEncoder;
-  createExecutor: (listener: (events: readonly ExecutorEvent[]) => void) => Executor;
-}
+import { PaceMeter } from './pace-meter.ts';
+import type { WorkerOptions } from './worker-options.ts';
 
 /** How long one look into the inbox waits; a closing connection ends it sooner. */
 const inboxWaitS = 1;
@@ -60,6 +43,7 @@ export class Worker extends BaseService {
   readonly #receiving: PeriodicLoop;
   readonly #beating: PeriodicLoop;
   readonly #inbox: WorkerInbox;
+  readonly #pace = new PaceMeter();
   #markDrained: () => void = () => {};
   readonly #drained = new Promise<void>((resolve) => (this.#markDrained = resolve));
   #state: 'loading' | 'ready' | 'stopping' = 'loading';
@@ -93,7 +77,7 @@ export class Worker extends BaseService {
     const { store, ttlMs, log } = this.#options;
     const requests = [...this.#active.values()].filter(({ isSuperseded }) => !isSuperseded);
     const [life, lost] = await Promise.all([
-      heartbeatWorker(store, this.#identity, ttlMs),
+      heartbeatWorker(store, this.#identity, { ttlMs, pace: this.#pace.read(this.#active) }),
       this.#taker.renew(requests.map(({ delivery }) => delivery)),
     ]);
     for (const request of requests) if (lost.includes(request.delivery.id)) this.#drop(request, 'lock lost');
@@ -220,6 +204,7 @@ export class Worker extends BaseService {
   }
 
   #onEvents(events: readonly ExecutorEvent[]): void {
+    this.#pace.observe(events, this.#active, performance.now());
     for (const event of events) {
       if (event.type === 'engine-lost') void this.#onEngineLost(event.message, event.requestIds);
       else if (event.type !== 'stats') this.#onRequestEvent(event);

@@ -107,3 +107,38 @@ describe('loadConfig', () => {
     expect(problemsOf('api', { ...foreign, LOGLEVEL: 'x', LOG_LEVEL: 'info' })).toEqual([]);
   });
 });
+
+describe('the API', () => {
+  it('listens beyond this machine only with keys, or when it is told to', () => {
+    const [problem] = problemsOf('api', { HOST: '0.0.0.0' });
+    expect(problem).toMatch(/^HOST is "0\.0\.0\.0" and there are no API keys/);
+    for (const environment of [
+      { HOST: '127.0.0.1' },
+      { HOST: '::1' },
+      { HOST: 'localhost' },
+      { HOST: '0.0.0.0', API_KEYS: 'alice:secret' },
+      { HOST: '0.0.0.0', API_KEYS_FILE: 'keys.json' },
+      { HOST: '0.0.0.0', OPEN_ACCESS: 'true' },
+    ])
+      expect([environment, problemsOf('api', environment)]).toEqual([environment, []]);
+  });
+
+  it('reads keys with their names, and never shows one that is wrong', () => {
+    expect(loadConfig('api', { API_KEYS: 'alice:a:b, bob:c' }).apiKeys).toEqual([
+      { name: 'alice', key: 'a:b' },
+      { name: 'bob', key: 'c' },
+    ]);
+    for (const keys of ['s3cret', 'alice:', ':s3cret', 'alice:s3cret,', 'al ice:s3cret', '*:s3cret']) {
+      const [problem] = problemsOf('api', { API_KEYS: keys });
+      expect(problem).toMatch(/^API_KEYS is set to something else, expected name:key pairs/);
+      expect(problem).not.toContain('s3cret');
+    }
+  });
+
+  it('reads origins as browsers send them', () => {
+    const origins = 'https://shop.example, http://localhost:3000';
+    expect(loadConfig('api', { CORS_ORIGINS: origins }).corsOrigins).toEqual(origins.split(', '));
+    for (const wrong of ['shop.example', 'https://shop.example/', 'https://shop.example/path'])
+      expect(problemsOf('api', { CORS_ORIGINS: wrong })[0]).toMatch(/^CORS_ORIGINS is .* expected \* or origins/);
+  });
+});

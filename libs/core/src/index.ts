@@ -10,3 +10,4 @@ export * from './request-event.ts';
 export * from './request-id.ts';
 export * from './request-state.ts';
 export * from './resolve-picture.ts';
+export * from './worker-pace.ts';

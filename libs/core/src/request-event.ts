@@ -43,6 +43,10 @@ export interface RequestStatus {
   queuePosition: number | undefined;
   /** Whether a live worker serves the model right now. */
   isPossible: boolean;
+  /** As in its envelope. */
+  cost: number;
+  /** Of the requests that will be dispatched before it; 0 once it is running. */
+  costAhead: number;
   /** Deliveries to a worker so far. */
   attempts: number;
   createdAtMs: number;

@@ -3,12 +3,13 @@
 -- ARGV: 1 id, 2 now ms, 3 most queued requests, 4 '1' to refuse a model without a live worker, 5 envelope JSON,
 --       6 rows, 7 priority, 8 deadline ms, 9 start deadline ms, 10 result TTL ms, 11 gone TTL ms, 12 owner, 13 weight,
 --       14 cost, 15 most open requests of the owner here, or '', 16 the envelope without prompts, to be kept from the end on, or ''
--- Returns: {'admitted', position, possible 0|1} | {'overloaded', waiting} | {'limited', open} | {'unserved'} | {'duplicate', state}
+-- Returns: {'admitted', position, possible 0|1, cost of the requests ahead} | {'overloaded', waiting} | {'limited', open} | {'unserved'} | {'duplicate', state}
 local base = KEYS[1]
 --- @include "keys"
 --- @include "emit-event"
 --- @include "is-served"
 --- @include "queue-order"
+--- @include "cost-ahead"
 local id, nowMs, rows, priority, owner = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[12]
 local deadlineMs, startDeadlineMs = tonumber(ARGV[8]), tonumber(ARGV[9])
 local request, openKey = key('request', id), key('open', owner)
@@ -16,7 +17,7 @@ local known = redis.call('HGET', request, 'envelope')
 if known then
   -- The same submit again, because its reply got lost with the connection: its caller has yet to add the job.
   local rank = known == ARGV[5] and redis.call('ZRANK', queuedKey, id)
-  return rank and { 'admitted', rank, isServed() and 1 or 0 } or { 'duplicate', redis.call('HGET', request, 'state') }
+  return rank and { 'admitted', rank, isServed() and 1 or 0, costAhead(rank) } or { 'duplicate', redis.call('HGET', request, 'state') }
 end
 local open = redis.call('SCARD', openKey)
 if ARGV[15] ~= '' and open >= tonumber(ARGV[15]) then return { 'limited', open } end
@@ -44,4 +45,4 @@ joinQueue(id, owner, order)
 redis.call('ZADD', deadlinesKey, math.min(deadlineMs, startDeadlineMs), id)
 local position = redis.call('ZRANK', queuedKey, id)
 emitEvent(id, ttlMs, '{"type":"queued","timestampMs":' .. nowMs .. ',"position":' .. position .. ',"attempt":1}', '')
-return { 'admitted', position, possible and 1 or 0 }
+return { 'admitted', position, possible and 1 or 0, costAhead(position) }

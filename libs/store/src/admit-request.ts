@@ -18,7 +18,7 @@ export interface AdmitRequestOptions {
 }
 
 export type AdmitRequestResult =
-  | { status: 'admitted'; position: number; isPossible: boolean }
+  | { status: 'admitted'; position: number; isPossible: boolean; costAhead: number }
   | { status: 'overloaded'; waiting: number }
   | { status: 'limited'; open: number }
   | { status: 'unserved' }
@@ -31,14 +31,41 @@ export type AdmitRequestResult =
 export async function admitRequest(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  { queueMaxLength, unserved, weight = 1, openRequestsMax, otherModels = [], promptless }: AdmitRequestOptions,
+  options: AdmitRequestOptions,
 ): Promise<AdmitRequestResult> {
-  const keys = store.keysOf(envelope.model);
+  const { openRequestsMax, otherModels = [] } = options;
   const elsewhere = openRequestsMax === undefined ? 0 : await countOpen(store, envelope.owner, otherModels);
-  const reply = (await runScript(
-    store.redis,
-    'admit-request',
-    keys.base,
+  const reply = await runAdmission(store, envelope, options, elsewhere);
+  switch (reply[0]) {
+    case 'admitted':
+      await addJob(store, envelope);
+      return { status: 'admitted', position: reply[1], isPossible: reply[2] === 1, costAhead: Number(reply[3]) };
+    case 'duplicate':
+      // Whoever stored it may have died before it added the job; BullMQ adds a job once.
+      if (reply[1] === 'queued') await addJob(store, envelope);
+      return { status: 'duplicate' };
+    case 'overloaded':
+      return { status: 'overloaded', waiting: reply[1] };
+    case 'limited':
+      return { status: 'limited', open: reply[1] + elsewhere };
+    case 'unserved':
+      return { status: 'unserved' };
+  }
+}
+
+type AdmissionReply =
+  | ['admitted', number, 0 | 1, string]
+  | ['overloaded' | 'limited', number]
+  | ['unserved']
+  | ['duplicate', RequestState];
+
+async function runAdmission(
+  store: StoreConnection,
+  envelope: RequestEnvelope,
+  { queueMaxLength, unserved, weight = 1, openRequestsMax, promptless }: AdmitRequestOptions,
+  openElsewhere: number,
+): Promise<AdmissionReply> {
+  const values = [
     envelope.id,
     envelope.createdAtMs,
     queueMaxLength,
@@ -53,24 +80,11 @@ export async function admitRequest(
     envelope.owner,
     weight,
     envelope.cost,
-    openRequestsMax === undefined ? '' : Math.max(0, openRequestsMax - elsewhere),
+    openRequestsMax === undefined ? '' : Math.max(0, openRequestsMax - openElsewhere),
     promptless === undefined ? '' : JSON.stringify(promptless),
-  )) as ['admitted', number, 0 | 1] | ['overloaded' | 'limited', number] | ['unserved'] | ['duplicate', RequestState];
-  switch (reply[0]) {
-    case 'admitted':
-      await addJob(store, envelope);
-      return { status: 'admitted', position: reply[1], isPossible: reply[2] === 1 };
-    case 'duplicate':
-      // Whoever stored it may have died before it added the job; BullMQ adds a job once.
-      if (reply[1] === 'queued') await addJob(store, envelope);
-      return { status: 'duplicate' };
-    case 'overloaded':
-      return { status: 'overloaded', waiting: reply[1] };
-    case 'limited':
-      return { status: 'limited', open: reply[1] + elsewhere };
-    case 'unserved':
-      return { status: 'unserved' };
-  }
+  ];
+  const { base } = store.keysOf(envelope.model);
+  return (await runScript(store.redis, 'admit-request', base, ...values)) as AdmissionReply;
 }
 
 async function addJob(store: StoreConnection, { id, model, shapeKey, rows, priority }: RequestEnvelope): Promise<void> {

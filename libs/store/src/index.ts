@@ -10,6 +10,7 @@ export { listModelIds, listModels, type ModelPool, publishModel, readPool, readP
 export { createRateLimiter, type RateCount, type RateLimiter, type RateLimiterOptions } from './rate-limiter.ts';
 export { readEvents, type ReadEventsOptions } from './read-events.ts';
 export { readOutput, readOutputChunk } from './read-output.ts';
+export { type MeasuredWorker, readPaces } from './read-paces.ts';
 export { readRequest, type ReadRequestResult } from './read-request.ts';
 export * from './register-worker.ts';
 export { giveBackJob, giveBackRequest, listRecovered, type RequeueOutcome, requeueStalled } from './requeue-request.ts';

@@ -19,8 +19,9 @@ export async function readRequest(
   const model = modelOfRequestId(id);
   if (model === undefined) return { status: 'unknown' };
   const reply = (await runScript(store.redis, 'read-request', store.keysOf(model).base, id, owner)) as
-    | ['found', string[], number, 0 | 1]
+    | ['found', string[], number, 0 | 1, string]
     | ['gone' | 'unknown'];
   if (reply[0] !== 'found') return { status: reply[0] };
-  return { status: 'found', request: decodeRequest(pairsToMap(reply[1]), reply[2], reply[3] === 1) };
+  const place = { rank: reply[2], isPossible: reply[3] === 1, costAhead: Number(reply[4]) };
+  return { status: 'found', request: decodeRequest(pairsToMap(reply[1]), place) };
 }

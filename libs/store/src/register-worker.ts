@@ -1,3 +1,4 @@
+import type { WorkerPace } from '@darkroom/core';
 import { runScript } from './scripts.ts';
 import type { StoreConnection } from './store-connection.ts';
 
@@ -30,15 +31,22 @@ export async function registerWorker(
   await runScript(store.redis, 'register-worker', base, workerId, incarnation, state, capacity, nowMs, ttlMs, details);
 }
 
+export interface Heartbeat {
+  ttlMs: number;
+  /** How fast it is, once that is known. */
+  pace?: WorkerPace | undefined;
+  nowMs?: number;
+}
+
 /** Keeps a worker alive and ends its leases whose lock is lost. `buried`: it was taken for dead, what it had is given to others, and it must register again. */
 export async function heartbeatWorker(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,
-  ttlMs: number,
-  nowMs: number = Date.now(),
+  { ttlMs, pace, nowMs = Date.now() }: Heartbeat,
 ): Promise<'alive' | 'buried'> {
   const { base } = store.keysOf(model);
-  const reply = await runScript(store.redis, 'heartbeat-worker', base, workerId, incarnation, ttlMs, nowMs);
+  const measured = pace === undefined ? '' : JSON.stringify(pace);
+  const reply = await runScript(store.redis, 'heartbeat-worker', base, workerId, incarnation, ttlMs, nowMs, measured);
   return reply as 'alive' | 'buried';
 }
 

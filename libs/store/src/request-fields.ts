@@ -1,7 +1,18 @@
 /** The request hash of admit-request.lua and its followers, decoded. */
 import type { OutputInfo, RequestEnvelope, RequestError, RequestState, RequestStatus } from '@darkroom/core';
 
-export function decodeRequest(fields: ReadonlyMap<string, string>, rank: number, isPossible: boolean): RequestStatus {
+/** Where it stands beside others. */
+export interface QueuePlace {
+  /** -1 when it does not wait. */
+  rank: number;
+  isPossible: boolean;
+  costAhead: number;
+}
+
+export function decodeRequest(
+  fields: ReadonlyMap<string, string>,
+  { rank, isPossible, costAhead }: QueuePlace,
+): RequestStatus {
   const envelope = JSON.parse(required(fields, 'envelope')) as RequestEnvelope;
   const state = required(fields, 'state') as RequestState;
   const error = fields.get('error');
@@ -13,6 +24,8 @@ export function decodeRequest(fields: ReadonlyMap<string, string>, rank: number,
     isCanceling: state === 'running' && fields.has('cancel'),
     queuePosition: state === 'queued' && rank >= 0 ? rank : undefined,
     isPossible,
+    cost: envelope.cost,
+    costAhead,
     attempts: Number(fields.get('attempts') ?? 0),
     createdAtMs: envelope.createdAtMs,
     startedAtMs: optionalNumber(fields, 'startedAtMs'),

@@ -70,7 +70,7 @@ describe('admitting', () => {
     const store = openTestStore();
     const first = testEnvelope();
     const result = await admitRequest(store, first, admission);
-    expect(result).toEqual({ status: 'admitted', position: 0, isPossible: false });
+    expect(result).toEqual({ status: 'admitted', position: 0, isPossible: false, costAhead: 0 });
     expect(await stateOf(store, first.id)).toBe('queued');
     expect(await readEvents(store, first.id, { after: 0 })).toEqual([
       { sequence: 1, type: 'queued', position: 0, attempt: 1, timestampMs: first.createdAtMs },

@@ -18,6 +18,7 @@ export const scriptNames = [
   'finish-request',
   'heartbeat-worker',
   'lease-batch',
+  'read-paces',
   'read-pool',
   'read-request',
   'register-worker',

@@ -21,10 +21,20 @@ export function addPredictRoute(api: Api, context: ApiContext): void {
     if (waitMs > 0) {
       c.header('Preference-Applied', `wait=${waitMs / 1000}`);
       const request = await waited(c, context, submitted.id, waitMs);
-      if (request !== undefined) return c.json(requestView(request), isTerminalState(request.state) ? 200 : 202);
+      if (request !== undefined) {
+        const view = requestView(request, await context.estimateEnd(request));
+        return c.json(view, isTerminalState(request.state) ? 200 : 202);
+      }
     }
-    const { id, state, position, isPossible } = submitted;
-    const accepted = { request_id: id, status: state, queue_position: position ?? null, is_possible: isPossible, urls };
+    const { id, state, position, isPossible, eta } = submitted;
+    const accepted = {
+      request_id: id,
+      status: state,
+      queue_position: position ?? null,
+      ...(eta === undefined ? {} : { eta_seconds: eta }),
+      is_possible: isPossible,
+      urls,
+    };
     return c.json(accepted, 202);
   });
 }

@@ -25,7 +25,7 @@ export function addRequestRoute(api: Api, context: ApiContext): void {
       waitMs > 0
         ? await waitForEnd(context, id, { owner, waitMs, signal: c.req.raw.signal })
         : await findRequest(context, id, owner);
-    const view = requestView(request);
+    const view = requestView(request, await context.estimateEnd(request));
     if (images === 'inline') view.images = await inlined(view.images, request, context);
     if (isTerminalState(request.state)) return c.json(view, 200);
     return c.json(view, 202, { 'Retry-After': String(pollEveryS) });

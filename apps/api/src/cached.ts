@@ -1,0 +1,31 @@
+import type { Clock } from '@darkroom/core';
+
+/** Something that is read for everybody who asks within a while. */
+export interface Cached<Value> {
+  get(): Promise<Value>;
+  /** Past the cache. */
+  reload(): Promise<Value>;
+}
+
+export interface CachedOptions<Value> {
+  load: () => Promise<Value>;
+  maxAgeMs: number;
+  clock: Clock;
+}
+
+export function createCached<Value>({ load, maxAgeMs, clock }: CachedOptions<Value>): Cached<Value> {
+  let cached: { value: Promise<Value>; readAtMs: number } | undefined;
+  const reload = (): Promise<Value> => {
+    const entry = { value: load(), readAtMs: clock.now() };
+    cached = entry;
+    // A failure is for those who asked, not for everybody after them.
+    entry.value.catch(() => {
+      if (cached === entry) cached = undefined;
+    });
+    return entry.value;
+  };
+  return {
+    get: () => (cached !== undefined && clock.now() - cached.readAtMs < maxAgeMs ? cached.value : reload()),
+    reload,
+  };
+}
