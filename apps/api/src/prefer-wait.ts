@@ -1,4 +1,5 @@
 import { invalidValue } from '@darkroom/core';
+import { z } from '@hono/zod-openapi';
 import { invalidFields } from './api-error.ts';
 import { maxWaitS } from './wait-for-end.ts';
 
@@ -17,10 +18,13 @@ export function preferredWaitMs(header: string | undefined): number {
   return 0;
 }
 
+/** Seconds from 0 to `maxWaitS`. */
+export const queryWait = z.string().regex(/^(?:[0-5]?\d(?:\.\d{1,3})?|60)$/);
+
 /** How long a poll may take, ms, by `?wait=`. */
 export function queryWaitMs(text: string | undefined): number {
   if (text === undefined) return 0;
-  const seconds = /^\d{1,2}(?:\.\d{1,3})?$/.test(text) ? Number(text) : Infinity;
-  if (seconds > maxWaitS) throw invalidFields([invalidValue('wait', text, `seconds from 0 to ${maxWaitS}`)]);
-  return seconds * 1000;
+  if (!queryWait.safeParse(text).success)
+    throw invalidFields([invalidValue('wait', text, `seconds from 0 to ${maxWaitS}`)]);
+  return Number(text) * 1000;
 }

@@ -27,12 +27,14 @@ const position = z.string().regex(/^(?:\d{1,15}(?:-0)?)?$/);
 
 /** A browser that reconnects repeats the URL it began with and adds the header, so the header is newer. */
 function positionOf(c: Context<ApiEnv>): number {
-  const header = c.req.header('last-event-id') ?? '';
-  const [name, text] = header === '' ? ['after', c.req.query('after') ?? ''] : ['Last-Event-ID', header];
-  if (text === '') return 0;
+  const after = checked('after', c.req.query('after'));
+  return checked('Last-Event-ID', c.req.header('last-event-id')) ?? after ?? 0;
+}
+
+function checked(name: string, text = ''): number | undefined {
   if (!position.safeParse(text).success)
     throw invalidFields([invalidValue(name, text, 'the id of an event, such as 7-0')]);
-  return Number.parseInt(text, 10);
+  return text === '' ? undefined : Number.parseInt(text, 10);
 }
 
 const eventsRoute = {

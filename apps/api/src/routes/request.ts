@@ -5,7 +5,7 @@ import type { ApiContext } from '../api-context.ts';
 import { invalidFields, requestGone } from '../api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors, retryAfterHeader } from '../api-route.ts';
 import { findRequest, requestIdOf } from '../find-request.ts';
-import { queryWaitMs } from '../prefer-wait.ts';
+import { queryWait, queryWaitMs } from '../prefer-wait.ts';
 import { type ImageView, requestView } from '../request-view.ts';
 import { requestSchema } from '../api-schemas.ts';
 import { maxWaitS, waitForEnd } from '../wait-for-end.ts';
@@ -52,14 +52,10 @@ const requestRoute = {
     params: z.object({ id: z.string() }),
     query: z.object({
       images: imagesQuery.openapi({ description: '`inline` puts the pictures into the answer, in base64.' }),
-      wait: z
-        .string()
-        .regex(/^\d{1,2}(?:\.\d{1,3})?$/)
-        .optional()
-        .openapi({
-          description: `Seconds, at most ${maxWaitS}: the answer comes when the request has ended, or then.`,
-          example: '10',
-        }),
+      wait: queryWait.optional().openapi({
+        description: `Seconds, at most ${maxWaitS}: the answer comes when the request has ended, or then.`,
+        example: '10',
+      }),
     }),
   },
   responses: {

@@ -14,6 +14,8 @@ import {
 } from '@darkroom/store';
 
 export interface RunningRequest {
+  /** Outputs to write. */
+  rows: number;
   progress(step: number, preview?: Uint8Array): Promise<void>;
   output(index: number, data: Uint8Array, chunkBytes?: number): Promise<void>;
   finish(finish?: Finish): Promise<void>;
@@ -30,15 +32,21 @@ export async function startWorker(
   await registerWorker(store, identity, { state, capacity: 64, ttlMs: 60_000, info: { device: 'cpu' } });
 }
 
+/** The queue is empty. */
+export class NothingWaits extends Error {}
+
+/** It was canceled, or somebody else has ended it. */
+export class NotRunning extends Error {}
+
 /** Takes the first request of the queue. */
 export async function runNext(store: StoreConnection): Promise<RunningRequest> {
   const taker = openJobTaker(store, model, { lockMs: 60_000, stalledCheckMs: 1000 });
   const [delivery] = await taker.take(1);
   await taker.close();
-  if (delivery === undefined) throw new Error('nothing waits');
+  if (delivery === undefined) throw new NothingWaits();
   const lease = await leaseBatch(store, model, [delivery], { mode: 'shared', maxRows: 64, maxAttempts: 3 });
-  if (lease.workerId === undefined) throw new Error(`not leased: ${lease.outcomes.join()}`);
-  return play(store, delivery, lease.workerId);
+  if (lease.workerId === undefined) throw new NotRunning(lease.outcomes.join());
+  return play(store, delivery, lease.workerId, delivery.rows);
 }
 
 async function inputOf(store: StoreConnection, id: string): Promise<PictureInput> {
@@ -47,8 +55,9 @@ async function inputOf(store: StoreConnection, id: string): Promise<PictureInput
   return result.request.input as PictureInput;
 }
 
-function play(store: StoreConnection, delivery: Delivery, workerId: string): RunningRequest {
+function play(store: StoreConnection, delivery: Delivery, workerId: string, rows: number): RunningRequest {
   return {
+    rows,
     async progress(step, preview) {
       const steps = { index: 0, step, totalSteps, requestStep: step, requestTotalSteps: totalSteps, timestampMs: 1000 };
       const picture = preview === undefined ? {} : { preview: { data: preview, contentType: 'image/webp' } };
@@ -62,7 +71,7 @@ function play(store: StoreConnection, delivery: Delivery, workerId: string): Run
     },
     async finish(finish = { state: 'succeeded' }) {
       const outcome = await finishRequest(store, model, workerId, delivery, finish);
-      if (outcome !== 'finished') throw new Error(outcome);
+      if (outcome !== 'finished') throw new NotRunning(outcome);
     },
   };
 }
