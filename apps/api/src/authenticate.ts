@@ -9,13 +9,13 @@ const anybody: ApiKey = { name: '', weight: 1, requestsPerMinute: undefined, ope
 /** `Bearer` is ours and OpenAI's, `Token` Replicate's older clients', `Key` fal's. */
 const authorizationPattern = /^(?:Bearer|Token|Key) +(?<key>\S+) *$/i;
 
-/** Everything else is the same for everybody: the page, the documents, whether the server is well. */
-const guardedPaths = /^\/(?:v1|fal|replicate)(?:\/|$)/;
+/** What is the same for everybody: the page, the documents, whether the server is well. All else needs a key. */
+const openPaths = /^\/(?:$|client\.html$|assets\/|docs(?:\/|$)|openapi\.json$|health$)/;
 
 /** Says whose request it is; throws 401 for one without a key of ours. */
 export function authenticate(keys: ApiKeys): MiddlewareHandler<ApiEnv> {
   return async (c, next) => {
-    const isOpen = keys.size === 0 || !guardedPaths.test(c.req.path);
+    const isOpen = keys.size === 0 || openPaths.test(c.req.path);
     const key = isOpen ? anybody : keyOf(c.req.header('authorization'), keys);
     c.set('apiKey', key);
     c.set('owner', key.name);
