@@ -1,10 +1,19 @@
 import { cutText, DarkroomError, describeValue, type ErrorCode, type FieldProblem } from '@darkroom/core';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 
+export type ErrorType =
+  | 'invalid_request_error'
+  | 'rate_limit_error'
+  | 'service_unavailable'
+  | 'server_error'
+  | 'generation_error';
+
 export interface ApiErrorOptions {
   status: ContentfulStatusCode;
   /** For programs: stable, one per reason. */
   code: string;
+  /** The kind of error; by default what the status says. */
+  type?: ErrorType;
   /** For people; what they sent may be in it, so it is never logged. */
   message: string;
   /** The field that is wrong. */
@@ -17,17 +26,25 @@ export interface ApiErrorOptions {
 export class ApiError extends Error {
   readonly status: ContentfulStatusCode;
   readonly code: string;
+  readonly type: ErrorType;
   readonly param: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor({ status, code, message, param, headers = {}, cause }: ApiErrorOptions) {
+  constructor({ status, code, type = typeOf(status), message, param, headers = {}, cause }: ApiErrorOptions) {
     super(message, { cause });
     this.name = 'ApiError';
     this.status = status;
     this.code = code;
+    this.type = type;
     this.param = param;
     this.headers = headers;
   }
+}
+
+function typeOf(status: number): ErrorType {
+  if (status === 429) return 'rate_limit_error';
+  if (status < 500) return 'invalid_request_error';
+  return status === 503 ? 'service_unavailable' : 'server_error';
 }
 
 /** Seconds after which a client that was turned away may ask again. */

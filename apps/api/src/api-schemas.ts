@@ -15,7 +15,13 @@ export const errorSchema = z
     message: z.string(),
     error: z.strictObject({
       message: z.string(),
-      type: z.enum(['invalid_request_error', 'rate_limit_error', 'service_unavailable', 'server_error']),
+      type: z.enum([
+        'invalid_request_error',
+        'rate_limit_error',
+        'service_unavailable',
+        'server_error',
+        'generation_error',
+      ]),
       code: z.string().openapi({ description: 'One per reason, stable.' }),
       param: z.string().nullable().openapi({ description: 'The field that is wrong.' }),
     }),

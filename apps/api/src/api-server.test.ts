@@ -2,19 +2,12 @@
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { createLogger } from '@darkroom/service';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { ApiServer } from './api-server.ts';
 import { runNext, startWorker } from './testing/fake-worker.ts';
+import { listen } from './testing/listen.ts';
 import { readFrames } from './testing/sse-reader.ts';
-import { openTestApi, type TestApi } from './testing/test-api.ts';
-
-async function listen(test: TestApi): Promise<{ server: ApiServer; url: string }> {
-  const log = createLogger({ app: 'api', stream: { write: (line) => void test.lines.push(line) } });
-  const server = new ApiServer({ api: test.api, host: '127.0.0.1', port: 0, draining: test.draining, log });
-  await server.start();
-  onTestFinished(() => server.stop());
-  return { server, url: server.url! };
-}
+import { openTestApi } from './testing/test-api.ts';
 
 it('ends the subscription of a client that hangs up', async () => {
   const test = await openTestApi();

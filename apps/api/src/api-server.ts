@@ -4,6 +4,7 @@ import { BaseService, type Logger } from '@darkroom/service';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Api } from './api-route.ts';
 import { type ConnectionTracker, trackConnections } from './connection-tracker.ts';
+import { drainMs } from './drain-time.ts';
 
 export interface ApiServerOptions {
   api: Api;
@@ -14,9 +15,6 @@ export interface ApiServerOptions {
   draining: AbortController;
   log: Logger;
 }
-
-/** How long answers under way may take to finish when the process stops. */
-const drainMs = 5000;
 
 /** Listens until stopped; then takes no new connections, sends the readers of events elsewhere and finishes what it answers. */
 export class ApiServer extends BaseService {

@@ -15,6 +15,7 @@ import { addDocsRoutes } from './routes/docs.ts';
 import { addEventsRoute } from './routes/events.ts';
 import { addHealthRoute } from './routes/health.ts';
 import { addImageRoute } from './routes/image.ts';
+import { addImagesGenerationsRoute } from './routes/images-generations.ts';
 import { addModelRoutes } from './routes/models.ts';
 import { addPredictRoute } from './routes/predict.ts';
 import { addRequestRoute } from './routes/request.ts';
@@ -40,6 +41,7 @@ export function createApp(deps: ApiDeps): Api {
   addCancelRoute(api, context);
   addEventsRoute(api, context);
   addImageRoute(api, context);
+  addImagesGenerationsRoute(api, context);
   addModelRoutes(api, context);
   addHealthRoute(api, context);
   addDocsRoutes(api);

@@ -11,14 +11,8 @@ export interface ErrorBody {
   error: { message: string; type: string; code: string; param: string | null };
 }
 
-export function errorBody({ status, code, message, param }: ApiError): ErrorBody {
-  return { message, error: { message, type: typeOf(status), code, param: param ?? null } };
-}
-
-function typeOf(status: number): string {
-  if (status === 429) return 'rate_limit_error';
-  if (status < 500) return 'invalid_request_error';
-  return status === 503 ? 'service_unavailable' : 'server_error';
+export function errorBody({ type, code, message, param }: ApiError): ErrorBody {
+  return { message, error: { message, type, code, param: param ?? null } };
 }
 
 export function errorResponse(c: Context<ApiEnv>, error: ApiError): Response {
@@ -32,16 +26,16 @@ export function handleError(log: Logger) {
     const answer = toApiError(error, errorId);
     if (answer.status === 500) {
       c.set('errorId', errorId);
-      log.error({ error_id: errorId, error: loggable(error) }, 'a request failed');
+      log.error({ error_id: errorId, error: loggableError(error) }, 'a request failed');
     } else if (answer.status >= 500) log.warn({ code: answer.code }, 'a request was turned away');
     return errorResponse(c, answer);
   };
 }
 
 /** Without the properties of an error: ioredis keeps the command in one, and with it somebody's prompt. */
-function loggable(error: unknown): unknown {
+export function loggableError(error: unknown): unknown {
   if (!(error instanceof Error)) return { type: typeof error };
   const { name, message, stack, cause } = error;
   const where = DarkroomError.isInstance(error) ? { code: error.code, op: error.op } : {};
-  return { type: name, message, stack, ...where, ...(cause === undefined ? {} : { cause: loggable(cause) }) };
+  return { type: name, message, stack, ...where, ...(cause === undefined ? {} : { cause: loggableError(cause) }) };
 }

@@ -43,14 +43,25 @@ export interface SubmittedPicture {
   input: PictureInput;
 }
 
+export interface SubmitPictureOptions {
+  /** A preview every so many steps, for routes that want a number of them rather than a distance. */
+  previewEvery?: (numInferenceSteps: number) => number;
+}
+
 /**
  * Takes a request in, whatever route it came by: `body` is as `POST /v1/predict` takes it. Throws ApiError when
  * it may not come in; then nothing is stored.
  */
-export async function submitPicture(c: Context<ApiEnv>, context: ApiContext, body: unknown): Promise<SubmittedPicture> {
+export async function submitPicture(
+  c: Context<ApiEnv>,
+  context: ApiContext,
+  body: unknown,
+  { previewEvery }: SubmitPictureOptions = {},
+): Promise<SubmittedPicture> {
   await context.limitRate(c);
   const key = idempotencyKeyOf(c);
   const picture = await resolve(body, context);
+  if (previewEvery !== undefined) picture.input.previewEvery = previewEvery(picture.input.numInferenceSteps);
   const envelope = createEnvelope(picture, c.get('owner'), context.clock.now());
   const { model, input } = envelope;
   const { id, result } =

@@ -16,7 +16,7 @@ import {
 export interface RunningRequest {
   /** Outputs to write. */
   rows: number;
-  progress(step: number, preview?: Uint8Array): Promise<void>;
+  progress(step: number, preview?: Uint8Array, index?: number): Promise<void>;
   output(index: number, data: Uint8Array, chunkBytes?: number): Promise<void>;
   finish(finish?: Finish): Promise<void>;
 }
@@ -58,8 +58,8 @@ async function inputOf(store: StoreConnection, id: string): Promise<PictureInput
 function play(store: StoreConnection, delivery: Delivery, workerId: string, rows: number): RunningRequest {
   return {
     rows,
-    async progress(step, preview) {
-      const steps = { index: 0, step, totalSteps, requestStep: step, requestTotalSteps: totalSteps, timestampMs: 1000 };
+    async progress(step, preview, index = 0) {
+      const steps = { index, step, totalSteps, requestStep: step, requestTotalSteps: totalSteps, timestampMs: 1000 };
       const picture = preview === undefined ? {} : { preview: { data: preview, contentType: 'image/webp' } };
       await appendProgress(store, model, delivery, { ...steps, ...picture });
     },

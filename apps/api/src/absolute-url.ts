@@ -1,0 +1,20 @@
+import type { Context } from 'hono';
+
+/**
+ * A path of ours as a whole URL, under the name by which the client reached us: that of the proxy in front where it says
+ * one (`X-Forwarded-Proto`, `X-Forwarded-Host`), or of the request's own. It goes back to whoever sent the headers and
+ * to nobody else.
+ */
+export function absoluteUrl(c: Context, path: string): string {
+  const own = new URL(c.req.url);
+  const protocol = firstOf(c.req.header('x-forwarded-proto'));
+  const host = firstOf(c.req.header('x-forwarded-host'));
+  const scheme = protocol === 'http' || protocol === 'https' ? `${protocol}:` : own.protocol;
+  const origin = `${scheme}//${host !== undefined && /^[\w.:[\]-]+$/.test(host) ? host : own.host}`;
+  return new URL(path, URL.canParse(origin) ? origin : own).href;
+}
+
+/** Every proxy on the way adds its own. */
+function firstOf(header: string | undefined): string | undefined {
+  return header?.split(',')[0]?.trim();
+}

@@ -1,0 +1,39 @@
+/** Asks a test's API for pictures in OpenAI's way. */
+import { modelOfRequestId } from '@darkroom/core';
+import { readRequest, type StoreConnection } from '@darkroom/store';
+import { allKeys } from '@darkroom/testing';
+import { expect } from 'vitest';
+import type { TestApi } from './test-api.ts';
+
+export const path = '/v1/images/generations';
+
+export async function generate(
+  test: TestApi,
+  body: unknown,
+  { headers = {}, signal }: { headers?: Record<string, string>; signal?: AbortSignal } = {},
+): Promise<Response> {
+  return test.api.request(path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+    ...(signal && { signal }),
+  });
+}
+
+/** Ids of all requests that are stored. */
+export async function storedIds(store: StoreConnection): Promise<string[]> {
+  const prefix = store.keysOf('tiny').request('');
+  const ids = (await allKeys(store)).filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
+  return ids.filter((id) => modelOfRequestId(id) !== undefined);
+}
+
+/** The id of the only request, as soon as it is stored. */
+export async function onlyId(store: StoreConnection): Promise<string> {
+  await expect.poll(() => storedIds(store)).toHaveLength(1);
+  return (await storedIds(store))[0]!;
+}
+
+export async function stateOf(store: StoreConnection, id: string): Promise<string> {
+  const result = await readRequest(store, id);
+  return result.status === 'found' ? result.request.state : result.status;
+}

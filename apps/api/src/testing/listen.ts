@@ -1,0 +1,13 @@
+import { createLogger } from '@darkroom/service';
+import { onTestFinished } from 'vitest';
+import { ApiServer } from '../api-server.ts';
+import type { TestApi } from './test-api.ts';
+
+/** Serves a test's API on a port of its own, until the test is over. */
+export async function listen(test: TestApi): Promise<{ server: ApiServer; url: string }> {
+  const log = createLogger({ app: 'api', stream: { write: (line) => void test.lines.push(line) } });
+  const server = new ApiServer({ api: test.api, host: '127.0.0.1', port: 0, draining: test.draining, log });
+  await server.start();
+  onTestFinished(() => server.stop());
+  return { server, url: server.url! };
+}
