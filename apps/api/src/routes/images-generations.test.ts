@@ -143,7 +143,7 @@ describe('after the request is stored', () => {
     await startWorker(test.store);
     const answering = generate(test, { prompt: 'a fox' });
     const id = await onlyId(test.store);
-    await expect.poll(() => test.hub.size).toBe(1);
+    await expect.poll(() => test.timers()).toBe(3);
     await happen(id);
     const response = await answering;
     expect(response.headers.get('x-request-id')).toBe(id);
