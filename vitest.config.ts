@@ -20,7 +20,17 @@ export default defineConfig({
         test: { name: 'unit', include: ['libs/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts'], ...environment },
       },
       { ...shared, test: { name: 'integration', include: ['test/integration/**/*.test.ts'], ...environment } },
-      { ...shared, test: { name: 'e2e', include: ['test/e2e/**/*.test.ts'], fileParallelism: false, ...environment } },
+      {
+        ...shared,
+        test: {
+          name: 'e2e',
+          include: ['test/e2e/**/*.test.ts'],
+          fileParallelism: false,
+          ...environment,
+          // It imports a package that has a condition `source` too, whose TypeScript Node does not read.
+          server: { deps: { inline: [/node_modules\/(?:ai|@ai-sdk)\//] } },
+        },
+      },
       // Prints numbers and asserts none: `npm run bench`.
       { ...shared, test: { name: 'bench', include: ['bench/**/*.bench.ts'], fileParallelism: false, ...environment } },
     ],

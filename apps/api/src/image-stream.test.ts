@@ -204,13 +204,16 @@ describe('chunked frames', () => {
   });
 });
 
-describe('the end', () => {
-  async function errorAtEnd(reader: SseReader): Promise<Record<string, unknown>> {
-    const frames = await reader.rest();
-    expect(frames.map(({ event }) => event)).toEqual(['error']);
-    return dataOf(frames[0]);
-  }
+async function errorAtEnd(reader: SseReader): Promise<Record<string, unknown>> {
+  const frames = await reader.rest();
+  expect(frames.map(({ event }) => event)).toEqual(['error']);
+  return dataOf(frames[0]);
+}
 
+/** Loses what Redis publishes. */
+const silent = (hub: EventHub): EventHub => ({ ...hub, subscribe: (id) => hub.subscribe(id, () => {}) });
+
+describe('the end', () => {
   it.each(['openai', 'chunked'])('of a request that fails is an error: %s', async (format) => {
     const { id, reader, run } = await open({ stream_format: format });
     await run.finish({ state: 'failed', error: { code: 'engine_failed', message: 'Nothing came of it.' } });
@@ -235,7 +238,6 @@ describe('the end', () => {
   });
 
   it('of results whose time is over says so', async () => {
-    const silent = (hub: EventHub): EventHub => ({ ...hub, subscribe: (id) => hub.subscribe(id, () => {}) });
     const { test, id, reader } = await open({}, { wrapHub: silent });
     const ending = errorAtEnd(reader);
     await expect.poll(() => test.timers()).toBe(3);

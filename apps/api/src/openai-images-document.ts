@@ -1,7 +1,7 @@
 /** How `POST /v1/images/generations` stands in the OpenAPI document. */
 import { z } from '@hono/zod-openapi';
 import { outputFormats } from '@darkroom/core';
-import { commonErrors, errorAnswer } from './api-route.ts';
+import { commonErrors, errorAnswer, rateLimitAnswer, submitHeaders } from './api-route.ts';
 import { errorSchema } from './api-schemas.ts';
 import { imagesBodySchema } from './openai-images-schema.ts';
 import { imageUsageSchema } from './openai-usage.ts';
@@ -48,13 +48,13 @@ const requestIdHeader = {
 
 const partialEvent = {
   type: 'image_generation.partial_image',
-  b64_json: 'UklGR…',
+  b64_json: '/9j/4…',
   partial_image_index: 0,
   created_at: 1_795_225_246,
   size: '128x128',
   quality: 'auto',
   background: 'opaque',
-  output_format: 'webp',
+  output_format: 'jpeg',
   image_index: 0,
   step: 5,
   total_steps: 20,
@@ -106,6 +106,7 @@ export const imagesGenerationsRoute = {
   summary: 'Ask for pictures as of OpenAI',
   description,
   request: {
+    headers: submitHeaders.pick({ 'idempotency-key': true }),
     body: {
       required: true,
       content: {
@@ -117,6 +118,7 @@ export const imagesGenerationsRoute = {
     },
   },
   responses: {
+    401: commonErrors[401],
     500: { ...commonErrors[500], description: 'A fault on our side. Nothing is stored; the id is in the log too.' },
     200: {
       description: 'The pictures, or the events.',
@@ -142,6 +144,11 @@ export const imagesGenerationsRoute = {
       code: 'model_not_found',
       param: 'model',
     }),
+    409: errorAnswer('The Idempotency-Key came with another body before.', {
+      message: 'This Idempotency-Key came with another body before; a new request needs a new key.',
+      code: 'idempotency_conflict',
+      param: 'Idempotency-Key',
+    }),
     413: errorAnswer('The body is too large.', {
       message: 'the body has more than 1048576 bytes',
       code: 'body_too_large',
@@ -160,6 +167,7 @@ export const imagesGenerationsRoute = {
       },
       content: { 'application/json': { schema: errorSchema, example: failedExample() } },
     },
+    429: rateLimitAnswer,
     503: errorAnswer(
       'As of `POST /v1/predict`. Nothing is stored.',
       { message: 'Service overloaded, try again later.', code: 'overloaded' },

@@ -1,5 +1,5 @@
 /** A client that goes away, over real connections. */
-import { request as httpRequest } from 'node:http';
+import { type ClientRequest, request as httpRequest } from 'node:http';
 import { readRequest } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
 import { runNext, startWorker } from './testing/fake-worker.ts';
@@ -19,8 +19,8 @@ interface Client {
   test: TestApi;
   /** The answer, or undefined when the client left before it came. */
   answer: Promise<Response | undefined>;
-  leave(): void;
-  stop(): Promise<void>;
+  leave: () => void;
+  stop: () => Promise<void>;
 }
 
 async function connect(kind: keyof typeof bodies, headers: Record<string, string> = {}): Promise<Client> {
@@ -99,9 +99,9 @@ it.each(kinds)('cancels what its client left before it was stored: %s', async (k
 });
 
 it('cancels what its client left while it was stored, over a connection', async () => {
-  let goAway = (): void => {};
+  const clients: ClientRequest[] = [];
   const drawSeed = (): number => {
-    goAway();
+    clients.forEach((client) => client.destroy());
     return 1;
   };
   const test = await openTestApi({ drawSeed });
@@ -110,7 +110,7 @@ it('cancels what its client left while it was stored, over a connection', async 
   const headers = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
   const upload = httpRequest(`${url}${path}`, { method: 'POST', headers });
   upload.on('error', () => {});
-  goAway = () => upload.destroy();
+  clients.push(upload);
   upload.end(body);
   const id = await onlyId(test.store);
   await expect.poll(() => stateOf(test.store, id)).toBe('canceled');

@@ -137,20 +137,20 @@ describe('refusing stores nothing', () => {
   });
 });
 
-describe('after the request is stored', () => {
-  /** What a client gets that waits while `happen` happens. */
-  async function outcome(test: TestApi, happen: (id: string) => Promise<unknown>): Promise<Answer & { id: string }> {
-    await startWorker(test.store);
-    const answering = generate(test, { prompt: 'a fox' });
-    const id = await onlyId(test.store);
-    await expect.poll(() => test.timers()).toBe(3);
-    await happen(id);
-    const response = await answering;
-    expect(response.headers.get('x-request-id')).toBe(id);
-    expect(response.headers.get('x-should-retry')).toBe('false');
-    return { ...(await errorOf(response)), id };
-  }
+/** What a client gets that waits while `happen` happens. */
+async function outcome(test: TestApi, happen: (id: string) => Promise<unknown>): Promise<Answer & { id: string }> {
+  await startWorker(test.store);
+  const answering = generate(test, { prompt: 'a fox' });
+  const id = await onlyId(test.store);
+  await expect.poll(() => test.timers()).toBe(3);
+  await happen(id);
+  const response = await answering;
+  expect(response.headers.get('x-request-id')).toBe(id);
+  expect(response.headers.get('x-should-retry')).toBe('false');
+  return { ...(await errorOf(response)), id };
+}
 
+describe('after the request is stored', () => {
   it('says why it failed, with a status that no SDK sends again', async () => {
     const test = await openTestApi();
     const error = { code: 'engine_failed', message: 'Nothing came of it.' };
