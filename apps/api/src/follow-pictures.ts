@@ -41,6 +41,8 @@ export interface FollowPicturesOptions {
   partialImages: number;
   /** Whether the finished pictures' bytes are wanted. */
   withData: boolean;
+  /** The client has an Idempotency-Key by which it may come back to the same request. */
+  hasKey: boolean;
   /** The client has gone. */
   signal: AbortSignal;
 }
@@ -65,7 +67,7 @@ export async function* followPictures(
   id: string,
   options: FollowPicturesOptions,
 ): AsyncGenerator<PictureItem, void> {
-  const patience = startPatience(context, id);
+  const patience = startPatience(context, id, options.hasKey);
   const patient = { ...context, draining: patience.over };
   const progress: Progress = { after: 0, completed: new Set(), partials: new Map() };
   try {
@@ -93,12 +95,12 @@ export async function* followPictures(
 }
 
 /** Ends the wait some time after this process is told to stop, and when the request must have ended long ago. */
-function startPatience({ every, draining, config }: ApiContext, id: string) {
+function startPatience({ every, draining, config }: ApiContext, id: string, hasKey: boolean) {
   const over = new AbortController();
-  let error = endUnknown;
+  let error = (): ApiError => endUnknown(id);
   const stops = [every(config.requestTimeoutS * 1000 + marginMs, () => over.abort())];
   const onDraining = (): void => {
-    error = serverStopping;
+    error = () => serverStopping(id, hasKey);
     stops.push(every(drainGraceMs, () => over.abort()));
   };
   if (draining.aborted) onDraining();
@@ -106,7 +108,7 @@ function startPatience({ every, draining, config }: ApiContext, id: string) {
     draining.addEventListener('abort', onDraining);
     stops.push(() => draining.removeEventListener('abort', onDraining));
   }
-  return { over: over.signal, error: () => error(id), stop: () => stops.forEach((stop) => stop()) };
+  return { over: over.signal, error: () => error(), stop: () => stops.forEach((stop) => stop()) };
 }
 
 /** Redis is away: waits for the next moment at which it may be back. */

@@ -11,6 +11,7 @@ const encoder = new TextEncoder();
 
 export interface ImageStreamOptions extends ImageFrameContext {
   partialImages: number;
+  hasKey: boolean;
   frames: ImageFrames;
   watch: ClientWatch;
 }
@@ -38,10 +39,11 @@ export function createImageStream(context: ApiContext, options: ImageStreamOptio
 
 async function* imageFrames(
   context: ApiContext,
-  { id, input, partialImages, frames, watch }: ImageStreamOptions,
+  { id, input, partialImages, hasKey, frames, watch }: ImageStreamOptions,
 ): AsyncGenerator<string, void> {
   try {
-    for await (const item of followPictures(context, id, { partialImages, withData: true, signal: watch.gone })) {
+    const following = { partialImages, withData: true, hasKey, signal: watch.gone };
+    for await (const item of followPictures(context, id, following)) {
       if (item.type === 'done' || item.type === 'failed') watch.stop();
       if (item.type === 'heartbeat') yield ': heartbeat\n\n';
       else if (item.type === 'done') yield 'data: [DONE]\n\n';

@@ -163,7 +163,10 @@ export const imagesGenerationsRoute = {
         '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
       headers: {
         ...requestIdHeader,
-        'X-Should-Retry': { description: '`false`: for the SDKs.', schema: { type: 'string' as const } },
+        'X-Should-Retry': {
+          description: 'For the SDKs: `false`, or `true` for a client with an `Idempotency-Key` whose server stops.',
+          schema: { type: 'string' as const },
+        },
       },
       content: { 'application/json': { schema: errorSchema, example: failedExample() } },
     },

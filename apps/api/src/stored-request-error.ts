@@ -7,9 +7,20 @@ import { type RequestError, type TerminalState } from '@darkroom/core';
 import { ApiError, toApiError } from './api-error.ts';
 import { requestUrls } from './request-urls.ts';
 
-function storedError(code: string, message: string, cause?: unknown): ApiError {
-  const headers = { 'X-Should-Retry': 'false' };
+const neverAgain = { 'X-Should-Retry': 'false' };
+const sendAgain = { 'X-Should-Retry': 'true', 'Retry-After': '1' };
+
+function storedError(
+  code: string,
+  message: string,
+  { headers = neverAgain, cause }: StoredErrorOptions = {},
+): ApiError {
   return new ApiError({ status: 422, code, type: 'generation_error', message, headers, cause });
+}
+
+interface StoredErrorOptions {
+  headers?: Readonly<Record<string, string>>;
+  cause?: unknown;
 }
 
 /** The request has ended without pictures. */
@@ -26,10 +37,14 @@ export function endedWithoutPictures(id: string, state: TerminalState, error: Re
   }
 }
 
-/** This process stops. */
-export function serverStopping(id: string): ApiError {
-  const message = `The server stops; request ${id} goes on. Fetch it at ${requestUrls(id).self}, do not send it again.`;
-  return storedError('server_stopping', message);
+/** This process stops. A client with an Idempotency-Key is sent on: it finds the same request at the next replica. */
+export function serverStopping(id: string, hasKey: boolean): ApiError {
+  const { self } = requestUrls(id);
+  const how = hasKey
+    ? `Send it again with the same key, or fetch it at ${self}.`
+    : `Fetch it at ${self}, do not send it again.`;
+  const message = `The server stops; request ${id} goes on. ${how}`;
+  return storedError('server_stopping', message, { headers: hasKey ? sendAgain : neverAgain });
 }
 
 /** Its time is over, and nobody has noticed: Redis is away, or no janitor runs. */
@@ -41,5 +56,5 @@ export function endUnknown(id: string): ApiError {
 /** Whatever went wrong after the request was stored. */
 export function toStoredError(error: unknown, errorId: string): ApiError {
   const { code, message } = toApiError(error, errorId);
-  return error instanceof ApiError && error.status === 422 ? error : storedError(code, message, error);
+  return error instanceof ApiError && error.status === 422 ? error : storedError(code, message, { cause: error });
 }

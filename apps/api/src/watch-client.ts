@@ -16,12 +16,12 @@ export interface WatchClientOptions {
   owner: string;
   /** Of the HTTP request: aborted when its connection breaks. */
   signal: AbortSignal;
-  /** It may come back for the same request, so that is not canceled. */
-  mayReturn: boolean;
+  /** It has an Idempotency-Key and may come back for the same request, so that is not canceled. */
+  hasKey: boolean;
 }
 
 /** Cancels the request at once when its client goes away before it has its answer. */
-export function watchClient(context: ApiContext, { id, owner, signal, mayReturn }: WatchClientOptions): ClientWatch {
+export function watchClient(context: ApiContext, { id, owner, signal, hasKey }: WatchClientOptions): ClientWatch {
   const gone = new AbortController();
   let isWatching = true;
   const stop = (): void => {
@@ -33,7 +33,7 @@ export function watchClient(context: ApiContext, { id, owner, signal, mayReturn 
     stop();
     gone.abort();
     // A process that stops closes connections itself, which says nothing about what the client wants.
-    if (!mayReturn && !context.draining.aborted) void cancel(context, id, owner);
+    if (!hasKey && !context.draining.aborted) void cancel(context, id, owner);
   };
   // It may have gone while the request was stored.
   if (signal.aborted) leave();

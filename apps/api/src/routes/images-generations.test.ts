@@ -198,6 +198,27 @@ describe('after the request is stored', () => {
     expect([test.hub.size, test.timers()]).toEqual([0, 0]);
   });
 
+  it('sends a client with an Idempotency-Key to the next replica when the process stops, for the same request', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const body = { prompt: 'a fox', n: 2 };
+    const headers = { 'Idempotency-Key': 'k-1' };
+    const answering = generate(test, body, { headers });
+    const id = await onlyId(test.store);
+    await expect.poll(() => test.timers()).toBe(3);
+    test.draining.abort();
+    test.tick(drainGraceMs);
+    const stopped = await answering;
+    expect([stopped.status, stopped.headers.get('x-should-retry')]).toEqual([422, 'true']);
+    const replica = test.replica();
+    const again = generate(replica, body, { headers });
+    await expect.poll(() => replica.timers()).toBe(3);
+    await draw(test, 2);
+    expect((await again).headers.get('x-request-id')).toBe(id);
+    const afterTheEnd = await generate(replica, body, { headers });
+    expect(await afterTheEnd.json()).toEqual(await (await again).json());
+  });
+
   it('answers as ever what is done soon after the process was told to stop', async () => {
     const test = await openTestApi();
     await startWorker(test.store);

@@ -10,7 +10,7 @@
  * - Before the request is stored, errors are as everywhere, and SDKs may try again. After that an error is a 422 that no
  *   SDK sends again (`stored-request-error.ts`), or in a stream an event `error`.
  * - A Redis that goes away meanwhile is waited for. When this process is told to stop, answers wait for `drainGraceMs`
- *   more; then they say where the request goes on.
+ *   more; then they say where the request goes on, and SDKs with an `Idempotency-Key` are told to send it again.
  */
 import { randomUUID } from 'node:crypto';
 import type { Context } from 'hono';
@@ -41,15 +41,13 @@ export function addImagesGenerationsRoute(api: Api, context: ApiContext): void {
     const previewEvery = (steps: number): number => distanceOf(partialImages, steps);
     const submitted = await submitPicture(c, context, picture, { previewEvery });
     c.header('X-Request-Id', submitted.id);
-    const watch = watchClient(context, {
-      id: submitted.id,
-      owner: c.get('owner'),
-      signal: c.req.raw.signal,
-      mayReturn: c.req.header('idempotency-key') !== undefined,
-    });
-    if (stream === undefined) return c.json(await oneAnswer(c, context, { submitted, responseFormat, watch }), 200);
+    const hasKey = c.req.header('idempotency-key') !== undefined;
+    const { signal } = c.req.raw;
+    const watch = watchClient(context, { id: submitted.id, owner: c.get('owner'), signal, hasKey });
+    if (stream === undefined)
+      return c.json(await oneAnswer(c, context, { submitted, responseFormat, hasKey, watch }), 200);
     const frames = stream === 'chunked' ? chunkedFrames : imageEventFrames;
-    return c.body(createImageStream(context, { ...submitted, partialImages, frames, watch }), 200, {
+    return c.body(createImageStream(context, { ...submitted, partialImages, hasKey, frames, watch }), 200, {
       'Content-Type': 'text/event-stream; charset=utf-8',
       'Cache-Control': 'no-store',
       // nginx would hold events back until its buffer is full.
@@ -66,6 +64,7 @@ function distanceOf(partialImages: number, steps: number): number {
 interface OneAnswerOptions {
   submitted: SubmittedPicture;
   responseFormat: ImagesRequest['responseFormat'];
+  hasKey: boolean;
   watch: ClientWatch;
 }
 
@@ -75,7 +74,7 @@ type ImagesResponse = z.infer<typeof imagesResponseSchema>;
 async function oneAnswer(
   c: Context<ApiEnv>,
   context: ApiContext,
-  { submitted, responseFormat, watch }: OneAnswerOptions,
+  { submitted, responseFormat, hasKey, watch }: OneAnswerOptions,
 ): Promise<ImagesResponse> {
   const { id, input } = submitted;
   const isInline = responseFormat === 'b64_json';
@@ -88,7 +87,7 @@ async function oneAnswer(
     usage: imageUsage(input.n * input.numInferenceSteps),
   };
   try {
-    const options = { partialImages: 0, withData: isInline, signal: watch.gone };
+    const options = { partialImages: 0, withData: isInline, hasKey, signal: watch.gone };
     for await (const item of followPictures(context, id, options)) {
       if (item.type === 'failed') throw item.error;
       if (item.type !== 'completed') continue;
