@@ -212,19 +212,22 @@ describe('where nothing is drawn', () => {
     expect(await storedIds(system)).toEqual([id]);
   });
 
-  it('an API that dies is asked again, for the same request where the client has given it a key', async () => {
-    const environment = { PORT: String(await freePort()) };
-    const system = await openSystem({ parts, environment });
-    const client = connect(system, { maxRetries: 20 });
-    const answering = client.images.generate({ prompt }, { headers: { 'Idempotency-Key': 'apple-1' } });
-    const id = await onlyId(system);
-    await system.part('api').kill();
-    await system.start('api');
-    await system.start('batch-former');
-    const images = await answering;
-    expect(requestIdOf(images)).toBe(id);
-    expect(await storedIds(system)).toEqual([id]);
-  });
+  it.each(['kill', 'stop'] as const)(
+    'an API that dies is asked again, for the same request by its key: %s',
+    async (end) => {
+      const environment = { PORT: String(await freePort()) };
+      const system = await openSystem({ parts, environment });
+      const client = connect(system, { maxRetries: 20 });
+      const answering = client.images.generate({ prompt }, { headers: { 'Idempotency-Key': 'apple-1' } });
+      const id = await onlyId(system);
+      await system.part('api')[end]();
+      await system.start('api');
+      await system.start('batch-former');
+      const images = await answering;
+      expect(requestIdOf(images)).toBe(id);
+      expect(await storedIds(system)).toEqual([id]);
+    },
+  );
 });
 
 async function freePort(): Promise<number> {

@@ -1,3 +1,4 @@
+import { DarkroomError } from '@darkroom/core';
 import { connectStore, type EventHub } from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -277,18 +278,51 @@ it('goes on over a Redis that hangs, with nothing lost and nothing twice', async
     await store.close();
     await redis.stop();
   });
-  const { test, reader, run } = await open({ partial_images: 3 }, { store, storeWaitMs: 300 });
+  // The event of the picture comes through, and the picture cannot be read.
+  const wrapHub = (hub: EventHub): EventHub => ({
+    ...hub,
+    subscribe: (id, listener) =>
+      hub.subscribe(id, (event) => {
+        if (event.type === 'output') redis.process.kill('SIGSTOP');
+        listener(event);
+      }),
+  });
+  const { test, reader, run } = await open({ partial_images: 3 }, { store, wrapHub, storeWaitMs: 300 });
   await run.progress(1, preview(1));
   expect(dataOf(await reader.next())).toMatchObject({ partial_image_index: 0 });
-  await run.output(0, Buffer.from('picture'));
-  redis.process.kill('SIGSTOP');
-  // The event is here already; the picture is not to be had.
-  expect(await reader.next()).toEqual({ comment: 'heartbeat' });
-  redis.process.kill('SIGCONT');
+  const waiting = reader.next();
+  await expect.poll(() => test.timers()).toBe(3);
+  const writing = run.output(0, Buffer.from('picture'));
+  expect(await waiting).toEqual({ comment: 'heartbeat' });
   const rest = reader.rest();
-  const ticking = setInterval(() => test.tick(checkMs), 50);
-  onTestFinished(() => clearInterval(ticking));
+  await expect.poll(() => test.timers()).toBe(2);
+  redis.process.kill('SIGCONT');
+  await writing;
   await run.finish();
-  const frames = (await rest).filter(({ comment }) => comment === undefined);
-  expect(frames.map(({ event, data }) => event ?? data)).toEqual(['image_generation.completed', '[DONE]']);
+  test.tick(checkMs);
+  const frames = (await rest).map(({ event, data }) => event ?? data);
+  expect(frames).toEqual(['image_generation.completed', '[DONE]']);
+});
+
+it('answers over a Redis that is away when the wait begins', async () => {
+  let failures = 0;
+  const wrapHub = (hub: EventHub): EventHub => ({
+    ...hub,
+    async subscribe(id, listener) {
+      if (failures++ === 0) throw new DarkroomError({ code: 'unavailable', op: 'test', message: 'away' });
+      return hub.subscribe(id, listener);
+    },
+  });
+  const test = await openTestApi({ wrapHub });
+  await startWorker(test.store);
+  const answering = generate(test, { prompt: 'a fox' });
+  await expect.poll(() => test.timers()).toBe(2);
+  const run = await runNext(test.store);
+  await run.output(0, Buffer.from('picture'));
+  await run.finish();
+  test.tick(checkMs);
+  const response = await answering;
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({ data: [{ b64_json: base64(Buffer.from('picture')) }] });
+  expect(failures).toBe(2);
 });
