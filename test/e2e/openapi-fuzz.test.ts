@@ -50,16 +50,20 @@ async function drawAll(store: StoreConnection): Promise<void> {
 
 interface Har {
   log: {
-    entries: { request: { method: string; url: string }; response: { status: number; content: { text?: string } } }[];
+    entries: {
+      request: { method: string; url: string };
+      response: { status: number; headers: { name: string; value: string }[]; content: { text?: string } };
+    }[];
   };
 }
 
-/** Ids that some answer of success named. */
+/** Ids that some answer of success named, in its body or a header. */
 function acceptedIds(har: Har): Set<string> {
   const ids = new Set<string>();
   for (const { response } of har.log.entries)
     if (response.status < 400)
-      for (const [id] of (response.content.text ?? '').matchAll(/tiny-[0-9a-z]{26}/g)) ids.add(id);
+      for (const [id] of JSON.stringify([response.headers, response.content.text]).matchAll(/tiny-[0-9a-z]{26}/g))
+        ids.add(id);
   return ids;
 }
 
