@@ -3,7 +3,13 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateImage } from 'ai';
-import OpenAI, { APIUserAbortError, BadRequestError, NotFoundError, UnprocessableEntityError } from 'openai';
+import OpenAI, {
+  APIConnectionTimeoutError,
+  APIUserAbortError,
+  BadRequestError,
+  NotFoundError,
+  UnprocessableEntityError,
+} from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { picture, poll } from './client.ts';
 import { openSystem, startSystem, stopSystem, type System } from './system.ts';
@@ -12,7 +18,7 @@ const model = 'emoji-sd';
 const prompt = 'a red apple on a white background';
 const pngStart = Buffer.from('89504e470d0a1a0a', 'hex');
 
-function connect({ url }: Pick<System, 'url'>, options: { maxRetries?: number } = {}): OpenAI {
+function connect({ url }: Pick<System, 'url'>, options: { maxRetries?: number; timeout?: number } = {}): OpenAI {
   return new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', ...options });
 }
 
@@ -168,6 +174,16 @@ describe('where nothing is drawn', () => {
     abort.abort();
     expect(await failing).toBeInstanceOf(APIUserAbortError);
     await expect.poll(() => poll(system.url, id)).toMatchObject({ status: 'canceled' });
+  });
+
+  it('an SDK whose patience is over, twice, leaves nothing to be drawn', async () => {
+    const system = await openSystem({ parts });
+    const client = connect(system, { maxRetries: 1, timeout: 2000 });
+    expect(await errorOf(client.images.generate({ prompt }))).toBeInstanceOf(APIConnectionTimeoutError);
+    const ids = await storedIds(system);
+    expect(ids).toHaveLength(2);
+    const states = async () => Promise.all(ids.map(async (id) => (await poll(system.url, id)).status));
+    await expect.poll(states).toEqual(['canceled', 'canceled']);
   });
 
   it('a request that ends without a picture is sent once', async () => {
