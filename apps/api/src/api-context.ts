@@ -25,6 +25,8 @@ export interface ApiDeps {
     | 'requestTimeoutMaxS'
     | 'corsOrigins'
     | 'storePrompts'
+    | 'webhookAllowPrivate'
+    | 'webhookProgressIntervalMs'
   >;
   /** None: open to all who reach it. */
   apiKeys?: ApiKeys;

@@ -96,7 +96,7 @@ export const requestSchema = z
     seed: count,
     seeds: z.array(count).openapi({ description: 'One per picture.' }),
     parameters: pictureSchema
-      .omit({ priority: true, timeout_s: true, start_timeout_s: true })
+      .omit({ priority: true, timeout_s: true, start_timeout_s: true, webhook_url: true, webhook_events: true })
       .required()
       .extend({ prompt: storedPrompt, negative_prompt: storedPrompt })
       .openapi({ description: 'All that made the pictures, as a body that makes the same ones again.' }),

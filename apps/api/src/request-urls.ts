@@ -3,7 +3,3 @@ export function requestUrls(id: string): { self: string; events: string; cancel:
   const self = `/v1/predict/${id}`;
   return { self, events: `${self}/events`, cancel: self };
 }
-
-export function imageUrl(id: string, index: number): string {
-  return `/v1/predict/${id}/images/${index}`;
-}

@@ -1,7 +1,7 @@
-import { type OutputInfo, type PictureInput, type RequestStatus, seedOfPicture } from '@darkroom/core';
+import { imageView, isoTime, type PictureInput, type RequestStatus, seedOfPicture } from '@darkroom/core';
 import type { z } from 'zod';
 import type { EndEstimate } from './estimate-end.ts';
-import { imageUrl, requestUrls } from './request-urls.ts';
+import { requestUrls } from './request-urls.ts';
 import type { imageSchema, requestSchema } from './api-schemas.ts';
 
 export type ImageView = z.infer<typeof imageSchema>;
@@ -38,23 +38,6 @@ export function requestView(request: RequestStatus, eta: EndEstimate | undefined
     ...(request.error === undefined ? {} : { error: request.error }),
     urls: requestUrls(id),
   };
-}
-
-export function imageView(id: string, output: OutputInfo): ImageView {
-  return {
-    index: output.index,
-    url: imageUrl(id, output.index),
-    seed: Number(output['seed']),
-    width: Number(output['width']),
-    height: Number(output['height']),
-    content_type: output.contentType,
-    bytes: output.bytes,
-  };
-}
-
-/** ISO 8601, or null for what has not happened. */
-export function isoTime<Time extends number | undefined>(timeMs: Time): Time extends number ? string : string | null {
-  return (timeMs === undefined ? null : new Date(timeMs).toISOString()) as Time extends number ? string : string | null;
 }
 
 function progressOf({ state, step, totalSteps }: RequestStatus): number {

@@ -92,6 +92,7 @@ async function resolve(body: unknown, { models, config, drawSeed }: ApiContext):
   const options = {
     defaultModel: config.defaultModel,
     timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
+    webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },
     drawSeed,
   };
   let cards = await models.list();
@@ -110,7 +111,7 @@ async function resolve(body: unknown, { models, config, drawSeed }: ApiContext):
 }
 
 function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number): RequestEnvelope<PictureInput> {
-  const { model, input, priority, timeoutS, startTimeoutS } = picture;
+  const { model, input, priority, timeoutS, startTimeoutS, webhook } = picture;
   return {
     id: createRequestId({ model, nowMs }),
     model,
@@ -122,6 +123,7 @@ function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number):
     createdAtMs: nowMs,
     deadlineMs: nowMs + Math.ceil(timeoutS * 1000),
     startDeadlineMs: nowMs + Math.ceil(startTimeoutS * 1000),
+    ...(webhook === undefined ? {} : { webhook }),
     input,
   };
 }

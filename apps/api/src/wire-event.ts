@@ -1,7 +1,6 @@
-import type { OutputInfo, RequestEvent } from '@darkroom/core';
+import { imageView, isoTime, type OutputInfo, progressView, type RequestEvent } from '@darkroom/core';
 import { readOutputChunk } from '@darkroom/store';
 import type { ApiContext } from './api-context.ts';
-import { imageView, isoTime } from './request-view.ts';
 
 /** An event as it goes over the wire: the name after `event:` and the JSON after `data:`. */
 export interface WireEvent {
@@ -33,12 +32,9 @@ export async function toWireEvent(context: ApiContext, id: string, event: Reques
   }
 }
 
-function progressData({ index, step, totalSteps, preview, previewType }: Extract<RequestEvent, { type: 'progress' }>) {
+function progressData({ preview, previewType, ...event }: Extract<RequestEvent, { type: 'progress' }>) {
   return {
-    index,
-    step,
-    total_steps: totalSteps,
-    progress: totalSteps > 0 ? step / totalSteps : 0,
+    ...progressView(event),
     // A data URL goes straight into an <img>.
     ...(preview === undefined
       ? {}

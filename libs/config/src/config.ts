@@ -19,3 +19,4 @@ export type ApiConfig = Config<'api'>;
 export type BatchFormerConfig = Config<'batch-former'>;
 export type WorkerConfig = Config<'worker'>;
 export type JanitorConfig = Config<'janitor'>;
+export type WebhookSenderConfig = Config<'webhook-sender'>;

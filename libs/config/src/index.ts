@@ -1,5 +1,12 @@
 export { keyNamePattern } from './setting-kinds.ts';
-export type { ApiConfig, BatchFormerConfig, Config, JanitorConfig, WorkerConfig } from './config.ts';
+export type {
+  ApiConfig,
+  BatchFormerConfig,
+  Config,
+  JanitorConfig,
+  WebhookSenderConfig,
+  WorkerConfig,
+} from './config.ts';
 export { ConfigError } from './config-error.ts';
 export { configurationDocument } from './configuration-document.ts';
 export { type Environment, loadConfig } from './load-config.ts';

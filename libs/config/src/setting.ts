@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 
 /** The processes that read settings. */
-export const appNames = ['api', 'batch-former', 'worker', 'janitor'] as const;
+export const appNames = ['api', 'batch-former', 'worker', 'janitor', 'webhook-sender'] as const;
 export type AppName = (typeof appNames)[number];
 
 /** A way to read the text of an environment variable: what it becomes, and in words what it may be. */

@@ -105,8 +105,8 @@ const dispatchSettings = {
     kind: wholeNumber({ min: 100, max: 600_000 }),
     default: '5000',
     unit: 'ms',
-    doc: 'How long a request stays with a process that no longer renews its lock. Must be more than twice `HEARTBEAT_MS`.',
-    apps: ['batch-former', 'worker', 'janitor'],
+    doc: 'How long a request, or a webhook being sent, stays with a process that no longer renews its lock. Must be more than twice `HEARTBEAT_MS`.',
+    apps: ['batch-former', 'worker', 'janitor', 'webhook-sender'],
   }),
   heartbeatMs: defineSetting({
     variable: 'HEARTBEAT_MS',
@@ -137,6 +137,25 @@ const janitorSettings = {
   }),
 };
 
+const webhookSettings = {
+  webhookAllowPrivate: defineSetting({
+    variable: 'WEBHOOK_ALLOW_PRIVATE',
+    kind: trueOrFalse,
+    default: 'false',
+    unit: '',
+    doc: 'Whether webhooks may go to private, loopback and other addresses that are not public. Whoever may submit can then make this server call its neighbours.',
+    apps: ['api', 'webhook-sender'],
+  }),
+  webhookProgressIntervalMs: defineSetting({
+    variable: 'WEBHOOK_PROGRESS_INTERVAL_MS',
+    kind: wholeNumber({ min: 0, max: 3_600_000 }),
+    default: '1000',
+    unit: 'ms',
+    doc: 'The least time between two `progress` webhooks of a request.',
+    apps: ['api'],
+  }),
+};
+
 /** Every setting there is, by the name it has in a configuration. */
 export const settings = {
   ...commonSettings,
@@ -144,4 +163,5 @@ export const settings = {
   ...dispatchSettings,
   ...workerSettings,
   ...janitorSettings,
+  ...webhookSettings,
 };

@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { outputFormats } from './output-format.ts';
+import { webhookFields } from './webhook.ts';
 
 /** Characters of `prompt` and `negative_prompt`. The model reads far less (`maxPromptTokens` of its card). */
 export const maxPromptCharacters = 4000;
@@ -95,6 +96,7 @@ export const pictureSchema = z.strictObject({
   start_timeout_s: finiteNumber(0.1, 2_592_000, ' of seconds')
     .optional()
     .meta({ description: 'The request is `expired` if no worker has taken it by then. Default: timeout_s.' }),
+  ...webhookFields,
 });
 
 /** A body that passed the schema. */

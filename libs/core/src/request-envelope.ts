@@ -1,3 +1,5 @@
+import type { WebhookRequest } from './webhook.ts';
+
 /**
  * A request as the queue, the former, the leases and the janitor see it. `input` is opaque to all of them: only the
  * route that wrote it and the pipeline that reads it know that it describes pictures.
@@ -21,5 +23,7 @@ export interface RequestEnvelope<Input = unknown> {
   deadlineMs: number;
   /** The request is `expired` if no worker has it by then. */
   startDeadlineMs: number;
+  /** Absent when nobody is to be told. */
+  webhook?: WebhookRequest;
   input: Input;
 }

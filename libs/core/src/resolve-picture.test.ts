@@ -17,6 +17,7 @@ const card: ModelCard = {
 const options: ResolvePictureOptions = {
   cards: [card, { ...card, id: 'other', steps: { min: 1, max: 9, default: 4 } }],
   timeoutS: { default: 600, max: 3600 },
+  webhooks: { allowPrivate: false, progressIntervalMs: 1000 },
   drawSeed: () => 42,
 };
 

@@ -8,6 +8,7 @@ import {
   type PictureRequest,
   pictureSchema,
 } from './picture-schema.ts';
+import { resolveWebhook, webhookProblems, type WebhookRequest } from './webhook.ts';
 
 export interface ResolvePictureOptions {
   /** The models there are, in the order of preference for a request that names none. */
@@ -16,6 +17,8 @@ export interface ResolvePictureOptions {
   defaultModel?: string | undefined;
   /** Seconds. */
   timeoutS: { default: number; max: number };
+  /** Whether webhooks may go to private addresses, and the least time between two of progress. */
+  webhooks: { allowPrivate: boolean; progressIntervalMs: number };
   /** The seed of a request that brings none, 0 to 2³²−1. */
   drawSeed: () => number;
 }
@@ -28,6 +31,7 @@ export interface ResolvedPicture {
   timeoutS: number;
   /** Never more than `timeoutS`. */
   startTimeoutS: number;
+  webhook: WebhookRequest | undefined;
 }
 
 export type ResolvePictureResult =
@@ -37,7 +41,7 @@ export type ResolvePictureResult =
 
 /** Checks a request's body against the schema and then against what its model can do. */
 export function resolvePicture(body: unknown, options: ResolvePictureOptions): ResolvePictureResult {
-  const { cards, defaultModel, timeoutS } = options;
+  const { cards, defaultModel, timeoutS, webhooks } = options;
   const parsed = pictureSchema.safeParse(body);
   const named = parsed.success ? parsed.data.model : namedModel(body);
   const model = named ?? defaultModel ?? cards[0]?.id ?? '';
@@ -48,7 +52,10 @@ export function resolvePicture(body: unknown, options: ResolvePictureOptions): R
     return { status: 'invalid', problems: fieldProblems(parsed.error.issues, { body, known, expected }) };
   }
   if (card === undefined) return { status: 'unknown-model', model };
-  const problems = limitProblems(parsed.data, { card, timeoutMaxS: timeoutS.max, expected });
+  const problems = [
+    ...limitProblems(parsed.data, { card, timeoutMaxS: timeoutS.max, expected }),
+    ...webhookProblems(parsed.data, webhooks),
+  ];
   if (problems.length > 0) return { status: 'invalid', problems };
   return { status: 'resolved', picture: fillDefaults(parsed.data, card, options) };
 }
@@ -106,7 +113,7 @@ function sizeOf({ size = 'auto' }: PictureRequest, card: ModelCard): { width: nu
 function fillDefaults(
   request: PictureRequest,
   card: ModelCard,
-  { timeoutS, drawSeed }: ResolvePictureOptions,
+  { timeoutS, webhooks, drawSeed }: ResolvePictureOptions,
 ): ResolvedPicture {
   const preview = request.preview ?? { every: defaultPreviewEvery };
   const timeout = request.timeout_s ?? timeoutS.default;
@@ -130,5 +137,6 @@ function fillDefaults(
     priority: request.priority ?? defaultPriority,
     timeoutS: timeout,
     startTimeoutS: Math.min(request.start_timeout_s ?? timeout, timeout),
+    webhook: resolveWebhook(request, webhooks.progressIntervalMs),
   };
 }

@@ -2,7 +2,8 @@
 -- KEYS: 1 base
 -- ARGV: 1 id, 2 now ms, 3 most queued requests, 4 '1' to refuse a model without a live worker, 5 envelope JSON,
 --       6 rows, 7 priority, 8 deadline ms, 9 start deadline ms, 10 result TTL ms, 11 gone TTL ms, 12 owner, 13 weight,
---       14 cost, 15 most open requests of the owner here, or '', 16 the envelope without prompts, to be kept from the end on, or ''
+--       14 cost, 15 most open requests of the owner here, or '', 16 the envelope without prompts, to be kept from the end on, or '',
+--       17 webhook JSON or ''
 -- Returns: {'admitted', position, possible 0|1, cost of the requests ahead} | {'overloaded', waiting} | {'limited', open} | {'unserved'} | {'duplicate', state}
 local base = KEYS[1]
 --- @include "keys"
@@ -38,6 +39,7 @@ redis.call('HSET', request, 'state', 'queued', 'envelope', ARGV[5], 'rows', rows
   'createdAtMs', nowMs, 'deadlineMs', deadlineMs, 'startDeadlineMs', startDeadlineMs, 'resultTtlMs', ARGV[10], 'goneTtlMs', ARGV[11],
   'owner', owner, 'weight', ARGV[13], 'cost', ARGV[14])
 if ARGV[16] ~= '' then redis.call('HSET', request, 'promptless', ARGV[16]) end
+if ARGV[17] ~= '' then redis.call('HSET', request, 'webhook', ARGV[17]) end
 redis.call('PEXPIRE', request, ttlMs)
 redis.call('SET', key('gone', id), owner, 'PX', ttlMs + ARGV[11])
 redis.call('SADD', openKey, id)

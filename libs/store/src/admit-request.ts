@@ -82,6 +82,7 @@ async function runAdmission(
     envelope.cost,
     openRequestsMax === undefined ? '' : Math.max(0, openRequestsMax - openElsewhere),
     promptless === undefined ? '' : JSON.stringify(promptless),
+    envelope.webhook === undefined ? '' : JSON.stringify(envelope.webhook),
   ];
   const { base } = store.keysOf(envelope.model);
   return (await runScript(store.redis, 'admit-request', base, ...values)) as AdmissionReply;

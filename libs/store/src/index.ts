@@ -3,7 +3,7 @@ export { type CancelRequestOptions, type CancelRequestResult, cancelRequest } fr
 export { createEventHub, type EventHub } from './event-hub.ts';
 export { expireRequests } from './expire-requests.ts';
 export { closeJob, type Finish, type FinishOutcome, finishRequest } from './finish-request.ts';
-export { type ModelKeys, modelKeys, modelsKey, queueName } from './keys.ts';
+export { type ModelKeys, modelKeys, modelsKey, queueName, webhooksTag } from './keys.ts';
 export * from './idempotency-key.ts';
 export { type Delivery, leaseBatch, type LeaseBatchOptions, type LeaseOutcome } from './lease-batch.ts';
 export { listModelIds, listModels, type ModelPool, publishModel, readPool, readPools } from './model-registry.ts';
@@ -19,5 +19,15 @@ export { storeOptions, type StoreSettings } from './store-options.ts';
 export { sweepLeaks, type SweepLeaksResult } from './sweep-leaks.ts';
 export { type JobTaker, openJobTaker, type OpenJobTakerOptions, type TakenJob } from './take-jobs.ts';
 export { createWakeups, type Wakeups } from './wakeups.ts';
+export * from './webhook-delivery.ts';
+export { createWebhookId } from './webhook-id.ts';
+export { dropOutboxEntries, type OutboxEntry, takeOutbox, type TakeOutboxOptions } from './webhook-outbox.ts';
+export { readWebhookSecret } from './webhook-secret.ts';
+export {
+  openWebhookWorker,
+  type OpenWebhookWorkerOptions,
+  type SendOutcome,
+  type WebhookWorker,
+} from './webhook-worker.ts';
 export { type InboxMessage, type LeasedRequest, openInbox, type WorkerInbox } from './worker-inbox.ts';
 export * from './write-progress.ts';

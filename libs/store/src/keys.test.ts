@@ -4,12 +4,16 @@ import { allKeys, openTestStore, testEnvelope } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import {
   admitRequest,
+  createWebhookId,
+  enqueueWebhooks,
   finishRequest,
   leaseBatch,
   openJobTaker,
   publishModel,
+  readWebhookSecret,
   registerWorker,
   type StoreConnection,
+  webhooksTag,
   writeCheckpoint,
   writeOutput,
 } from './index.ts';
@@ -19,7 +23,7 @@ const page = readFileSync(new URL('../../../docs/redis-keys.md', import.meta.url
 /** `test-…:{tiny}:request:tiny-01…` → `P:{M}:request:R`, as the page writes it. */
 function asDocumented(store: StoreConnection, id: string, key: string): string {
   const name = key.replace(store.prefix, 'P').replace('{tiny}', '{M}').replace(id, 'R').replace(/:w1$/, ':W');
-  if (name.startsWith('P:{M}:queue:')) return 'P:{M}:queue:…';
+  if (/^P:\{\w+\}:queue:/.test(name)) return name.replace(/:queue:.*/, ':queue:…');
   if (name.startsWith('P:{M}:workers:')) return 'P:{M}:workers:loading';
   return name.replace(/:R:\d+$/, ':R:<n>').replace(/:open:$/, ':open:O');
 }
@@ -28,7 +32,8 @@ async function seedRunning(store: StoreConnection): Promise<{ id: string; token:
   await publishModel(store, { id: 'tiny' } as never);
   const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
   await registerWorker(store, identity, { state: 'ready', capacity: 8, ttlMs: 60_000, info: {} });
-  const envelope = testEnvelope();
+  const webhook = { url: 'https://example.com', events: ['started' as const], progressIntervalMs: 1000 };
+  const envelope = testEnvelope({ webhook });
   await admitRequest(store, envelope, { queueMaxLength: 10, unserved: 'accept' });
   const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
   const [delivery] = await taker.take(1);
@@ -59,6 +64,7 @@ it('every key of a running request is one of keys.ts and stands on the page', as
     keys.shares,
     keys.open(''),
     keys.workers.busy,
+    keys.webhooks,
   ];
   const ofWorker = [keys.worker('w1'), keys.alive('w1'), keys.inbox('w1'), keys.leases('w1')];
   const found = await allKeys(store);
@@ -66,6 +72,18 @@ it('every key of a running request is one of keys.ts and stands on the page', as
     [...ofRequest, ...ofModel, ...ofWorker].toSorted(),
   );
   for (const key of found) expect(page).toContain(`\`${asDocumented(store, id, key)}\``);
+});
+
+it('every key of webhooks stands on the page', async () => {
+  const store = openTestStore();
+  const { id: requestId } = testEnvelope();
+  const id = createWebhookId({ requestId, sequence: 1, owner: '' });
+  const message = { id, owner: '', requestId, type: 'request.started', url: 'https://example.com', payload: '{}' };
+  await enqueueWebhooks(store, [message], { attempts: 1 });
+  await readWebhookSecret(store, '');
+  const found = (await allKeys(store)).map((key) => asDocumented(store, requestId, key));
+  expect(new Set(found)).toEqual(new Set([`P:{${webhooksTag}}:queue:…`, `P:{${webhooksTag}}:secrets`]));
+  for (const key of found) expect(page).toContain(`\`${key}\``);
 });
 
 it('every key on the page exists at some time of a request', () => {
@@ -83,6 +101,7 @@ it('every key on the page exists at some time of a request', () => {
     'alive',
     'inbox',
     'leases',
+    'webhooks',
     'queue',
     'line',
     'lines',

@@ -42,6 +42,8 @@ export interface ModelKeys {
   inbox(workerId: string): string;
   /** Hash: `<id> <token>` → rows. */
   leases(workerId: string): string;
+  /** Stream of events that webhooks are yet to be told of, and the channel that says one was added. */
+  webhooks: string;
   /** Channel: something changed that a former may act on. */
   wakeup: string;
 }
@@ -52,6 +54,14 @@ export const queueName = 'queue';
 /** Hash of model id → card JSON, for the whole system. */
 export function modelsKey(prefix: string): string {
   return `${prefix}:models`;
+}
+
+/** Stands for a model where keys belong to the webhooks of all models; no model can be called so. */
+export const webhooksTag = '_webhooks';
+
+/** Hash of owner → the secret its webhooks are signed with. */
+export function webhookSecretsKey(prefix: string): string {
+  return `${prefix}:{${webhooksTag}}:secrets`;
 }
 
 export function modelKeys(prefix: string, model: string): ModelKeys {
@@ -83,6 +93,7 @@ export function modelKeys(prefix: string, model: string): ModelKeys {
     alive: (workerId) => `${base}:alive:${workerId}`,
     inbox: (workerId) => `${base}:inbox:${workerId}`,
     leases: (workerId) => `${base}:leases:${workerId}`,
+    webhooks: `${base}:webhooks`,
     wakeup: `${base}:wakeup`,
   };
 }

@@ -37,10 +37,12 @@ const includePattern = /^--- @include "(?<name>[a-z-]+)"$/gm;
 
 /** The text of a script with its includes in place. */
 export function scriptText(name: ScriptName): string {
-  const text = readFileSync(new URL(`${name}.lua`, directory), 'utf8');
-  return text.replaceAll(includePattern, (_line, include: string) =>
-    readFileSync(new URL(`includes/${include}.lua`, directory), 'utf8'),
-  );
+  return readFile(`${name}.lua`);
+}
+
+function readFile(path: string): string {
+  const text = readFileSync(new URL(path, directory), 'utf8');
+  return text.replaceAll(includePattern, (_line, include: string) => readFile(`includes/${include}.lua`));
 }
 
 export function defineScripts(redis: Redis): void {

@@ -23,6 +23,7 @@ export interface StoreConnection {
   readonly resultTtlMs: number;
   readonly goneTtlMs: number;
   keysOf(model: string): ModelKeys;
+  /** The queue of a model, or with `webhooksTag` that of deliveries. */
   queueOf(model: string): Queue;
   /** Another connection with the same settings: subscribers and blocking reads need their own. */
   duplicate(): Redis;

@@ -1,18 +1,18 @@
 import type { StoreConnection } from './store-connection.ts';
 import { createSubscriber } from './subscriber.ts';
 
-/** Tells a former that a model's queue or workers have changed. Wake-ups can be lost: keep a slow tick beside them. */
+/** Tells that something of a model has changed: for formers its queue or workers. Wake-ups can be lost: keep a slow tick beside them. */
 export interface Wakeups {
-  listen(model: string, listener: () => void): Promise<() => void>;
+  listen(model: string, listener: () => void, channel?: 'wakeup' | 'webhooks'): Promise<() => void>;
   close(): void;
 }
 
 export function createWakeups(store: StoreConnection): Wakeups {
   const subscriber = createSubscriber(store);
   return {
-    async listen(model, listener) {
+    async listen(model, listener, channel = 'wakeup') {
       const stopReconnects = subscriber.onReconnect(listener);
-      const stopMessages = await subscriber.subscribe(store.keysOf(model).wakeup, listener);
+      const stopMessages = await subscriber.subscribe(store.keysOf(model)[channel], listener);
       return () => {
         stopReconnects();
         stopMessages();

@@ -54,6 +54,8 @@ const config: ApiDeps['config'] = {
   requestTimeoutMaxS: 3600,
   corsOrigins: undefined,
   storePrompts: true,
+  webhookAllowPrivate: false,
+  webhookProgressIntervalMs: 1000,
 };
 
 /** With one model, `tiny`, that no worker serves. */

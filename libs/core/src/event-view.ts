@@ -1,0 +1,48 @@
+/** Parts of an event as they are told to clients, in streams, polls and webhooks alike. */
+import type { OutputInfo, RequestEvent } from './request-event.ts';
+
+/** A picture of a request, as clients see it. */
+export interface ImageView {
+  index: number;
+  /** A path: only the client knows under which name it reaches the API. */
+  url: string;
+  seed: number;
+  width: number;
+  height: number;
+  content_type: string;
+  bytes: number;
+}
+
+export function imageView(id: string, output: OutputInfo): ImageView {
+  return {
+    index: output.index,
+    url: `/v1/predict/${id}/images/${output.index}`,
+    seed: Number(output['seed']),
+    width: Number(output['width']),
+    height: Number(output['height']),
+    content_type: output.contentType,
+    bytes: output.bytes,
+  };
+}
+
+export interface ProgressView {
+  /** Which of the request's outputs. */
+  index: number;
+  step: number;
+  total_steps: number;
+  /** 0 to 1. */
+  progress: number;
+}
+
+export function progressView({
+  index,
+  step,
+  totalSteps,
+}: Pick<Extract<RequestEvent, { type: 'progress' }>, 'index' | 'step' | 'totalSteps'>): ProgressView {
+  return { index, step, total_steps: totalSteps, progress: totalSteps > 0 ? step / totalSteps : 0 };
+}
+
+/** ISO 8601, or null for what has not happened. */
+export function isoTime<Time extends number | undefined>(timeMs: Time): Time extends number ? string : string | null {
+  return (timeMs === undefined ? null : new Date(timeMs).toISOString()) as Time extends number ? string : string | null;
+}
