@@ -1,0 +1,72 @@
+import type { Clock } from '@darkroom/core';
+import { readWebhookSecret, type SendOutcome, type StoreConnection, type WebhookMessage } from '@darkroom/store';
+import { Webhook } from 'standardwebhooks';
+import type { HostSlots } from './host-slots.ts';
+import type { PostResult, PostWebhook } from './post-webhook.ts';
+
+export interface DeliverWebhookOptions {
+  store: StoreConnection;
+  post: PostWebhook;
+  slots: HostSlots;
+  clock: Clock;
+  /** Aborts when the process is to end: what is under way then is sent again by another one. */
+  stopping: AbortSignal;
+}
+
+/** The longest attempt. */
+const attemptTimeoutMs = 15_000;
+/** How soon a delivery that found no place asks for one again. */
+const noPlaceMs = 2000;
+
+/** One attempt at a delivery: signed anew, because the signature covers the time of the attempt. */
+export async function deliverWebhook(
+  { store, post, slots, clock, stopping }: DeliverWebhookOptions,
+  { id, owner, url, payload }: WebhookMessage,
+): Promise<SendOutcome> {
+  const giveBack = slots.take(new URL(url).host);
+  if (giveBack === undefined) return { status: 'postponed', delayMs: noPlaceMs };
+  try {
+    const headers = signedHeaders(id, payload, { secret: await readWebhookSecret(store, owner), now: clock.now() });
+    const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptTimeoutMs)]);
+    const result = await post({ url, headers, body: payload, signal });
+    if (stopping.aborted && result.status === 'failed') return { status: 'postponed', delayMs: 0 };
+    return outcomeOf(result);
+  } finally {
+    giveBack();
+  }
+}
+
+function signedHeaders(
+  id: string,
+  payload: string,
+  { secret, now }: { secret: string; now: number },
+): Record<string, string> {
+  const timestamp = new Date(now);
+  return {
+    'Content-Type': 'application/json',
+    'Content-Length': String(Buffer.byteLength(payload)),
+    'User-Agent': 'Darkroom-Webhooks/1',
+    'webhook-id': id,
+    'webhook-timestamp': String(Math.floor(timestamp.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign(id, timestamp, payload),
+  };
+}
+
+function outcomeOf(result: PostResult): SendOutcome {
+  switch (result.status) {
+    case 'failed':
+      return { status: 'failed', reason: result.reason, isFinal: false };
+    case 'refused':
+      return { status: 'failed', reason: 'the address is not public', isFinal: true };
+    case 'answered':
+      return outcomeOfCode(result.code);
+  }
+}
+
+function outcomeOfCode(code: number): SendOutcome {
+  if (code >= 200 && code < 300) return { status: 'delivered' };
+  const isRedirect = code >= 300 && code < 400;
+  const reason = `HTTP ${code}${isRedirect ? ': redirects are not followed' : ''}`;
+  // 410 Gone: the receiver says that it wants no more of this.
+  return { status: 'failed', reason, isFinal: code === 410 };
+}

@@ -1,0 +1,98 @@
+/** One POST to a receiver that nobody here trusts. */
+import { once } from 'node:events';
+import { type IncomingMessage, request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { LookupFunction } from 'node:net';
+import { mayBePublicHost } from '@darkroom/core';
+import { createGuardedLookup, PrivateAddressError, type Resolve } from './guarded-lookup.ts';
+
+export interface PostWebhookOptions {
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  body: string;
+  /** Ends the attempt. */
+  signal: AbortSignal;
+}
+
+/** `refused`: the address is not public, and nothing was sent. `failed`: no answer came; the reason shows nothing of ours. */
+export type PostResult =
+  | { status: 'answered'; code: number }
+  | { status: 'refused' }
+  | { status: 'failed'; reason: string };
+
+export type PostWebhook = (options: PostWebhookOptions) => Promise<PostResult>;
+
+export interface CreatePostWebhookOptions {
+  /** Whether private addresses may be called too. */
+  allowPrivate: boolean;
+  /** For tests. */
+  resolve?: Resolve;
+}
+
+/** What is read of an answer's body; its receiver has no more to say to us. */
+const maxBodyBytes = 65_536;
+
+/**
+ * Node's own client, because it follows no redirects and takes a `lookup`: the address that is checked is the one that
+ * is connected to. Each call has a connection of its own.
+ */
+export function createPostWebhook({ allowPrivate, resolve }: CreatePostWebhookOptions): PostWebhook {
+  const lookup = createGuardedLookup(resolve);
+  const guard: { lookup?: LookupFunction } = allowPrivate ? {} : { lookup };
+  return async ({ url, headers, body, signal }) => {
+    const target = new URL(url);
+    // An address in place of a name is never looked up.
+    if (!allowPrivate && !mayBePublicHost(target.hostname)) return { status: 'refused' };
+    const send = target.protocol === 'https:' ? httpsRequest : httpRequest;
+    const request = send(target, { ...guard, method: 'POST', agent: false, headers, signal });
+    // What comes after the answer, such as a reset, is nobody's concern, and must not end the process.
+    request.on('error', () => {});
+    try {
+      request.end(body);
+      const [response] = (await once(request, 'response')) as [IncomingMessage];
+      await drain(response);
+      return { status: 'answered', code: response.statusCode ?? 0 };
+    } catch (error) {
+      if (error instanceof PrivateAddressError) return { status: 'refused' };
+      return { status: 'failed', reason: reasonOf(error) };
+    } finally {
+      request.destroy();
+    }
+  };
+}
+
+/** Reads the body so that the receiver can end in order, but not for ever. The status has been given: a broken body changes nothing. */
+async function drain(response: IncomingMessage): Promise<void> {
+  let size = 0;
+  try {
+    for await (const chunk of response) {
+      size += (chunk as Buffer).byteLength;
+      if (size > maxBodyBytes) return;
+    }
+  } catch {
+    // The receiver broke off, or the time was over.
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ABORT_ERR: 'no answer in time',
+  ETIMEDOUT: 'no answer in time',
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection closed without an answer',
+  EPIPE: 'connection closed without an answer',
+  ENOTFOUND: 'host name not found',
+  EAI_AGAIN: 'host name not found',
+  EHOSTUNREACH: 'host not reachable',
+  ENETUNREACH: 'host not reachable',
+  EPROTO: 'TLS failed',
+};
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  // Of several addresses of a name, each has its own error; they are alike.
+  const first = error instanceof AggregateError ? (error.errors[0] as unknown) : undefined;
+  if (first !== undefined && reasons[code] === undefined) return reasonOf(first);
+  if (/CERT|SSL|TLS|SIGNATURE/.test(code)) return 'TLS failed';
+  if (code.startsWith('HPE_')) return 'the answer is not HTTP';
+  return reasons[code] ?? 'connection failed';
+}

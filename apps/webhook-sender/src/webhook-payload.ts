@@ -1,0 +1,38 @@
+import { imageView, isoTime, progressView, type RequestEvent } from '@darkroom/core';
+import type { OutboxEntry } from '@darkroom/store';
+
+/** The type of the message about an event, such as `request.succeeded`. */
+export function webhookType({ event }: OutboxEntry): string {
+  return `request.${event.type}`;
+}
+
+/** The body of the message about an event: names are those of the event stream, and no prompt is in it. */
+export function webhookPayload(entry: OutboxEntry): string {
+  const { requestId, model, attempt, event } = entry;
+  return JSON.stringify({
+    type: webhookType(entry),
+    timestamp: isoTime(event.timestampMs),
+    data: { request_id: requestId, model, status: statusOf(event), attempt, ...detailsOf(requestId, event) },
+  });
+}
+
+function statusOf({ type }: RequestEvent): string {
+  return type === 'started' || type === 'progress' ? 'running' : type;
+}
+
+function detailsOf(requestId: string, event: RequestEvent): object {
+  switch (event.type) {
+    case 'progress':
+      return progressView(event);
+    case 'succeeded':
+      return { images: event.outputs.map((output) => imageView(requestId, output)) };
+    case 'failed':
+      return { error: event.error };
+    case 'queued':
+    case 'started':
+    case 'output':
+    case 'canceled':
+    case 'expired':
+      return {};
+  }
+}

@@ -1,0 +1,164 @@
+/** From an event in the outbox to a signed message at the receiver, with the real Redis, queue and sockets. */
+import { createLogger } from '@darkroom/service';
+import {
+  admitRequest,
+  cancelRequest,
+  createWakeups,
+  listDeliveries,
+  publishModel,
+  readWebhookSecret,
+  resendDelivery,
+  type StoreConnection,
+  takeOutbox,
+} from '@darkroom/store';
+import { openTestStore, testEnvelope } from '@darkroom/testing';
+import { Webhook } from 'standardwebhooks';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { createHostSlots } from './host-slots.ts';
+import { moveOutbox } from './move-outbox.ts';
+import { createRetrySchedule, retryDelaysMs } from './retry-schedule.ts';
+import { type Received, startReceiver } from './testing/receiver.ts';
+import { WebhookSender } from './webhook-sender.ts';
+
+const soon = { timeout: 10_000, interval: 10 };
+
+async function startSender(store: StoreConnection, { retries = 3, allowPrivate = true } = {}): Promise<string[]> {
+  await publishModel(store, { id: 'tiny' } as never);
+  const wakeups = createWakeups(store);
+  const lines: string[] = [];
+  const sender = new WebhookSender({
+    store,
+    wakeups,
+    log: createLogger({ app: 'webhook-sender', stream: { write: (line) => void lines.push(line) } }),
+    allowPrivate,
+    lockMs: 5000,
+    schedule: createRetrySchedule(Array.from({ length: retries }, () => 1)),
+  });
+  await sender.start();
+  onTestFinished(async () => {
+    await sender.stop();
+    wakeups.close();
+  });
+  return lines;
+}
+
+/** A request that is canceled at once: its end is the only event. */
+async function cancelOne(store: StoreConnection, url: string): Promise<string> {
+  const webhook = { url, events: ['completed' as const], progressIntervalMs: 1000 };
+  const envelope = testEnvelope({ owner: 'ann', webhook });
+  await admitRequest(store, envelope, { queueMaxLength: 100, unserved: 'accept' });
+  await cancelRequest(store, envelope.id, { owner: 'ann' });
+  return envelope.id;
+}
+
+async function verify(store: StoreConnection, { body, headers }: Received): Promise<unknown> {
+  const secret = await readWebhookSecret(store, 'ann');
+  return new Webhook(secret).verify(body, headers as Record<string, string>);
+}
+
+async function failedOf(store: StoreConnection): Promise<(string | undefined)[]> {
+  const deliveries = await listDeliveries(store, 'ann', { state: 'failed', limit: 10 });
+  return deliveries.map(({ lastError }) => lastError);
+}
+
+it('a receiver that fails twice gets the same message a third time, each time with a valid signature', async () => {
+  const store = openTestStore();
+  const lines = await startSender(store);
+  const { url, received } = await startReceiver((_response, count) => (count < 3 ? 503 : 200));
+  const id = await cancelOne(store, `${url}/hook?token=s3cret`);
+  await vi.waitFor(() => expect(received).toHaveLength(3), soon);
+  expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+  for (const message of received)
+    expect(await verify(store, message)).toEqual({
+      type: 'request.canceled',
+      timestamp: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+      data: { request_id: id, model: 'tiny', status: 'canceled', attempt: 0 },
+    });
+  await vi.waitFor(
+    async () => expect(await listDeliveries(store, 'ann', { state: 'pending', limit: 10 })).toEqual([]),
+    soon,
+  );
+  const secret = await readWebhookSecret(store, 'ann');
+  expect(lines.join('')).not.toContain('s3cret');
+  expect(lines.join('')).not.toContain(secret);
+});
+
+it('a private address is refused for good, and nothing is sent', async () => {
+  const store = openTestStore();
+  await startSender(store, { allowPrivate: false });
+  const { url, received } = await startReceiver();
+  await cancelOne(store, url);
+  await vi.waitFor(async () => expect(await failedOf(store)).toEqual(['the address is not public']), soon);
+  expect(received).toEqual([]);
+});
+
+it('a redirect is a failure: it is not followed, wherever it leads', async () => {
+  const store = openTestStore();
+  await startSender(store, { retries: 1 });
+  const inside = await startReceiver();
+  const { url, received } = await startReceiver(
+    (response) => void response.writeHead(307, { location: inside.url }).end(),
+  );
+  await cancelOne(store, url);
+  await vi.waitFor(async () => expect(await failedOf(store)).toEqual(['HTTP 307: redirects are not followed']), soon);
+  expect([received.length, inside.received.length]).toEqual([2, 0]);
+});
+
+it('410 Gone ends a delivery at once; sent again, it is the same message', async () => {
+  const store = openTestStore();
+  await startSender(store);
+  const { url, received } = await startReceiver((_response, count) => (count === 1 ? 410 : 200));
+  await cancelOne(store, url);
+  await vi.waitFor(async () => expect(await failedOf(store)).toEqual(['HTTP 410']), soon);
+  const [delivery] = await listDeliveries(store, 'ann', { state: 'failed', limit: 1 });
+  expect(await resendDelivery(store, 'ann', delivery!.id)).toBe('resent');
+  await vi.waitFor(() => expect(received).toHaveLength(2), soon);
+  expect(received.map(({ headers }) => headers['webhook-id'])).toEqual([delivery!.id, delivery!.id]);
+});
+
+it('what a sender took before it died, and what it moved without dropping, arrives once', async () => {
+  const store = openTestStore();
+  const { url, received } = await startReceiver();
+  await cancelOne(store, url);
+  // Died after taking.
+  expect(await takeOutbox(store, 'tiny', { limit: 10, reclaimAfterMs: 0 })).toHaveLength(1);
+  const drop = vi.spyOn(store.redis, 'multi').mockImplementationOnce(() => {
+    throw new Error('died after enqueueing');
+  });
+  await expect(moveOutbox(store, 'tiny', { limit: 10, reclaimAfterMs: 0, attempts: 3 })).rejects.toThrow('died');
+  drop.mockRestore();
+  expect(await moveOutbox(store, 'tiny', { limit: 10, reclaimAfterMs: 0, attempts: 3 })).toBe(1);
+  expect(await moveOutbox(store, 'tiny', { limit: 10, reclaimAfterMs: 0, attempts: 3 })).toBe(0);
+  await startSender(store);
+  const second = await cancelOne(store, `${url}/second`);
+  await vi.waitFor(() => expect(received.some(({ body }) => body.includes(second))).toBe(true), soon);
+  expect(received).toHaveLength(2);
+});
+
+it('a receiver that never answers takes its share of the places and no more', async () => {
+  const store = openTestStore();
+  await startSender(store);
+  const stuck = await startReceiver(() => undefined);
+  const prompt = await startReceiver();
+  for (let count = 0; count < 80; count++) await cancelOne(store, stuck.url);
+  await vi.waitFor(() => expect(stuck.received).toHaveLength(16), soon);
+  await cancelOne(store, prompt.url);
+  await vi.waitFor(() => expect(prompt.received).toHaveLength(1), soon);
+  expect(stuck.received).toHaveLength(16);
+});
+
+it('a place that is given back can be taken again', () => {
+  const slots = createHostSlots(1);
+  const giveBack = slots.take('a');
+  expect(slots.take('a')).toBeUndefined();
+  expect(slots.take('b')).toBeDefined();
+  giveBack?.();
+  expect(slots.take('a')).toBeDefined();
+});
+
+it('attempts go on for about ten hours, at growing and uneven distances', () => {
+  const hours = retryDelaysMs.reduce((sum, delayMs) => sum + delayMs, 0) / 3_600_000;
+  expect(hours).toBeCloseTo(10.24, 1);
+  const [early, late] = [createRetrySchedule(undefined, () => 0), createRetrySchedule(undefined, () => 1)];
+  expect([early.attempts, early.delayMs(1), late.delayMs(1), early.delayMs(9)]).toEqual([10, 4000, 6000, 14_400_000]);
+});

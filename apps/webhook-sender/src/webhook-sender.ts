@@ -1,0 +1,120 @@
+/**
+ * Tells receivers what their requests come to. Any number of senders may do so at once: an entry of the outbox goes to
+ * one of them, and so does a delivery. One that dies loses nothing, what it held is taken by others after a while.
+ */
+import { type Clock, systemClock } from '@darkroom/core';
+import { BaseService, type Logger, PeriodicLoop } from '@darkroom/service';
+import {
+  listModelIds,
+  openWebhookWorker,
+  type SendOutcome,
+  type StoreConnection,
+  type Wakeups,
+  type WebhookMessage,
+  type WebhookWorker,
+} from '@darkroom/store';
+import { deliverWebhook } from './deliver-webhook.ts';
+import { createHostSlots } from './host-slots.ts';
+import { moveOutbox } from './move-outbox.ts';
+import { createPostWebhook } from './post-webhook.ts';
+import { createRetrySchedule, type RetrySchedule } from './retry-schedule.ts';
+
+export interface WebhookSenderOptions {
+  store: StoreConnection;
+  wakeups: Wakeups;
+  log: Logger;
+  allowPrivate: boolean;
+  /** How long a delivery stays with a sender that no longer renews its lock. */
+  lockMs: number;
+  schedule?: RetrySchedule;
+  clock?: Clock;
+}
+
+/** How long a lost wake-up can hold things up. */
+const slowTickMs = 1000;
+/** Entries moved at a time. */
+const moveLimit = 100;
+/** Entries that a sender took this long ago and still has are taken over: moving takes milliseconds. */
+const reclaimAfterMs = 10_000;
+/** Connections of one process at a time, and those of them that may go to one host. */
+const concurrency = 64;
+const mostPerHost = 16;
+/** How long deliveries under way may take to finish when the process stops. */
+const stopGraceMs = 3000;
+
+export class WebhookSender extends BaseService {
+  readonly #options: Required<WebhookSenderOptions>;
+  readonly #moving: PeriodicLoop;
+  readonly #listeners = new Map<string, () => void>();
+  #stopping = new AbortController();
+  #worker: WebhookWorker | undefined;
+
+  constructor({ schedule = createRetrySchedule(), clock = systemClock, ...options }: WebhookSenderOptions) {
+    super();
+    this.#options = { ...options, schedule, clock };
+    this.#moving = new PeriodicLoop({
+      name: 'move the outbox',
+      intervalMs: slowTickMs,
+      runOnce: () => this.moveOnce(),
+      log: options.log,
+    });
+  }
+
+  /** Moves the outboxes of all models to the queue of deliveries, until they are empty. */
+  async moveOnce(): Promise<void> {
+    const { store, schedule } = this.#options;
+    for (const model of await listModelIds(store)) {
+      await this.#listen(model);
+      let moved = moveLimit;
+      while (moved >= moveLimit)
+        moved = await moveOutbox(store, model, { limit: moveLimit, reclaimAfterMs, attempts: schedule.attempts });
+    }
+  }
+
+  protected override async onStart(): Promise<void> {
+    const { store, schedule, allowPrivate, clock, lockMs, log } = this.#options;
+    this.#stopping = new AbortController();
+    const post = createPostWebhook({ allowPrivate });
+    const slots = createHostSlots(mostPerHost);
+    const context = { store, post, slots, clock, stopping: this.#stopping.signal };
+    this.#worker = openWebhookWorker(store, {
+      concurrency,
+      lockMs,
+      retryDelayMs: (attempt) => schedule.delayMs(attempt),
+      send: async (message, attempt) => {
+        const outcome = await deliverWebhook(context, message);
+        this.#report(message, attempt, outcome);
+        return outcome;
+      },
+      onError: (error) => log.warn({ reason: error.message }, 'no connection to Redis'),
+    });
+    await this.#moving.start();
+  }
+
+  protected override async onStop(): Promise<void> {
+    await this.#moving.stop();
+    for (const stop of this.#listeners.values()) stop();
+    this.#listeners.clear();
+    const cutting = setTimeout(() => this.#stopping.abort(), stopGraceMs);
+    await this.#worker?.close();
+    clearTimeout(cutting);
+    this.#worker = undefined;
+  }
+
+  async #listen(model: string): Promise<void> {
+    if (this.#listeners.has(model)) return;
+    const stop = await this.#options.wakeups.listen(model, () => void this.#moving.trigger(), 'webhooks');
+    this.#listeners.set(model, stop);
+  }
+
+  /** Receivers' URLs may hold secrets of theirs: only the host is logged. */
+  #report({ id, requestId, url }: WebhookMessage, attempt: number, outcome: SendOutcome): void {
+    const { log, schedule } = this.#options;
+    const facts = { webhook_id: id, request_id: requestId, host: new URL(url).host, attempt };
+    if (outcome.status === 'delivered') log.info(facts, 'delivered');
+    else if (outcome.status === 'failed') {
+      const isLast = outcome.isFinal || attempt >= schedule.attempts;
+      log.warn({ ...facts, reason: outcome.reason }, isLast ? 'failed for good' : 'failed, to be tried again');
+    }
+  }
+}
