@@ -110,6 +110,38 @@ export const cancelSchema = z
   .strictObject({ request_id: z.string(), status: z.enum(['canceled', 'canceling']) })
   .openapi('Cancel');
 
+export const webhookDeliveryListSchema = z
+  .strictObject({
+    object: z.literal('list'),
+    data: z.array(
+      z
+        .strictObject({
+          id: z.string().openapi({
+            description: 'The `webhook-id` of the message.',
+            example: 'msg_01kaj3v0q8f3zt6m0c9d7p2xwe_17_e3b0c442',
+          }),
+          request_id: z.string().openapi({ example: exampleId }),
+          type: z.string().openapi({ example: 'request.succeeded' }),
+          url: z.string(),
+          status: z.enum(['failed', 'pending']),
+          attempts: count,
+          last_error: z.string().nullable().openapi({ example: 'HTTP 503' }),
+          created_at: time,
+          failed_at: time.nullable().openapi({ description: 'Null while it is being tried.' }),
+        })
+        .openapi('WebhookDelivery'),
+    ),
+  })
+  .openapi('WebhookDeliveryList');
+
+export const webhookResentSchema = z
+  .strictObject({ id: z.string(), status: z.literal('pending') })
+  .openapi('WebhookResent');
+
+export const webhookSecretSchema = z
+  .strictObject({ key: z.string().openapi({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' }) })
+  .openapi('WebhookSecret');
+
 export const healthSchema = z
   .strictObject({
     status: z.enum(['ok', 'degraded', 'unavailable']),

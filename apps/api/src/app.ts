@@ -22,6 +22,7 @@ import { addRequestRoute } from './routes/request.ts';
 import { cors } from './cors.ts';
 import { createEndEstimator } from './end-estimator.ts';
 import { createRateLimit } from './limit-rate.ts';
+import { addWebhookRoutes } from './routes/webhook-deliveries.ts';
 import { createStoreGuard } from './store-guard.ts';
 
 const defaultStoreWaitMs = 3000;
@@ -43,6 +44,7 @@ export function createApp(deps: ApiDeps): Api {
   addImageRoute(api, context);
   addImagesGenerationsRoute(api, context);
   addModelRoutes(api, context);
+  addWebhookRoutes(api, context);
   addHealthRoute(api, context);
   addDocsRoutes(api);
   return api;

@@ -36,6 +36,9 @@ function resolverOf(...answers: string[][]): Resolve & { asked: string[] } {
   return Object.assign(resolve, { asked });
 }
 
+const nowhere: Resolve = (_hostname, _options, callback) =>
+  callback(Object.assign(new Error('queryA'), { code: 'ENOTFOUND' }), []);
+
 it('a loopback address is refused without a connection, unless it is allowed', async () => {
   const { url, port, received } = await startReceiver();
   for (const address of [
@@ -82,7 +85,7 @@ it.each([301, 302, 303, 307, 308])('a %i is an answer: it is not followed', asyn
 
 it('a receiver that does not answer is given up', async () => {
   const cut = new AbortController();
-  const { url } = await startReceiver(() => void cut.abort());
+  const { url } = await startReceiver(() => cut.abort());
   expect(await postTo(url, { allowPrivate: true, signal: cut.signal })).toEqual({
     status: 'failed',
     reason: 'no answer in time',
@@ -107,8 +110,6 @@ it('what goes wrong is told in words that show nothing of ours', async () => {
   const { port } = await startReceiver();
   const broken = await startReceiver((response) => void response.destroy());
   const nonsense = await startReceiver((response) => void response.socket?.end('nonsense\r\n\r\n'));
-  const nowhere: Resolve = (_hostname, _options, callback) =>
-    callback(Object.assign(new Error('queryA'), { code: 'ENOTFOUND' }), []);
   const reasons = await Promise.all(
     [
       postTo('http://127.0.0.1:1', { allowPrivate: true }),
