@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline';
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { inject, onTestFinished } from 'vitest';
 
-export type PartName = 'api' | 'batch-former' | 'janitor' | 'worker';
+export type PartName = 'api' | 'batch-former' | 'janitor' | 'webhook-sender' | 'worker';
 
 /** One running process of the system. */
 export interface Part {

@@ -11,7 +11,7 @@ import { System } from './system.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 /** In the order they are stopped in: first nothing new comes in, then nothing new is handed out, then work ends. */
-const apps = ['api', 'batch-former', 'worker', 'janitor'];
+const apps = ['api', 'batch-former', 'worker', 'webhook-sender', 'janitor'];
 
 export async function start() {
   // Whoever read our output may be gone before we are.

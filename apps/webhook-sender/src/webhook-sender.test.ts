@@ -22,7 +22,10 @@ import { WebhookSender } from './webhook-sender.ts';
 
 const soon = { timeout: 10_000, interval: 10 };
 
-async function startSender(store: StoreConnection, { retries = 3, allowPrivate = true } = {}): Promise<string[]> {
+async function startSender(
+  store: StoreConnection,
+  { retries = 3, allowPrivate = true } = {},
+): Promise<{ lines: string[]; sender: WebhookSender }> {
   await publishModel(store, { id: 'tiny' } as never);
   const wakeups = createWakeups(store);
   const lines: string[] = [];
@@ -32,6 +35,7 @@ async function startSender(store: StoreConnection, { retries = 3, allowPrivate =
     log: createLogger({ app: 'webhook-sender', stream: { write: (line) => void lines.push(line) } }),
     allowPrivate,
     lockMs: 5000,
+    stopGraceMs: 0,
     schedule: createRetrySchedule(Array.from({ length: retries }, () => 1)),
   });
   await sender.start();
@@ -39,7 +43,7 @@ async function startSender(store: StoreConnection, { retries = 3, allowPrivate =
     await sender.stop();
     wakeups.close();
   });
-  return lines;
+  return { lines, sender };
 }
 
 /** A request that is canceled at once: its end is the only event. */
@@ -63,7 +67,7 @@ async function failedOf(store: StoreConnection): Promise<(string | undefined)[]>
 
 it('a receiver that fails twice gets the same message a third time, each time with a valid signature', async () => {
   const store = openTestStore();
-  const lines = await startSender(store);
+  const { lines } = await startSender(store);
   const { url, received } = await startReceiver((_response, count) => (count < 3 ? 503 : 200));
   const id = await cancelOne(store, `${url}/hook?token=s3cret`);
   await vi.waitFor(() => expect(received).toHaveLength(3), soon);
@@ -133,6 +137,21 @@ it('what a sender took before it died, and what it moved without dropping, arriv
   const second = await cancelOne(store, `${url}/second`);
   await vi.waitFor(() => expect(received.some(({ body }) => body.includes(second))).toBe(true), soon);
   expect(received).toHaveLength(2);
+});
+
+it('a sender that stops gives back what is under way, and no attempt is counted', async () => {
+  const store = openTestStore();
+  const { sender } = await startSender(store);
+  const { url, received } = await startReceiver((_response, count) => (count === 1 ? undefined : 204));
+  await cancelOne(store, url);
+  await vi.waitFor(() => expect(received).toHaveLength(1), soon);
+  await sender.stop();
+  expect(await listDeliveries(store, 'ann', { state: 'pending', limit: 10 })).toMatchObject([
+    { attempts: 0, lastError: undefined },
+  ]);
+  await startSender(store);
+  await vi.waitFor(() => expect(received).toHaveLength(2), soon);
+  expect(received[1]?.headers['webhook-id']).toBe(received[0]?.headers['webhook-id']);
 });
 
 it('a receiver that never answers takes its share of the places and no more', async () => {

@@ -27,6 +27,8 @@ export interface WebhookSenderOptions {
   /** How long a delivery stays with a sender that no longer renews its lock. */
   lockMs: number;
   schedule?: RetrySchedule;
+  /** How long deliveries under way may take to finish when the process stops; then they are given back. */
+  stopGraceMs?: number;
   clock?: Clock;
 }
 
@@ -39,8 +41,6 @@ const reclaimAfterMs = 10_000;
 /** Connections of one process at a time, and those of them that may go to one host. */
 const concurrency = 64;
 const mostPerHost = 16;
-/** How long deliveries under way may take to finish when the process stops. */
-const stopGraceMs = 3000;
 
 export class WebhookSender extends BaseService {
   readonly #options: Required<WebhookSenderOptions>;
@@ -49,9 +49,14 @@ export class WebhookSender extends BaseService {
   #stopping = new AbortController();
   #worker: WebhookWorker | undefined;
 
-  constructor({ schedule = createRetrySchedule(), clock = systemClock, ...options }: WebhookSenderOptions) {
+  constructor({
+    schedule = createRetrySchedule(),
+    stopGraceMs = 3000,
+    clock = systemClock,
+    ...options
+  }: WebhookSenderOptions) {
     super();
-    this.#options = { ...options, schedule, clock };
+    this.#options = { ...options, schedule, stopGraceMs, clock };
     this.#moving = new PeriodicLoop({
       name: 'move the outbox',
       intervalMs: slowTickMs,
@@ -95,7 +100,7 @@ export class WebhookSender extends BaseService {
     await this.#moving.stop();
     for (const stop of this.#listeners.values()) stop();
     this.#listeners.clear();
-    const cutting = setTimeout(() => this.#stopping.abort(), stopGraceMs);
+    const cutting = setTimeout(() => this.#stopping.abort(), this.#options.stopGraceMs);
     await this.#worker?.close();
     clearTimeout(cutting);
     this.#worker = undefined;

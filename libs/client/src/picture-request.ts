@@ -36,4 +36,8 @@ export interface PictureRequest {
   timeout_s?: number;
   /** Seconds, from 0.1: `expired` if no worker has taken it by then. Default: `timeout_s`. */
   start_timeout_s?: number;
+  /** Where the server POSTs events of the request to, signed (Standard Webhooks). Default: nowhere. */
+  webhook_url?: string;
+  /** What `webhook_url` is told of; `completed` is any end. Default: `['completed']`. */
+  webhook_events?: ('started' | 'progress' | 'completed')[];
 }

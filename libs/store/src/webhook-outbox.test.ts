@@ -155,7 +155,7 @@ it('two senders that begin at once share what is there', async () => {
 it('the sweep for leaks leaves the outbox as it is', async () => {
   const store = openTestStore();
   await cancelRequest(store, await submit(store));
-  expect(await sweepLeaks(store, 'tiny')).toEqual({ repaired: [], deleted: [] });
+  expect(await sweepLeaks(store, 'tiny')).toMatchObject({ repaired: [], deleted: [] });
   expect(await store.redis.pttl(store.keysOf('tiny').webhooks)).toBe(-1);
 });
 
