@@ -132,6 +132,16 @@ it('what is somebody else’s is unknown', async () => {
   expect(await resendDelivery(store, 'ann', 'msg_1')).toBe('unknown');
 });
 
+it('two owners whose tags happen to be the same see their own deliveries only', async () => {
+  const store = openTestStore();
+  const message = messageOf('key-8337');
+  expect(message.id.slice(-8)).toBe(messageOf('key-15029').id.slice(-8));
+  await enqueueWebhooks(store, [message], { attempts: 1 });
+  const pending = (owner: string) => listDeliveries(store, owner, { state: 'pending', limit: 10 });
+  expect([await pending('key-8337'), await pending('key-15029')]).toMatchObject([[{ id: message.id }], []]);
+  expect(await resendDelivery(store, 'key-15029', message.id)).toBe('unknown');
+});
+
 it('webhook ids hold no dot, whatever the model is called, and are the same for the same event', () => {
   const requestId = createRequestId({ model: 'sd-1.5', nowMs: 1000 });
   const id = createWebhookId({ requestId, sequence: 5, owner: 'ann' });
