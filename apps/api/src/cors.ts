@@ -1,8 +1,7 @@
 import { cors as honoCors } from 'hono/cors';
 import type { MiddlewareHandler } from 'hono';
 
-/** What a page of another origin may send and read. */
-const allowHeaders = ['Authorization', 'Content-Type', 'Idempotency-Key', 'Last-Event-ID', 'Prefer'];
+/** What a page of another origin may read; what it asks to send it may (SDKs bring headers of their own). */
 const exposeHeaders = [
   'ETag',
   'Idempotent-Replayed',
@@ -21,7 +20,6 @@ export function cors(origins: readonly string[] | undefined): MiddlewareHandler 
   if (origins === undefined) return (_c, next) => next();
   return honoCors({
     origin: origins.includes('*') ? '*' : [...origins],
-    allowHeaders,
     exposeHeaders,
     allowMethods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
     maxAge: maxAgeS,

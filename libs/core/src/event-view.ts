@@ -4,7 +4,7 @@ import type { OutputInfo, RequestEvent } from './request-event.ts';
 /** A picture of a request, as clients see it. */
 export interface ImageView {
   index: number;
-  /** A path: only the client knows under which name it reaches the API. */
+  /** A path, see `imageUrl`. */
   url: string;
   seed: number;
   width: number;
@@ -13,10 +13,15 @@ export interface ImageView {
   bytes: number;
 }
 
+/** A path: only the client knows under which name it reaches the API. */
+export function imageUrl(id: string, index: number): string {
+  return `/v1/predict/${id}/images/${index}`;
+}
+
 export function imageView(id: string, output: OutputInfo): ImageView {
   return {
     index: output.index,
-    url: `/v1/predict/${id}/images/${output.index}`,
+    url: imageUrl(id, output.index),
     seed: Number(output['seed']),
     width: Number(output['width']),
     height: Number(output['height']),

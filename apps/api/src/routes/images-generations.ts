@@ -12,6 +12,7 @@
  * - A Redis that goes away meanwhile is waited for. When this process is told to stop, answers wait for `drainGraceMs`
  *   more; then they say where the request goes on, and SDKs with an `Idempotency-Key` are told to send it again.
  */
+import { imageUrl } from '@darkroom/core';
 import { randomUUID } from 'node:crypto';
 import type { Context } from 'hono';
 import type { z } from 'zod';
@@ -28,7 +29,6 @@ import { imagesGenerationsRoute, type imagesResponseSchema } from '../openai-ima
 import { type ImagesRequest, parseImagesBody } from '../openai-images-schema.ts';
 import { imageUsage } from '../openai-usage.ts';
 import { readJsonBody } from '../read-json-body.ts';
-import { imageUrl } from '../request-urls.ts';
 import { toStoredError } from '../stored-request-error.ts';
 import { type SubmittedPicture, submitPicture } from '../submit-picture.ts';
 import { type ClientWatch, watchClient } from '../watch-client.ts';
