@@ -1,9 +1,10 @@
 import { defineConfig } from 'vitest/config';
 
-// Tests run against the sources: `source` is the condition that every libs/*/package.json maps to src/index.ts.
+// Tests run against the sources: `darkroom-source` is the condition that every libs/*/package.json maps to
+// src/index.ts. Packages of others have one that is just called source, and ship no sources that would run.
 const shared = {
-  ssr: { resolve: { conditions: ['source'], externalConditions: ['source'] } },
-  resolve: { conditions: ['source'] },
+  ssr: { resolve: { conditions: ['darkroom-source'], externalConditions: ['darkroom-source'] } },
+  resolve: { conditions: ['darkroom-source'] },
 };
 const environment = {
   globalSetup: ['libs/testing/src/redis-global-setup.ts'],
