@@ -14,6 +14,9 @@ export function absoluteUrl(c: Context, path: string): string {
   return new URL(path, URL.canParse(origin) ? origin : own).href;
 }
 
+/** For answers that hold such URLs: another client may have come by another name. */
+export const noStore = { 'Cache-Control': 'no-store' };
+
 /** Every proxy on the way adds its own. */
 function firstOf(header: string | undefined): string | undefined {
   return header?.split(',')[0]?.trim();

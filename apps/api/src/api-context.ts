@@ -4,6 +4,7 @@ import type { Logger } from '@darkroom/service';
 import type { EventHub, StoreConnection } from '@darkroom/store';
 import type { ApiKey, ApiKeys } from './api-keys.ts';
 import type { EstimateEnd } from './end-estimator.ts';
+import type { ErrorView } from './error-response.ts';
 import type { LimitRate } from './limit-rate.ts';
 import type { ModelCatalog } from './model-catalog.ts';
 import type { AskStore } from './store-guard.ts';
@@ -57,5 +58,7 @@ export interface ApiEnv {
     apiKey: ApiKey;
     requestId: string | undefined;
     errorId: string | undefined;
+    /** What errors look like on this route, where it speaks as another API. */
+    errorView: ErrorView | undefined;
   };
 }

@@ -18,6 +18,8 @@ export interface ApiErrorOptions {
   message: string;
   /** The field that is wrong. */
   param?: string | undefined;
+  /** All that is wrong with the fields; the message has them in one line. */
+  problems?: readonly FieldProblem[];
   headers?: Readonly<Record<string, string>>;
   cause?: unknown;
 }
@@ -28,15 +30,18 @@ export class ApiError extends Error {
   readonly code: string;
   readonly type: ErrorType;
   readonly param: string | undefined;
+  readonly problems: readonly FieldProblem[];
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor({ status, code, type = typeOf(status), message, param, headers = {}, cause }: ApiErrorOptions) {
+  constructor(options: ApiErrorOptions) {
+    const { status, code, type = typeOf(status), message, param, problems = [], headers = {}, cause } = options;
     super(message, { cause });
     this.name = 'ApiError';
     this.status = status;
     this.code = code;
     this.type = type;
     this.param = param;
+    this.problems = problems;
     this.headers = headers;
   }
 }
@@ -83,6 +88,7 @@ export function invalidFields(problems: readonly FieldProblem[]): ApiError {
     status: 400,
     code: first?.code ?? 'invalid_body',
     param: first?.field,
+    problems,
     message: problems.map(({ message }) => message).join('; '),
   });
 }

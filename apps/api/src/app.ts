@@ -6,18 +6,20 @@ import { methodNotAllowed } from 'hono/method-not-allowed';
 import type { ApiContext, ApiDeps, ApiEnv, Every } from './api-context.ts';
 import { ApiError } from './api-error.ts';
 import type { Api } from './api-route.ts';
-import { errorResponse, handleError } from './error-response.ts';
+import { errorResponse, handleError, showErrorsAs } from './error-response.ts';
 import { createModelCatalog } from './model-catalog.ts';
 import { authenticate } from './authenticate.ts';
 import { requestLog } from './request-log.ts';
 import { addCancelRoute } from './routes/cancel.ts';
 import { addDocsRoutes } from './routes/docs.ts';
 import { addEventsRoute } from './routes/events.ts';
+import { addFalRoutes, falError, falPath } from './routes/fal.ts';
 import { addHealthRoute } from './routes/health.ts';
 import { addImageRoute } from './routes/image.ts';
 import { addImagesGenerationsRoute } from './routes/images-generations.ts';
 import { addModelRoutes } from './routes/models.ts';
 import { addPredictRoute } from './routes/predict.ts';
+import { addReplicateRoutes, replicateError } from './routes/replicate.ts';
 import { addRequestRoute } from './routes/request.ts';
 import { cors } from './cors.ts';
 import { createEndEstimator } from './end-estimator.ts';
@@ -30,9 +32,11 @@ const defaultStoreWaitMs = 3000;
 /** The whole API over one store: stateless, so any number of them can run side by side. */
 export function createApp(deps: ApiDeps): Api {
   const context = createContext(deps);
-  const api: Api = new OpenAPIHono<ApiEnv>();
+  const api: Api = new OpenAPIHono<ApiEnv>({ getPath: falPath });
   api.use(requestLog(context.log));
   api.use(cors(context.config.corsOrigins));
+  api.use('/fal/*', showErrorsAs(falError));
+  api.use('/replicate/*', showErrorsAs(replicateError));
   api.use(authenticate(context.apiKeys));
   api.use(methodNotAllowed({ app: api, onMethodNotAllowed: (c, methods) => errorResponse(c, wrongMethod(methods)) }));
   api.onError(handleError(context.log));
@@ -46,6 +50,8 @@ export function createApp(deps: ApiDeps): Api {
   addModelRoutes(api, context);
   addWebhookRoutes(api, context);
   addHealthRoute(api, context);
+  addFalRoutes(api, context);
+  addReplicateRoutes(api, context);
   addDocsRoutes(api);
   return api;
 }

@@ -11,6 +11,9 @@ const exposeHeaders = [
   'RateLimit-Remaining',
   'RateLimit-Reset',
   'Retry-After',
+  'X-Fal-Error-Type',
+  'X-Fal-Request-Id',
+  'X-Fal-Request-Timeout-Type',
   'X-Request-Id',
 ];
 const maxAgeS = 600;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { DarkroomError } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
-import type { Context } from 'hono';
+import type { Context, MiddlewareHandler } from 'hono';
 import type { ApiEnv } from './api-context.ts';
 import { type ApiError, toApiError } from './api-error.ts';
 
@@ -11,12 +11,35 @@ export interface ErrorBody {
   error: { message: string; type: string; code: string; param: string | null };
 }
 
+/** The body of an error in the shape of another API, with the status and headers where those differ too. */
+export type ErrorView = (
+  error: ApiError,
+  requestId: string | undefined,
+) => {
+  body: Readonly<Record<string, unknown>>;
+  status?: ApiError['status'];
+  headers?: Readonly<Record<string, string>>;
+};
+
+/** On routes that speak as another API errors do too, whoever throws them. */
+export function showErrorsAs(view: ErrorView): MiddlewareHandler<ApiEnv> {
+  return async (c, next) => {
+    c.set('errorView', view);
+    await next();
+  };
+}
+
 export function errorBody({ type, code, message, param }: ApiError): ErrorBody {
   return { message, error: { message, type, code, param: param ?? null } };
 }
 
+function viewOf(c: Context<ApiEnv>, error: ApiError): ReturnType<ErrorView> {
+  return c.get('errorView')?.(error, c.get('requestId')) ?? { body: { ...errorBody(error) } };
+}
+
 export function errorResponse(c: Context<ApiEnv>, error: ApiError): Response {
-  return c.json(errorBody(error), error.status, { ...error.headers });
+  const { body, status = error.status, headers } = viewOf(c, error);
+  return c.json(body, status, { ...error.headers, ...headers });
 }
 
 /** The one place where errors become answers; those that are our fault are logged. */

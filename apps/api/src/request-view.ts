@@ -8,7 +8,7 @@ export type ImageView = z.infer<typeof imageSchema>;
 export type RequestView = z.infer<typeof requestSchema>;
 
 /** Without prompts after the end, where they are not kept. */
-type StoredInput = Omit<PictureInput, 'prompt' | 'negativePrompt'> & Partial<PictureInput>;
+export type StoredInput = Omit<PictureInput, 'prompt' | 'negativePrompt'> & Partial<PictureInput>;
 
 /** A request as clients see it. */
 export function requestView(request: RequestStatus, eta: EndEstimate | undefined): RequestView {

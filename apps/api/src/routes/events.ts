@@ -4,7 +4,7 @@ import type { Context } from 'hono';
 import type { ApiContext, ApiEnv } from '../api-context.ts';
 import { invalidFields } from '../api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors } from '../api-route.ts';
-import { createEventStream } from '../event-stream.ts';
+import { createEventStream, streamResponse } from '../event-stream.ts';
 import { findRequest, requestIdOf } from '../find-request.ts';
 
 export function addEventsRoute(api: Api, context: ApiContext): void {
@@ -13,20 +13,15 @@ export function addEventsRoute(api: Api, context: ApiContext): void {
     const after = positionOf(c);
     const { state } = await findRequest(context, id, c.get('owner'));
     const stream = createEventStream(context, id, { after, isEnded: isTerminalState(state) });
-    return c.body(stream, 200, {
-      'Content-Type': 'text/event-stream; charset=utf-8',
-      'Cache-Control': 'no-store',
-      // nginx would hold events back until its buffer is full.
-      'X-Accel-Buffering': 'no',
-    });
+    return streamResponse(c, stream);
   });
 }
 
 /** Empty is from the first, as in a browser that has seen none. */
 const position = z.string().regex(/^(?:\d{1,15}(?:-0)?)?$/);
 
-/** A browser that reconnects repeats the URL it began with and adds the header, so the header is newer. */
-function positionOf(c: Context<ApiEnv>): number {
+/** After which event to go on. A browser that reconnects repeats the URL it began with and adds the header, which is newer. */
+export function positionOf(c: Context<ApiEnv>): number {
   const after = checked('after', c.req.query('after'));
   return checked('Last-Event-ID', c.req.header('last-event-id')) ?? after ?? 0;
 }

@@ -1,9 +1,9 @@
-import { DarkroomError, isTerminalState, type RequestStatus } from '@darkroom/core';
+import { isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import type { Context } from 'hono';
-import type { ApiContext, ApiEnv } from '../api-context.ts';
+import type { ApiContext } from '../api-context.ts';
 import { addRoute, type Api, commonErrors, errorAnswer, rateLimitAnswer, submitHeaders } from '../api-route.ts';
 import { acceptedSchema, pictureBodySchema, requestSchema } from '../api-schemas.ts';
+import { onceStored } from '../once-stored.ts';
 import { preferredWaitMs } from '../prefer-wait.ts';
 import { readJsonBody } from '../read-json-body.ts';
 import { requestUrls } from '../request-urls.ts';
@@ -20,7 +20,8 @@ export function addPredictRoute(api: Api, context: ApiContext): void {
     c.header('Location', urls.self);
     if (waitMs > 0) {
       c.header('Preference-Applied', `wait=${waitMs / 1000}`);
-      const request = await waited(c, context, submitted.id, waitMs);
+      const options = { owner: c.get('owner'), waitMs, signal: c.req.raw.signal };
+      const request = await onceStored(() => waitForEnd(context, submitted.id, options));
       if (request !== undefined) {
         const view = requestView(request, await context.estimateEnd(request));
         return c.json(view, isTerminalState(request.state) ? 200 : 202);
@@ -37,21 +38,6 @@ export function addPredictRoute(api: Api, context: ApiContext): void {
     };
     return c.json(accepted, 202);
   });
-}
-
-/** Undefined when Redis went away meanwhile: the request is stored, so an error would have it sent again. */
-async function waited(
-  c: Context<ApiEnv>,
-  context: ApiContext,
-  id: string,
-  waitMs: number,
-): Promise<RequestStatus | undefined> {
-  try {
-    return await waitForEnd(context, id, { owner: c.get('owner'), waitMs, signal: c.req.raw.signal });
-  } catch (error) {
-    if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
-    return undefined;
-  }
 }
 
 const locationHeader = { description: 'Where to poll.', schema: { type: 'string' as const } };
