@@ -1,0 +1,53 @@
+/** What docs/drop-in.md tells people to write, run as it stands. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import sharp from 'sharp';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { startSystem, stopSystem, type System } from './system.ts';
+
+const root = new URL('../../', import.meta.url).pathname;
+
+let system: System;
+let programs: string[];
+beforeAll(async () => {
+  system = await startSystem();
+  const text = await readFile(join(root, 'docs/drop-in.md'), 'utf8');
+  programs = [...text.matchAll(/```js\n(?<code>.*?)```/gs)].map((match) => match.groups!['code']!);
+});
+afterAll(() => stopSystem(system));
+
+/** In a directory that has the packages and nothing else. */
+async function run(program: string): Promise<{ stdout: string; directory: string }> {
+  const directory = await mkdtemp(join(tmpdir(), 'darkroom-drop-in-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  await symlink(join(root, 'node_modules'), join(directory, 'node_modules'));
+  const code = program.replaceAll('http://127.0.0.1:8080', system.url);
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', code], {
+    cwd: directory,
+    env: { PATH: process.env['PATH'] },
+  });
+  return { stdout, directory };
+}
+
+it('fal by its proxy setting', async () => {
+  const { stdout } = await run(programs[0]!);
+  expect(stdout).toMatch(/^(?:IN_QUEUE\n|IN_PROGRESS\n)*COMPLETED\nemoji-sd-\w+ http\S+\/images\/0 \d+\n$/);
+});
+
+it('fal by rewriting URLs', async () => {
+  const url = (await run(programs[1]!)).stdout.trim();
+  expect(await sharp(Buffer.from(await (await fetch(url)).arrayBuffer())).metadata()).toMatchObject({ format: 'png' });
+});
+
+it('Replicate', async () => {
+  expect(programs).toHaveLength(3);
+  const { stdout, directory } = await run(programs[2]!);
+  expect(stdout).toContain('100%|████████████████████| ');
+  expect(await sharp(await readFile(join(directory, 'apple.png'))).metadata()).toMatchObject({
+    width: 128,
+    height: 128,
+  });
+});
