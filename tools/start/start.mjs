@@ -81,6 +81,6 @@ function stopWithNpm(system) {
 
 function greet(url) {
   const body = '{"prompt":"a red apple on a white background"}';
-  say(`running at ${url} (API reference: ${url}/docs; Ctrl-C stops). Try:`);
+  say(`running at ${url} (open it in a browser; API reference: ${url}/docs; Ctrl-C stops). Try:`);
   console.log(`\n  curl -s ${url}/v1/predict -H 'content-type: application/json' -d '${body}'\n`);
 }

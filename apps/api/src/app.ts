@@ -18,6 +18,7 @@ import { addHealthRoute } from './routes/health.ts';
 import { addImageRoute } from './routes/image.ts';
 import { addImagesGenerationsRoute } from './routes/images-generations.ts';
 import { addModelRoutes } from './routes/models.ts';
+import { addPageRoutes } from './routes/page.ts';
 import { addPredictRoute } from './routes/predict.ts';
 import { addReplicateRoutes, replicateError } from './routes/replicate.ts';
 import { addRequestRoute } from './routes/request.ts';
@@ -53,6 +54,7 @@ export function createApp(deps: ApiDeps): Api {
   addFalRoutes(api, context);
   addReplicateRoutes(api, context);
   addDocsRoutes(api);
+  addPageRoutes(api);
   return api;
 }
 

@@ -4,7 +4,9 @@ export interface ClientOptions {
   baseUrl: string;
   /** Another `fetch`; default: the global one. */
   fetch?: typeof globalThis.fetch;
-  /** Sent with every request, such as `{ authorization: 'Bearer …' }`. */
+  /** Sent as `Authorization: Bearer …`, for an API that wants keys. */
+  apiKey?: string | undefined;
+  /** Sent with every request, for a proxy in between. */
   headers?: Readonly<Record<string, string>>;
   /**
    * How often in a row a GET, a cancel or a stream's connection is tried again; default 10, a bit over a minute. An

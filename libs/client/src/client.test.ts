@@ -89,6 +89,17 @@ describe('get', () => {
     expect(calls).toEqual([['http://host/darkroom/v1/predict/a%2Fb', { authorization: 'Bearer k' }]]);
   });
 
+  it('sends its API key beside the other headers', async () => {
+    const calls: unknown[] = [];
+    const fetch: typeof globalThis.fetch = async (_url, init) => {
+      calls.push(init?.headers);
+      return Response.json(view('queued'));
+    };
+    await createClient({ baseUrl: '', apiKey: 'k-1', headers: { 'x-a': 'b' }, fetch }).get('a');
+    await createClient({ baseUrl: '', fetch }).get('a');
+    expect(calls).toEqual([{ authorization: 'Bearer k-1', 'x-a': 'b' }, {}]);
+  });
+
   it('gives up with the last reason, and at once when aborted', async () => {
     const test = await openClient([reset, reset, failure(503, 'unavailable')], { maxRetries: 2 });
     await expect(test.client.get('tiny-1')).rejects.toMatchObject({ status: 503 });
@@ -96,6 +107,12 @@ describe('get', () => {
     const hanging = await openClient([() => stop.abort(new Error('enough'))]);
     await expect(hanging.client.get('tiny-1', { signal: stop.signal })).rejects.toThrow('enough');
   });
+});
+
+it('models brings the list, tried again over what passes', async () => {
+  const test = await openClient([failure(503, 'unavailable'), json(200, { object: 'list', data: [{ id: 'tiny' }] })]);
+  expect(await test.client.models()).toEqual([{ id: 'tiny' }]);
+  expect(test.asked.map(({ path }) => path)).toEqual(['/v1/models', '/v1/models']);
 });
 
 describe('wait', () => {

@@ -2,6 +2,8 @@ import { cancelRequest } from './cancel-request.ts';
 import { createContext } from './client-context.ts';
 import type { ClientOptions } from './client-options.ts';
 import { fetchPicture } from './fetch-picture.ts';
+import { listModels } from './list-models.ts';
+import type { Model } from './model.ts';
 import { pollRequest } from './poll-request.ts';
 import type { PictureRequest } from './picture-request.ts';
 import type { Picture } from './picture.ts';
@@ -23,6 +25,8 @@ export interface StreamOptions extends SignalOptions {
 
 /** Every function throws {@link ClientError}, or the reason of its signal. All but `submit` try again by themselves. */
 export interface Client {
+  /** The models and their limits. */
+  models(options?: SignalOptions): Promise<Model[]>;
   /** Asks for pictures; resolves at once. Tried only once: without an answer it may or may not have been stored. */
   submit(request: PictureRequest, options?: SignalOptions): Promise<AcceptedRequest>;
   /** Where a request is. 404: there is none; 410: its time is over. */
@@ -44,6 +48,7 @@ export interface Client {
 export function createClient(options: ClientOptions): Client {
   const context = createContext(options);
   return {
+    models: ({ signal } = {}) => listModels(context, signal),
     async submit(request, { signal } = {}) {
       const headers = { 'content-type': 'application/json' };
       const body = JSON.stringify(request);

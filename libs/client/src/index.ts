@@ -1,6 +1,7 @@
 export { createClient, type Client, type SignalOptions, type StreamOptions } from './client.ts';
 export { ClientError, type ClientErrorOptions } from './client-error.ts';
 export type { ClientOptions } from './client-options.ts';
+export type { Model } from './model.ts';
 export type { Picture } from './picture.ts';
 export type { OutputFormat, PictureRequest, PreviewRequest } from './picture-request.ts';
 export type {
@@ -14,11 +15,13 @@ export type {
   StartedEvent,
   SucceededEvent,
 } from './request-event.ts';
+export { isEnded } from './request-view.ts';
 export type {
   AcceptedRequest,
   CanceledRequest,
   EndedRequest,
   EndedStatus,
+  EtaSeconds,
   ImageInfo,
   RequestFailure,
   RequestStatus,

@@ -13,12 +13,20 @@ export interface RequestUrls {
   cancel: string;
 }
 
+/** Estimated seconds from now until a request ends. */
+export interface EtaSeconds {
+  min: number;
+  max: number;
+}
+
 /** What `submit` resolves to. */
 export interface AcceptedRequest {
   request_id: string;
   status: 'queued';
   /** Requests that will be dispatched before this one. */
   queue_position: number;
+  /** Left out while there is nothing to estimate from. */
+  eta_seconds?: EtaSeconds;
   /** Whether a live worker serves the model right now. */
   is_possible: boolean;
   urls: RequestUrls;
@@ -69,6 +77,8 @@ export interface RequestView {
   expires_at: string | null;
   /** Requests ahead of this one; null once it runs. */
   queue_position: number | null;
+  /** Left out when there is nothing to estimate from, and once it has ended. */
+  eta_seconds?: EtaSeconds;
   /** Whether a live worker serves the model right now. */
   is_possible: boolean;
   /** Deliveries to a worker so far. */

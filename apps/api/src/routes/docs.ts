@@ -33,8 +33,6 @@ const startScript = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#swagger-ui
 export function addDocsRoutes(api: Api): void {
   const directory = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
   api.get('/openapi.json', (c) => c.json(openApiDocument(api)));
-  // Whoever opens the URL that `npm start` prints is shown around.
-  api.get('/', (c) => c.redirect('docs'));
   api.get('/docs', (c) => c.html(page));
   api.get('/docs/start.js', (c) => c.body(startScript, 200, { 'Content-Type': 'text/javascript; charset=utf-8' }));
   for (const [name, type] of Object.entries(assets))

@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest';
+import { createGalleryStorage, type GalleryEntry, galleryKey, maxEntries } from './gallery-storage.ts';
+
+function openStorage(text?: string) {
+  const items = new Map(text === undefined ? [] : [[galleryKey, text]]);
+  return {
+    getItem: (key: string) => items.get(key) ?? null,
+    setItem: (key: string, value: string) => void items.set(key, value),
+  };
+}
+const entry = (id: string): GalleryEntry => ({ id, createdAtMs: 1, request: { prompt: id } });
+const ids = (entries: readonly GalleryEntry[]): string[] => entries.map(({ id }) => id);
+
+it('keeps the newest first, each once, and removes', () => {
+  const gallery = createGalleryStorage(openStorage());
+  for (const id of ['a', 'b', 'a', 'c']) gallery.add(entry(id));
+  expect(gallery.read()).toEqual([entry('c'), entry('a'), entry('b')]);
+  gallery.remove('a');
+  expect(ids(gallery.read())).toEqual(['c', 'b']);
+});
+
+it('lets two tabs write', () => {
+  const storage = openStorage();
+  const [left, right] = [createGalleryStorage(storage), createGalleryStorage(storage)];
+  left.add(entry('a'));
+  right.add(entry('b'));
+  left.remove('a');
+  expect(ids(right.read())).toEqual(['b']);
+});
+
+it('is bounded, and lets the oldest go', () => {
+  const gallery = createGalleryStorage(openStorage());
+  for (let index = 0; index <= maxEntries; index++) gallery.add(entry(`r${index}`));
+  const kept = ids(gallery.read());
+  expect([kept.length, kept[0], kept.at(-1)]).toEqual([maxEntries, `r${maxEntries}`, 'r1']);
+});
+
+it.each(['{', '7', 'null', '[null, 3, {"id": 1}, {"id": "x", "createdAtMs": 1}]'])('survives %s', (text) => {
+  const gallery = createGalleryStorage(openStorage(text));
+  expect(gallery.read()).toEqual([]);
+  gallery.add(entry('a'));
+  expect(ids(gallery.read())).toEqual(['a']);
+});

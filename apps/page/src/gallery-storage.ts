@@ -1,0 +1,47 @@
+import type { PictureRequest } from '@darkroom/client';
+
+/** A request of this browser. */
+export interface GalleryEntry {
+  id: string;
+  createdAtMs: number;
+  request: PictureRequest;
+}
+
+export interface GalleryStorage {
+  /** The newest first. */
+  read(): GalleryEntry[];
+  /** Drops the oldest when there are too many. */
+  add(entry: GalleryEntry): void;
+  remove(id: string): void;
+}
+
+export const galleryKey = 'darkroom.gallery';
+export const maxEntries = 60;
+
+/** Reads before it writes, every time: another tab may have written since. */
+export function createGalleryStorage(storage: Pick<Storage, 'getItem' | 'setItem'>): GalleryStorage {
+  const read = (): GalleryEntry[] => parsed(storage.getItem(galleryKey));
+  const write = (entries: readonly GalleryEntry[]): void =>
+    storage.setItem(galleryKey, JSON.stringify(entries.slice(0, maxEntries)));
+  return {
+    read,
+    add: (entry) => write([entry, ...read().filter(({ id }) => id !== entry.id)]),
+    remove: (id) => write(read().filter((entry) => entry.id !== id)),
+  };
+}
+
+/** What an older or newer page wrote, or a hand, must not break this one. */
+function parsed(text: string | null): GalleryEntry[] {
+  try {
+    const value: unknown = JSON.parse(text ?? '[]');
+    return Array.isArray(value) ? value.filter(isEntry) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isEntry(value: unknown): value is GalleryEntry {
+  if (typeof value !== 'object' || value === null) return false;
+  const { id, createdAtMs, request } = value as Partial<GalleryEntry>;
+  return typeof id === 'string' && typeof createdAtMs === 'number' && typeof request?.prompt === 'string';
+}

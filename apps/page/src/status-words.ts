@@ -1,0 +1,60 @@
+import type { EtaSeconds } from '@darkroom/client';
+import { isOpen, type RequestState } from './request-state.ts';
+
+/** Where a request is, for people. */
+export function statusWords(state: RequestState): string {
+  if (state.problem !== undefined) return state.problem;
+  if (state.isCanceling && isOpen(state)) return 'Canceling…';
+  switch (state.status) {
+    case 'unread':
+      return 'Asking the server…';
+    case 'queued':
+      return queuedWords(state);
+    case 'running':
+      return stepWords(state);
+    case 'succeeded':
+      return `Developed${durationWords(state)}`;
+    case 'failed':
+      return `Failed: ${state.failure ?? 'the server does not say why'}`;
+    case 'canceled':
+      return 'Canceled';
+    case 'expired':
+      return 'Expired: it did not end in the time it was given';
+    case 'gone':
+      return 'Its time is over: the server no longer keeps its pictures';
+    case 'missing':
+      return 'The server does not know this request';
+  }
+}
+
+function queuedWords({ isPossible, queuePosition, eta, attempts }: RequestState): string {
+  const place =
+    queuePosition === undefined
+      ? 'Queued'
+      : queuePosition === 0
+        ? 'Next in the queue'
+        : `${queuePosition} ahead in the queue`;
+  if (!isPossible) return `${place}; no worker serves its model right now, so it waits`;
+  const again = attempts > 0 ? '; its worker was lost, another takes over' : '';
+  return `${place}${eta === undefined ? '' : `, done in ${etaWords(eta)}`}${again}`;
+}
+
+function stepWords({ pictures }: RequestState): string {
+  const step = pictures.reduce((sum, picture) => sum + picture.step, 0);
+  const total = pictures.reduce((sum, picture) => sum + picture.totalSteps, 0);
+  if (total === 0) return 'Developing';
+  return `Step ${step} of ${total}`;
+}
+
+/** `about 3 to 6 s`, `about 2 min`. */
+export function etaWords({ min, max }: EtaSeconds): string {
+  const isLong = max >= 90;
+  const [from, to] = [min, max].map((seconds) => Math.max(1, Math.round(isLong ? seconds / 60 : seconds)));
+  return `about ${from === to ? to : `${from} to ${to}`} ${isLong ? 'min' : 's'}`;
+}
+
+function durationWords({ startedAtMs, endedAtMs }: RequestState): string {
+  if (startedAtMs === undefined || endedAtMs === undefined) return '';
+  const seconds = Math.max(0, endedAtMs - startedAtMs) / 1000;
+  return ` in ${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+}
