@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, installDependencies } from './start/dependencies.mjs';
+import { findOrInstallChromium } from './start/chromium-install.mjs';
 import { findOrInstallRedisProgram } from './start/redis-install.mjs';
 import { SetupError } from './start/say.mjs';
 
@@ -14,7 +15,7 @@ async function main() {
   const scratch = mkdtempSync(join(tmpdir(), 'darkroom-test-'));
   try {
     await installDependencies(root);
-    const env = { ...process.env, PATH: await pathWithRedis(scratch) };
+    const env = { ...process.env, PATH: await pathWithRedis(scratch), CHROMIUM: await chromium() };
     await build(root);
     const reportFile = join(scratch, 'report.json');
     const exitCode = await runVitest(process.argv.slice(2), reportFile, env);
@@ -36,6 +37,12 @@ async function pathWithRedis(scratch) {
   mkdirSync(directory);
   symlinkSync(program, join(directory, 'redis-server'));
   return `${directory}${delimiter}${process.env.PATH}`;
+}
+
+async function chromium() {
+  const program = await findOrInstallChromium();
+  if (!program) throw new SetupError('The tests need Chromium; install it, or say with CHROMIUM where it is.');
+  return program;
 }
 
 function runVitest(extraArguments, reportFile, env) {

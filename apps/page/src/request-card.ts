@@ -31,7 +31,7 @@ export function createRequestCard({ id, request }: GalleryEntry, actions: CardAc
   const article = findElement(element, 'article', HTMLElement);
   const tiles = tilesOf(request);
   part('tiles').replaceChildren(...tiles.map((tile) => tile.element));
-  part('tiles').dataset['count'] = String(tiles.length);
+  part('tiles').dataset['columns'] = String(Math.min(3, Math.ceil(Math.sqrt(tiles.length))));
   const title = part('prompt');
   title.textContent = request.prompt;
   title.id = `prompt-${id}`;

@@ -74,7 +74,8 @@ function unreadableField(form: HTMLFormElement): string | undefined {
 function showProblem(form: HTMLFormElement, problem: HTMLElement, words: string, param: string | undefined): void {
   problem.textContent = words;
   const field = param === undefined ? null : form.elements.namedItem(fieldOfParam[param] ?? param);
-  if (!(field instanceof HTMLElement)) return;
+  if (param === undefined || !(field instanceof HTMLElement)) return;
+  problem.textContent = withLabel(form, words, param);
   field.ariaInvalid = 'true';
   field.setAttribute('aria-errormessage', problem.id);
   field.focus();
@@ -86,4 +87,10 @@ function clearProblem(form: HTMLFormElement, problem: HTMLElement): void {
     field.removeAttribute('aria-invalid');
     field.removeAttribute('aria-errormessage');
   }
+}
+
+/** The API calls fields by their names in JSON, the page by what stands beside them. */
+function withLabel(form: HTMLFormElement, words: string, param: string): string {
+  const label = form.querySelector(`label[for="${param}"]`)?.textContent;
+  return label != null && words.toLowerCase().startsWith(param) ? `${label}${words.slice(param.length)}` : words;
 }

@@ -46,6 +46,11 @@ export class ClientError extends Error {
 /** 502 and 504 are what a proxy says while the API behind it starts again. */
 const passingStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
+/** Whether the request may have arrived all the same: no answer came, or a proxy lost it. */
+export function isAnswerLost(error: unknown): error is ClientError {
+  return error instanceof ClientError && [undefined, 502, 504].includes(error.status);
+}
+
 /** Whether the same GET may fare better later. */
 export function isPassing(error: unknown): error is ClientError {
   if (!(error instanceof ClientError)) return false;

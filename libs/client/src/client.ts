@@ -9,8 +9,8 @@ import type { PictureRequest } from './picture-request.ts';
 import type { Picture } from './picture.ts';
 import type { RequestEvent } from './request-event.ts';
 import type { AcceptedRequest, CanceledRequest, EndedRequest, RequestView } from './request-view.ts';
-import { readBody, send } from './send.ts';
 import { streamRequest } from './stream-request.ts';
+import { type SubmitOptions, submitRequest } from './submit-request.ts';
 import { waitForEnd } from './wait-for-end.ts';
 
 export interface SignalOptions {
@@ -23,12 +23,12 @@ export interface StreamOptions extends SignalOptions {
   after?: string | undefined;
 }
 
-/** Every function throws {@link ClientError}, or the reason of its signal. All but `submit` try again by themselves. */
+/** Every function throws {@link ClientError}, or the reason of its signal. All try again by themselves. */
 export interface Client {
   /** The models and their limits. */
   models(options?: SignalOptions): Promise<Model[]>;
-  /** Asks for pictures; resolves at once. Tried only once: without an answer it may or may not have been stored. */
-  submit(request: PictureRequest, options?: SignalOptions): Promise<AcceptedRequest>;
+  /** Asks for pictures; resolves at once. Tried again when an answer gets lost, and stored once. */
+  submit(request: PictureRequest, options?: SubmitOptions): Promise<AcceptedRequest>;
   /** Where a request is. 404: there is none; 410: its time is over. */
   get(id: string, options?: SignalOptions): Promise<RequestView>;
   /** Resolves when the request has ended, whichever way: look at its `status`. */
@@ -49,12 +49,7 @@ export function createClient(options: ClientOptions): Client {
   const context = createContext(options);
   return {
     models: ({ signal } = {}) => listModels(context, signal),
-    async submit(request, { signal } = {}) {
-      const headers = { 'content-type': 'application/json' };
-      const body = JSON.stringify(request);
-      const response = await send(context, '/v1/predict', { method: 'POST', headers, body, signal });
-      return readBody(() => response.json() as Promise<AcceptedRequest>, signal);
-    },
+    submit: (request, options = {}) => submitRequest(context, request, options),
     get: async (id, { signal } = {}) => (await pollRequest(context, id, signal)).request,
     wait: (id, { signal } = {}) => waitForEnd(context, id, signal),
     stream: (id, { after, signal } = {}) => streamRequest(context, id, { after, signal }),

@@ -1,6 +1,7 @@
 export { createClient, type Client, type SignalOptions, type StreamOptions } from './client.ts';
 export { ClientError, type ClientErrorOptions } from './client-error.ts';
 export type { ClientOptions } from './client-options.ts';
+export type { SubmitOptions } from './submit-request.ts';
 export type { Model } from './model.ts';
 export type { Picture } from './picture.ts';
 export type { OutputFormat, PictureRequest, PreviewRequest } from './picture-request.ts';

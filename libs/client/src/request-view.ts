@@ -22,9 +22,10 @@ export interface EtaSeconds {
 /** What `submit` resolves to. */
 export interface AcceptedRequest {
   request_id: string;
-  status: 'queued';
-  /** Requests that will be dispatched before this one. */
-  queue_position: number;
+  /** `queued`, unless its idempotency key found an earlier submit. */
+  status: RequestStatus;
+  /** Requests that will be dispatched before this one; null once it runs. */
+  queue_position: number | null;
   /** Left out while there is nothing to estimate from. */
   eta_seconds?: EtaSeconds;
   /** Whether a live worker serves the model right now. */

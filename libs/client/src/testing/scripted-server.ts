@@ -12,6 +12,8 @@ export interface Asked {
   path: string;
   /** `Last-Event-ID`. */
   last: string | undefined;
+  /** `Idempotency-Key`. */
+  key: string | undefined;
   body: string;
 }
 
@@ -28,8 +30,8 @@ export async function openScriptedServer(answers: readonly Answer[]): Promise<Sc
     let body = '';
     request.on('data', (text: Buffer) => (body += text.toString()));
     request.on('end', () => {
-      const last = request.headers['last-event-id'];
-      asked.push({ method: request.method!, path: request.url!, last: last as string | undefined, body });
+      const { 'last-event-id': last, 'idempotency-key': key } = request.headers as Record<string, string | undefined>;
+      asked.push({ method: request.method!, path: request.url!, last, key, body });
       const answer =
         answers[asked.length - 1] ?? json(500, { error: { code: 'too_many', message: 'not in the script' } });
       void answer(response, request);

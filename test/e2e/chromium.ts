@@ -1,0 +1,51 @@
+/** A real browser for the page's tests: Debian's Chromium, which `npm test` installs when it is missing. */
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+
+/** It talks to our server only: nothing is fetched, updated or reported by itself. */
+const quiet = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-first-run',
+];
+
+export function launchChromium(): Promise<Browser> {
+  return chromium.launch({ executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args: quiet });
+}
+
+export interface OpenedPage {
+  page: Page;
+  context: BrowserContext;
+  /** Uncaught errors and refused scripts, as the console tells them. */
+  faults: string[];
+}
+
+export interface OpenPageOptions {
+  width?: number;
+  height?: number;
+  colorScheme?: 'light' | 'dark';
+}
+
+/** The page in a browser profile of its own, with its models loaded. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  { width = 1280, height = 900, colorScheme = 'dark' }: OpenPageOptions = {},
+): Promise<OpenedPage> {
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme,
+    permissions: ['clipboard-read', 'clipboard-write'],
+  });
+  const page = await context.newPage();
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      faults.push(message.text());
+  });
+  await page.goto(`${url}/client.html`);
+  return { page, context, faults };
+}

@@ -1,0 +1,171 @@
+/** The page for everybody: by keyboard, read aloud, on a phone, in light and dark, with and without a key, when things go wrong. */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { launchChromium, openPage, type OpenPageOptions } from './chromium.ts';
+import { openSystem, startSystem, stopSystem, type System } from './system.ts';
+
+let system: System;
+let browser: Browser;
+
+beforeAll(async () => {
+  [system, browser] = await Promise.all([startSystem(), launchChromium()]);
+});
+afterAll(async () => {
+  await browser.close();
+  await stopSystem(system);
+});
+
+async function open(options?: OpenPageOptions, url = system.url): Promise<Page> {
+  const { page, context, faults } = await openPage(browser, url, options);
+  onTestFinished(async () => {
+    await context.close();
+    expect(faults).toEqual([]);
+  });
+  return page;
+}
+
+async function modelLoaded(page: Page): Promise<void> {
+  await expect.poll(() => page.getByLabel('Steps', { exact: true }).inputValue()).toBe('20');
+}
+
+/** Of the page's background: 0 is black, 765 white. */
+async function brightness(page: Page): Promise<number> {
+  const color = await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
+  const [red = 0, green = 0, blue = 0] = color.match(/[\d.]+/g)!.map(Number);
+  return red + green + blue;
+}
+
+it('is used with the keyboard alone: to the prompt, through the fields, develop, cancel', async () => {
+  const page = await open();
+  await modelLoaded(page);
+  await page.keyboard.press('/');
+  await page.keyboard.type('a red apple on a white background');
+  const visited: string[] = [];
+  for (let count = 0; count < 4; count++) {
+    await page.keyboard.press('Tab');
+    visited.push(await page.evaluate<string>('document.activeElement.name'));
+  }
+  expect(visited).toEqual(['negative_prompt', 'model', 'num_inference_steps', 'guidance_scale']);
+  await page.getByLabel('Steps', { exact: true }).fill('200');
+  await page.keyboard.press('Control+Enter');
+  const card = page.getByRole('article', { name: 'a red apple' });
+  await card.waitFor();
+  await card.focus();
+  await page.keyboard.press('Escape');
+  await expect.poll(() => card.locator('[data-part=status]').textContent()).toBe('Canceled');
+});
+
+it('tells screen readers what everything is, and what happens', async () => {
+  const page = await open();
+  await modelLoaded(page);
+  for (const label of [
+    'Prompt',
+    'Negative prompt',
+    'Model',
+    'Steps',
+    'Guidance',
+    'Width',
+    'Height',
+    'Pictures',
+    'Seed',
+    'Scheduler',
+  ])
+    expect([label, await page.getByLabel(label, { exact: true }).count()]).toEqual([label, 1]);
+  const unnamed = await page.evaluate<string[]>(`
+    [...document.querySelectorAll('button, a, img, input:not([aria-hidden]), select, textarea, progress')]
+      .filter((element) => element.checkVisibility())
+      .filter((element) => {
+        const own = element.ariaLabel ?? element.getAttribute('alt') ?? element.textContent.trim();
+        return !own && !element.labels?.length;
+      })
+      .map((element) => element.outerHTML)
+  `);
+  expect(unnamed).toEqual([]);
+  await page.getByLabel('Prompt', { exact: true }).fill('a cat on a green background');
+  await page.getByLabel('Steps', { exact: true }).fill('6');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  const news = page.getByRole('log');
+  await expect
+    .poll(() => news.textContent(), { timeout: 30_000 })
+    .toMatch(/Submitted: a cat.*Developed in .* s: a cat/s);
+  expect(await page.getByRole('article', { name: 'a cat' }).getByRole('img').last().getAttribute('alt')).toBe(
+    'a cat on a green background',
+  );
+});
+
+it('fits a phone without scrolling sideways, with pictures on it', async () => {
+  const page = await open({ width: 360, height: 740 });
+  await modelLoaded(page);
+  await page.getByLabel('Prompt', { exact: true }).fill('a very-long-prompt-without-any-break-'.repeat(8));
+  await page.getByLabel('Steps', { exact: true }).fill('4');
+  await page.getByLabel('Pictures', { exact: true }).fill('4');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  await expect.poll(() => page.locator('img.final').count(), { timeout: 30_000 }).toBe(4);
+  const widths = await page.evaluate<number[]>('[document.documentElement.scrollWidth, innerWidth]');
+  expect(widths).toEqual([360, 360]);
+});
+
+it('is light or dark as the system is, until somebody chooses, and stays so', async () => {
+  const dark = await open({ colorScheme: 'dark' });
+  expect(await brightness(dark)).toBeLessThan(120);
+  const light = await open({ colorScheme: 'light' });
+  expect(await brightness(light)).toBeGreaterThan(600);
+  await light.getByRole('button', { name: 'Lights off' }).click();
+  expect(await brightness(light)).toBeLessThan(120);
+  await light.reload();
+  expect(await brightness(light)).toBeLessThan(120);
+});
+
+it('says in words what is wrong with a field, and goes to it', async () => {
+  const page = await open();
+  await modelLoaded(page);
+  await page.getByLabel('Prompt', { exact: true }).fill('a cat');
+  await page.getByLabel('Width').fill('100');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  const problem = page.getByRole('alert');
+  await expect
+    .poll(() => problem.textContent())
+    .toMatch(/^Size is "100x128", expected .*multiple of 32 from 64 to 256\.$/);
+  expect(await page.evaluate<string>('document.activeElement.name')).toBe('width');
+  await page.getByLabel('Width').fill('128');
+  await page.getByLabel('Steps', { exact: true }).fill('4');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  await page.getByRole('article', { name: 'a cat' }).waitFor();
+  expect(await problem.count()).toBe(0);
+});
+
+it('says that the queue is full, and keeps what was typed', async () => {
+  const full = await openSystem({ parts: ['api'], environment: { QUEUE_MAX_LENGTH: '1' } });
+  await full.store.redis.hset(`${full.prefix}:models`, await system.store.redis.hgetall(`${system.prefix}:models`));
+  const page = await open({}, full.url);
+  await modelLoaded(page);
+  const prompt = page.getByLabel('Prompt', { exact: true });
+  await prompt.fill('a cat');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  await page.getByRole('article', { name: 'a cat' }).getByText('no worker serves its model right now').waitFor();
+  await page.getByRole('button', { name: 'Develop' }).click();
+  await expect.poll(() => page.getByRole('alert').textContent()).toMatch(/overloaded, try again later.*again in 5 s/);
+  expect(await prompt.inputValue()).toBe('a cat');
+});
+
+it('asks for an API key where the server wants one, and fetches pictures with it', async () => {
+  const guarded = await openSystem({ environment: { API_KEYS: 'alice:secret' } });
+  const page = await open({}, guarded.url);
+  const dialog = page.getByRole('dialog', { name: 'API key' });
+  await dialog.getByText('The server wants an API key').waitFor();
+  await dialog.getByLabel('Key', { exact: true }).fill('secret');
+  await page.keyboard.press('Enter');
+  await modelLoaded(page);
+  await page.getByLabel('Prompt', { exact: true }).fill('a cat');
+  await page.getByLabel('Steps', { exact: true }).fill('4');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  const card = page.getByRole('article', { name: 'a cat' });
+  await card.locator('img.final').waitFor({ timeout: 30_000 });
+  await card.getByRole('button', { name: 'Copy as curl' }).click();
+  await card.getByRole('button', { name: 'Copied' }).waitFor();
+  const line = await page.evaluate<string>('navigator.clipboard.readText()');
+  expect(line).toContain('$DARKROOM_API_KEY');
+  expect(line).not.toContain('secret');
+  await page.reload();
+  await card.locator('img.final').waitFor({ timeout: 30_000 });
+});

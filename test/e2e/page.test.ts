@@ -1,0 +1,240 @@
+/** The page in a real Chromium against the running system, as people use it. */
+import { createServer } from 'node:net';
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { launchChromium, openPage, type OpenPageOptions } from './chromium.ts';
+import { type Part, startSystem, stopSystem, type System } from './system.ts';
+
+let system: System;
+let browser: Browser;
+let port: string;
+
+beforeAll(async () => {
+  port = String(await freePort());
+  [system, browser] = await Promise.all([startSystem({ environment: { PORT: port } }), launchChromium()]);
+});
+afterAll(async () => {
+  await browser.close();
+  await stopSystem(system);
+});
+
+/** The API comes back at the same address, so it cannot take any free port. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+async function open(options?: OpenPageOptions): Promise<Page> {
+  const { page, context, faults } = await openPage(browser, system.url, options);
+  onTestFinished(async () => {
+    await cancelAll(page);
+    await context.close();
+    expect(faults).toEqual([]);
+  });
+  return page;
+}
+
+async function cancelAll(page: Page): Promise<void> {
+  const buttons = page.getByRole('button', { name: 'Cancel' });
+  while ((await buttons.count()) > 0)
+    await buttons
+      .first()
+      .click({ timeout: 5000 })
+      .catch(() => {});
+}
+
+/** Fills the form, sends it, and finds the card. */
+async function ask(page: Page, prompt: string, fields: Record<string, string> = {}): Promise<Locator> {
+  await page.getByLabel('Prompt', { exact: true }).fill(prompt);
+  for (const [label, value] of Object.entries(fields)) await page.getByLabel(label, { exact: true }).fill(value);
+  await page.getByRole('button', { name: 'Develop' }).click();
+  const card = page.getByRole('article', { name: prompt });
+  await card.waitFor();
+  return card;
+}
+
+function statusOf(card: Locator): Locator {
+  return card.locator('[data-part=status]');
+}
+
+async function settled(card: Locator, words: RegExp): Promise<void> {
+  await expect.poll(() => statusOf(card).textContent(), { timeout: 50_000 }).toMatch(words);
+}
+
+/** The bytes of a finished picture, as its download link gives them. */
+async function shownBytes(card: Locator, index = 0): Promise<string> {
+  await card.locator('img.final').nth(index).waitFor({ timeout: 50_000 });
+  const downloading = card.page().waitForEvent('download');
+  await card
+    .getByRole('link', { name: /^Download/ })
+    .nth(index)
+    .click();
+  return (await readFile(await (await downloading).path())).toString('base64');
+}
+
+async function storedBytes(page: Page, at = 0, index = 0): Promise<string> {
+  const [id] = (await galleryIds(page)).slice(at);
+  const response = await fetch(`${system.url}/v1/predict/${id}/images/${index}`);
+  return Buffer.from(await response.arrayBuffer()).toString('base64');
+}
+
+/** The newest first. */
+async function galleryIds(page: Page): Promise<string[]> {
+  const text = await page.evaluate<string>(`localStorage.getItem('darkroom.gallery') ?? '[]'`);
+  return (JSON.parse(text) as { id: string }[]).map(({ id }) => id);
+}
+
+async function previewsSeen(card: Locator, count: number): Promise<void> {
+  const seen = new Set<string>();
+  await expect
+    .poll(
+      async () => {
+        for (const image of await card.locator('img.preview').all()) {
+          const source = await image.getAttribute('src', { timeout: 500 }).catch(() => null);
+          if (source !== null) seen.add(source);
+        }
+        return seen.size;
+      },
+      { timeout: 50_000, interval: 20 },
+    )
+    .toBeGreaterThanOrEqual(count);
+}
+
+describe('making pictures', () => {
+  it('shows a picture develop: previews that change, a bar of steps, then the file', async () => {
+    const page = await open();
+    const card = await ask(page, 'a red apple on a white background', { Steps: '60' });
+    await previewsSeen(card, 3);
+    expect(await card.getByRole('progressbar').getAttribute('max')).toBe('60');
+    await settled(card, /^Developed in/);
+    expect(await shownBytes(card)).toBe(await storedBytes(page));
+    expect(await card.getByRole('progressbar').count()).toBe(0);
+  });
+
+  it('takes the limits and defaults of the model from the server', async () => {
+    const page = await open();
+    const steps = page.getByLabel('Steps', { exact: true });
+    await expect.poll(() => steps.inputValue()).toBe('20');
+    expect(await steps.getAttribute('max')).toBe('200');
+    expect(await page.getByLabel('Width').getAttribute('step')).toBe('32');
+    expect(await page.getByLabel('Scheduler').locator('option').allTextContents()).toContain('euler');
+    expect(await page.getByLabel('Model').locator('option').allTextContents()).toEqual(['emoji-sd']);
+  });
+
+  it('makes several at once, each with as many pictures as asked for', async () => {
+    const page = await open();
+    const one = await ask(page, 'a cat on a green background', { Steps: '40' });
+    const three = await ask(page, 'a penguin on a blue background', { Steps: '12', Pictures: '3' });
+    await settled(three, /^Developed/);
+    await settled(one, /^Developed/);
+    const pictures = [await shownBytes(three, 0), await shownBytes(three, 1), await shownBytes(three, 2)];
+    expect(new Set(pictures).size).toBe(3);
+    expect(pictures[2]).toBe(await storedBytes(page, 0, 2));
+  });
+
+  it('says its place in the queue and when it will be done, and cancels what waits and what runs', async () => {
+    const page = await open();
+    const cards: Locator[] = [];
+    for (let count = 0; count < 11; count++) cards.push(await ask(page, `a fox number ${count}`, { Steps: '200' }));
+    await settled(cards[10]!, /^(?:Next in the queue|\d+ ahead in the queue), done in about \d+/);
+    await settled(cards[0]!, /^Step \d+ of 200$/);
+    for (const card of [cards[10]!, cards[0]!]) {
+      await card.getByRole('button', { name: 'Cancel' }).click();
+      await settled(card, /^Canceled$/);
+      expect(await card.getByRole('button', { name: 'Cancel' }).count()).toBe(0);
+    }
+  });
+
+  it('makes the same picture again from the same seed', async () => {
+    const page = await open();
+    const first = await ask(page, 'a red fox on a teal background', { Steps: '8' });
+    const bytes = await shownBytes(first);
+    await first.getByRole('button', { name: 'Same seed again' }).click();
+    await page.getByRole('button', { name: 'Develop' }).click();
+    const cards = page.getByRole('article', { name: 'a red fox on a teal background' });
+    await expect.poll(() => cards.count()).toBe(2);
+    expect(await shownBytes(cards.first())).toBe(bytes);
+    expect(await shownBytes(cards.last())).toBe(bytes);
+  });
+
+  it('gives the file a name, and a curl line that makes the same picture', async () => {
+    const page = await open();
+    const card = await ask(page, "a dog's nose; $(touch /tmp/no)", { Steps: '8', Seed: '7' });
+    const bytes = await shownBytes(card);
+    const downloading = page.waitForEvent('download');
+    await card.getByRole('link', { name: /^Download/ }).click();
+    const download = await downloading;
+    expect(download.suggestedFilename()).toMatch(/^[\w-]+-7\.png$/);
+    expect((await readFile(await download.path())).toString('base64')).toBe(bytes);
+    await card.getByRole('button', { name: 'Copy as curl' }).click();
+    await card.getByRole('button', { name: 'Copied' }).waitFor();
+    const line = await page.evaluate<string>('navigator.clipboard.readText()');
+    const { stdout } = await promisify(execFile)('bash', ['-c', line.replace('curl', 'curl -s -H "prefer: wait=60"')]);
+    const { request_id: id, parameters } = JSON.parse(stdout) as { request_id: string; parameters: { prompt: string } };
+    expect(parameters.prompt).toBe("a dog's nose; $(touch /tmp/no)");
+    const again = await fetch(`${system.url}/v1/predict/${id}/images/0`);
+    expect(Buffer.from(await again.arrayBuffer()).toString('base64')).toBe(bytes);
+  });
+});
+
+describe('coming back', () => {
+  it('goes on where it was after a reload in the middle, and keeps what is done', async () => {
+    const page = await open();
+    const done = await ask(page, 'a red apple on a white background', { Steps: '6' });
+    const bytes = await shownBytes(done);
+    const running = await ask(page, 'a cat on a green background', { Steps: '150' });
+    await previewsSeen(running, 2);
+    await page.reload();
+    expect(await shownBytes(page.getByRole('article', { name: 'a red apple' }))).toBe(bytes);
+    const again = page.getByRole('article', { name: 'a cat' });
+    await previewsSeen(again, 2);
+    await settled(again, /^Developed/);
+    expect(await shownBytes(again)).toBe(await storedBytes(page));
+  });
+
+  it('goes on by itself after the API was killed and started again', async () => {
+    const page = await open();
+    const card = await ask(page, 'a penguin on a blue background', { Steps: '200' });
+    await previewsSeen(card, 2);
+    const api: Part = system.part('api');
+    await api.kill();
+    await page.getByText('The server cannot be reached').waitFor({ timeout: 50_000 });
+    await system.start('api');
+    await previewsSeen(card, 2);
+    await settled(card, /^Developed/);
+    expect(await shownBytes(card)).toBe(await storedBytes(page));
+    await expect.poll(() => page.getByText('The server cannot be reached').isVisible()).toBe(false);
+  });
+
+  it('says so when the time of a request is over', async () => {
+    const page = await open();
+    const card = await ask(page, 'a red apple on a white background', { Steps: '4' });
+    await settled(card, /^Developed/);
+    const [id] = await galleryIds(page);
+    await system.store.redis.del(system.store.keysOf('emoji-sd').request(id!));
+    await page.reload();
+    await settled(page.getByRole('article', { name: 'a red apple' }), /^Its time is over/);
+    expect(await page.locator('img.final').count()).toBe(0);
+  });
+
+  it('notices a missing chunk of a picture and fetches it', async () => {
+    const page = await open();
+    // The stream loses the picture's event, as a broken proxy might; everything else of it arrives.
+    await page.route('**/events*', async (route) => {
+      const response = await route.fetch();
+      const body = (await response.text()).replaceAll(/id: \d+-0\nevent: image\n[^\n]*\n\n/g, '');
+      await route.fulfill({ response, body });
+    });
+    const card = await ask(page, 'a cat on a green background', { Steps: '4' });
+    expect(await shownBytes(card)).toBe(await storedBytes(page));
+    await settled(card, /^Developed/);
+  });
+});
