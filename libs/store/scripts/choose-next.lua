@@ -7,11 +7,15 @@ local base = KEYS[1]
 --- @include "queue-order"
 local wait, prioritized = base .. ':queue:wait', base .. ':queue:prioritized'
 local standing, wanted, chosen = redis.call('LLEN', wait), tonumber(ARGV[1]), {}
+local orphans = {}
 eachWaiting(function(id)
   if standing + #chosen >= wanted then return false end
-  chosen[#chosen + 1] = id
+  local found = redis.call('EXISTS', key('request', id)) == 1 and chosen or orphans
+  found[#found + 1] = id
   return true
 end)
+-- Their jobs come out when nothing else waits, and find that there is nothing to do.
+for _, id in ipairs(orphans) do dropOrphan(id) end
 for _, id in ipairs(chosen) do
   redis.call('ZREM', prioritized, id)
   redis.call('LPUSH', wait, id)

@@ -4,12 +4,6 @@
 local base = KEYS[1]
 --- @include "keys"
 --- @include "queue-order"
-local id = ARGV[1]
-if redis.call('EXISTS', key('request', id)) == 1 then return 0 end
-redis.call('ZREM', queuedKey, id)
-redis.call('ZREM', deadlinesKey, id)
-for _, owner in ipairs(redis.call('SMEMBERS', linesKey)) do
-  redis.call('ZREM', lineKey(owner), id)
-  if redis.call('ZCARD', lineKey(owner)) == 0 then redis.call('SREM', linesKey, owner) end
-end
+if redis.call('EXISTS', key('request', ARGV[1])) == 1 then return 0 end
+dropOrphan(ARGV[1])
 return 1

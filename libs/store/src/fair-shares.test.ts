@@ -227,10 +227,15 @@ it('a sweep forgets requests that are no more, so that they count against nobody
   expect(await store.redis.smembers(keys.lines)).toEqual(['bob']);
 });
 
-it('a request that is no more holds nobody up', async () => {
-  const store = openTestStore();
-  const [lost, next] = await submitMany(store, 'alice', 2);
-  await store.redis.del(store.keysOf('tiny').request(lost!));
-  const later = await submit(store, 'alice');
-  expect(await take(store, 3)).toEqual([lost, next, later]);
-});
+it.each(['', 'alice'])(
+  "a request of %j that is no more holds nobody up, and its place is nobody else's",
+  async (owner) => {
+    const store = openTestStore();
+    const [lost, next] = await submitMany(store, owner, 2);
+    await store.redis.del(store.keysOf('tiny').request(lost!));
+    expect(await take(store, 1)).toEqual([next]);
+    const other = await submit(store, 'bob');
+    const later = await submit(store, owner);
+    expect(await take(store, 3)).toEqual([other, later, lost]);
+  },
+);

@@ -41,7 +41,7 @@ end
 local function leaveLine(id, isServed)
   local request = key('request', id)
   local owner = redis.call('HGET', request, 'owner')
-  local line = lineKey(owner or '')
+  local line = lineKey(owner)
   local rank = redis.call('ZRANK', line, id)
   if not rank then return end
   local tag, share = tonumber(redis.call('ZSCORE', queuedKey, id)), shareOf(id)
@@ -53,6 +53,16 @@ local function leaveLine(id, isServed)
   end
   redis.call('ZREM', line, id)
   if redis.call('ZCARD', line) == 0 then redis.call('SREM', linesKey, owner) end
+end
+
+-- Out of every index an id whose request is no more; whose it was is not known any longer.
+local function dropOrphan(id)
+  redis.call('ZREM', queuedKey, id)
+  redis.call('ZREM', deadlinesKey, id)
+  for _, owner in ipairs(redis.call('SMEMBERS', linesKey)) do
+    redis.call('ZREM', lineKey(owner), id)
+    if redis.call('ZCARD', lineKey(owner)) == 0 then redis.call('SREM', linesKey, owner) end
+  end
 end
 
 -- Calls visit(id) for what waits in BullMQ's prioritized set, in the order of dispatch, until it returns false.
