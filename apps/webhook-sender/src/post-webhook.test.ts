@@ -106,6 +106,14 @@ it('an answer counts by its status, whether its body has no end or breaks off', 
   expect(await postTo(broken.url, { allowPrivate: true })).toEqual({ status: 'answered', code: 200 });
 });
 
+it('a receiver that wants to speak another protocol has answered', async () => {
+  const { url } = await startReceiver(
+    (response) =>
+      void response.socket?.write('HTTP/1.1 101 Other\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'),
+  );
+  expect(await postTo(url, { allowPrivate: true })).toEqual({ status: 'answered', code: 101 });
+});
+
 it('what goes wrong is told in words that show nothing of ours', async () => {
   const { port } = await startReceiver();
   const broken = await startReceiver((response) => void response.destroy());

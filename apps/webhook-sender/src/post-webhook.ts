@@ -47,6 +47,11 @@ export function createPostWebhook({ allowPrivate, resolve }: CreatePostWebhookOp
     const request = send(target, { ...guard, method: 'POST', agent: false, headers, signal });
     // What comes after the answer, such as a reset, is nobody's concern, and must not end the process.
     request.on('error', () => {});
+    // Without a listener Node closes the connection after a 101 and says nothing: neither an answer nor an error.
+    request.on('upgrade', (response, socket) => {
+      socket.destroy();
+      request.emit('response', response);
+    });
     try {
       request.end(body);
       const [response] = (await once(request, 'response')) as [IncomingMessage];
