@@ -1,10 +1,12 @@
 /** The same Idempotency-Key and body are the same request, whoever asks how often and where. */
+import { modelOfRequestId } from '@darkroom/core';
+import { claimIdempotencyKey, publishModel, settleIdempotencyKey } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { hashKey } from './api-keys.ts';
 import { errorSchema } from './api-schemas.ts';
 import { runNext, startWorker } from './testing/fake-worker.ts';
-import { openTestApi, type TestApi } from './testing/test-api.ts';
+import { card, openTestApi, type TestApi } from './testing/test-api.ts';
 
 interface Answer {
   status: number;
@@ -95,6 +97,44 @@ it('is free for another body after a refusal, which stores nothing else', async 
   await test.api.request(`/v1/predict/${other}`, { method: 'DELETE' });
   await expect.poll(async () => (await send(test, 'k1', { seed: 5 })).status).toBe(202);
   expect(await requestsOf(test)).toBe(1);
+});
+
+it('is the same request when another model has become the default meanwhile', async () => {
+  const test = await openTestApi();
+  const first = await send(test, 'k1');
+  await publishModel(test.store, { ...card, id: 'another' });
+  const replica = test.replica();
+  expect(await send(replica, 'k1')).toEqual({ ...first, isReplayed: true });
+  expect(await send(replica, 'k1', { seed: 5 })).toMatchObject({ status: 409 });
+  expect(await test.store.redis.zcard(test.store.keysOf('another').queued)).toBe(0);
+  expect(await send(replica, 'k2')).toMatchObject({ status: 202, isReplayed: false });
+  expect(await test.store.redis.zcard(test.store.keysOf('another').queued)).toBe(1);
+});
+
+it('keeps its model when another has become the default since a refusal', async () => {
+  const test = await openTestApi({ config: { queueMaxLength: 1 } });
+  const other = await test.submit();
+  expect(await send(test, 'k1')).toMatchObject({ status: 503, state: 'overloaded' });
+  await test.api.request(`/v1/predict/${other}`, { method: 'DELETE' });
+  await publishModel(test.store, { ...card, id: 'another' });
+  const { status, request_id } = await send(test.replica(), 'k1');
+  expect(status).toBe(202);
+  expect((await test.api.request(`/v1/predict/${request_id}`)).status).toBe(202);
+});
+
+it('a key that was refused and is sent again is as safe as a new one', async () => {
+  const test = await openTestApi();
+  const key = { owner: '', key: 'k1' };
+  const options = { fingerprint: 'a', newId: 'tiny-1', ttlMs: 600_000 };
+  await claimIdempotencyKey(test.store, key, options);
+  await settleIdempotencyKey(test.store, key, { id: 'tiny-1', ttlMs: 600_000 }, 'refused');
+  // The second send is under way when a third comes with another body; its process dies before it settles.
+  expect(await claimIdempotencyKey(test.store, key, { ...options, newId: 'tiny-2' })).toMatchObject({ id: 'tiny-1' });
+  expect(await claimIdempotencyKey(test.store, key, { ...options, fingerprint: 'b', newId: 'tiny-3' })).toMatchObject({
+    status: 'conflict',
+  });
+  const [record] = (await allKeys(test.store)).filter((name) => name.includes(':idempotency:'));
+  expect(await test.store.redis.pttl(record!)).toBeGreaterThan(60_000);
 });
 
 it('leaves nothing behind for a body that is wrong', async () => {

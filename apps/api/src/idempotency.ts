@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { invalidValue, type PictureInput, type RequestEnvelope } from '@darkroom/core';
+import { invalidValue, modelOfRequestId, type PictureInput, type RequestEnvelope } from '@darkroom/core';
 import { type AdmitRequestResult, claimIdempotencyKey, readRequest, settleIdempotencyKey } from '@darkroom/store';
 import type { Context } from 'hono';
 import { admit } from './admit.ts';
@@ -17,10 +17,18 @@ export function idempotencyKeyOf(c: Context<ApiEnv>): string | undefined {
   return key;
 }
 
+export interface AdmitOnceOptions {
+  key: string;
+  body: unknown;
+  envelope: RequestEnvelope<PictureInput>;
+  /** The same body as an envelope for a server whose default is this model. */
+  createFor: (defaultModel: string) => Promise<RequestEnvelope<PictureInput>>;
+}
+
 export interface AdmitOnceResult {
   result: AdmitRequestResult;
   /** Not the one given when the key stands for a request already: `result` is `duplicate` then. */
-  id: string;
+  envelope: RequestEnvelope<PictureInput>;
 }
 
 /**
@@ -30,9 +38,9 @@ export interface AdmitOnceResult {
 export async function admitOnce(
   c: Context<ApiEnv>,
   context: ApiContext,
-  { key, body, envelope }: { key: string; body: unknown; envelope: RequestEnvelope<PictureInput> },
+  { key, body, envelope: created, createFor }: AdmitOnceOptions,
 ): Promise<AdmitOnceResult> {
-  const { owner, id: newId, deadlineMs, createdAtMs } = envelope;
+  const { owner, id: newId, deadlineMs, createdAtMs } = created;
   const subject = { owner, key };
   const fingerprint = fingerprintOf(c.req.path, body);
   const claim = async (expiredId?: string): Promise<string> => {
@@ -47,7 +55,10 @@ export async function admitOnce(
     return claim(id);
   };
   const id = await claim();
-  const result = await admit(context, { ...envelope, id }, { apiKey: c.get('apiKey'), isFoundAgain: true });
+  // The id says where it is stored; the default may have been another model when it was claimed.
+  const model = modelOfRequestId(id);
+  const envelope = { ...(model === undefined || model === created.model ? created : await createFor(model)), id };
+  const result = await admit(context, envelope, { apiKey: c.get('apiKey'), isFoundAgain: true });
   const outcome = result.status === 'admitted' || result.status === 'duplicate' ? 'stored' : 'refused';
   context
     .askStore((store) => {
@@ -56,7 +67,7 @@ export async function admitOnce(
     })
     // Lost: the key stays claimed, and the same body still finds the request.
     .catch((error: unknown) => context.log.warn({ request_id: id, error: String(error) }, 'a key was not settled'));
-  return { result, id };
+  return { result, envelope };
 }
 
 async function isGone({ askStore }: ApiContext, id: string, owner: string): Promise<boolean> {

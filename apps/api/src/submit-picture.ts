@@ -60,14 +60,20 @@ export async function submitPicture(
 ): Promise<SubmittedPicture> {
   await context.limitRate(c);
   const key = idempotencyKeyOf(c);
-  const picture = await resolve(body, context);
-  if (previewEvery !== undefined) picture.input.previewEvery = previewEvery(picture.input.numInferenceSteps);
-  const envelope = createEnvelope(picture, c.get('owner'), context.clock.now());
-  const { model, input } = envelope;
-  const { id, result } =
+  const createFor = async (defaultModel: string | undefined): Promise<RequestEnvelope<PictureInput>> => {
+    const picture = await resolve(body, context, defaultModel);
+    if (previewEvery !== undefined) picture.input.previewEvery = previewEvery(picture.input.numInferenceSteps);
+    return createEnvelope(picture, c.get('owner'), context.clock.now());
+  };
+  const created = await createFor(context.config.defaultModel);
+  const { envelope, result } =
     key === undefined
-      ? { id: envelope.id, result: await admit(context, envelope, { apiKey: c.get('apiKey'), isFoundAgain: false }) }
-      : await admitOnce(c, context, { key, body, envelope });
+      ? {
+          envelope: created,
+          result: await admit(context, created, { apiKey: c.get('apiKey'), isFoundAgain: false }),
+        }
+      : await admitOnce(c, context, { key, body, envelope: created, createFor });
+  const { id, model, input } = envelope;
   c.set('requestId', id);
   if (result.status === 'admitted') {
     const { position, isPossible, costAhead } = result;
@@ -88,9 +94,13 @@ function replayed(request: RequestStatus, eta: EndEstimate | undefined): Submitt
   return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input as PictureInput };
 }
 
-async function resolve(body: unknown, { models, config, drawSeed }: ApiContext): Promise<ResolvedPicture> {
+async function resolve(
+  body: unknown,
+  { models, config, drawSeed }: ApiContext,
+  defaultModel: string | undefined,
+): Promise<ResolvedPicture> {
   const options = {
-    defaultModel: config.defaultModel,
+    defaultModel,
     timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
     webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },
     drawSeed,

@@ -3,7 +3,14 @@
 -- Returns: {'mine', id} (submit it under this id; it may be there already) | {'conflict', id} (another body has claimed the key)
 local fingerprint, id, state = unpack(redis.call('HMGET', KEYS[1], 'fingerprint', 'id', 'state'))
 if id and id ~= ARGV[4] then
-  if fingerprint == ARGV[1] then return { 'mine', id } end
+  if fingerprint == ARGV[1] then
+    -- Sent again after a refusal: until that is settled it is a claim like the first.
+    if state == 'refused' then
+      redis.call('HSET', KEYS[1], 'state', 'claimed')
+      redis.call('PEXPIRE', KEYS[1], ARGV[3])
+    end
+    return { 'mine', id }
+  end
   if state ~= 'refused' then return { 'conflict', id } end
 end
 redis.call('HSET', KEYS[1], 'fingerprint', ARGV[1], 'id', ARGV[2], 'state', 'claimed')
