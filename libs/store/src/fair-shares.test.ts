@@ -1,6 +1,7 @@
 /** Who is served next: owners with waiting work by weight, an owner's own requests by priority and arrival. */
 import { createRequestId, type RequestEnvelope } from '@darkroom/core';
 import { allKeys, openTestStore, testEnvelope } from '@darkroom/testing';
+import { Worker } from 'bullmq';
 import { describe, expect, it } from 'vitest';
 import {
   admitRequest,
@@ -8,6 +9,7 @@ import {
   cancelRequest,
   expireRequests,
   giveBackJob,
+  leaseBatch,
   openJobTaker,
   readPool,
   readRequest,
@@ -15,6 +17,8 @@ import {
   type StoreConnection,
   sweepLeaks,
 } from './index.ts';
+import { queueName } from './keys.ts';
+import { runScript } from './scripts.ts';
 
 const admission = { queueMaxLength: 10_000, unserved: 'accept' } as const;
 let arrivals = 0;
@@ -123,6 +127,30 @@ describe('sharing', () => {
   });
 });
 
+it('formers that choose before either has taken get what is next, both of them', async () => {
+  const store = openTestStore();
+  await submitMany(store, 'alice', 3);
+  const [first] = await submitMany(store, 'bob', 3);
+  const { base } = store.keysOf('tiny');
+  await runScript(store.redis, 'choose-next', base, 1, 'one');
+  await runScript(store.redis, 'choose-next', base, 1, 'other');
+  // Sent again, because the reply got lost with the connection.
+  await runScript(store.redis, 'choose-next', base, 1, 'other');
+  const wait = await store.queueOf('tiny').getWaiting();
+  expect(wait).toHaveLength(2);
+  expect(wait.map(({ id }) => id)).toContain(first);
+});
+
+it('what was chosen by a former that died is what the next one takes', async () => {
+  const store = openTestStore();
+  await submitMany(store, 'alice', 3);
+  const { base, takings } = store.keysOf('tiny');
+  await runScript(store.redis, 'choose-next', base, 2, 'dead');
+  await store.redis.pexpire(takings, 0);
+  expect(await take(store, 1)).toHaveLength(1);
+  expect(await store.queueOf('tiny').getWaitingCount()).toBe(1);
+});
+
 describe('inside an owner', () => {
   it('serves by priority, then arrival, in the places that the owner has', async () => {
     const store = openTestStore();
@@ -184,6 +212,26 @@ it('the pool tells the rows of the next requests in the fair order', async () =>
   await submit(store, 'alice', { rows: 2 });
   await submit(store, 'bob', { rows: 3 });
   expect(await readPool(store, 'tiny')).toMatchObject({ takeable: 3, nextRows: [1, 3, 2] });
+});
+
+it('what came out before its turn moves nobody who comes new behind the others', async () => {
+  const store = openTestStore();
+  const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+  await registerWorker(store, identity, { state: 'ready', capacity: 4, ttlMs: 60_000, info: {} });
+  await submitMany(store, 'alice', 2, { weight: 0.001 });
+  await submitMany(store, 'bob', 5);
+  // BullMQ's order is that of arrival.
+  const worker = new Worker(queueName, null, {
+    connection: store.redis,
+    prefix: store.keysOf('tiny').base,
+    autorun: false,
+  });
+  const taken = [];
+  for (const token of ['a', 'b']) taken.push({ id: (await worker.getNextJob(token, { block: false }))!.id!, token });
+  await worker.close();
+  const options = { mode: 'shared', maxRows: 4, maxAttempts: 3 } as const;
+  expect((await leaseBatch(store, 'tiny', taken, options)).outcomes).toEqual(['leased', 'leased']);
+  expect(await positionOf(store, await submit(store, 'carol'))).toBeLessThanOrEqual(1);
 });
 
 describe('a full queue', () => {

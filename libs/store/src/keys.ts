@@ -25,6 +25,8 @@ export interface ModelKeys {
   lines: string;
   /** Hash: virtual time, when each owner's last service ends in it, and a counter of choices. */
   shares: string;
+  /** Sorted set of how many jobs formers are taking right now, by when that is no longer believed. */
+  takings: string;
   /** Set of one owner's queued and running requests. */
   open(owner: string): string;
   /** Sorted set of open requests by the next deadline, ms. */
@@ -79,6 +81,7 @@ export function modelKeys(prefix: string, model: string): ModelKeys {
     line: (owner) => `${base}:line:${owner}`,
     lines: `${base}:lines`,
     shares: `${base}:shares`,
+    takings: `${base}:takings`,
     open: (owner) => `${base}:open:${owner}`,
     deadlines: `${base}:deadlines`,
     arrivals: `${base}:arrivals`,

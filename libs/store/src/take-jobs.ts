@@ -69,9 +69,12 @@ export function openJobTaker(
   return {
     async take(count) {
       // All sent together and answered in order, so what comes out is what was chosen, in the order of dispatch.
-      const choosing = runScript(store.redis, 'choose-next', store.keysOf(model).base, count);
+      const { base, takings } = store.keysOf(model);
+      const choosing = runScript(store.redis, 'choose-next', base, count, randomUUID()) as Promise<string>;
       const taking = Array.from({ length: count }, takeOne);
-      const [, ...taken] = await Promise.all([choosing, ...taking]);
+      const [member, ...taken] = await Promise.all([choosing, ...taking]);
+      // Not awaited: what stays there is forgotten in a second.
+      store.redis.zrem(takings, member).catch(() => {});
       return taken.filter((job) => job !== undefined);
     },
     async renew(deliveries) {

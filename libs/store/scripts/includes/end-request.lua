@@ -11,7 +11,7 @@ local function endRequest(id, state, nowMs, error)
     redis.call('HDEL', request, 'promptless')
   end
   if error ~= '' then redis.call('HSET', request, 'error', error) end
-  leaveLine(id, false)
+  leaveLine(id, 'dropped')
   redis.call('ZREM', queuedKey, id)
   redis.call('SREM', key('open', owner), id)
   redis.call('ZREM', deadlinesKey, id)

@@ -37,17 +37,20 @@ local function joinQueue(id, owner, order)
   redis.call('ZADD', queuedKey, tag, id)
 end
 
--- Out of its owner's line, if it is still there. isServed: its owner pays; else those behind it move up.
-local function leaveLine(id, isServed)
+-- Out of its owner's line, if it is still there. reason: 'chosen' or 'overtook' (BullMQ gave it out before its turn), and
+-- its owner pays; 'dropped', and those behind it move up.
+local function leaveLine(id, reason)
   local request = key('request', id)
   local owner = redis.call('HGET', request, 'owner')
   local line = lineKey(owner)
   local rank = redis.call('ZRANK', line, id)
   if not rank then return end
   local tag, share = tonumber(redis.call('ZSCORE', queuedKey, id)), shareOf(id)
-  if isServed then
+  if reason ~= 'dropped' then
     local now = tonumber(redis.call('HGET', sharesKey, 'now') or 0)
-    redis.call('HSET', sharesKey, 'now', math.max(now, tag), 'owner:' .. owner, tag + share)
+    -- A tag before its turn may be far ahead of those that wait, and who comes new would have to wait for all of them.
+    if reason == 'chosen' then redis.call('HSET', sharesKey, 'now', math.max(now, tag)) end
+    redis.call('HSET', sharesKey, 'owner:' .. owner, tag + share)
   else
     for _, other in ipairs(redis.call('ZRANGE', line, rank + 1, -1)) do redis.call('ZINCRBY', queuedKey, -share, other) end
   end
