@@ -82,6 +82,14 @@ it('requeues what a former held when it died', async () => {
   expect((await readEvents(store, id, { after: 0 })).map(({ type }) => type)).toEqual(['queued']);
 });
 
+it('says nothing of what a former has chosen and takes while it looks', async () => {
+  const store = await openStore();
+  const id = await submit(store);
+  await take(store);
+  vi.spyOn(store.queueOf('tiny'), 'getRanges').mockResolvedValue([id]);
+  expect(await createJanitor(store).sweepOnce()).toEqual({ buried: [], requeued: [], expired: [] });
+});
+
 it('a request that loses every worker ends as failed, alone at last, and can be found', async () => {
   const store = await openStore();
   const id = await run(store, 'w1');

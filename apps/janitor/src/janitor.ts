@@ -103,7 +103,8 @@ export class Janitor extends BaseService {
     const stalled = new Set(await this.#takerOf(model).recoverStalled());
     for (const id of await listRecovered(store, model)) {
       const outcome = await requeueStalled(store, model, id, clock.now());
-      if (!stalled.has(id) && outcome === 'ended') continue;
+      // Chosen by a former, which may have taken it by now.
+      if (!stalled.has(id) && (outcome === 'ended' || outcome === 'held')) continue;
       log.warn({ request_id: id, outcome }, 'recovered a stalled request');
       result.requeued.push(id);
     }

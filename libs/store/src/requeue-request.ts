@@ -8,9 +8,9 @@ import type { StoreConnection } from './store-connection.ts';
 export type RequeueOutcome = 'requeued' | 'canceled' | 'held' | 'ended';
 
 /**
- * Requests whose jobs BullMQ has recovered and nobody has taken again. Its `wait` list holds nothing else, as every job
- * is enqueued with a priority. One of them that still says `running` is to be requeued: a janitor died, or lost a reply,
- * between BullMQ's step and ours.
+ * Requests in BullMQ's `wait` list: those whose jobs it has recovered and nobody has taken again, and those that a former
+ * has chosen and is about to take. One of them that still says `running` is to be requeued: a janitor died, or lost a
+ * reply, between BullMQ's step and ours.
  */
 export function listRecovered(store: StoreConnection, model: string): Promise<string[]> {
   return store.queueOf(model).getRanges(['wait']);
