@@ -27,6 +27,8 @@ describe('isPublicAddress', () => {
     '::',
     '::1',
     '::127.0.0.1',
+    '::7f00:1',
+    '4000::1',
     '::ffff:127.0.0.1',
     '::ffff:7f00:1',
     '::ffff:0:127.0.0.1',
@@ -55,6 +57,7 @@ describe('mayBePublicHost', () => {
   );
 
   it.each([
+    'http://[::127.0.0.1]',
     'http://localhost',
     'http://LOCALHOST.',
     'http://a.localhost',
