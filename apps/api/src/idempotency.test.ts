@@ -1,5 +1,4 @@
 /** The same Idempotency-Key and body are the same request, whoever asks how often and where. */
-import { modelOfRequestId } from '@darkroom/core';
 import { claimIdempotencyKey, publishModel, settleIdempotencyKey } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
@@ -135,6 +134,16 @@ it('a key that was refused and is sent again is as safe as a new one', async () 
   });
   const [record] = (await allKeys(test.store)).filter((name) => name.includes(':idempotency:'));
   expect(await test.store.redis.pttl(record!)).toBeGreaterThan(60_000);
+});
+
+it('a send that was refused frees no key under which another one was stored', async () => {
+  const test = await openTestApi();
+  const key = { owner: '', key: 'k1' };
+  const stored = await send(test, 'k1');
+  const settled = { id: stored.request_id, ttlMs: 600_000 };
+  await settleIdempotencyKey(test.store, key, settled, 'stored');
+  await settleIdempotencyKey(test.store, key, settled, 'refused');
+  expect(await send(test, 'k1', { seed: 5 })).toMatchObject({ status: 409 });
 });
 
 it('leaves nothing behind for a body that is wrong', async () => {
