@@ -5,7 +5,8 @@ import type { StoreConnection } from '@darkroom/store';
 export type AskStore = <Result>(call: (store: StoreConnection) => Promise<Result>) => Promise<Result>;
 
 /** What Redis answers while it cannot serve, and ioredis while it has no connection. */
-const unavailablePattern = /^(?:LOADING|OOM|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|Connection is closed)/;
+const unavailablePattern =
+  /^(?:BUSY|LOADING|MISCONF|NOREPLICAS|OOM|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|Connection is closed)/;
 
 /**
  * The store's commands wait for their connection for as long as it takes, which suits workers. A client over HTTP is

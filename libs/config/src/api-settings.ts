@@ -21,7 +21,7 @@ export const apiSettings = {
   }),
   queueMaxLength: defineSetting({
     variable: 'QUEUE_MAX_LENGTH',
-    kind: wholeNumber({ min: 1, max: 1_000_000 }),
+    kind: wholeNumber({ min: 1, max: 100_000 }),
     default: '1000',
     unit: 'requests',
     doc: 'Waiting requests per model; past it the API answers 503 with `Retry-After` and stores nothing.',
