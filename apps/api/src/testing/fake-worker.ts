@@ -29,7 +29,8 @@ export async function startWorker(
   { workerId = 'w1', state = 'ready' }: { workerId?: string; state?: 'loading' | 'ready' } = {},
 ): Promise<void> {
   const identity = { model, workerId, incarnation: 'first' };
-  await registerWorker(store, identity, { state, capacity: 64, ttlMs: 60_000, info: { device: 'cpu' } });
+  // It sends no heartbeats: long enough for the longest test.
+  await registerWorker(store, identity, { state, capacity: 64, ttlMs: 900_000, info: { device: 'cpu' } });
 }
 
 /** The queue is empty. */
