@@ -105,6 +105,30 @@ it('fits a phone without scrolling sideways, with pictures on it', async () => {
   expect(widths).toEqual([360, 360]);
 });
 
+it('brings what was asked for into sight on a phone, where it begins below the form', async () => {
+  const page = await open({ width: 360, height: 740 });
+  await modelLoaded(page);
+  await page.getByLabel('Prompt', { exact: true }).fill('a moon');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  const card = page.getByRole('article', { name: 'a moon' });
+  await card.waitFor();
+  await expect.poll(async () => (await card.boundingBox())!.y).toBeLessThan(740 / 2);
+});
+
+it('lets pictures fade in, unless somebody wants no motion', async () => {
+  const page = await open();
+  await modelLoaded(page);
+  await page.getByLabel('Prompt', { exact: true }).fill('a star');
+  await page.getByLabel('Steps', { exact: true }).fill('4');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  await page.locator('img.final').waitFor({ timeout: 30_000 });
+  const animation = (): Promise<string> =>
+    page.evaluate<string>(`getComputedStyle(document.querySelector('img.final')).animationName`);
+  expect(await animation()).toBe('develop');
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  expect(await animation()).toBe('none');
+});
+
 it('is light or dark as the system is, until somebody chooses, and stays so', async () => {
   const dark = await open({ colorScheme: 'dark' });
   expect(await brightness(dark)).toBeLessThan(120);

@@ -2,19 +2,18 @@
 export type Connection = 'good' | 'unreachable' | 'unready' | 'unauthorized';
 
 /**
- * A `fetch` that tells how it goes: the client library tries again by itself, and silently. A POST is not tried again,
- * and who sent it says what became of it.
+ * A `fetch` that tells how it goes: the client library tries again by itself, and silently. Only a POST that is refused
+ * it does not send again, and who sent it says why.
  */
 export function watchedFetch(report: (connection: Connection) => void): typeof globalThis.fetch {
   return async (input, init) => {
-    const isRetried = init?.method !== 'POST';
     try {
       const response = await globalThis.fetch(input, init);
-      const connection = connectionOf(response.status);
-      if (isRetried || connection !== 'unready') report(connection);
+      const isRefusal = init?.method === 'POST' && (response.status === 429 || response.status === 503);
+      if (!isRefusal) report(connectionOf(response.status));
       return response;
     } catch (error) {
-      if (isRetried && init?.signal?.aborted !== true) report('unreachable');
+      if (init?.signal?.aborted !== true) report('unreachable');
       throw error;
     }
   };
