@@ -1,6 +1,6 @@
 /** The settings of the API alone. */
 import { defineSetting } from './setting.ts';
-import { apiKeyPairs, modelId, oneOf, origins, path, textLike, trueOrFalse, wholeNumber } from './setting-kinds.ts';
+import { address, apiKeyPairs, modelId, oneOf, origins, path, trueOrFalse, wholeNumber } from './setting-kinds.ts';
 
 export const apiSettings = {
   port: defineSetting({
@@ -13,7 +13,7 @@ export const apiSettings = {
   }),
   host: defineSetting({
     variable: 'HOST',
-    kind: textLike({ pattern: /^[^\s/]{1,255}$/, range: 'an address or host name' }),
+    kind: address,
     default: '127.0.0.1',
     unit: '',
     doc: 'The address the API listens on; `0.0.0.0` for all of them.',

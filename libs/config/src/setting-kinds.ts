@@ -48,10 +48,11 @@ export const trueOrFalse: SettingKind<boolean> = {
   range: 'true or false',
 };
 
-/** Text that matches a pattern, described by `range`. */
-export function textLike({ pattern, range }: { pattern: RegExp; range: string }): SettingKind<string> {
-  return { schema: z.string().regex(pattern), range };
-}
+/** Where to listen. */
+export const address: SettingKind<string> = {
+  schema: z.string().regex(/^[^\s/]{1,255}$/),
+  range: 'an address or host name',
+};
 
 /** A name that is safe in a Redis key. */
 export const plainName: SettingKind<string> = {

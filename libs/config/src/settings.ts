@@ -3,7 +3,7 @@
  * change run `node tools/write-configuration-doc.mjs`.
  */
 import { appNames, defineSetting } from './setting.ts';
-import { oneOf, path, plainName, redisUrl, trueOrFalse, wholeNumber } from './setting-kinds.ts';
+import { address, oneOf, path, plainName, redisUrl, trueOrFalse, wholeNumber } from './setting-kinds.ts';
 import { apiSettings } from './api-settings.ts';
 import { workerSettings } from './worker-settings.ts';
 
@@ -39,6 +39,23 @@ const commonSettings = {
     defaultDoc: 'none',
     unit: '',
     doc: 'A file that gets every log line as JSON, besides standard output. All processes may share one.',
+    apps: appNames,
+  }),
+  metricsPort: defineSetting({
+    variable: 'METRICS_PORT',
+    kind: wholeNumber({ min: 0, max: 65_535 }),
+    default: undefined,
+    defaultDoc: 'none: not served',
+    unit: '',
+    doc: 'The TCP port of `/metrics`, `/live` and `/ready`, one for each process; 0 takes any free one, which the log names. `npm start` counts up from it: [metrics.md](metrics.md).',
+    apps: appNames,
+  }),
+  metricsHost: defineSetting({
+    variable: 'METRICS_HOST',
+    kind: address,
+    default: '127.0.0.1',
+    unit: '',
+    doc: 'The address these are served on. Whoever reaches it can read how busy the system is, and no prompts.',
     apps: appNames,
   }),
   resultTtlS: defineSetting({

@@ -1,6 +1,10 @@
 export { closingService } from './closing-service.ts';
 export { type CreateLoggerOptions, type Logger, createLogger } from './logger.ts';
+export * from './metrics.ts';
+export { MetricsServer, type MetricsServerOptions } from './metrics-server.ts';
 export { PeriodicLoop, type PeriodicLoopOptions } from './periodic-loop.ts';
+export { createReadiness, type Readiness } from './readiness.ts';
 export { type MainContext, type RunMainOptions, exitCodeOfWrongSettings, runMain } from './run-main.ts';
 export { BaseService, type Service } from './service.ts';
 export { ServiceGroup } from './service-group.ts';
+export type { HistogramSeries, ReadSeries } from './stored-histogram.ts';

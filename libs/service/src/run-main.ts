@@ -1,11 +1,18 @@
 import { type AppName, type Config, ConfigError, loadConfig } from '@darkroom/config';
 import { type Logger, createLogger } from './logger.ts';
+import { Metrics } from './metrics.ts';
+import { MetricsServer } from './metrics-server.ts';
+import { createReadiness, type Readiness } from './readiness.ts';
 import type { Service } from './service.ts';
 
 /** What a process is made from. */
 export interface MainContext<App extends AppName> {
   config: Config<App>;
   log: Logger;
+  /** Served on `METRICS_PORT`, when that is set. */
+  metrics: Metrics;
+  /** Says whether the process does its work, beyond having started. */
+  readiness: Readiness;
   /** Aborts when the process is asked to stop, for what has to end while still starting. */
   stopSignal: AbortSignal;
 }
@@ -38,18 +45,37 @@ export async function runMain<App extends AppName>(
   setInterval(() => {}, 2 ** 30);
   let service: Service | undefined;
   stopping.addEventListener('abort', () => exitAfter(stopTimeoutMs, log));
+  const { metrics, readiness, server } = watchProcess(app, config as Config<AppName>, log);
   try {
-    service = await build({ config, log, stopSignal: stopping });
+    // Before everything else, and till the end: starting and stopping are what one wants to watch.
+    await server?.start();
+    service = await build({ config, log, metrics, readiness, stopSignal: stopping });
     if (!stopping.aborted) await service.start();
-    if (!stopping.aborted) announceReady(log);
+    if (!stopping.aborted) announceReady(log, readiness);
     await aborted(stopping);
+    readiness.isStarted = false;
     await service.stop();
+    await server?.stop();
   } catch (error) {
     log.fatal({ err: error }, service ? 'could not start or stop cleanly' : 'could not be set up');
     process.exit(1);
   }
   log.info('stopped');
   process.exit(0);
+}
+
+/** What is measured of this process, and where that is served. */
+function watchProcess(
+  app: AppName,
+  { metricsPort, metricsHost }: Config<AppName>,
+  log: Logger,
+): { metrics: Metrics; readiness: Readiness; server: MetricsServer | undefined } {
+  const isServed = metricsPort !== undefined;
+  const metrics = new Metrics({ app, log, withProcess: isServed });
+  const readiness = createReadiness(metrics);
+  const address = { host: metricsHost, port: metricsPort ?? 0 };
+  const server = isServed ? new MetricsServer({ metrics, readiness, ...address, log }) : undefined;
+  return { metrics, readiness, server };
 }
 
 function readConfigOrExit<App extends AppName>(app: App): Config<App> {
@@ -101,7 +127,8 @@ function exitAfter(stopTimeoutMs: number, log: Logger): void {
   }, stopTimeoutMs).unref();
 }
 
-function announceReady(log: Logger): void {
+function announceReady(log: Logger, readiness: Readiness): void {
+  readiness.isStarted = true;
   log.info('ready');
   // A send that finds the channel closed is followed by `disconnect`, which says all there is to say.
   process.send?.('ready', undefined, undefined, () => {});

@@ -23,6 +23,8 @@ if cancel then
 end
 attempts = tonumber(attempts)
 if ARGV[5] == '0' then attempts = redis.call('HINCRBY', request, 'attempts', -1) end
+tallyTransition(id, 'queued', nowMs)
+tallyOne(token == '' and 'requeue:worker_lost' or ARGV[5] == '1' and 'requeue:engine_failed' or 'requeue:worker_stopped')
 redis.call('HSET', request, 'state', 'queued')
 redis.call('HDEL', request, 'worker', 'token')
 -- It was served before, so it goes before everything that has not been.

@@ -62,6 +62,7 @@ it('every key of a running request is one of keys.ts and stands on the page', as
     keys.deadlines,
     keys.arrivals,
     keys.shares,
+    keys.tally,
     keys.open(''),
     keys.workers.busy,
     keys.webhooks,
@@ -108,6 +109,7 @@ it('every key on the page exists at some time of a request', () => {
     'open',
     'shares',
     'takings',
+    'tally',
   ];
   const documented = [...page.matchAll(/^\| `P:\{M\}:(?<kind>[a-z]+)/gm)].map((match) => match.groups?.['kind'] ?? '');
   expect(new Set(documented)).toEqual(new Set(kinds));

@@ -33,6 +33,8 @@ export interface ModelKeys {
   deadlines: string;
   /** Counter behind the order of arrival. */
   arrivals: string;
+  /** Hash: what became of requests and how long it took. */
+  tally: string;
   workers: Readonly<Record<'loading' | 'idle' | 'busy' | 'draining', string>>;
   /** The worker that is being emptied for a request that must run alone. */
   reserved: string;
@@ -85,6 +87,7 @@ export function modelKeys(prefix: string, model: string): ModelKeys {
     open: (owner) => `${base}:open:${owner}`,
     deadlines: `${base}:deadlines`,
     arrivals: `${base}:arrivals`,
+    tally: `${base}:tally`,
     workers: {
       loading: `${base}:workers:loading`,
       idle: `${base}:workers:idle`,

@@ -21,6 +21,7 @@ export const scriptNames = [
   'read-paces',
   'read-pool',
   'read-request',
+  'read-stats',
   'register-worker',
   'release-rows',
   'requeue-request',

@@ -1,5 +1,5 @@
 /** One process's connection to Redis: commands, the BullMQ queues of the models it touches, and the settings that every write needs. */
-import { Queue } from 'bullmq';
+import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
 import { Redis } from 'ioredis';
 import { modelKeys, type ModelKeys, queueName } from './keys.ts';
 import { defineScripts } from './scripts.ts';
@@ -34,6 +34,8 @@ const defaultResultTtlMs = 3_600_000;
 const defaultGoneTtlMs = 86_400_000;
 /** Finished jobs leave BullMQ at once (our request hash is the record); failed ones stay to be found. */
 const failedJobs = { age: 7 * 86_400, count: 1000 };
+/** BullMQ counts what it finished, and keeps the counts of so many minutes for dashboards. */
+export const finishedCounts = { maxDataPoints: 1440 };
 /** BullMQ's own event stream serves dashboards only. */
 const queueEventsLength = 1000;
 
@@ -67,12 +69,15 @@ export function connectStore({
     queueOf(model) {
       const known = queues.get(model);
       if (known !== undefined) return known;
-      const queue = new Queue(queueName, {
+      // `metrics` is documented for its workers, and read wherever a job is ended: we end them through the queue.
+      const options: QueueOptions & Pick<WorkerOptions, 'metrics'> = {
         connection: redis,
         prefix: modelKeys(prefix, model).base,
         defaultJobOptions: { removeOnComplete: true, removeOnFail: failedJobs, attempts: 1 },
         streams: { events: { maxLen: queueEventsLength } },
-      });
+        metrics: finishedCounts,
+      };
+      const queue = new Queue(queueName, options);
       queue.on('error', onError);
       queues.set(model, queue);
       return queue;

@@ -1,4 +1,5 @@
 /** Keys of requests that lost their TTL would stay for ever; one pass over a model's keys gives it back to them. */
+import { type KeySize, KeySizes } from './key-sizes.ts';
 import { sweepOrphans } from './sweep-orphans.ts';
 import type { StoreConnection } from './store-connection.ts';
 
@@ -15,12 +16,15 @@ export interface SweepLeaksResult {
   deleted: string[];
   /** Ids that were counted as queued or open, and whose requests are no more. */
   orphans: string[];
+  /** What the model's keys take, by the kind that stands in their names. */
+  sizes: ReadonlyMap<string, KeySize>;
 }
 
 /** Scans a model's keys once. Costly on a large store: run it every minute or so, not every second. */
 export async function sweepLeaks(store: StoreConnection, model: string): Promise<SweepLeaksResult> {
   const keys = store.keysOf(model);
-  const result: SweepLeaksResult = { repaired: [], deleted: [], orphans: [] };
+  const result: Omit<SweepLeaksResult, 'sizes'> = { repaired: [], deleted: [], orphans: [] };
+  const sizes = new KeySizes();
   const openKeys = new Set<string>();
   const known = new Set<string>();
   for (const list of Object.values(keys.workers))
@@ -32,6 +36,7 @@ export async function sweepLeaks(store: StoreConnection, model: string): Promise
     cursor = next;
     for (const key of page) {
       const [kind = '', subject = ''] = key.slice(keys.base.length + 1).split(':');
+      sizes.note(kind, key);
       if (isOneOf(kind, mortalKinds)) await repair(store, key, subject, model, result);
       else if (kind === 'open') openKeys.add(key);
       else if (isOneOf(kind, workerKinds) && !known.has(subject))
@@ -39,7 +44,7 @@ export async function sweepLeaks(store: StoreConnection, model: string): Promise
     }
   } while (cursor !== '0');
   result.orphans = await sweepOrphans(store, model, [...openKeys]);
-  return result;
+  return { ...result, sizes: await sizes.measure(store) };
 }
 
 async function repair(
@@ -47,7 +52,7 @@ async function repair(
   key: string,
   id: string,
   model: string,
-  result: SweepLeaksResult,
+  result: Pick<SweepLeaksResult, 'repaired' | 'deleted'>,
 ): Promise<void> {
   if ((await store.redis.pttl(key)) !== -1) return;
   // As long as its request, when that is still there; else as long as a result may be fetched.
@@ -62,7 +67,7 @@ async function removeOrphan(
   model: string,
   key: string,
   workerId: string,
-  result: SweepLeaksResult,
+  result: Pick<SweepLeaksResult, 'repaired' | 'deleted'>,
 ): Promise<void> {
   if ((await store.redis.exists(store.keysOf(model).alive(workerId))) === 1) return;
   if ((await store.redis.del(key)) === 1) result.deleted.push(key);

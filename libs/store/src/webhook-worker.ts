@@ -1,7 +1,7 @@
 /** The sender's hands in the queue of deliveries. */
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
 import { queueName, webhooksTag } from './keys.ts';
-import type { StoreConnection } from './store-connection.ts';
+import { finishedCounts, type StoreConnection } from './store-connection.ts';
 import type { WebhookMessage } from './webhook-delivery.ts';
 
 /**
@@ -58,6 +58,7 @@ export function openWebhookWorker(
       lockDuration: lockMs,
       stalledInterval: lockMs,
       maxStalledCount: unboundedStalls,
+      metrics: finishedCounts,
       settings: { backoffStrategy: retryDelayMs },
     },
   );

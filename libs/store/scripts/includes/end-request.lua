@@ -1,8 +1,11 @@
+--- @include "tally"
 -- Moves a request to a terminal state: one terminal event, out of the queue's indexes, everything with a TTL.
 -- Callers have checked that it is open. error: JSON object or ''.
 local function endRequest(id, state, nowMs, error)
   local request = key('request', id)
   local resultTtlMs, goneTtlMs, rows, owner = unpack(redis.call('HMGET', request, 'resultTtlMs', 'goneTtlMs', 'rows', 'owner'))
+  local createdAtMs = tallyTransition(id, state, nowMs)
+  tallyDuration('end:' .. state, nowMs - createdAtMs)
   redis.call('HSET', request, 'state', state, 'endedAtMs', nowMs, 'expiresAtMs', nowMs + resultTtlMs)
   redis.call('HDEL', request, 'worker', 'token', 'cancel')
   local promptless = redis.call('HGET', request, 'promptless')

@@ -53,6 +53,13 @@ end
 local function startRequest(id, token, workerId, rows, nowMs)
   local request = key('request', id)
   local attempt = redis.call('HINCRBY', request, 'attempts', 1)
+  -- Taken again before a janitor could say that it is queued again.
+  if redis.call('HGET', request, 'state') == 'running' then
+    tallyTransition(id, 'queued', nowMs)
+    redis.call('HSET', request, 'state', 'queued')
+    tallyOne('requeue:worker_lost')
+  end
+  tallyTransition(id, 'running', nowMs)
   local deadlineMs, envelope, startedAtMs = unpack(redis.call('HMGET', request, 'deadlineMs', 'envelope', 'startedAtMs'))
   redis.call('HSET', request, 'state', 'running', 'worker', workerId, 'token', token, 'startedAtMs', startedAtMs or nowMs)
   leaveLine(id, 'overtook')

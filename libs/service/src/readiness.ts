@@ -1,0 +1,33 @@
+import type { Metrics } from './metrics.ts';
+
+/** Whether a process does its work right now. */
+export interface Readiness {
+  /** Told by `runMain`: from the end of the start to the beginning of the stop. */
+  isStarted: boolean;
+  /** What has to hold besides; without it, having started is enough. */
+  check: () => boolean | Promise<boolean>;
+  /** Never rejects: a check that does means no. */
+  isReady(): Promise<boolean>;
+}
+
+/** The answer to `/ready`, which is in the metrics as `darkroom_ready` too. */
+export function createReadiness(metrics: Metrics): Readiness {
+  const readiness: Readiness = {
+    isStarted: false,
+    check: () => true,
+    async isReady() {
+      if (!readiness.isStarted) return false;
+      try {
+        return await readiness.check();
+      } catch {
+        return false;
+      }
+    },
+  };
+  const gauge = metrics.gauge({
+    name: 'darkroom_ready',
+    help: '1 when the process does its work: started, with Redis in reach; a worker with its model loaded.',
+  });
+  metrics.onScrape(async () => gauge.set((await readiness.isReady()) ? 1 : 0));
+  return readiness;
+}

@@ -1,0 +1,96 @@
+import { pairsToMap } from './request-fields.ts';
+import { runScript } from './scripts.ts';
+import type { StoreConnection } from './store-connection.ts';
+
+/** How a model is doing. */
+export interface ModelStats {
+  model: string;
+  /** Workers by what they do; `silent` ones have no heartbeat and are not buried yet. */
+  workers: Readonly<Record<'loading' | 'idle' | 'busy' | 'draining' | 'silent', number>>;
+  /** Rows that idle and busy workers can step at once, and those of them that are free. */
+  rows: number;
+  freeRows: number;
+  /** Requests that wait, and those that run. */
+  queued: number;
+  running: number;
+  /** Owners with waiting requests. */
+  waitingOwners: number;
+  /** When the oldest waiting request was admitted; undefined when none waits. */
+  oldestQueuedAtMs: number | undefined;
+  /** Events that no webhook-sender has taken. */
+  outbox: number;
+  /** What became of requests, since Redis began. */
+  tally: Tally;
+}
+
+/** A histogram of durations. */
+export interface TalliedDurations {
+  /** Upper bounds of the buckets, without the infinite one. */
+  boundsMs: readonly number[];
+  /** How many fell into each bucket; one more than there are bounds. */
+  counts: readonly number[];
+  sumMs: number;
+}
+
+/** Counted by the scripts that change states (includes/tally.lua). */
+export interface Tally {
+  /** How long requests were in `state` before they went on to `next`. */
+  states: readonly ({ state: string; next: string } & TalliedDurations)[];
+  /** From admission to the end, by the state it ended in. */
+  ends: readonly ({ state: string } & TalliedDurations)[];
+  /** Running requests that went back to the queue, by the reason. */
+  requeues: ReadonlyMap<string, number>;
+  /** Workers whose heartbeat stopped. */
+  buried: number;
+}
+
+/** One round trip. */
+export async function readStats(store: StoreConnection, model: string): Promise<ModelStats> {
+  const reply = (await runScript(store.redis, 'read-stats', store.keysOf(model).base)) as [
+    ...(number | string)[],
+    number[],
+    string[],
+  ];
+  const tallied = pairsToMap(reply.pop() as string[]);
+  const boundsMs = reply.pop() as number[];
+  const counts = reply as (number | string)[];
+  const oldest = counts[10];
+  const at = (position: number): number => Number(counts[position] ?? 0);
+  return {
+    model,
+    workers: { loading: at(0), idle: at(1), busy: at(2), draining: at(3), silent: at(4) },
+    rows: at(5),
+    freeRows: at(6),
+    queued: at(7),
+    running: at(8),
+    waitingOwners: at(9),
+    oldestQueuedAtMs: oldest === '' || oldest === undefined ? undefined : Number(oldest),
+    outbox: at(11),
+    tally: decodeTally(tallied, boundsMs),
+  };
+}
+
+function decodeTally(fields: ReadonlyMap<string, string>, boundsMs: readonly number[]): Tally {
+  const count = (field: string): number => Number(fields.get(field) ?? 0);
+  const durations = (name: string): TalliedDurations => ({
+    boundsMs,
+    counts: Array.from({ length: boundsMs.length + 1 }, (_value, index) => count(`${name}:${index + 1}`)),
+    sumMs: count(`${name}:ms`),
+  });
+  const names = [...fields.keys()].filter((field) => field.endsWith(':ms')).map((field) => field.slice(0, -3));
+  const split = names.toSorted().map((name) => ({ name, parts: name.split(':') }));
+  return {
+    states: split
+      .filter(({ parts }) => parts[0] === 'state')
+      .map(({ name, parts: [, state = '', next = ''] }) => ({ state, next, ...durations(name) })),
+    ends: split
+      .filter(({ parts }) => parts[0] === 'end')
+      .map(({ name, parts: [, state = ''] }) => ({ state, ...durations(name) })),
+    requeues: new Map(
+      [...fields.keys()]
+        .filter((field) => field.startsWith('requeue:'))
+        .map((field) => [field.slice('requeue:'.length), count(field)]),
+    ),
+    buried: count('buried'),
+  };
+}
