@@ -31,10 +31,12 @@ export async function admit(
   };
   let admitting: Promise<AdmitRequestResult> | undefined;
   try {
-    return await context.askStore((store) => {
+    const result = await context.askStore((store) => {
       admitting = admitRequest(store, envelope, options);
       return admitting;
     });
+    context.metrics.submissions.inc({ model: envelope.model, outcome: result.status });
+    return result;
   } catch (error) {
     if (admitting !== undefined && !isFoundAgain) void takeBack(context, envelope.id, admitting);
     throw error;

@@ -1,8 +1,9 @@
 import type { ApiConfig } from '@darkroom/config';
 import type { Clock } from '@darkroom/core';
-import type { Logger } from '@darkroom/service';
+import type { Logger, Metrics } from '@darkroom/service';
 import type { EventHub, StoreConnection } from '@darkroom/store';
 import type { ApiKey, ApiKeys } from './api-keys.ts';
+import type { ApiMetrics } from './api-metrics.ts';
 import type { EstimateEnd } from './end-estimator.ts';
 import type { ErrorView } from './error-response.ts';
 import type { LimitRate } from './limit-rate.ts';
@@ -32,6 +33,7 @@ export interface ApiDeps {
   /** None: open to all who reach it. */
   apiKeys?: ApiKeys;
   log: Logger;
+  metrics?: Metrics;
   /** Aborted when the process stops: open event streams then send their readers elsewhere. */
   draining: AbortSignal;
   clock?: Clock;
@@ -43,7 +45,8 @@ export interface ApiDeps {
 }
 
 /** What the routes work with. */
-export interface ApiContext extends Required<Omit<ApiDeps, 'storeWaitMs' | 'store'>> {
+export interface ApiContext extends Required<Omit<ApiDeps, 'storeWaitMs' | 'store' | 'metrics'>> {
+  metrics: ApiMetrics;
   askStore: AskStore;
   models: ModelCatalog;
   limitRate: LimitRate;

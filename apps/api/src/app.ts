@@ -1,12 +1,15 @@
 import { randomInt } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { maxSeed, systemClock } from '@darkroom/core';
+import { Metrics } from '@darkroom/service';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import type { ApiContext, ApiDeps, ApiEnv, Every } from './api-context.ts';
 import { ApiError } from './api-error.ts';
+import { createApiMetrics } from './api-metrics.ts';
 import type { Api } from './api-route.ts';
 import { errorResponse, handleError, showErrorsAs } from './error-response.ts';
+import { measureRequests } from './measure-requests.ts';
 import { createModelCatalog } from './model-catalog.ts';
 import { authenticate } from './authenticate.ts';
 import { requestLog } from './request-log.ts';
@@ -34,6 +37,7 @@ const defaultStoreWaitMs = 3000;
 export function createApp(deps: ApiDeps): Api {
   const context = createContext(deps);
   const api: Api = new OpenAPIHono<ApiEnv>({ getPath: falPath });
+  api.use(measureRequests(context.metrics));
   api.use(requestLog(context.log));
   api.use(cors(context.config.corsOrigins));
   api.use('/fal/*', showErrorsAs(falError));
@@ -62,6 +66,7 @@ function createContext({ storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps): 
   const clock = deps.clock ?? systemClock;
   // Every open stream listens; that is no leak.
   setMaxListeners(0, deps.draining);
+  const metrics = createApiMetrics(deps.metrics ?? new Metrics({ app: 'api', log: deps.log }));
   const askStore = createStoreGuard(deps.store, storeWaitMs);
   return {
     ...deps,
@@ -69,9 +74,10 @@ function createContext({ storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps): 
     every: deps.every ?? everyInterval,
     drawSeed: deps.drawSeed ?? (() => randomInt(maxSeed + 1)),
     askStore,
+    metrics,
     models: createModelCatalog(askStore, clock),
     apiKeys: deps.apiKeys ?? new Map(),
-    limitRate: createRateLimit(deps.store, askStore),
+    limitRate: createRateLimit(deps.store, askStore, metrics),
     estimateEnd: createEndEstimator(askStore, clock),
   };
 }

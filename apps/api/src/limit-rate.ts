@@ -2,6 +2,7 @@ import { createRateLimiter, type RateLimiter, type StoreConnection } from '@dark
 import type { Context } from 'hono';
 import type { ApiEnv } from './api-context.ts';
 import { ApiError } from './api-error.ts';
+import type { ApiMetrics } from './api-metrics.ts';
 import type { AskStore } from './store-guard.ts';
 
 /** Counts a submission against its key's limit, says in headers how much is left, and throws 429 when nothing is. */
@@ -9,7 +10,7 @@ export type LimitRate = (c: Context<ApiEnv>) => Promise<void>;
 
 const windowS = 60;
 
-export function createRateLimit(store: StoreConnection, askStore: AskStore): LimitRate {
+export function createRateLimit(store: StoreConnection, askStore: AskStore, { rateLimited }: ApiMetrics): LimitRate {
   // One for each limit that keys have; the subject is the key's name.
   const limiters = new Map<number, RateLimiter>();
   const limiterOf = (limit: number): RateLimiter => {
@@ -32,6 +33,7 @@ export function createRateLimit(store: StoreConnection, askStore: AskStore): Lim
     c.header('RateLimit-Reset', resetS);
     c.header('RateLimit-Policy', `${requestsPerMinute};w=${windowS}`);
     if (isAllowed) return;
+    rateLimited.inc();
     const message = `This key may send ${requestsPerMinute} requests a minute; the next one in ${resetS} s.`;
     throw new ApiError({ status: 429, code: 'rate_limit_exceeded', message, headers: { 'Retry-After': resetS } });
   };

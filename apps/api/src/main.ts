@@ -1,19 +1,20 @@
 import { runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, createEventHub, storeOptions } from '@darkroom/store';
+import { connectStore, createEventHub, isStoreReachable, storeOptions } from '@darkroom/store';
 import { loadApiKeys } from './api-keys.ts';
 import { ApiServer } from './api-server.ts';
 import { createApp } from './app.ts';
 import { StoreService } from './store-service.ts';
 
-await runMain('api', ({ config, log }) => {
+await runMain('api', ({ config, log, metrics, readiness }) => {
   const store = connectStore(
     storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
   );
+  readiness.check = () => isStoreReachable(store);
   const hub = createEventHub(store);
   const draining = new AbortController();
   const apiKeys = loadApiKeys(config);
   if (apiKeys.size === 0) log.warn({ host: config.host }, 'no API keys: open to everybody who reaches this address');
-  const api = createApp({ store, hub, config, apiKeys, log, draining: draining.signal });
+  const api = createApp({ store, hub, config, apiKeys, log, metrics, draining: draining.signal });
   const { host, port } = config;
   // Stopped in the opposite order: the last answers still need the store.
   return new ServiceGroup([new StoreService(store, hub), new ApiServer({ api, host, port, draining, log })]);

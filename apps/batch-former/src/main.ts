@@ -1,11 +1,13 @@
 import { closingService, type MainContext, runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, createWakeups, storeOptions } from '@darkroom/store';
+import { connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
 import { BatchFormer } from './batch-former.ts';
+import { createFormerMetrics } from './former-metrics.ts';
 
-await runMain('batch-former', ({ config, log }: MainContext<'batch-former'>) => {
+await runMain('batch-former', ({ config, log, metrics, readiness }: MainContext<'batch-former'>) => {
   const store = connectStore(
     storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
   );
+  readiness.check = () => isStoreReachable(store);
   const wakeups = createWakeups(store);
   const former = new BatchFormer({
     store,
@@ -20,6 +22,7 @@ await runMain('batch-former', ({ config, log }: MainContext<'batch-former'>) => 
     lockMs: config.lockMs,
     heartbeatMs: config.heartbeatMs,
     log,
+    metrics: createFormerMetrics(metrics),
   });
   return new ServiceGroup([closingService(() => store.close()), former]);
 });

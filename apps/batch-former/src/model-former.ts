@@ -4,7 +4,7 @@
  */
 import { type BatchPolicy, type HeldRequest, nextBatch, takeCount } from '@darkroom/batching';
 import { type Clock, systemClock } from '@darkroom/core';
-import { BaseService, type Logger, PeriodicLoop } from '@darkroom/service';
+import { BaseService, type Logger, Metrics, PeriodicLoop } from '@darkroom/service';
 import {
   closeJob,
   giveBackJob,
@@ -17,6 +17,7 @@ import {
   type TakenJob,
   type Wakeups,
 } from '@darkroom/store';
+import { createFormerMetrics, type FormerMetrics } from './former-metrics.ts';
 
 export interface ModelFormerOptions {
   store: StoreConnection;
@@ -29,6 +30,7 @@ export interface ModelFormerOptions {
   lockMs: number;
   heartbeatMs: number;
   log: Logger;
+  metrics?: FormerMetrics;
   clock?: Clock;
 }
 
@@ -48,8 +50,9 @@ export class ModelFormer extends BaseService {
 
   constructor({ clock = systemClock, ...options }: ModelFormerOptions) {
     super();
-    this.#options = { ...options, clock };
     const { store, model, lockMs, heartbeatMs, log } = options;
+    const { metrics = createFormerMetrics(new Metrics({ app: 'batch-former', log })) } = options;
+    this.#options = { ...options, metrics, clock };
     const onError = (error: Error): void => log.warn({ reason: error.message, model }, 'no connection to Redis');
     this.#taker = openJobTaker(store, model, { lockMs, stalledCheckMs: lockMs, onError });
     const loop = { log, errorIntervalMs: slowTickMs };
@@ -74,6 +77,11 @@ export class ModelFormer extends BaseService {
 
   /** Takes what workers have room for and leases all that can go. Two round trips, and one for each batch. */
   async runOnce(): Promise<void> {
+    const { model, metrics } = this.#options;
+    await this.#dispatch().finally(() => metrics.held.set({ model }, this.#held.length));
+  }
+
+  async #dispatch(): Promise<void> {
     const { store, model, policy, lookahead, clock } = this.#options;
     const pool = await readPool(store, model);
     const count = takeCount(this.#held, pool, pool, { lookahead, isBatching: policy.isBatching });
@@ -99,6 +107,7 @@ export class ModelFormer extends BaseService {
   /** Renews the locks of what is held, and forgets what was lost. */
   async renewOnce(): Promise<void> {
     const lost = new Set(await this.#taker.renew(this.#held));
+    this.#options.metrics.locksLost.inc({ model: this.#options.model }, lost.size);
     if (lost.size > 0) this.#held = this.#held.filter(({ id }) => !lost.has(id));
   }
 
@@ -126,11 +135,13 @@ export class ModelFormer extends BaseService {
   }
 
   async #lease(batch: readonly Held[], mode: 'shared' | 'exclusive', maxRows: number): Promise<LeaseOutcome[]> {
-    const { store, model, maxAttempts, log, clock } = this.#options;
+    const { store, model, maxAttempts, log, metrics, clock } = this.#options;
     const options = { mode, maxRows, maxAttempts, nowMs: clock.now() };
     const { workerId, outcomes } = await leaseBatch(store, model, batch, options);
     await Promise.all(batch.map((request, index) => this.#settle(request, outcomes[index] ?? 'waiting')));
     const leased = batch.filter((_request, index) => outcomes[index] === 'leased');
+    for (const outcome of outcomes) metrics.leases.inc({ model, outcome });
+    if (leased.length > 0) metrics.together.observe({ model }, leased.length);
     for (const { id } of leased) log.info({ request_id: id, worker: workerId, together: leased.length }, 'leased');
     return outcomes;
   }

@@ -3,7 +3,7 @@
  * deadline, keys without a TTL. Every sweep is safe to run in any number of janitors at once.
  */
 import { type Clock, systemClock } from '@darkroom/core';
-import { BaseService, type Logger, PeriodicLoop } from '@darkroom/service';
+import { BaseService, type Logger, Metrics, PeriodicLoop } from '@darkroom/service';
 import {
   buryWorkers,
   expireRequests,
@@ -15,6 +15,7 @@ import {
   type StoreConnection,
   sweepLeaks,
 } from '@darkroom/store';
+import { createKeySizeReport, type ReportKeySizes } from './report-key-sizes.ts';
 
 export interface JanitorOptions {
   store: StoreConnection;
@@ -23,6 +24,7 @@ export interface JanitorOptions {
   leakSweepIntervalMs: number;
   /** The lock of a job that stalls runs out after this. */
   lockMs: number;
+  metrics?: Metrics;
   clock?: Clock;
 }
 
@@ -38,10 +40,13 @@ export class Janitor extends BaseService {
   readonly #takers = new Map<string, JobTaker>();
   readonly #sweeping: PeriodicLoop;
   readonly #leakSweeping: PeriodicLoop;
+  readonly #reportKeySizes: ReportKeySizes;
 
   constructor({ clock = systemClock, ...options }: JanitorOptions) {
     super();
-    this.#options = { ...options, clock };
+    const { metrics = new Metrics({ app: 'janitor', log: options.log }) } = options;
+    this.#options = { ...options, metrics, clock };
+    this.#reportKeySizes = createKeySizeReport(metrics);
     const { log, sweepIntervalMs, leakSweepIntervalMs } = options;
     this.#sweeping = new PeriodicLoop({
       name: 'sweep',
@@ -73,7 +78,8 @@ export class Janitor extends BaseService {
   async sweepLeaksOnce(): Promise<void> {
     const { store, log } = this.#options;
     for (const model of await listModelIds(store)) {
-      const { repaired, deleted, orphans } = await sweepLeaks(store, model);
+      const { repaired, deleted, orphans, sizes } = await sweepLeaks(store, model);
+      this.#reportKeySizes(model, sizes);
       if (repaired.length + deleted.length + orphans.length > 0)
         log.warn({ model, repaired, deleted, orphans }, 'swept leaks');
     }

@@ -1,14 +1,18 @@
 import { closingService, type MainContext, runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, storeOptions } from '@darkroom/store';
+import { connectStore, isStoreReachable, storeOptions } from '@darkroom/store';
 import { Janitor } from './janitor.ts';
+import { reportQueues } from './report-queues.ts';
 
-await runMain('janitor', ({ config, log }: MainContext<'janitor'>) => {
+await runMain('janitor', ({ config, log, metrics, readiness }: MainContext<'janitor'>) => {
   const store = connectStore(
     storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
   );
+  readiness.check = () => isStoreReachable(store);
+  reportQueues({ store, metrics });
   const janitor = new Janitor({
     store,
     log,
+    metrics,
     sweepIntervalMs: config.sweepIntervalMs,
     leakSweepIntervalMs: config.leakSweepIntervalS * 1000,
     lockMs: config.lockMs,

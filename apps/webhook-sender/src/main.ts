@@ -1,15 +1,17 @@
 import { closingService, type MainContext, runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, createWakeups, storeOptions } from '@darkroom/store';
+import { connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
 import { WebhookSender } from './webhook-sender.ts';
 
-await runMain('webhook-sender', ({ config, log }: MainContext<'webhook-sender'>) => {
+await runMain('webhook-sender', ({ config, log, metrics, readiness }: MainContext<'webhook-sender'>) => {
   const store = connectStore(
     storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
   );
+  readiness.check = () => isStoreReachable(store);
   const sender = new WebhookSender({
     store,
     wakeups: createWakeups(store),
     log,
+    metrics,
     allowPrivate: config.webhookAllowPrivate,
     lockMs: config.lockMs,
   });

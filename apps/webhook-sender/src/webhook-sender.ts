@@ -3,7 +3,7 @@
  * one of them, and so does a delivery. One that dies loses nothing, what it held is taken by others after a while.
  */
 import { type Clock, systemClock } from '@darkroom/core';
-import { BaseService, type Logger, PeriodicLoop } from '@darkroom/service';
+import { BaseService, type Logger, Metrics, PeriodicLoop } from '@darkroom/service';
 import {
   listModelIds,
   openWebhookWorker,
@@ -18,6 +18,7 @@ import { createHostSlots } from './host-slots.ts';
 import { moveOutbox } from './move-outbox.ts';
 import { createPostWebhook } from './post-webhook.ts';
 import { createRetrySchedule, type RetrySchedule } from './retry-schedule.ts';
+import { type AttemptOutcome, createSenderMetrics, type SenderMetrics } from './sender-metrics.ts';
 
 export interface WebhookSenderOptions {
   store: StoreConnection;
@@ -29,6 +30,7 @@ export interface WebhookSenderOptions {
   schedule?: RetrySchedule;
   /** How long deliveries under way may take to finish when the process stops; then they are given back. */
   stopGraceMs?: number;
+  metrics?: Metrics;
   clock?: Clock;
 }
 
@@ -43,7 +45,8 @@ const concurrency = 64;
 const mostPerHost = 16;
 
 export class WebhookSender extends BaseService {
-  readonly #options: Required<WebhookSenderOptions>;
+  readonly #options: Required<Omit<WebhookSenderOptions, 'metrics'>>;
+  readonly #metrics: SenderMetrics;
   readonly #moving: PeriodicLoop;
   readonly #listeners = new Map<string, () => void>();
   #stopping = new AbortController();
@@ -53,10 +56,12 @@ export class WebhookSender extends BaseService {
     schedule = createRetrySchedule(),
     stopGraceMs = 3000,
     clock = systemClock,
+    metrics,
     ...options
   }: WebhookSenderOptions) {
     super();
     this.#options = { ...options, schedule, stopGraceMs, clock };
+    this.#metrics = createSenderMetrics(metrics ?? new Metrics({ app: 'webhook-sender', log: options.log }));
     this.#moving = new PeriodicLoop({
       name: 'move the outbox',
       intervalMs: slowTickMs,
@@ -71,8 +76,10 @@ export class WebhookSender extends BaseService {
     for (const model of await listModelIds(store)) {
       await this.#listen(model);
       let moved = moveLimit;
-      while (moved >= moveLimit)
+      while (moved >= moveLimit) {
         moved = await moveOutbox(store, model, { limit: moveLimit, reclaimAfterMs, attempts: schedule.attempts });
+        this.#metrics.moved.inc(moved);
+      }
     }
   }
 
@@ -87,8 +94,10 @@ export class WebhookSender extends BaseService {
       lockMs,
       retryDelayMs: (attempt) => schedule.delayMs(attempt),
       send: async (message, attempt) => {
+        const startedAtMs = performance.now();
         const outcome = await deliverWebhook(context, message);
-        this.#report(message, attempt, outcome);
+        const seconds = (performance.now() - startedAtMs) / 1000;
+        this.#metrics.attempts.observe({ outcome: this.#report(message, attempt, outcome) }, seconds);
         return outcome;
       },
       onError: (error) => log.warn({ reason: error.message }, 'no connection to Redis'),
@@ -113,13 +122,13 @@ export class WebhookSender extends BaseService {
   }
 
   /** Receivers' URLs may hold secrets of theirs: only the host is logged. */
-  #report({ id, requestId, url }: WebhookMessage, attempt: number, outcome: SendOutcome): void {
+  #report({ id, requestId, url }: WebhookMessage, attempt: number, outcome: SendOutcome): AttemptOutcome {
     const { log, schedule } = this.#options;
     const facts = { webhook_id: id, request_id: requestId, host: new URL(url).host, attempt };
     if (outcome.status === 'delivered') log.info(facts, 'delivered');
-    else if (outcome.status === 'failed') {
-      const isLast = outcome.isFinal || attempt >= schedule.attempts;
-      log.warn({ ...facts, reason: outcome.reason }, isLast ? 'failed for good' : 'failed, to be tried again');
-    }
+    if (outcome.status !== 'failed') return outcome.status;
+    const isLast = outcome.isFinal || attempt >= schedule.attempts;
+    log.warn({ ...facts, reason: outcome.reason }, isLast ? 'failed for good' : 'failed, to be tried again');
+    return isLast ? 'gave_up' : 'failed';
   }
 }

@@ -35,7 +35,7 @@ export interface ActiveRequestOptions {
   /** Rows that an earlier delivery has finished. */
   finishedRows: number;
   /** The engine is to drop the request: it was canceled, or is not ours any more. */
-  onRefused: (outcome: WriteOutcome) => void;
+  onRefused: (outcome: Exclude<WriteOutcome, 'written'>) => void;
   /** A write failed for another reason than the fence. */
   onError: (error: unknown) => void;
 }

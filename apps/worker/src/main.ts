@@ -7,7 +7,7 @@ import { closingService, runMain, ServiceGroup } from '@darkroom/service';
 import { connectStore, storeOptions } from '@darkroom/store';
 import { Worker } from './worker.ts';
 
-await runMain('worker', async ({ config, log }) => {
+await runMain('worker', async ({ config, log, metrics, readiness }) => {
   const model = {
     directory: config.modelDir,
     id: config.modelId,
@@ -30,6 +30,7 @@ await runMain('worker', async ({ config, log }) => {
     ttlMs: config.workerTtlMs,
     info: { host: hostname(), pid: process.pid, device: config.device },
     log,
+    metrics,
     encoder: {
       // The API's schema is what wrote it, and the pipeline has checked it by now.
       encodeOutput: (input, output) => encodePicture(output, input as PictureInput),
@@ -38,5 +39,6 @@ await runMain('worker', async ({ config, log }) => {
     createExecutor: (onEvents) =>
       new ProcessExecutor({ model, maxRows: config.batchMaxSize, checkpointEvery: config.checkpointSteps, onEvents }),
   });
+  readiness.check = () => worker.isReady;
   return new ServiceGroup([closingService(() => store.close()), worker]);
 });

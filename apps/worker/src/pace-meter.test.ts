@@ -8,7 +8,7 @@ const active = new Map([['a', { rowCost: 10, remainingCost: 7 } as ActiveRequest
 
 function step(number: number, { stepMs = 5, tableRows = 1 } = {}): ExecutorEvent[] {
   return [
-    { type: 'stats', rows: 1, modelRows: 1, tableRows, waitingRequests: 0, stepMs },
+    { type: 'stats', shapeKey: '8x8', rows: 1, modelRows: 1, tableRows, waitingRequests: 0, stepMs },
     { type: 'progress', requestId: 'a', index: 0, step: number, totalSteps: 10 },
   ];
 }

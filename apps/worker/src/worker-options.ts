@@ -1,6 +1,6 @@
 import type { ModelCard } from '@darkroom/core';
 import type { Executor, ExecutorEvent } from '@darkroom/executor';
-import type { Logger } from '@darkroom/service';
+import type { Logger, Metrics } from '@darkroom/service';
 import type { StoreConnection } from '@darkroom/store';
 import type { OutputEncoder } from './active-request.ts';
 
@@ -17,6 +17,7 @@ export interface WorkerOptions {
   ttlMs: number;
   info: Readonly<Record<string, string | number>>;
   log: Logger;
+  metrics?: Metrics;
   encoder: OutputEncoder;
   createExecutor: (listener: (events: readonly ExecutorEvent[]) => void) => Executor;
 }

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Executor, ExecutorEvent } from '@darkroom/executor';
-import { BaseService, PeriodicLoop } from '@darkroom/service';
+import { BaseService, Metrics, PeriodicLoop } from '@darkroom/service';
 import {
   drainWorker,
   giveBackRequest,
@@ -25,6 +25,7 @@ import {
 import { ActiveRequest } from './active-request.ts';
 import { decodeCheckpoint } from './checkpoint-bytes.ts';
 import { PaceMeter } from './pace-meter.ts';
+import { type DropReason, StepMeter } from './step-meter.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
 /** How long one look into the inbox waits; a closing connection ends it sooner. */
@@ -44,6 +45,7 @@ export class Worker extends BaseService {
   readonly #beating: PeriodicLoop;
   readonly #inbox: WorkerInbox;
   readonly #pace = new PaceMeter();
+  readonly #meter: StepMeter;
   #markDrained: () => void = () => {};
   readonly #drained = new Promise<void>((resolve) => (this.#markDrained = resolve));
   #state: 'loading' | 'ready' | 'stopping' = 'loading';
@@ -52,7 +54,9 @@ export class Worker extends BaseService {
   constructor(options: WorkerOptions) {
     super();
     this.#options = options;
-    const { store, card, workerId, lockMs, heartbeatMs, log } = options;
+    const { store, card, workerId, capacity, lockMs, heartbeatMs, log } = options;
+    const { metrics = new Metrics({ app: 'worker', log }) } = options;
+    this.#meter = new StepMeter({ metrics, model: card.id, capacity });
     this.#identity = { model: card.id, workerId, incarnation: randomUUID() };
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
     const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
@@ -65,6 +69,11 @@ export class Worker extends BaseService {
       runOnce: () => this.beatOnce(),
       log,
     });
+  }
+
+  /** Whether its model is loaded and it takes leases. */
+  get isReady(): boolean {
+    return this.#state === 'ready';
   }
 
   /** Ids of the requests it has. */
@@ -84,6 +93,7 @@ export class Worker extends BaseService {
     if (life === 'buried') {
       // Its inbox was buried with it, the drain's message included.
       if (this.#isStopping()) return this.#markDrained();
+      this.#meter.takenForDead();
       log.warn('taken for dead while alive; registering again');
       await this.#register();
     }
@@ -194,17 +204,19 @@ export class Worker extends BaseService {
   }
 
   /** Takes a request out of the engine; its end comes as an event at the next step. */
-  #drop(request: ActiveRequest, reason: string): void {
+  #drop(request: ActiveRequest, reason: DropReason): void {
     const { id, token } = request.delivery;
     // Every row of it may be refused; it is dropped once.
     if (!this.#active.has(token) || request.isDropped) return;
     request.isDropped = true;
+    this.#meter.dropped(reason);
     this.#options.log.info({ request_id: id, reason }, 'dropping');
     this.#executor.cancel(token);
   }
 
   #onEvents(events: readonly ExecutorEvent[]): void {
     this.#pace.observe(events, this.#active, performance.now());
+    this.#meter.observe(events);
     for (const event of events) {
       if (event.type === 'engine-lost') void this.#onEngineLost(event.message, event.requestIds);
       else if (event.type !== 'stats') this.#onRequestEvent(event);

@@ -139,7 +139,15 @@ describe('the engine', () => {
       'a1 output aaaaa',
       'a request-done',
     ]);
-    const stats = { type: 'stats', rows: 2, modelRows: 4, tableRows: 2, waitingRequests: 0, stepMs: 0 };
+    const stats = {
+      type: 'stats',
+      shapeKey: expect.any(String),
+      rows: 2,
+      modelRows: 4,
+      tableRows: 2,
+      waitingRequests: 0,
+      stepMs: 0,
+    };
     expect(events.filter(({ type }) => type === 'stats')).toEqual(Array.from({ length: 5 }, () => stats));
   });
 

@@ -117,7 +117,9 @@ export class Engine<Row extends PipelineRow> {
       );
       const stepMs = this.#now() - startedAtMs;
       const { rows: tableRows, waitingRequests } = this.status;
-      this.#events.push({ type: 'stats', rows: present.length, modelRows, tableRows, waitingRequests, stepMs });
+      const { shapeKey } = present[0]!.row;
+      const { length: rows } = present;
+      this.#events.push({ type: 'stats', shapeKey, rows, modelRows, tableRows, waitingRequests, stepMs });
       this.#dropCanceled();
       for (const { row, owner } of present) if (failures.has(row)) this.#fail(owner, failures.get(row));
       for (const entry of present) if (!entry.owner.hasEnded) this.#try(entry, () => this.#reportStep(entry));

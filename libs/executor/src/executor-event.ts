@@ -60,6 +60,7 @@ export interface CheckpointEvent {
 /** One step of one group of rows. */
 export interface StepStatsEvent {
   readonly type: 'stats';
+  readonly shapeKey: string;
   /** Rows of the table that took the step. */
   readonly rows: number;
   /** Rows of the model's batch: more than `rows` where guidance needs two each. */

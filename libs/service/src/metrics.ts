@@ -27,6 +27,17 @@ export interface HistogramOptions<Label extends string> extends MetricOptions<La
   buckets: readonly number[];
 }
 
+/** What has to be asked for at every scrape. */
+export interface ScrapeSource {
+  /** Asks, and returns what shows the answers, all at once. */
+  refresh: () => Promise<() => void>;
+  /** There was no answer: nothing may be shown that was true once. */
+  clear: () => void;
+}
+
+/** How long a scrape waits for a source; Prometheus gives up after 10 s. */
+const refreshTimeoutMs = 3000;
+
 /** What docs/metrics.md says of a family. */
 export interface MetricDescription {
   name: string;
@@ -45,7 +56,7 @@ export class Metrics {
   readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
   readonly #registry = new Registry();
   readonly #log: Logger;
-  readonly #refreshers: (() => Promise<void>)[] = [];
+  readonly #sources: ScrapeSource[] = [];
   readonly #texts: (() => string)[] = [];
   readonly #described: MetricDescription[] = [];
 
@@ -79,12 +90,9 @@ export class Metrics {
     this.#registry.registerMetric(new StoredHistogram(name, help, read) as unknown as Metric);
   }
 
-  /**
-   * Called before every scrape, for what has to be asked for. One that fails is logged, and the scrape shows all the
-   * rest: it must not show what was true once, so clear it first.
-   */
-  onScrape(refresh: () => Promise<void>): void {
-    this.#refreshers.push(refresh);
+  /** A source that fails or takes too long is logged, and the scrape shows all the rest. */
+  onScrape(source: ScrapeSource): void {
+    this.#sources.push(source);
   }
 
   /** Text in the same format that somebody else has made, with families of other names. */
@@ -94,16 +102,24 @@ export class Metrics {
 
   /** The whole page. */
   async expose(): Promise<string> {
-    await Promise.all(this.#refreshers.map((refresh) => this.#try(refresh)));
+    await Promise.all(this.#sources.map((source) => this.#refresh(source)));
     const texts = this.#texts.map((text) => text()).filter((text) => text !== '');
     return [await this.#registry.metrics(), ...texts].join('\n');
   }
 
-  async #try(refresh: () => Promise<void>): Promise<void> {
+  async #refresh({ refresh, clear }: ScrapeSource): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer in ${refreshTimeoutMs} ms`)), refreshTimeoutMs);
+    });
     try {
-      await refresh();
+      const show = await Promise.race([refresh(), late]);
+      show();
     } catch (error) {
+      clear();
       this.#log.warn({ err: error }, 'a scrape is incomplete');
+    } finally {
+      clearTimeout(timer);
     }
   }
 

@@ -28,6 +28,12 @@ export function createReadiness(metrics: Metrics): Readiness {
     name: 'darkroom_ready',
     help: '1 when the process does its work: started, with Redis in reach; a worker with its model loaded.',
   });
-  metrics.onScrape(async () => gauge.set((await readiness.isReady()) ? 1 : 0));
+  metrics.onScrape({
+    async refresh() {
+      const isReady = await readiness.isReady();
+      return () => gauge.set(isReady ? 1 : 0);
+    },
+    clear: () => gauge.set(0),
+  });
   return readiness;
 }

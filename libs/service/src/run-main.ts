@@ -45,7 +45,7 @@ export async function runMain<App extends AppName>(
   setInterval(() => {}, 2 ** 30);
   let service: Service | undefined;
   stopping.addEventListener('abort', () => exitAfter(stopTimeoutMs, log));
-  const { metrics, readiness, server } = watchProcess(app, config as Config<AppName>, log);
+  const { metrics, readiness, server } = watchProcess(app, config, log);
   try {
     // Before everything else, and till the end: starting and stopping are what one wants to watch.
     await server?.start();

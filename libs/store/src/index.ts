@@ -15,7 +15,7 @@ export { readOutput, readOutputChunk } from './read-output.ts';
 export { type MeasuredWorker, readPaces } from './read-paces.ts';
 export { readRequest, type ReadRequestResult } from './read-request.ts';
 export { type ModelStats, readStats, type Tally, type TalliedDurations } from './read-stats.ts';
-export { isStoreReachable, readRedisMemory } from './redis-health.ts';
+export { isStoreReachable, readRedisMemory, type RedisMemory } from './redis-health.ts';
 export * from './register-worker.ts';
 export { giveBackJob, giveBackRequest, listRecovered, type RequeueOutcome, requeueStalled } from './requeue-request.ts';
 export { connectStore, type ConnectStoreOptions, type StoreConnection } from './store-connection.ts';

@@ -20,6 +20,7 @@ import {
 } from './index.ts';
 
 const startMs = 1_800_000_000_000;
+const noRequeues = { worker_lost: 0, engine_failed: 0, worker_stopped: 0 };
 
 async function register(store: StoreConnection, workerId = 'w1', ttlMs = 60_000): Promise<void> {
   const identity = { model: 'tiny', workerId, incarnation: workerId };
@@ -55,14 +56,18 @@ async function lease(store: StoreConnection, atMs: number): Promise<Delivery> {
   return delivery;
 }
 
+function sum(counts: readonly number[]): number {
+  return counts.reduce((left, right) => left + right, 0);
+}
+
 /** `queued>running` → how many and how long together, ms. */
 async function transitions(store: StoreConnection): Promise<Record<string, [count: number, sumMs: number]>> {
   const { tally } = await readStats(store, 'tiny');
-  const sum = (counts: readonly number[]): number => counts.reduce((left, right) => left + right, 0);
-  return Object.fromEntries([
-    ...tally.states.map(({ state, next, counts, sumMs }) => [`${state}>${next}`, [sum(counts), sumMs]]),
-    ...tally.ends.map(({ state, counts, sumMs }) => [state, [sum(counts), sumMs]]),
-  ]) as Record<string, [number, number]>;
+  const all = [
+    ...tally.states.map(({ state, next, counts, sumMs }) => [`${state}>${next}`, [sum(counts), sumMs]] as const),
+    ...tally.ends.map(({ state, counts, sumMs }) => [state, [sum(counts), sumMs]] as const),
+  ];
+  return Object.fromEntries(all.filter(([, [count]]) => count > 0)) as Record<string, [number, number]>;
 }
 
 describe('what became of requests', () => {
@@ -93,7 +98,7 @@ describe('what became of requests', () => {
     await lease(store, startMs + 500);
     await admit(store, { lastsMs: 9_000_000 });
     await lease(store, startMs + 3_600_001);
-    const [{ boundsMs, counts } = { boundsMs: [], counts: [] }] = (await readStats(store, 'tiny')).tally.states;
+    const { boundsMs, counts } = (await readStats(store, 'tiny')).tally.states.find(({ next }) => next === 'running')!;
     expect(counts[boundsMs.indexOf(500)]).toBe(1);
     expect(counts.at(-1)).toBe(1);
   });
@@ -132,12 +137,7 @@ describe('what became of requests', () => {
     await giveBackRequest(store, 'tiny', 'w1', second, 'failed', startMs + 1500);
     expect(await transitions(store)).toEqual({ 'queued>running': [2, 1100], 'running>queued': [2, 300] });
     const { tally } = await readStats(store, 'tiny');
-    expect(tally.requeues).toEqual(
-      new Map([
-        ['worker_stopped', 1],
-        ['engine_failed', 1],
-      ]),
-    );
+    expect(tally.requeues).toEqual({ ...noRequeues, worker_stopped: 1, engine_failed: 1 });
   });
 
   it('recovered from a worker that died, by a janitor or by whoever was faster', async () => {
@@ -156,7 +156,7 @@ describe('what became of requests', () => {
     await store.redis.del(store.keysOf('tiny').lock(id));
     await expect.poll(() => taker.recoverStalled(), { interval: 2 }).toEqual([id]);
     expect(await requeueStalled(store, 'tiny', id, startMs + 1000)).toBe('requeued');
-    expect((await readStats(store, 'tiny')).tally.requeues).toEqual(new Map([['worker_lost', 2]]));
+    expect((await readStats(store, 'tiny')).tally.requeues).toEqual({ ...noRequeues, worker_lost: 2 });
   });
 
   it('workers that were buried', async () => {
@@ -171,8 +171,23 @@ describe('what became of requests', () => {
 });
 
 describe('how things stand', () => {
-  it('of a model that nothing is known of: nothing', async () => {
-    expect(await readStats(openTestStore(), 'tiny')).toEqual({
+  it('of a model that nothing is known of: zeros, also of what may come', async () => {
+    const { tally, ...rest } = await readStats(openTestStore(), 'tiny');
+    expect(tally.states.map(({ state, next }) => `${state}>${next}`)).toEqual([
+      'queued>running',
+      'queued>canceled',
+      'queued>expired',
+      'queued>failed',
+      'running>queued',
+      'running>succeeded',
+      'running>failed',
+      'running>canceled',
+      'running>expired',
+    ]);
+    expect(tally.ends.map(({ state }) => state)).toEqual(['succeeded', 'failed', 'canceled', 'expired']);
+    for (const { counts, sumMs } of [...tally.states, ...tally.ends]) expect([...counts, sumMs]).not.toContain(1);
+    expect(tally).toMatchObject({ requeues: noRequeues, buried: 0 });
+    expect(rest).toEqual({
       model: 'tiny',
       workers: { loading: 0, idle: 0, busy: 0, draining: 0, silent: 0 },
       rows: 0,
@@ -182,7 +197,6 @@ describe('how things stand', () => {
       waitingOwners: 0,
       oldestQueuedAtMs: undefined,
       outbox: 0,
-      tally: { states: [], ends: [], requeues: new Map(), buried: 0 },
     });
   });
 

@@ -1,3 +1,10 @@
+import {
+  type RequestState,
+  requestStates,
+  requestTransitions,
+  type TerminalState,
+  terminalStates,
+} from '@darkroom/core';
 import { pairsToMap } from './request-fields.ts';
 import { runScript } from './scripts.ts';
 import type { StoreConnection } from './store-connection.ts';
@@ -35,11 +42,11 @@ export interface TalliedDurations {
 /** Counted by the scripts that change states (includes/tally.lua). */
 export interface Tally {
   /** How long requests were in `state` before they went on to `next`. */
-  states: readonly ({ state: string; next: string } & TalliedDurations)[];
+  states: readonly ({ state: RequestState; next: RequestState } & TalliedDurations)[];
   /** From admission to the end, by the state it ended in. */
-  ends: readonly ({ state: string } & TalliedDurations)[];
+  ends: readonly ({ state: TerminalState } & TalliedDurations)[];
   /** Running requests that went back to the queue, by the reason. */
-  requeues: ReadonlyMap<string, number>;
+  requeues: Readonly<Record<'worker_lost' | 'engine_failed' | 'worker_stopped', number>>;
   /** Workers whose heartbeat stopped. */
   buried: number;
 }
@@ -77,20 +84,17 @@ function decodeTally(fields: ReadonlyMap<string, string>, boundsMs: readonly num
     counts: Array.from({ length: boundsMs.length + 1 }, (_value, index) => count(`${name}:${index + 1}`)),
     sumMs: count(`${name}:ms`),
   });
-  const names = [...fields.keys()].filter((field) => field.endsWith(':ms')).map((field) => field.slice(0, -3));
-  const split = names.toSorted().map((name) => ({ name, parts: name.split(':') }));
   return {
-    states: split
-      .filter(({ parts }) => parts[0] === 'state')
-      .map(({ name, parts: [, state = '', next = ''] }) => ({ state, next, ...durations(name) })),
-    ends: split
-      .filter(({ parts }) => parts[0] === 'end')
-      .map(({ name, parts: [, state = ''] }) => ({ state, ...durations(name) })),
-    requeues: new Map(
-      [...fields.keys()]
-        .filter((field) => field.startsWith('requeue:'))
-        .map((field) => [field.slice('requeue:'.length), count(field)]),
+    // All there may be, from the beginning and with zeros.
+    states: requestStates.flatMap((state) =>
+      requestTransitions[state].map((next) => ({ state, next, ...durations(`state:${state}:${next}`) })),
     ),
+    ends: terminalStates.map((state) => ({ state, ...durations(`end:${state}`) })),
+    requeues: {
+      worker_lost: count('requeue:worker_lost'),
+      engine_failed: count('requeue:engine_failed'),
+      worker_stopped: count('requeue:worker_stopped'),
+    },
     buried: count('buried'),
   };
 }

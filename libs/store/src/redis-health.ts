@@ -14,8 +14,14 @@ export async function isStoreReachable({ redis }: StoreConnection, withinMs = 10
   return Promise.race([answer, late]).finally(() => clearTimeout(timer));
 }
 
-/** What Redis says of its memory; `maxBytes` is 0 when it has no limit. On a cluster, of one node. */
-export async function readRedisMemory({ redis }: StoreConnection): Promise<{ usedBytes: number; maxBytes: number }> {
+export interface RedisMemory {
+  usedBytes: number;
+  /** 0 when it has no limit. */
+  maxBytes: number;
+}
+
+/** What Redis says of its memory. On a cluster, of one node. */
+export async function readRedisMemory({ redis }: StoreConnection): Promise<RedisMemory> {
   const text = await redis.info('memory');
   const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(text)?.[1] ?? 0);
   return { usedBytes: field('used_memory'), maxBytes: field('maxmemory') };

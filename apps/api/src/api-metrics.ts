@@ -1,0 +1,34 @@
+import { durationBuckets, type Counter, type Gauge, type Histogram, type Metrics } from '@darkroom/service';
+
+/** What an API process counts. */
+export interface ApiMetrics {
+  httpSeconds: Histogram<'method' | 'route' | 'status'>;
+  eventStreams: Gauge<'route'>;
+  submissions: Counter<'model' | 'outcome'>;
+  rateLimited: Counter;
+}
+
+export function createApiMetrics(metrics: Metrics): ApiMetrics {
+  return {
+    httpSeconds: metrics.histogram({
+      name: 'darkroom_http_request_seconds',
+      help: 'How long requests to the API took until their answer began; route is the pattern of the path, none for what is not there.',
+      labels: ['method', 'route', 'status'],
+      buckets: durationBuckets,
+    }),
+    eventStreams: metrics.gauge({
+      name: 'darkroom_event_streams',
+      help: 'Open connections with server-sent events.',
+      labels: ['route'],
+    }),
+    submissions: metrics.counter({
+      name: 'darkroom_submissions_total',
+      help: 'Valid submissions: admitted, duplicate, overloaded (queue full), limited (too many open ones of a key), unserved (no worker).',
+      labels: ['model', 'outcome'],
+    }),
+    rateLimited: metrics.counter({
+      name: 'darkroom_rate_limited_total',
+      help: 'Submissions that were refused because their key had sent too many in a minute.',
+    }),
+  };
+}
