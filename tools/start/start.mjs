@@ -30,11 +30,14 @@ export async function start() {
 async function run() {
   await installDependencies(root);
   await build(root);
-  const { host, port } = await readSettings();
+  const { host, port, metricsPort } = await readSettings();
   const address = await chooseAddress({ host, port });
   const redis = await provideRedis({ directory: join(root, '.darkroom/redis') });
-  const env = { ...process.env, REDIS_URL: redis.url, PORT: String(address.port) };
-  const parts = apps.map((name) => new Part({ name, script: join(root, `apps/${name}/dist/main.js`), cwd: root, env }));
+  const shared = { ...process.env, REDIS_URL: redis.url, PORT: String(address.port) };
+  const parts = apps.map((name, position) => {
+    const env = { ...shared, ...metricsPortOf(metricsPort, position) };
+    return new Part({ name, script: join(root, `apps/${name}/dist/main.js`), cwd: root, env });
+  });
   const system = new System(redis.part ? [...parts, redis.part] : parts);
   stopWithNpm(system);
   if (redis.part) await system.startAndWait(redis.part);
@@ -65,6 +68,11 @@ async function readSettings() {
   }
   if (problems.size > 0) throw new SetupError(new ConfigError([...problems]).message);
   return loadConfig('api');
+}
+
+/** All run on one machine, so each gets a port of its own: the one that is set, and those after it. */
+function metricsPortOf(first, position) {
+  return first ? { METRICS_PORT: String(first + position) } : {};
 }
 
 /** npm that is killed tells its script nothing; the script notices that its parent has changed. */

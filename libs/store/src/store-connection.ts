@@ -69,15 +69,7 @@ export function connectStore({
     queueOf(model) {
       const known = queues.get(model);
       if (known !== undefined) return known;
-      // `metrics` is documented for its workers, and read wherever a job is ended: we end them through the queue.
-      const options: QueueOptions & Pick<WorkerOptions, 'metrics'> = {
-        connection: redis,
-        prefix: modelKeys(prefix, model).base,
-        defaultJobOptions: { removeOnComplete: true, removeOnFail: failedJobs, attempts: 1 },
-        streams: { events: { maxLen: queueEventsLength } },
-        metrics: finishedCounts,
-      };
-      const queue = new Queue(queueName, options);
+      const queue = new Queue(queueName, queueOptions(redis, modelKeys(prefix, model).base));
       queue.on('error', onError);
       queues.set(model, queue);
       return queue;
@@ -87,5 +79,16 @@ export function connectStore({
       await Promise.all([...queues.values()].map((queue) => queue.close()));
       for (const connection of connections) connection.disconnect();
     },
+  };
+}
+
+/** `metrics` is documented for workers, and read wherever a job is ended: we end them through the queue. */
+function queueOptions(connection: Redis, prefix: string): QueueOptions & Pick<WorkerOptions, 'metrics'> {
+  return {
+    connection,
+    prefix,
+    defaultJobOptions: { removeOnComplete: true, removeOnFail: failedJobs, attempts: 1 },
+    streams: { events: { maxLen: queueEventsLength } },
+    metrics: finishedCounts,
   };
 }
