@@ -20,6 +20,8 @@ export interface Part {
   process: ChildProcess;
   /** The API's address; empty for the others. */
   url: string;
+  /** Where its metrics and probes are. */
+  metricsUrl: string;
   /** SIGKILL, and wait for the end. */
   kill(): Promise<void>;
   /** SIGTERM, and wait for the end. */
@@ -54,7 +56,8 @@ export async function startSystem({
   const prefix = `e2e-${randomUUID()}`;
   const logFile = join(mkdtempSync(join(tmpdir(), 'darkroom-e2e-')), 'log.jsonl');
   const parts: Part[] = [];
-  const shared = { REDIS_URL: inject('redisUrl'), REDIS_PREFIX: prefix, LOG_LEVEL: 'info', PORT: '0', ...environment };
+  const redis = { REDIS_URL: inject('redisUrl'), REDIS_PREFIX: prefix };
+  const shared = { ...redis, LOG_LEVEL: 'info', PORT: '0', METRICS_PORT: '0', ...environment };
   const store = connectStore({ url: inject('redisUrl'), prefix });
   const system: System = {
     prefix,
@@ -110,8 +113,10 @@ async function startPart(name: PartName, environment: Record<string, string>, lo
   const log = createWriteStream(logFile, { flags: 'a' });
   child.stderr!.pipe(log, { end: false });
   let url = '';
+  let metricsUrl = '';
   createInterface({ input: child.stdout! }).on('line', (line) => {
     log.write(`${line}\n`);
+    metricsUrl ||= /"metrics_url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
     url ||= /"url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
   });
   const exited = once(child, 'exit');
@@ -123,5 +128,5 @@ async function startPart(name: PartName, environment: Record<string, string>, lo
       await exited;
     }
   };
-  return { name, process: child, url, kill: () => end('SIGKILL'), stop: () => end('SIGTERM') };
+  return { name, process: child, url, metricsUrl, kill: () => end('SIGKILL'), stop: () => end('SIGTERM') };
 }

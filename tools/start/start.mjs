@@ -70,7 +70,7 @@ async function readSettings() {
   return loadConfig('api');
 }
 
-/** All run on one machine, so each gets a port of its own: the one that is set, and those after it. */
+/** All run on one machine, so each gets a port of its own: the one that is set, and those after it; 0 stays 0. */
 function metricsPortOf(first, position) {
   return first ? { METRICS_PORT: String(first + position) } : {};
 }

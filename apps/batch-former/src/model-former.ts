@@ -107,8 +107,10 @@ export class ModelFormer extends BaseService {
   /** Renews the locks of what is held, and forgets what was lost. */
   async renewOnce(): Promise<void> {
     const lost = new Set(await this.#taker.renew(this.#held));
-    this.#options.metrics.locksLost.inc({ model: this.#options.model }, lost.size);
     if (lost.size > 0) this.#held = this.#held.filter(({ id }) => !lost.has(id));
+    const { model, metrics } = this.#options;
+    metrics.locksLost.inc({ model }, lost.size);
+    metrics.held.set({ model }, this.#held.length);
   }
 
   protected override async onStart(): Promise<void> {
