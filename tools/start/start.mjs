@@ -31,6 +31,10 @@ async function run() {
   await installDependencies(root);
   await build(root);
   const { host, port, metricsPort } = await readSettings();
+  if (metricsPort + apps.length - 1 > 65_535)
+    throw new SetupError(
+      `METRICS_PORT is ${metricsPort}, and each of ${apps.length} processes needs one from there on.`,
+    );
   const address = await chooseAddress({ host, port });
   const redis = await provideRedis({ directory: join(root, '.darkroom/redis') });
   const shared = { ...process.env, REDIS_URL: redis.url, PORT: String(address.port) };

@@ -89,6 +89,6 @@ it('counts streams of events while they are open, and until they end by themselv
   leaving.abort();
   await expect.poll(open).toBe(1);
   await fetch(`${url}/v1/predict/${id}`, { method: 'DELETE' });
-  await readFrames(readers[1]!).rest();
+  await readFrames(readers[1]).rest();
   await expect.poll(open).toBe(0);
 });

@@ -11,16 +11,16 @@ it('reads values and labels', () => {
 });
 
 it.each([
-  ['a page without an end', `${head}a 1`],
-  ['a family twice', `${head}a 1\n${head}`],
-  ['a series twice', `${head}a{x="1",y="2"} 1\na{y="2",x="1"} 2\n`],
-  ['a series without a family', `${head}b 1\n`],
-  ['a series away from its family', `${head}# TYPE b gauge\nb 1\na 1\n`],
-  ['a label twice', `${head}a{x="1",x="2"} 1\n`],
-  ['a value that is none', `${head}a one\n`],
-  ['a quote that is not escaped', `${head}a{x="""} 1\n`],
-  ['buckets that fall', `${histogram}h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n`],
-  ['buckets that do not end in the count', `${histogram}h_bucket{le="+Inf"} 1\nh_sum 1\nh_count 2\n`],
-])('refuses %s', (_what, page) => {
-  expect(() => parseExposition(page)).toThrow();
+  ['a page without an end', `${head}a 1`, 'does not end'],
+  ['a family twice', `${head}a 1\n${head}`, 'declared twice'],
+  ['a series twice', `${head}a{x="1",y="2"} 1\na{y="2",x="1"} 2\n`, 'twice'],
+  ['a series without a family', `${head}b 1\n`, 'no family'],
+  ['a series away from its family', `${head}# TYPE b gauge\nb 1\na 1\n`, 'among the series'],
+  ['a label twice', `${head}a{x="1",x="2"} 1\n`, 'label x twice'],
+  ['a value that is none', `${head}a one\n`, 'not a sample'],
+  ['a quote that is not escaped', `${head}a{x="""} 1\n`, 'not a'],
+  ['buckets that fall', `${histogram}h_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n`, 'falls at'],
+  ['buckets that do not end in the count', `${histogram}h_bucket{le="+Inf"} 1\nh_sum 1\nh_count 2\n`, 'do not end in'],
+])('refuses %s', (_what, page, message) => {
+  expect(() => parseExposition(page)).toThrow(message);
 });
