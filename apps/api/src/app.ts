@@ -28,6 +28,7 @@ import { addRequestRoute } from './routes/request.ts';
 import { cors } from './cors.ts';
 import { createEndEstimator } from './end-estimator.ts';
 import { createRateLimit } from './limit-rate.ts';
+import { addStatusRoute } from './routes/status.ts';
 import { addWebhookRoutes } from './routes/webhook-deliveries.ts';
 import { createStoreGuard } from './store-guard.ts';
 
@@ -55,6 +56,7 @@ export function createApp(deps: ApiDeps): Api {
   addModelRoutes(api, context);
   addWebhookRoutes(api, context);
   addHealthRoute(api, context);
+  addStatusRoute(api, context);
   addFalRoutes(api, context);
   addReplicateRoutes(api, context);
   addDocsRoutes(api);

@@ -5,6 +5,7 @@ import { readModelDirectory } from '@darkroom/diffusion/model-directory';
 import { ProcessExecutor } from '@darkroom/executor';
 import { closingService, runMain, ServiceGroup } from '@darkroom/service';
 import { connectStore, storeOptions } from '@darkroom/store';
+import { readVersion } from './read-version.ts';
 import { Worker } from './worker.ts';
 
 await runMain('worker', async ({ config, log, metrics, readiness }) => {
@@ -28,7 +29,7 @@ await runMain('worker', async ({ config, log, metrics, readiness }) => {
     lockMs: config.lockMs,
     heartbeatMs: config.heartbeatMs,
     ttlMs: config.workerTtlMs,
-    info: { host: hostname(), pid: process.pid, device: config.device },
+    info: { host: hostname(), pid: process.pid, device: config.device, version: readVersion() },
     log,
     metrics,
     encoder: {

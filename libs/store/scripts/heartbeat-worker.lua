@@ -7,6 +7,7 @@ local base = KEYS[1]
 --- @include "worker-pool"
 if redis.call('HGET', key('worker', ARGV[1]), 'incarnation') ~= ARGV[2] then return 'buried' end
 redis.call('SET', key('alive', ARGV[1]), '', 'PX', ARGV[3])
+redis.call('HSET', key('worker', ARGV[1]), 'heartbeatAtMs', ARGV[4])
 if ARGV[5] ~= '' then redis.call('HSET', key('worker', ARGV[1]), 'pace', ARGV[5]) end
 for _, lease in ipairs(redis.call('HKEYS', key('leases', ARGV[1]))) do
   local id, token = string.match(lease, '^(%S+) (%S+)$')

@@ -11,10 +11,12 @@ export { type Delivery, leaseBatch, type LeaseBatchOptions, type LeaseOutcome } 
 export { listModelIds, listModels, type ModelPool, publishModel, readPool, readPools } from './model-registry.ts';
 export { createRateLimiter, type RateCount, type RateLimiter, type RateLimiterOptions } from './rate-limiter.ts';
 export { readEvents, type ReadEventsOptions } from './read-events.ts';
+export { countFinished, type FailedRequest, listFailed } from './read-finished.ts';
 export { readOutput, readOutputChunk } from './read-output.ts';
 export { type MeasuredWorker, readPaces } from './read-paces.ts';
 export { readRequest, type ReadRequestResult } from './read-request.ts';
 export { type ModelStats, readStats, type Tally, type TalliedDurations } from './read-stats.ts';
+export { readWorkers, type WorkerStatus } from './read-workers.ts';
 export { isStoreReachable, readRedisMemory, type RedisMemory } from './redis-health.ts';
 export * from './register-worker.ts';
 export { giveBackJob, giveBackRequest, listRecovered, type RequeueOutcome, requeueStalled } from './requeue-request.ts';

@@ -22,6 +22,7 @@ export const scriptNames = [
   'read-pool',
   'read-request',
   'read-stats',
+  'read-workers',
   'register-worker',
   'release-rows',
   'requeue-request',

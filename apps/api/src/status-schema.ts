@@ -1,0 +1,58 @@
+import { z } from '@hono/zod-openapi';
+
+const count = z.int().min(0);
+const time = z.iso.datetime();
+
+const workerStatusSchema = z
+  .strictObject({
+    id: z.string(),
+    model: z.string(),
+    state: z.enum(['loading', 'idle', 'busy', 'draining', 'silent']).openapi({
+      description: '`draining`: it stops and gives back what it has. `silent`: no heartbeat, it counts as dead.',
+    }),
+    loaded: z.boolean().openapi({ description: 'It has its model in memory and is alive.' }),
+    draining: z.boolean(),
+    device: z.string().nullable(),
+    host: z.string().nullable(),
+    version: z.string().nullable(),
+    rows: count.openapi({ description: 'Pictures that can share a step there.' }),
+    free_rows: count,
+    registered_at: time,
+    last_heartbeat_at: time.openapi({ description: "By the worker's clock." }),
+    step_ms: z
+      .strictObject({ fast: z.number(), slow: z.number() })
+      .nullable()
+      .openapi({ description: 'How long its last steps took: one in ten was faster, one in ten slower.' }),
+  })
+  .openapi('WorkerStatus');
+
+const queueStatusSchema = z
+  .strictObject({
+    model: z.string(),
+    queued: count,
+    running: count,
+    oldest_age_s: z.number().min(0).nullable().openapi({ description: 'Of the oldest waiting request.' }),
+    per_minute: z.strictObject({ finished: z.number().min(0), failed: z.number().min(0) }).openapi({
+      description: 'Mean of the last five minutes; finished ones include those that were canceled running.',
+    }),
+    ended: z
+      .strictObject({ succeeded: count, failed: count, canceled: count, expired: count })
+      .openapi({ description: 'Since this Redis began.' }),
+    requeued: z
+      .strictObject({ worker_lost: count, engine_failed: count, worker_stopped: count })
+      .openapi({ description: 'Running requests that went back to the queue, since this Redis began.' }),
+  })
+  .openapi('QueueStatus');
+
+export const statusSchema = z
+  .strictObject({
+    time,
+    workers: z.array(workerStatusSchema),
+    queues: z.array(queueStatusSchema),
+    failures: z
+      .array(z.strictObject({ model: z.string(), failed_at: time, reason: z.string() }))
+      .openapi({ description: 'The last ones of each model, newest first.' }),
+  })
+  .openapi('Status');
+
+export type Status = z.infer<typeof statusSchema>;
