@@ -1,6 +1,8 @@
 /** Real processes, because signals, exit codes and IPC are what is tested. They run the built package (`npm run build`). */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { createInterface } from 'node:readline';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -86,6 +88,30 @@ describe('runMain', () => {
       code: 1,
       stdout: expect.stringContaining('no such luck'),
     });
+  });
+
+  it('exits with 1 when the port of its metrics is taken', async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    onTestFinished(() => void taken.close());
+    const { port } = taken.address() as AddressInfo;
+    expect(await startApp('behave', { METRICS_PORT: String(port) }).end).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('EADDRINUSE'),
+    });
+  });
+
+  it('serves metrics from before its start to after its stop, and is ready between', async () => {
+    const { child, ready } = startApp('never-stop', { METRICS_PORT: '0' });
+    const lines = createInterface({ input: child.stdout! });
+    const [line] = (await once(lines, 'line')) as [string];
+    const { metrics_url: url } = JSON.parse(line) as { metrics_url: string };
+    await ready;
+    expect((await fetch(`${url}/ready`)).status).toBe(200);
+    const stopping = waitForOutput(child, 'stop was called');
+    child.kill('SIGTERM');
+    await stopping;
+    expect([(await fetch(`${url}/ready`)).status, (await fetch(`${url}/live`)).status]).toEqual([503, 200]);
   });
 
   it('exits with 78 and every problem when the settings are wrong', async () => {

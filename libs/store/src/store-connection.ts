@@ -35,7 +35,7 @@ const defaultGoneTtlMs = 86_400_000;
 /** Finished jobs leave BullMQ at once (our request hash is the record); failed ones stay to be found. */
 const failedJobs = { age: 7 * 86_400, count: 1000 };
 /** BullMQ counts what it finished, and keeps the counts of so many minutes for dashboards. */
-export const finishedCounts = { maxDataPoints: 1440 };
+export const finishedCounts = { maxDataPoints: 120 };
 /** BullMQ's own event stream serves dashboards only. */
 const queueEventsLength = 1000;
 
