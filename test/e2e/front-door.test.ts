@@ -54,7 +54,9 @@ it('one key with a full queue does not make the one request of another wait, and
   expect(one.view.queue_position).toBeLessThanOrEqual(4);
   const last = many.map(({ view }) => view).toSorted((a, b) => b.queue_position! - a.queue_position!)[0]!;
   // The worker tells its pace with its next heartbeat.
-  await expect.poll(async () => (await get('first', last.request_id)).view.eta_seconds?.min ?? 0).toBeGreaterThan(0);
+  await expect
+    .poll(async () => (await get('first', last.request_id)).view.eta_seconds?.min ?? 0, { timeout: 10_000 })
+    .toBeGreaterThan(0);
   const [soon, late] = await Promise.all([get('second', one.view.request_id), get('first', last.request_id)]);
   expect(late.view.eta_seconds!.min).toBeGreaterThan(soon.view.eta_seconds?.min ?? 0);
   const ended = await get('second', one.view.request_id, '?wait=60', second.url);
