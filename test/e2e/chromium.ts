@@ -26,19 +26,22 @@ export interface OpenPageOptions {
   width?: number;
   height?: number;
   colorScheme?: 'light' | 'dark';
+  /** Runs before the page's own: for what no test can make a browser do. */
+  script?: string;
 }
 
 /** The page in a browser profile of its own, with its models loaded. */
 export async function openPage(
   browser: Browser,
   url: string,
-  { width = 1280, height = 900, colorScheme = 'dark' }: OpenPageOptions = {},
+  { width = 1280, height = 900, colorScheme = 'dark', script = '' }: OpenPageOptions = {},
 ): Promise<OpenedPage> {
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme,
     permissions: ['clipboard-read', 'clipboard-write'],
   });
+  await context.addInitScript(script);
   const page = await context.newPage();
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(error.message));

@@ -193,3 +193,44 @@ it('asks for an API key where the server wants one, and fetches pictures with it
   await page.reload();
   await card.locator('img.final').waitFor({ timeout: 30_000 });
 });
+
+it.each([
+  [
+    'blocks its storage',
+    `Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } });`,
+  ],
+  ['has no room left', `Storage.prototype.setItem = () => { throw new DOMException('no', 'QuotaExceededError'); };`],
+])('makes pictures in a browser that %s', async (_what, script) => {
+  const page = await open({ script });
+  await modelLoaded(page);
+  for (const prompt of ['a cat', 'a dog']) {
+    await page.getByLabel('Prompt', { exact: true }).fill(prompt);
+    await page.getByLabel('Steps', { exact: true }).fill('4');
+    await page.getByRole('button', { name: 'Develop' }).click();
+    await page.getByRole('article', { name: prompt }).locator('img.final').waitFor({ timeout: 30_000 });
+  }
+  expect([await page.getByRole('alert').count(), await page.getByRole('article').count()]).toEqual([0, 2]);
+});
+
+it('leaves the few connections that a browser has to the tab that is seen', async () => {
+  const seen = await open();
+  await modelLoaded(seen);
+  // Every tab of a browser without windows counts as seen.
+  const unseen = await seen.context().newPage();
+  await unseen.addInitScript(`
+    window.isHidden = true;
+    Object.defineProperty(document, 'hidden', { get: () => window.isHidden });
+  `);
+  const asked: string[] = [];
+  unseen.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  await unseen.goto(`${system.url}/client.html`);
+  await seen.getByLabel('Prompt', { exact: true }).fill('a cat');
+  await seen.getByLabel('Steps', { exact: true }).fill('4');
+  await seen.getByRole('button', { name: 'Develop' }).click();
+  const card = unseen.getByRole('article', { name: 'a cat' });
+  await card.waitFor();
+  await seen.getByRole('article', { name: 'a cat' }).locator('img.final').waitFor({ timeout: 30_000 });
+  expect(asked.filter((path) => path.startsWith('/v1/predict'))).toEqual([]);
+  await unseen.evaluate(`window.isHidden = false; document.dispatchEvent(new Event('visibilitychange'))`);
+  await card.locator('img.final').waitFor({ timeout: 30_000 });
+});

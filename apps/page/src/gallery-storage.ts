@@ -1,4 +1,5 @@
 import type { PictureRequest } from '@darkroom/client';
+import type { PageStorage } from './page-storage.ts';
 
 /** A request of this browser. */
 export interface GalleryEntry {
@@ -19,7 +20,7 @@ export const galleryKey = 'darkroom.gallery';
 export const maxEntries = 60;
 
 /** Reads before it writes, every time: another tab may have written since. */
-export function createGalleryStorage(storage: Pick<Storage, 'getItem' | 'setItem'>): GalleryStorage {
+export function createGalleryStorage(storage: Pick<PageStorage, 'getItem' | 'setItem'>): GalleryStorage {
   const read = (): GalleryEntry[] => parsed(storage.getItem(galleryKey));
   const write = (entries: readonly GalleryEntry[]): void =>
     storage.setItem(galleryKey, JSON.stringify(entries.slice(0, maxEntries)));

@@ -29,9 +29,9 @@ export interface Gallery {
   add(entry: GalleryEntry): void;
   /** Shows what is stored: after loading, and when another tab has changed it. */
   sync(): void;
-  /** Stops following, as while nobody looks. */
+  /** Stops following, as while nobody looks; nothing new is followed either until `resume`. */
   pause(): void;
-  /** Follows all that is open, or was not seen whole. */
+  /** Shows what is stored, and follows all that is open, or was not seen whole. */
   resume(): void;
 }
 
@@ -47,6 +47,7 @@ interface Item {
 export function createGallery(options: GalleryOptions): Gallery {
   const { elements, storage } = options;
   const items = new Map<string, Item>();
+  let isPaused = false;
   const showCount = (): void => showCounts(elements, [...items.values()]);
   const drop = (id: string): void => {
     const item = items.get(id);
@@ -71,7 +72,7 @@ export function createGallery(options: GalleryOptions): Gallery {
       const item = createItem(entry, options, { onChange: showCount, remove: () => remove(entry.id) });
       items.set(entry.id, item);
       elements.cards.prepend(item.card.element);
-      item.tracked.resume();
+      if (!isPaused) item.tracked.resume();
     }
     showCount();
   };
@@ -83,8 +84,16 @@ export function createGallery(options: GalleryOptions): Gallery {
       // On a phone it begins out of sight, below the form.
       if (isNarrow.matches) items.get(entry.id)?.card.element.scrollIntoView({ block: 'nearest' });
     },
-    pause: () => items.forEach(({ tracked }) => tracked.pause()),
-    resume: () => items.forEach(({ tracked }) => tracked.resume()),
+    pause() {
+      isPaused = true;
+      items.forEach(({ tracked }) => tracked.pause());
+    },
+    resume() {
+      isPaused = false;
+      // What other tabs did while this one was frozen, it was not told.
+      sync();
+      items.forEach(({ tracked }) => tracked.resume());
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import { createKeyDialog } from './key-dialog.ts';
 import { createModelFields } from './model-fields.ts';
 import { createModelList } from './model-list.ts';
 import { createRequestForm } from './request-form.ts';
+import { openPageStorage } from './page-storage.ts';
 import { openSession } from './session.ts';
 import { createStreamSlots, slotCountOf } from './stream-slots.ts';
 import { addThemeButton } from './theme.ts';
@@ -13,7 +14,9 @@ import type { Connection } from './watched-fetch.ts';
 const form = findElement(document, '#request', HTMLFormElement);
 const prompt = findElement(form, '#prompt', HTMLTextAreaElement);
 
-const session = openSession({ location: location.href, storage: localStorage, onConnection: showConnection });
+// Reading the property is what a browser refuses that blocks it.
+const storage = openPageStorage(() => localStorage);
+const session = openSession({ location: location.href, storage, onConnection: showConnection });
 const keyDialog = createKeyDialog((key) => {
   session.setApiKey(key);
   models.load();
@@ -35,7 +38,7 @@ const gallery = createGallery({
     count: findElement(document, '#gallery-count', HTMLParagraphElement),
     empty: findElement(document, '#empty', HTMLParagraphElement),
   },
-  storage: createGalleryStorage(localStorage),
+  storage: createGalleryStorage(storage),
   session,
   slots: createStreamSlots(slotCountOf(protocolOfPage())),
   announce,
@@ -55,18 +58,20 @@ const requestForm = createRequestForm({
   },
 });
 
-addThemeButton(findElement(document, '#theme', HTMLButtonElement));
+addThemeButton(findElement(document, '#theme', HTMLButtonElement), storage);
 addEventListener('storage', ({ key }) => {
   if (key === galleryKey) gallery.sync();
 });
-// A page that nobody sees gives its connections back: browsers have few for one server.
-document.addEventListener('visibilitychange', () => (document.hidden ? gallery.pause() : gallery.resume()));
+// A page that nobody sees gives its connections back, and begins none: browsers have few for one server.
+const followWhileSeen = (): void => (document.hidden ? gallery.pause() : gallery.resume());
+document.addEventListener('visibilitychange', followWhileSeen);
 document.addEventListener('keydown', (event) => {
   const isTyping = (event.target as Element).matches('input, textarea, select');
   if (event.key !== '/' || isTyping || document.querySelector('dialog[open]') !== null) return;
   event.preventDefault();
   prompt.focus();
 });
+followWhileSeen();
 gallery.sync();
 models.load();
 

@@ -1,4 +1,5 @@
 import { type Client, createClient } from '@darkroom/client';
+import type { PageStorage } from './page-storage.ts';
 import { type Connection, watchedFetch } from './watched-fetch.ts';
 
 const keyName = 'darkroom.api-key';
@@ -17,7 +18,7 @@ export interface Session {
 export interface OpenSessionOptions {
   /** The page's own address. */
   location: string;
-  storage: Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
+  storage: PageStorage;
   onConnection: (connection: Connection) => void;
 }
 

@@ -10,7 +10,7 @@ export function watchedFetch(report: (connection: Connection) => void): typeof g
     try {
       const response = await globalThis.fetch(input, init);
       const isRefusal = init?.method === 'POST' && (response.status === 429 || response.status === 503);
-      if (!isRefusal) report(connectionOf(response.status));
+      report(isRefusal ? 'good' : connectionOf(response.status));
       return response;
     } catch (error) {
       if (init?.signal?.aborted !== true) report('unreachable');

@@ -9,8 +9,8 @@ export interface ClientOptions {
   /** Sent with every request, for a proxy in between. */
   headers?: Readonly<Record<string, string>>;
   /**
-   * How often in a row a GET, a cancel or a stream's connection is tried again; default 10, a bit over a minute. An
-   * event that arrives starts the count anew. Submitting is never tried again: it could be stored twice.
+   * How often in a row a request or a stream's connection is tried again; default 10, a bit over a minute. An event
+   * that arrives starts the count anew. Submitting is tried again when its answer got lost, and stored once all the same.
    */
   maxRetries?: number;
   /** Milliseconds until an answer must have begun; default 30,000. */
