@@ -4,7 +4,7 @@ import { maxSeed, systemClock } from '@darkroom/core';
 import { Metrics } from '@darkroom/service';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { methodNotAllowed } from 'hono/method-not-allowed';
-import type { ApiContext, ApiDeps, ApiEnv, Every } from './api-context.ts';
+import type { ApiContext, ApiDeps, ApiEnv } from './api-context.ts';
 import { ApiError } from './api-error.ts';
 import { createApiMetrics } from './api-metrics.ts';
 import type { Api } from './api-route.ts';
@@ -26,6 +26,7 @@ import { addPredictRoute } from './routes/predict.ts';
 import { addReplicateRoutes, replicateError } from './routes/replicate.ts';
 import { addRequestRoute } from './routes/request.ts';
 import { cors } from './cors.ts';
+import { everyInterval } from './every-interval.ts';
 import { createEndEstimator } from './end-estimator.ts';
 import { createRateLimit } from './limit-rate.ts';
 import { addStatusRoute } from './routes/status.ts';
@@ -83,11 +84,6 @@ function createContext({ storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps): 
     estimateEnd: createEndEstimator(askStore, clock),
   };
 }
-
-const everyInterval: Every = (intervalMs, tick) => {
-  const timer = setInterval(tick, intervalMs);
-  return () => clearInterval(timer);
-};
 
 function wrongMethod(methods: readonly string[]): ApiError {
   const allowed = methods.join(', ');
