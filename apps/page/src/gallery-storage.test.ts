@@ -35,7 +35,15 @@ it('is bounded, and lets the oldest go', () => {
   expect([kept.length, kept[0], kept.at(-1)]).toEqual([maxEntries, `r${maxEntries}`, 'r1']);
 });
 
-it.each(['{', '7', 'null', '[null, 3, {"id": 1}, {"id": "x", "createdAtMs": 1}]'])('survives %s', (text) => {
+it.each([
+  '{',
+  '7',
+  'null',
+  '[null, 3, {"id": 1}, {"id": "x", "createdAtMs": 1}]',
+  '[{"id": "x", "createdAtMs": 1, "request": {"prompt": "a", "size": 7}}]',
+  '[{"id": "x", "createdAtMs": 1, "request": {"prompt": "a", "n": -1}}]',
+  '[{"id": "x", "createdAtMs": 1, "request": {"prompt": "a", "n": 1e9}}]',
+])('survives %s', (text) => {
   const gallery = createGalleryStorage(openStorage(text));
   expect(gallery.read()).toEqual([]);
   gallery.add(entry('a'));

@@ -18,6 +18,8 @@ export interface GalleryStorage {
 
 export const galleryKey = 'darkroom.gallery';
 export const maxEntries = 60;
+/** Pictures of one request: more than any server draws. */
+const maxPictures = 100;
 
 /** Reads before it writes, every time: another tab may have written since. */
 export function createGalleryStorage(storage: Pick<PageStorage, 'getItem' | 'setItem'>): GalleryStorage {
@@ -44,5 +46,7 @@ function parsed(text: string | null): GalleryEntry[] {
 function isEntry(value: unknown): value is GalleryEntry {
   if (typeof value !== 'object' || value === null) return false;
   const { id, createdAtMs, request } = value as Partial<GalleryEntry>;
-  return typeof id === 'string' && typeof createdAtMs === 'number' && typeof request?.prompt === 'string';
+  if (typeof id !== 'string' || typeof createdAtMs !== 'number' || typeof request?.prompt !== 'string') return false;
+  const { n = 1, size = '' } = request;
+  return typeof size === 'string' && Number.isInteger(n) && n >= 1 && n <= maxPictures;
 }
