@@ -4,7 +4,8 @@ import { pollRequest } from './poll-request.ts';
 import { requestPath } from './request-path.ts';
 import type { CanceledRequest } from './request-view.ts';
 import { retrying } from './retrying.ts';
-import { readBody, send } from './send.ts';
+import { readJson } from './read-body.ts';
+import { send } from './send.ts';
 
 /** Canceling twice is canceling once, so a lost answer is asked for again; a 409 then may be our own doing. */
 export async function cancelRequest(
@@ -17,7 +18,7 @@ export async function cancelRequest(
     return await retrying(context, signal, async () => {
       tries++;
       const response = await send(context, requestPath(id), { method: 'DELETE', signal });
-      return readBody(() => response.json() as Promise<CanceledRequest>, signal);
+      return readJson<CanceledRequest>(context, response, signal);
     });
   } catch (error) {
     if (tries === 1 || !(error instanceof ClientError) || error.status !== 409) throw error;

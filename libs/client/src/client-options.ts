@@ -15,7 +15,7 @@ export interface ClientOptions {
   maxRetries?: number;
   /** Milliseconds until an answer must have begun; default 30,000. */
   timeoutMs?: number;
-  /** Milliseconds without a byte after which a stream's connection counts as lost; default 45,000, three heartbeats. */
+  /** Milliseconds without a byte after which a connection counts as lost; default 45,000, three heartbeats of a stream. */
   silenceMs?: number;
   /** Waits before another try; rejects with the signal's reason. For tests that must not wait. */
   delay?: (ms: number, signal: AbortSignal | undefined) => Promise<void>;

@@ -13,6 +13,7 @@ import {
   page,
   reset,
   silence,
+  stalled,
 } from './testing/scripted-server.ts';
 
 const accepted = { request_id: 'tiny-1', status: 'queued', queue_position: 3, is_possible: true, urls: {} };
@@ -72,6 +73,12 @@ describe('get', () => {
     const test = await openClient([reset, busy, failure(502, 'x'), open(1)]);
     expect(await test.client.get('tiny-1')).toEqual(view('running'));
     expect(test.waits).toEqual([250, 5000, 1000]);
+  });
+
+  it('is tried again when its answer stalls halfway', async () => {
+    const test = await openClient([stalled(JSON.stringify(view('running'))), open(1)], { silenceMs: 200 });
+    expect(await test.client.get('tiny-1')).toMatchObject({ status: 'running' });
+    expect(test.asked).toHaveLength(2);
   });
 
   it('tells 404 and 410, and what is not the API', async () => {

@@ -1,5 +1,6 @@
 import type { ClientContext } from './client-context.ts';
-import { connectionFailed, readBody, send } from './send.ts';
+import { readBytes } from './read-body.ts';
+import { connectionFailed, send } from './send.ts';
 import type { Picture } from './picture.ts';
 import type { ImageInfo } from './request-view.ts';
 import { retrying } from './retrying.ts';
@@ -13,7 +14,7 @@ export async function fetchPicture(
   const { index, url, seed, width, height, bytes } = image;
   return retrying(context, signal, async () => {
     const response = await send(context, url, { signal });
-    const data = new Uint8Array(await readBody(() => response.arrayBuffer(), signal));
+    const data = await readBytes(context, response, signal);
     const contentType = response.headers.get('content-type') ?? image.content_type;
     // Without a length nobody else notices a body that is cut; with one, a proxy may have made the picture smaller.
     if (data.length < bytes && !response.headers.has('content-length'))

@@ -3,7 +3,8 @@ import { requestPath } from './request-path.ts';
 import type { RequestView } from './request-view.ts';
 import { retryAfterOf } from './retry-after.ts';
 import { retrying } from './retrying.ts';
-import { readBody, send } from './send.ts';
+import { readJson } from './read-body.ts';
+import { send } from './send.ts';
 
 export interface PolledRequest {
   request: RequestView;
@@ -19,7 +20,7 @@ export function pollRequest(
 ): Promise<PolledRequest> {
   return retrying(context, signal, async () => {
     const response = await send(context, requestPath(id), { signal });
-    const request = await readBody(() => response.json() as Promise<RequestView>, signal);
+    const request = await readJson<RequestView>(context, response, signal);
     return { request, retryAfterS: retryAfterOf(response) };
   });
 }

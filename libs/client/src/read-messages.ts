@@ -1,4 +1,5 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { readWithin } from './read-within.ts';
 import { connectionFailed } from './send.ts';
 
 export interface ReadMessagesOptions {
@@ -24,6 +25,7 @@ export async function* readMessages(
   const parser = createParser({ onEvent: (message) => messages.push(message), onRetry, onComment });
   try {
     for (;;) {
+      // Heartbeats come every 15 s, so silence is a connection whose other end is gone without a word.
       const bytes = await readWithin(reader, silenceMs).catch((error: unknown) => {
         signal?.throwIfAborted();
         throw connectionFailed('events', error);
@@ -36,15 +38,4 @@ export async function* readMessages(
     // Closes the connection of a reader that leaves; nothing to wait for.
     reader.cancel().catch(() => {});
   }
-}
-
-/** Heartbeats come every 15 s, so silence is a connection whose other end is gone without a word. */
-function readWithin(reader: ReadableStreamDefaultReader<Uint8Array>, ms: number): Promise<Uint8Array | undefined> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`nothing came for ${ms} ms`)), ms);
-    reader
-      .read()
-      .then(({ value }) => resolve(value), reject)
-      .finally(() => clearTimeout(timer));
-  });
 }

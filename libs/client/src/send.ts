@@ -41,18 +41,6 @@ export async function send(
   }
 }
 
-/** Reads an answer's body; throws {@link ClientError} when it breaks off, or the signal's reason. */
-export async function readBody<Body>(read: () => Promise<Body>, signal: AbortSignal | undefined): Promise<Body> {
-  try {
-    return await read();
-  } catch (error) {
-    signal?.throwIfAborted();
-    if (error instanceof SyntaxError)
-      throw new ClientError({ status: 200, code: 'invalid_answer', message: 'the answer is not JSON', cause: error });
-    throw connectionFailed('an answer', error);
-  }
-}
-
 /** No answer to `what`, or none that is whole. */
 export function connectionFailed(what: string, cause: unknown): ClientError {
   return new ClientError({ code: 'connection_failed', message: `the connection failed: ${what}`, cause });

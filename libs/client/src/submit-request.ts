@@ -3,7 +3,8 @@ import { isAnswerLost } from './client-error.ts';
 import type { PictureRequest } from './picture-request.ts';
 import type { AcceptedRequest } from './request-view.ts';
 import { retrying } from './retrying.ts';
-import { readBody, send } from './send.ts';
+import { readJson } from './read-body.ts';
+import { send } from './send.ts';
 
 export interface SubmitOptions {
   /** Two submits of the same key and request are one. Default: drawn anew for each call. */
@@ -21,7 +22,7 @@ export function submitRequest(
   const body = JSON.stringify(request);
   const attempt = async (): Promise<AcceptedRequest> => {
     const response = await send(context, '/v1/predict', { method: 'POST', headers, body, signal });
-    return readBody(() => response.json() as Promise<AcceptedRequest>, signal);
+    return readJson<AcceptedRequest>(context, response, signal);
   };
   return retrying(context, signal, attempt, isAnswerLost);
 }

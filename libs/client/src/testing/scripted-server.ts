@@ -60,6 +60,14 @@ export function failure(status: number, code: string, headers: Record<string, st
 /** No answer at all. */
 export const silence: Answer = () => {};
 
+/** The headers and half of the body, then nothing more. */
+export function stalled(text: string): Answer {
+  return (response) => {
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
+    response.write(text.slice(0, text.length / 2));
+  };
+}
+
 /** What a proxy says. */
 export function page(status: number): Answer {
   return (response) => void response.writeHead(status, { 'content-type': 'text/html' }).end('<html>');
