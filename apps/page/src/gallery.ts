@@ -49,23 +49,16 @@ export function createGallery(options: GalleryOptions): Gallery {
   const items = new Map<string, Item>();
   let isPaused = false;
   const showCount = (): void => showCounts(elements, [...items.values()]);
-  const drop = (id: string): void => {
-    const item = items.get(id);
-    items.delete(id);
-    item?.tracked.pause();
-    item?.card.element.remove();
-    item?.card.dispose();
-  };
   const remove = (id: string): void => {
     storage.remove(id);
-    drop(id);
+    drop(items, id);
     showCount();
     elements.title.focus();
   };
   const sync = (): void => {
     const entries = storage.read();
     const wanted = new Set(entries.map(({ id }) => id));
-    for (const id of items.keys()) if (!wanted.has(id)) drop(id);
+    for (const id of items.keys()) if (!wanted.has(id)) drop(items, id);
     // The oldest first: what was asked for first is the first to run, and to need a stream.
     for (const entry of entries.toReversed()) {
       if (items.has(entry.id)) continue;
@@ -95,6 +88,14 @@ export function createGallery(options: GalleryOptions): Gallery {
       items.forEach(({ tracked }) => tracked.resume());
     },
   };
+}
+
+function drop(items: Map<string, Item>, id: string): void {
+  const item = items.get(id);
+  items.delete(id);
+  item?.tracked.pause();
+  item?.card.element.remove();
+  item?.card.dispose();
 }
 
 function showCounts({ empty, count }: GalleryElements, items: readonly Item[]): void {
