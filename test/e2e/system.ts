@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { connectStore, type StoreConnection } from '@darkroom/store';
+import { removeKeys } from '@darkroom/testing';
 import { inject, onTestFinished } from 'vitest';
 
 export type PartName = 'api' | 'batch-former' | 'janitor' | 'webhook-sender' | 'worker';
@@ -44,6 +45,8 @@ export interface StartSystemOptions {
   /** What to start, in order. */
   parts?: readonly PartName[];
   environment?: Record<string, string>;
+  /** Where the test itself looks, when it may do more there than the parts. */
+  storeUrl?: string;
 }
 
 const root = new URL('../../', import.meta.url).pathname;
@@ -52,13 +55,25 @@ const root = new URL('../../', import.meta.url).pathname;
 export async function startSystem({
   parts: names = ['api', 'batch-former', 'janitor', 'worker'],
   environment = {},
+  storeUrl,
 }: StartSystemOptions = {}): Promise<System> {
-  const prefix = `e2e-${randomUUID()}`;
+  const prefix = environment['REDIS_PREFIX'] ?? `e2e-${randomUUID()}`;
   const logFile = join(mkdtempSync(join(tmpdir(), 'darkroom-e2e-')), 'log.jsonl');
   const parts: Part[] = [];
-  const redis = { REDIS_URL: inject('redisUrl'), REDIS_PREFIX: prefix };
-  const shared = { ...redis, LOG_LEVEL: 'info', PORT: '0', METRICS_PORT: '0', ...environment };
-  const store = connectStore({ url: inject('redisUrl'), prefix });
+  const url = environment['REDIS_URL'] ?? inject('redisUrl');
+  const shared = {
+    REDIS_URL: url,
+    REDIS_PREFIX: prefix,
+    LOG_LEVEL: 'info',
+    PORT: '0',
+    METRICS_PORT: '0',
+    ...environment,
+  };
+  const store = connectStore({
+    url: storeUrl ?? url,
+    prefix,
+    sentinelPassword: environment['REDIS_SENTINEL_PASSWORD'],
+  });
   const system: System = {
     prefix,
     parts,
@@ -88,10 +103,9 @@ export async function startSystem({
 }
 
 /** Ends every process and removes every key. */
-export async function stopSystem({ parts, store, prefix }: System): Promise<void> {
+export async function stopSystem({ parts, store }: System): Promise<void> {
   await Promise.all(parts.map((part) => part.stop()));
-  const keys = await store.redis.keys(`${prefix}:*`);
-  if (keys.length > 0) await store.redis.unlink(...keys);
+  await removeKeys(store);
   await store.close();
 }
 

@@ -1,5 +1,5 @@
-import { runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, createEventHub, isStoreReachable, storeOptions } from '@darkroom/store';
+import { runMain, ServiceGroup, startupCheck } from '@darkroom/service';
+import { checkServer, connectStore, createEventHub, isStoreReachable, storeOptions } from '@darkroom/store';
 import { loadApiKeys } from './api-keys.ts';
 import { ApiServer } from './api-server.ts';
 import { createApp } from './app.ts';
@@ -16,6 +16,7 @@ await runMain('api', ({ config, log, metrics, readiness }) => {
   if (apiKeys.size === 0) log.warn({ host: config.host }, 'no API keys: open to everybody who reaches this address');
   const api = createApp({ store, hub, config, apiKeys, log, metrics, draining: draining.signal });
   const { host, port } = config;
+  const checked = startupCheck({ check: () => checkServer(store), log });
   // Stopped in the opposite order: the last answers still need the store.
-  return new ServiceGroup([new StoreService(store, hub), new ApiServer({ api, host, port, draining, log })]);
+  return new ServiceGroup([new StoreService(store, hub), checked, new ApiServer({ api, host, port, draining, log })]);
 });

@@ -1,12 +1,8 @@
 import { DarkroomError } from '@darkroom/core';
-import type { StoreConnection } from '@darkroom/store';
+import { isUnavailable, type StoreConnection } from '@darkroom/store';
 
 /** Runs a call on the store; throws `unavailable` when there is no Redis to answer it. */
 export type AskStore = <Result>(call: (store: StoreConnection) => Promise<Result>) => Promise<Result>;
-
-/** What Redis answers while it cannot serve, and ioredis while it has no connection. */
-const unavailablePattern =
-  /^(?:BUSY|LOADING|MISCONF|NOREPLICAS|OOM|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|Connection is closed)/;
 
 /**
  * The store's commands wait for their connection for as long as it takes, which suits workers. A client over HTTP is
@@ -28,7 +24,7 @@ export function createStoreGuard(store: StoreConnection, waitMs: number): AskSto
     try {
       return await withinTime(call(store), waitMs);
     } catch (error) {
-      if (error instanceof Error && unavailablePattern.test(error.message)) throw unavailable(error);
+      if (isUnavailable(error)) throw unavailable(error);
       throw error;
     }
   };

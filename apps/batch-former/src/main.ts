@@ -1,5 +1,5 @@
-import { closingService, type MainContext, runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
+import { closingService, type MainContext, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
+import { checkServer, connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
 import { BatchFormer } from './batch-former.ts';
 import { createFormerMetrics } from './former-metrics.ts';
 
@@ -24,5 +24,6 @@ await runMain('batch-former', ({ config, log, metrics, readiness }: MainContext<
     log,
     metrics: createFormerMetrics(metrics),
   });
-  return new ServiceGroup([closingService(() => store.close()), former]);
+  const checked = startupCheck({ check: () => checkServer(store), log });
+  return new ServiceGroup([closingService(() => store.close()), checked, former]);
 });

@@ -17,6 +17,9 @@ import {
 } from '@darkroom/store';
 import { createKeySizeReport, type ReportKeySizes } from './report-key-sizes.ts';
 
+/** A pause in the sweeps that costs no lock and no heartbeat. */
+const unnoticedMs = 1000;
+
 export interface JanitorOptions {
   store: StoreConnection;
   log: Logger;
@@ -67,8 +70,8 @@ export class Janitor extends BaseService {
     const result: SweepResult = { buried: [], requeued: [], expired: [] };
     for (const model of await listModelIds(this.#options.store)) {
       // In this order: burying drops the locks of a dead worker's jobs, which the stalled check then finds missing.
-      await this.#bury(model, result);
-      await this.#recoverStalled(model, result);
+      // While silence is forgiven, that of locks is too.
+      if (await this.#bury(model, result)) await this.#recoverStalled(model, result);
       await this.#expire(model, result);
     }
     return result;
@@ -97,11 +100,17 @@ export class Janitor extends BaseService {
     this.#takers.clear();
   }
 
-  async #bury(model: string, result: SweepResult): Promise<void> {
-    for (const { workerId, requests } of await buryWorkers(this.#options.store, model)) {
-      this.#options.log.warn({ model, worker: workerId, requests }, 'buried a dead worker');
+  /** Whether silence counts: not when Redis was away, for then nobody could be heard. */
+  async #bury(model: string, result: SweepResult): Promise<boolean> {
+    const { store, log, sweepIntervalMs, lockMs } = this.#options;
+    const options = { pauseMs: 2 * sweepIntervalMs + unnoticedMs, forgiveMs: lockMs };
+    const outcome = await buryWorkers(store, model, options);
+    if (outcome.status === 'forgiving') return false;
+    for (const { workerId, requests } of outcome.workers) {
+      log.warn({ model, worker: workerId, requests }, 'buried a dead worker');
       result.buried.push(workerId);
     }
+    return true;
   }
 
   async #recoverStalled(model: string, result: SweepResult): Promise<void> {

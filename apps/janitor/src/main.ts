@@ -1,5 +1,5 @@
-import { closingService, type MainContext, runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, isStoreReachable, storeOptions } from '@darkroom/store';
+import { closingService, type MainContext, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
+import { checkServer, connectStore, isStoreReachable, storeOptions } from '@darkroom/store';
 import { Janitor } from './janitor.ts';
 import { reportQueues } from './report-queues.ts';
 
@@ -17,5 +17,6 @@ await runMain('janitor', ({ config, log, metrics, readiness }: MainContext<'jani
     leakSweepIntervalMs: config.leakSweepIntervalS * 1000,
     lockMs: config.lockMs,
   });
-  return new ServiceGroup([closingService(() => store.close()), janitor]);
+  const checked = startupCheck({ check: () => checkServer(store), log });
+  return new ServiceGroup([closingService(() => store.close()), checked, janitor]);
 });

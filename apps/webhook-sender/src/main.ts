@@ -1,5 +1,5 @@
-import { closingService, type MainContext, runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
+import { closingService, type MainContext, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
+import { checkServer, connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
 import { WebhookSender } from './webhook-sender.ts';
 
 await runMain('webhook-sender', ({ config, log, metrics, readiness }: MainContext<'webhook-sender'>) => {
@@ -15,5 +15,6 @@ await runMain('webhook-sender', ({ config, log, metrics, readiness }: MainContex
     allowPrivate: config.webhookAllowPrivate,
     lockMs: config.lockMs,
   });
-  return new ServiceGroup([closingService(() => store.close()), sender]);
+  const checked = startupCheck({ check: () => checkServer(store), log });
+  return new ServiceGroup([closingService(() => store.close()), checked, sender]);
 });

@@ -1,7 +1,8 @@
 /**
  * One leased request in a worker: turns what the engine says about it into fenced writes, in order. Encoding is
- * asynchronous, so everything goes through one chain per request; only encoding is waited for, not Redis' answers, as
- * one connection keeps the order of what is sent.
+ * asynchronous, so everything goes through one chain per request; only encoding is waited for, not Redis' answers, until
+ * the end: that comes when all before it is stored. While Redis is away what was said waits here; it is bounded, since no
+ * new work comes, and given up at the request's deadline.
  */
 import type { RequestEnvelope, RequestError } from '@darkroom/core';
 import type { RowOutput } from '@darkroom/diffusion';
@@ -14,6 +15,7 @@ import {
   type LeasedRequest,
   releaseRows,
   type StoreConnection,
+  untilAnswered,
   writeCheckpoint,
   type WriteOutcome,
   writeOutput,
@@ -52,6 +54,8 @@ export class ActiveRequest {
   /** Of each row under way, how much is done: 0 to 1. */
   readonly #shares = new Map<number, number>();
   #chain: Promise<unknown> = Promise.resolve();
+  /** Writes that Redis has not answered. */
+  readonly #unanswered = new Set<Promise<void>>();
 
   constructor(options: ActiveRequestOptions) {
     this.#options = options;
@@ -82,14 +86,8 @@ export class ActiveRequest {
     this.#enqueue(async () => {
       const encoded = preview === undefined ? undefined : await encoder.encodePreview(preview);
       const progress = { index, step, totalSteps, requestStep, requestTotalSteps, timestampMs };
-      this.#watch(
-        appendProgress(
-          store,
-          this.envelope.model,
-          this.delivery,
-          encoded ? { ...progress, preview: encoded } : progress,
-        ),
-      );
+      const written = encoded ? { ...progress, preview: encoded } : progress;
+      this.#write(() => appendProgress(store, this.envelope.model, this.delivery, written));
     });
   }
 
@@ -105,14 +103,15 @@ export class ActiveRequest {
     this.#enqueue(async () => {
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
       const written = { index, contentType, data, facts: output.facts, chunkBytes, timestampMs: Date.now() };
-      this.#watch(writeOutput(store, this.envelope.model, this.delivery, written));
+      this.#write(() => writeOutput(store, this.envelope.model, this.delivery, written));
     });
   }
 
   checkpoint({ index, checkpoint }: CheckpointEvent): void {
     const { store } = this.#options;
     this.#enqueue(async () => {
-      this.#watch(writeCheckpoint(store, this.envelope.model, this.delivery, index, encodeCheckpoint(checkpoint)));
+      const bytes = encodeCheckpoint(checkpoint);
+      this.#write(() => writeCheckpoint(store, this.envelope.model, this.delivery, index, bytes));
     });
   }
 
@@ -121,10 +120,12 @@ export class ActiveRequest {
     finish: { state: 'succeeded' | 'canceled' } | { state: 'failed'; error: RequestError },
   ): Promise<FinishOutcome> {
     await this.settled();
+    // Sent again to another server of a Cluster, what was said before could come after.
+    await Promise.all(this.#unanswered);
     const { store, workerId } = this.#options;
     const { model, rows } = this.envelope;
     const ending = finish.state === 'succeeded' ? ({ state: 'succeeded', outputs: rows } as const) : finish;
-    return finishRequest(store, model, workerId, this.delivery, ending);
+    return this.#untilAnswered(() => finishRequest(store, model, workerId, this.delivery, ending));
   }
 
   /** Resolves when all that was said so far is on its way to Redis. */
@@ -136,9 +137,17 @@ export class ActiveRequest {
     this.#chain = this.#chain.then(step).catch(this.#options.onError);
   }
 
-  #watch(write: Promise<WriteOutcome>): void {
-    write.then((outcome) => {
-      if (outcome !== 'written') this.#options.onRefused(outcome);
-    }, this.#options.onError);
+  #write(write: () => Promise<WriteOutcome>): void {
+    const answered = this.#untilAnswered(write)
+      .then((outcome) => {
+        if (outcome !== 'written') this.#options.onRefused(outcome);
+      })
+      .catch(this.#options.onError)
+      .finally(() => this.#unanswered.delete(answered));
+    this.#unanswered.add(answered);
+  }
+
+  #untilAnswered<Result>(call: () => Promise<Result>): Promise<Result> {
+    return untilAnswered(this.#options.store, { untilMs: this.envelope.deadlineMs }, call);
   }
 }

@@ -3,8 +3,8 @@ import type { PictureInput } from '@darkroom/core';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { readModelDirectory } from '@darkroom/diffusion/model-directory';
 import { ProcessExecutor } from '@darkroom/executor';
-import { closingService, runMain, ServiceGroup } from '@darkroom/service';
-import { connectStore, storeOptions } from '@darkroom/store';
+import { closingService, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
+import { checkServer, connectStore, storeOptions } from '@darkroom/store';
 import { readVersion } from './read-version.ts';
 import { Worker } from './worker.ts';
 
@@ -41,5 +41,6 @@ await runMain('worker', async ({ config, log, metrics, readiness }) => {
       new ProcessExecutor({ model, maxRows: config.batchMaxSize, checkpointEvery: config.checkpointSteps, onEvents }),
   });
   readiness.check = () => worker.isReady;
-  return new ServiceGroup([closingService(() => store.close()), worker]);
+  const checked = startupCheck({ check: () => checkServer(store), log });
+  return new ServiceGroup([closingService(() => store.close()), checked, worker]);
 });

@@ -83,13 +83,17 @@ export class Worker extends BaseService {
 
   /** Renews registration and locks; drops what is not ours any more. Two round trips. */
   async beatOnce(): Promise<void> {
-    const { store, ttlMs, log } = this.#options;
+    const { log } = this.#options;
     const requests = [...this.#active.values()].filter(({ isSuperseded }) => !isSuperseded);
-    const [life, lost] = await Promise.all([
-      heartbeatWorker(store, this.#identity, { ttlMs, pace: this.#pace.read(this.#active) }),
-      this.#taker.renew(requests.map(({ delivery }) => delivery)),
-    ]);
-    for (const request of requests) if (lost.includes(request.delivery.id)) this.#drop(request, 'lock lost');
+    // First: what ran out while Redis was away is taken back, if nobody else has it, before it is renewed.
+    let life = await this.#heartbeat(requests);
+    let lost = await this.#renew(requests);
+    if (lost.length > 0) {
+      // It was away between the two.
+      life = await this.#heartbeat(requests);
+      lost = await this.#renew(lost);
+    }
+    for (const request of lost) this.#drop(request, 'lock lost');
     if (life === 'buried') {
       // Its inbox was buried with it, the drain's message included.
       if (this.#isStopping()) return this.#markDrained();
@@ -133,6 +137,18 @@ export class Worker extends BaseService {
     this.#inbox.close();
     await unregisterWorker(store, this.#identity);
     await this.#taker.close();
+  }
+
+  #heartbeat(requests: readonly ActiveRequest[]): Promise<'alive' | 'buried'> {
+    const { store, ttlMs } = this.#options;
+    const has = requests.map(({ delivery }) => delivery);
+    return heartbeatWorker(store, this.#identity, { ttlMs, pace: this.#pace.read(this.#active), has });
+  }
+
+  /** Returns what could not be renewed. */
+  async #renew(requests: readonly ActiveRequest[]): Promise<ActiveRequest[]> {
+    const lost = await this.#taker.renew(requests.map(({ delivery }) => delivery));
+    return requests.filter(({ delivery }) => lost.includes(delivery.id));
   }
 
   async #register(): Promise<void> {

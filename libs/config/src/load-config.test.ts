@@ -73,14 +73,27 @@ describe('loadConfig', () => {
     expect(problemsOf('api', { QUEUE_MAX_LENGTH: text })).toHaveLength(1),
   );
 
-  it.each(['redis://10.0.0.1:6380/2', 'rediss://user:pw@redis.example:6379', 'unix:///run/redis.sock'])(
-    'takes %s for a Redis',
-    (url) => expect(loadConfig('janitor', { REDIS_URL: url }).redisUrl).toBe(url),
+  it.each([
+    'redis://10.0.0.1:6380/2',
+    'rediss://user:pw@redis.example:6379',
+    'unix:///run/redis.sock',
+    'redis-cluster://10.0.0.1:6379,10.0.0.2:6379',
+    'rediss-sentinel://user:pw@a.example,b.example:26380/mymaster',
+  ])('takes %s for a Redis', (url) => expect(loadConfig('janitor', { REDIS_URL: url }).redisUrl).toBe(url));
+
+  it.each(['redis://a:6379,b:6379', 'redis-cluster://a/0', 'redis-sentinel://a:26379', 'redis-cluster://a:99999'])(
+    'refuses %s',
+    (url) =>
+      expect(problemsOf('janitor', { REDIS_URL: url })).toEqual([
+        expect.stringMatching(/^REDIS_URL is .*, expected redis:.*redis-cluster:.*redis-sentinel:/),
+      ]),
   );
 
   it('does not print the password of a wrong URL', () => {
     const [problem] = problemsOf('janitor', { REDIS_URL: 'http://user:s3cret@host' });
     expect(problem).toMatch(/^REDIS_URL is "http:\/\/user:\*\*\*@host", expected redis:/);
+    const [many] = problemsOf('janitor', { REDIS_URL: 'redis-sentinel://user:s3@cret@a,b' });
+    expect(many).toMatch(/^REDIS_URL is "redis-sentinel:\/\/user:\*\*\*@a,b", expected redis:/);
   });
 
   it('checks rules between settings', () => {

@@ -103,5 +103,5 @@ function isLoopback(host: string): boolean {
 
 /** `redis://user:secret@host` with the secret left out: error messages end in logs. */
 function maskPassword(text: string): string {
-  return text.replace(/^([a-z]+:\/\/[^:/@]*:)[^@]*@/i, '$1***@');
+  return text.replace(/^([a-z-]+:\/\/[^:/@]*:).*@/i, '$1***@');
 }

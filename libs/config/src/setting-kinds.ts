@@ -1,6 +1,6 @@
 /** The kinds of values that settings have. Each reads text, because that is all an environment holds. */
 import { resolve } from 'node:path';
-import { isModelId } from '@darkroom/core';
+import { isModelId, parseRedisUrl } from '@darkroom/core';
 import { z } from 'zod';
 import type { SettingKind } from './setting.ts';
 
@@ -60,6 +60,9 @@ export const plainName: SettingKind<string> = {
   range: '1 to 64 characters of a-z, A-Z, 0-9, ".", "_" and "-"',
 };
 
+/** What somebody else has chosen to be let in by. */
+export const password: SettingKind<string> = { schema: z.string().regex(/^\S+$/), range: 'text without spaces' };
+
 /** A file or directory, made absolute against the working directory. */
 export const path: SettingKind<string> = { schema: z.string().transform((text) => resolve(text)), range: 'a path' };
 
@@ -100,12 +103,11 @@ function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text;
 }
 
-/** Where a Redis listens. */
+/** Where a Redis listens, or a Cluster, or the Sentinels that know where it is. */
 export const redisUrl: SettingKind<string> = {
-  schema: z
-    .string()
-    .refine((text) => (/^rediss?:\/\/./.test(text) && URL.canParse(text)) || /^unix:\/\/\/./.test(text)),
-  range: 'redis://host:port, rediss://host:port or unix:///path/of/socket',
+  schema: z.string().refine((text) => parseRedisUrl(text) !== undefined),
+  range:
+    'redis://host:port, unix:///path/of/socket, redis-cluster://host:port,host:port or redis-sentinel://host:port,host:port/name-of-the-master; user:password@ before the hosts, rediss for TLS',
 };
 
 function listWords(words: readonly string[]): string {

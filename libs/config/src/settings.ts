@@ -3,7 +3,7 @@
  * change run `node tools/write-configuration-doc.mjs`.
  */
 import { appNames, defineSetting } from './setting.ts';
-import { address, oneOf, path, plainName, redisUrl, trueOrFalse, wholeNumber } from './setting-kinds.ts';
+import { address, oneOf, password, path, plainName, redisUrl, trueOrFalse, wholeNumber } from './setting-kinds.ts';
 import { apiSettings } from './api-settings.ts';
 import { workerSettings } from './worker-settings.ts';
 
@@ -13,8 +13,18 @@ const commonSettings = {
     kind: redisUrl,
     default: 'redis://127.0.0.1:6379',
     unit: '',
-    doc: 'The Redis that holds the queue. `npm start` finds or starts a private one when this is not set.',
+    doc: 'The Redis or Valkey that holds the queue: [redis.md](redis.md). `npm start` finds or starts a private one when this is not set.',
     apps: appNames,
+  }),
+  redisSentinelPassword: defineSetting({
+    variable: 'REDIS_SENTINEL_PASSWORD',
+    kind: password,
+    default: undefined,
+    defaultDoc: 'none',
+    unit: '',
+    doc: 'What the Sentinels ask for, where they ask for one. What `REDIS_URL` holds is for the Redis behind them.',
+    apps: appNames,
+    isSecret: true,
   }),
   redisPrefix: defineSetting({
     variable: 'REDIS_PREFIX',

@@ -7,6 +7,7 @@ export * from './output-format.ts';
 export * from './picture-input.ts';
 export * from './picture-schema.ts';
 export * from './public-address.ts';
+export * from './redis-address.ts';
 export * from './request-envelope.ts';
 export * from './request-event.ts';
 export * from './request-id.ts';

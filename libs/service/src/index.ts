@@ -7,4 +7,5 @@ export { createReadiness, type Readiness } from './readiness.ts';
 export { type MainContext, type RunMainOptions, exitCodeOfWrongSettings, runMain } from './run-main.ts';
 export { BaseService, type Service } from './service.ts';
 export { ServiceGroup } from './service-group.ts';
+export { startupCheck, type StartupCheckOptions } from './startup-check.ts';
 export type { HistogramSeries, ReadSeries } from './stored-histogram.ts';

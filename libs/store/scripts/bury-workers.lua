@@ -1,11 +1,22 @@
--- Removes every worker whose heartbeat has stopped.
--- KEYS: 1 base
--- Returns: {worker id, number of requests it had, …}
+-- Removes every worker whose heartbeat has stopped. When no sweep could run for a while, Redis was away (or all janitors
+-- were) and silence means nothing: for some time the living may speak first.
+-- KEYS: 1 base   ARGV: 1 pause between two sweeps that is none of their doing, ms, 2 time to speak, ms
+-- Returns: {'forgiving'} | {'buried', worker id, number of requests it had, …}
 local base = KEYS[1]
 --- @include "keys"
 --- @include "worker-pool"
 --- @include "tally"
-local buried = {}
+local seconds, microseconds = unpack(redis.call('TIME'))
+local nowMs = seconds * 1000 + math.floor(microseconds / 1000)
+local lastMs, forgivingUntilMs = unpack(redis.call('HMGET', sweptKey, 'atMs', 'forgivingUntilMs'))
+redis.call('HSET', sweptKey, 'atMs', string.format('%.0f', nowMs))
+if lastMs and nowMs - lastMs > tonumber(ARGV[1]) then
+  forgivingUntilMs = string.format('%.0f', nowMs + ARGV[2])
+  redis.call('HSET', sweptKey, 'forgivingUntilMs', forgivingUntilMs)
+end
+if forgivingUntilMs and nowMs < tonumber(forgivingUntilMs) then return { 'forgiving' } end
+
+local buried = { 'buried' }
 for _, list in ipairs({ idleKey, busyKey, loadingKey, drainingKey }) do
   for _, workerId in ipairs(redis.call('ZRANGE', list, 0, -1)) do
     if redis.call('EXISTS', key('alive', workerId)) == 0 then

@@ -110,6 +110,7 @@ it('every key on the page exists at some time of a request', () => {
     'shares',
     'takings',
     'tally',
+    'swept',
   ];
   const documented = [...page.matchAll(/^\| `P:\{M\}:(?<kind>[a-z]+)/gm)].map((match) => match.groups?.['kind'] ?? '');
   expect(new Set(documented)).toEqual(new Set(kinds));

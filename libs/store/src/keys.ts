@@ -46,6 +46,8 @@ export interface ModelKeys {
   inbox(workerId: string): string;
   /** Hash: `<id> <token>` → rows. */
   leases(workerId: string): string;
+  /** Hash: when the last sweep for dead workers was, and until when silent ones are forgiven. */
+  swept: string;
   /** Stream of events that webhooks are yet to be told of, and the channel that says one was added. */
   webhooks: string;
   /** Channel: something changed that a former may act on. */
@@ -99,6 +101,7 @@ export function modelKeys(prefix: string, model: string): ModelKeys {
     alive: (workerId) => `${base}:alive:${workerId}`,
     inbox: (workerId) => `${base}:inbox:${workerId}`,
     leases: (workerId) => `${base}:leases:${workerId}`,
+    swept: `${base}:swept`,
     webhooks: `${base}:webhooks`,
     wakeup: `${base}:wakeup`,
   };

@@ -164,8 +164,8 @@ describe('what became of requests', () => {
     await register(store);
     await store.redis.del(store.keysOf('tiny').alive('w1'));
     expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 0, silent: 1 }, tally: { buried: 0 } });
-    await buryWorkers(store, 'tiny');
-    await buryWorkers(store, 'tiny');
+    await buryWorkers(store, 'tiny', { pauseMs: 60_000, forgiveMs: 0 });
+    await buryWorkers(store, 'tiny', { pauseMs: 60_000, forgiveMs: 0 });
     expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 0, silent: 0 }, tally: { buried: 1 } });
   });
 });

@@ -1,4 +1,5 @@
 import type { WorkerPace } from '@darkroom/core';
+import type { Delivery } from './lease-batch.ts';
 import { runScript } from './scripts.ts';
 import type { StoreConnection } from './store-connection.ts';
 
@@ -35,6 +36,8 @@ export interface Heartbeat {
   ttlMs: number;
   /** How fast it is, once that is known. */
   pace?: WorkerPace | undefined;
+  /** What it has. Its locks are its own again when they ran out while Redis was away. */
+  has?: readonly Delivery[];
   nowMs?: number;
 }
 
@@ -42,11 +45,12 @@ export interface Heartbeat {
 export async function heartbeatWorker(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,
-  { ttlMs, pace, nowMs = Date.now() }: Heartbeat,
+  { ttlMs, pace, has = [], nowMs = Date.now() }: Heartbeat,
 ): Promise<'alive' | 'buried'> {
   const { base } = store.keysOf(model);
   const measured = pace === undefined ? '' : JSON.stringify(pace);
-  const reply = await runScript(store.redis, 'heartbeat-worker', base, workerId, incarnation, ttlMs, nowMs, measured);
+  const values = [workerId, incarnation, ttlMs, nowMs, measured, ...has.map(({ id, token }) => `${id} ${token}`)];
+  const reply = await runScript(store.redis, 'heartbeat-worker', base, ...values);
   return reply as 'alive' | 'buried';
 }
 
@@ -67,14 +71,29 @@ export async function unregisterWorker(
   await runScript(store.redis, 'unregister-worker', store.keysOf(model).base, workerId, incarnation);
 }
 
+export interface BuryOptions {
+  /** A pause between two sweeps, by whomever, after which silence means nothing: Redis was away. */
+  pauseMs: number;
+  /** How long workers may take to speak after that. */
+  forgiveMs: number;
+}
+
+/** `forgiving`: Redis was away a moment ago, so nobody is taken for dead. */
+export type BuryResult =
+  | { status: 'forgiving' }
+  | { status: 'buried'; workers: { workerId: string; requests: number }[] };
+
 /** Removes the workers of a model whose heartbeats stopped, and drops the locks of what they had. Safe to run anywhere, any time. */
 export async function buryWorkers(
   store: StoreConnection,
   model: string,
-): Promise<{ workerId: string; requests: number }[]> {
-  const reply = (await runScript(store.redis, 'bury-workers', store.keysOf(model).base)) as (string | number)[];
-  const buried: { workerId: string; requests: number }[] = [];
-  for (let position = 0; position + 1 < reply.length; position += 2)
-    buried.push({ workerId: String(reply[position]), requests: Number(reply[position + 1]) });
-  return buried;
+  { pauseMs, forgiveMs }: BuryOptions,
+): Promise<BuryResult> {
+  const reply = await runScript(store.redis, 'bury-workers', store.keysOf(model).base, pauseMs, forgiveMs);
+  const [status, ...pairs] = reply as ['forgiving' | 'buried', ...(string | number)[]];
+  if (status === 'forgiving') return { status };
+  const workers: { workerId: string; requests: number }[] = [];
+  for (let position = 0; position + 1 < pairs.length; position += 2)
+    workers.push({ workerId: String(pairs[position]), requests: Number(pairs[position + 1]) });
+  return { status, workers };
 }

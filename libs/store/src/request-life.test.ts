@@ -360,15 +360,20 @@ describe('canceling and expiring', () => {
 });
 
 describe('losing a worker', () => {
+  const patience = { pauseMs: 60_000, forgiveMs: 0 };
+
   it('buries it, and the next stalled check puts its requests first in line again', async () => {
     const store = openTestStore();
     const { id, delivery } = await run(store);
     const { id: other } = await submit(store);
     const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
     await taker.recoverStalled();
-    expect(await buryWorkers(store, 'tiny')).toEqual([]);
+    expect(await buryWorkers(store, 'tiny', patience)).toEqual({ status: 'buried', workers: [] });
     await store.redis.del(store.keysOf('tiny').alive('w1'));
-    expect(await buryWorkers(store, 'tiny')).toEqual([{ workerId: 'w1', requests: 1 }]);
+    expect(await buryWorkers(store, 'tiny', patience)).toEqual({
+      status: 'buried',
+      workers: [{ workerId: 'w1', requests: 1 }],
+    });
     await expect.poll(() => taker.recoverStalled(), { interval: 2 }).toEqual([id]);
     expect(await requeueStalled(store, 'tiny', id, Date.now())).toBe('requeued');
     expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', queuePosition: 0, attempts: 1 } });

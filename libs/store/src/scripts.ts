@@ -3,7 +3,7 @@
  * back to EVAL by itself when Redis has forgotten a script (restart, failover, SCRIPT FLUSH).
  */
 import { readFileSync } from 'node:fs';
-import type { Redis } from 'ioredis';
+import type { RedisClient } from './open-redis.ts';
 
 export const scriptNames = [
   'admit-request',
@@ -47,13 +47,13 @@ function readFile(path: string): string {
   return text.replaceAll(includePattern, (_line, include: string) => readFile(`includes/${include}.lua`));
 }
 
-export function defineScripts(redis: Redis): void {
+export function defineScripts(redis: RedisClient): void {
   for (const name of scriptNames) redis.defineCommand(name, { numberOfKeys: 1, lua: scriptText(name) });
 }
 
 /** Runs a script on the slot of `base` (see ModelKeys) and returns its reply as ioredis decodes it. */
 export function runScript(
-  redis: Redis,
+  redis: RedisClient,
   name: ScriptName,
   base: string,
   ...scriptArguments: ScriptArgument[]

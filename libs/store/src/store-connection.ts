@@ -1,12 +1,11 @@
 /** One process's connection to Redis: commands, the BullMQ queues of the models it touches, and the settings that every write needs. */
 import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
-import { Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import { modelKeys, type ModelKeys, queueName } from './keys.ts';
+import { openRedis, type OpenRedisOptions, type RedisClient } from './open-redis.ts';
 import { defineScripts } from './scripts.ts';
 
-export interface ConnectStoreOptions {
-  /** `redis://`, `rediss://` or `unix:///path/to/redis.sock`. */
-  url: string;
+export interface ConnectStoreOptions extends OpenRedisOptions {
   /** What all keys begin with. */
   prefix?: string;
   /** How long results can be fetched after the end, ms. */
@@ -18,7 +17,7 @@ export interface ConnectStoreOptions {
 }
 
 export interface StoreConnection {
-  readonly redis: Redis;
+  readonly redis: RedisClient;
   readonly prefix: string;
   readonly resultTtlMs: number;
   readonly goneTtlMs: number;
@@ -26,7 +25,11 @@ export interface StoreConnection {
   /** The queue of a model, or with `webhooksTag` that of deliveries. */
   queueOf(model: string): Queue;
   /** Another connection with the same settings: subscribers and blocking reads need their own. */
-  duplicate(): Redis;
+  duplicate(): RedisClient;
+  /** Every server that holds keys, for what has to be asked of each: one, or a Cluster's masters. */
+  masters(): readonly Redis[];
+  /** `close` was called. */
+  readonly isClosed: boolean;
   close(): Promise<void>;
 }
 
@@ -42,23 +45,23 @@ const queueEventsLength = 1000;
 /** Connects lazily: the first command waits for the connection. */
 export function connectStore({
   url,
+  sentinelPassword,
   prefix = 'darkroom',
   resultTtlMs = defaultResultTtlMs,
   goneTtlMs = defaultGoneTtlMs,
   onError = () => {},
 }: ConnectStoreOptions): StoreConnection {
-  const connections: Redis[] = [];
-  const connect = (): Redis => {
-    const target = url.startsWith('unix://') ? url.slice('unix://'.length) : url;
-    // null: a command waits for the connection to come back instead of failing after some retries, as BullMQ requires.
-    const redis = new Redis(target, { maxRetriesPerRequest: null, enableReadyCheck: true });
-    redis.on('error', onError);
+  const connections: RedisClient[] = [];
+  let isClosed = false;
+  const connect = (): RedisClient => {
+    const redis = openRedis({ url, sentinelPassword });
+    redis.on('error', (error: Error) => onError(reasonOf(error)));
     connections.push(redis);
     return redis;
   };
   const redis = connect();
   defineScripts(redis);
-  const queues = new Map<string, Queue>();
+  const queues = createQueues(redis, prefix, onError);
 
   return {
     redis,
@@ -66,24 +69,44 @@ export function connectStore({
     resultTtlMs,
     goneTtlMs,
     keysOf: (model) => modelKeys(prefix, model),
-    queueOf(model) {
-      const known = queues.get(model);
-      if (known !== undefined) return known;
-      const queue = new Queue(queueName, queueOptions(redis, modelKeys(prefix, model).base));
-      queue.on('error', onError);
-      queues.set(model, queue);
-      return queue;
-    },
+    queueOf: queues.of,
     duplicate: connect,
+    masters: () => (redis instanceof Cluster ? redis.nodes('master') : [redis]),
+    get isClosed() {
+      return isClosed;
+    },
     async close() {
-      await Promise.all([...queues.values()].map((queue) => queue.close()));
+      isClosed = true;
+      await queues.close();
       for (const connection of connections) connection.disconnect();
     },
   };
 }
 
+/** The queues of a connection, opened when first asked for. */
+function createQueues(
+  connection: RedisClient,
+  prefix: string,
+  onError: (error: Error) => void,
+): { of: (model: string) => Queue; close: () => Promise<void> } {
+  const queues = new Map<string, Queue>();
+  return {
+    of(model) {
+      const known = queues.get(model);
+      if (known !== undefined) return known;
+      const queue = new Queue(queueName, queueOptions(connection, modelKeys(prefix, model).base));
+      queue.on('error', onError);
+      queues.set(model, queue);
+      return queue;
+    },
+    async close() {
+      await Promise.all([...queues.values()].map((queue) => queue.close()));
+    },
+  };
+}
+
 /** `metrics` is documented for workers, and read wherever a job is ended: we end them through the queue. */
-function queueOptions(connection: Redis, prefix: string): QueueOptions & Pick<WorkerOptions, 'metrics'> {
+function queueOptions(connection: RedisClient, prefix: string): QueueOptions & Pick<WorkerOptions, 'metrics'> {
   return {
     connection,
     prefix,
@@ -91,4 +114,9 @@ function queueOptions(connection: Redis, prefix: string): QueueOptions & Pick<Wo
     streams: { events: { maxLen: queueEventsLength } },
     metrics: finishedCounts,
   };
+}
+
+/** A Cluster says that no node answers; why the last one did not is more to the point. */
+function reasonOf(error: Error): Error {
+  return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
 }

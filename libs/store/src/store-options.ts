@@ -3,6 +3,7 @@ import type { ConnectStoreOptions } from './store-connection.ts';
 /** The settings of libs/config that every process connects by. */
 export interface StoreSettings {
   redisUrl: string;
+  redisSentinelPassword: string | undefined;
   redisPrefix: string;
   resultTtlS: number;
   goneTtlS: number;
@@ -10,11 +11,12 @@ export interface StoreSettings {
 
 /** How a process with these settings connects. `onError` is told of lost connections; reconnecting goes on by itself. */
 export function storeOptions(
-  { redisUrl, redisPrefix, resultTtlS, goneTtlS }: StoreSettings,
+  { redisUrl, redisSentinelPassword, redisPrefix, resultTtlS, goneTtlS }: StoreSettings,
   onError: (error: Error) => void,
 ): ConnectStoreOptions {
   return {
     url: redisUrl,
+    sentinelPassword: redisSentinelPassword,
     prefix: redisPrefix,
     resultTtlMs: resultTtlS * 1000,
     goneTtlMs: goneTtlS * 1000,

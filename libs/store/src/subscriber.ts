@@ -3,6 +3,7 @@
  * deliver, so a listener treats a message as a wake-up and the stored state as the truth; `onReconnect` tells it when
  * messages may have been lost.
  */
+import { Cluster } from 'ioredis';
 import type { StoreConnection } from './store-connection.ts';
 
 export type MessageListener = (message: Buffer) => void;
@@ -27,12 +28,17 @@ export function createSubscriber(store: StoreConnection): Subscriber {
   const channels = new Map<string, Channel>();
   const reconnectListeners = new Set<() => void>();
   let wasReady = false;
+  const tellLater = (): void => {
+    setImmediate(() => reconnectListeners.forEach((listener) => listener()));
+  };
 
   redis.on('ready', () => {
     // ioredis has re-subscribed by the time of the next turn.
-    if (wasReady) setImmediate(() => reconnectListeners.forEach((listener) => listener()));
+    if (wasReady) tellLater();
     wasReady = true;
   });
+  // A Cluster's subscriptions are with one of its nodes, and go to another when that is lost. Which one is not told.
+  if (redis instanceof Cluster) redis.on('-node', tellLater);
   redis.on('messageBuffer', (name: Buffer, message: Buffer) => {
     for (const listener of channels.get(name.toString())?.listeners ?? []) listener(message);
   });

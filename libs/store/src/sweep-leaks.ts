@@ -1,9 +1,9 @@
 /** Keys of requests that lost their TTL would stay for ever; one pass over a model's keys gives it back to them. */
 import { type KeySize, KeySizes } from './key-sizes.ts';
+import { escapeGlob, scanKeys } from './scan-keys.ts';
 import { sweepOrphans } from './sweep-orphans.ts';
 import type { StoreConnection } from './store-connection.ts';
 
-const scanCount = 500;
 /** Kinds of keys that always have a TTL, in the names of keys.ts. */
 const mortalKinds = ['request', 'events', 'output', 'checkpoint', 'gone'] as const;
 /** A worker's keys live as long as it is in a list or has a heartbeat. */
@@ -29,20 +29,13 @@ export async function sweepLeaks(store: StoreConnection, model: string): Promise
   const known = new Set<string>();
   for (const list of Object.values(keys.workers))
     for (const workerId of await store.redis.zrange(list, '0', '-1')) known.add(workerId);
-  const pattern = `${escapeGlob(keys.base)}:*`;
-  let cursor = '0';
-  do {
-    const [next, page] = await store.redis.scan(cursor, 'MATCH', pattern, 'COUNT', scanCount);
-    cursor = next;
-    for (const key of page) {
-      const [kind = '', subject = ''] = key.slice(keys.base.length + 1).split(':');
-      sizes.note(kind, key);
-      if (isOneOf(kind, mortalKinds)) await repair(store, key, subject, model, result);
-      else if (kind === 'open') openKeys.add(key);
-      else if (isOneOf(kind, workerKinds) && !known.has(subject))
-        await removeOrphan(store, model, key, subject, result);
-    }
-  } while (cursor !== '0');
+  for await (const key of scanKeys(store, `${escapeGlob(keys.base)}:*`)) {
+    const [kind = '', subject = ''] = key.slice(keys.base.length + 1).split(':');
+    sizes.note(kind, key);
+    if (isOneOf(kind, mortalKinds)) await repair(store, key, subject, model, result);
+    else if (kind === 'open') openKeys.add(key);
+    else if (isOneOf(kind, workerKinds) && !known.has(subject)) await removeOrphan(store, model, key, subject, result);
+  }
   result.orphans = await sweepOrphans(store, model, [...openKeys]);
   return { ...result, sizes: await sizes.measure(store) };
 }
@@ -75,8 +68,4 @@ async function removeOrphan(
 
 function isOneOf(kind: string, kinds: readonly string[]): boolean {
   return kinds.includes(kind);
-}
-
-function escapeGlob(text: string): string {
-  return text.replaceAll(/[\\*?[\]]/g, String.raw`\$&`);
 }

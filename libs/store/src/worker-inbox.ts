@@ -1,6 +1,5 @@
 /** A worker's inbox: leased batches and cancels in the order they were decided. */
 import type { RequestEnvelope } from '@darkroom/core';
-import type { Redis } from 'ioredis';
 import type { Delivery } from './lease-batch.ts';
 import type { WorkerIdentity } from './register-worker.ts';
 import type { StoreConnection } from './store-connection.ts';
@@ -37,7 +36,7 @@ export function openInbox(
   { model, workerId }: WorkerIdentity,
   { silenceMs = 5000 }: OpenInboxOptions = {},
 ): WorkerInbox {
-  const redis: Redis = store.duplicate();
+  const redis = store.duplicate();
   const key = store.keysOf(model).inbox(workerId);
   return {
     async next(timeoutS) {

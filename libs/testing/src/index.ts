@@ -1,4 +1,13 @@
 export { type Exposition, parseExposition, type Sample } from './parse-exposition.ts';
 export { type PrivateRedis, startPrivateRedis } from './private-redis.ts';
 export { silentLogger } from './silent-logger.ts';
-export { allKeys, openTestStore, testEnvelope, type TestStoreOptions } from './test-store.ts';
+export { allKeys, openTestStore, removeKeys, testEnvelope, type TestStoreOptions } from './test-store.ts';
+export { ask, type RedisCluster, startRedisCluster, type StartRedisClusterOptions } from './redis-cluster.ts';
+export { type RedisBehindSentinel, startRedisBehindSentinel, type StartSentinelOptions } from './redis-sentinel.ts';
+export {
+  freePorts,
+  redisPrograms,
+  type RedisServer,
+  startRedisServer,
+  type StartRedisServerOptions,
+} from './redis-server.ts';

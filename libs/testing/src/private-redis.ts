@@ -1,38 +1,32 @@
 /** A redis-server of the tests' own, on a Unix socket in a temporary directory. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { startRedisServer } from './redis-server.ts';
 
 export interface PrivateRedis {
   /** `unix:///…/redis.sock`, as `REDIS_URL` takes it. */
   url: string;
-  process: ChildProcess;
+  readonly process: ChildProcess;
+  /** Starts it again in its directory, after it was killed. */
+  restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
 /** Starts a redis-server of its own and resolves once it accepts connections. */
-export async function startPrivateRedis(extraArguments: readonly string[] = []): Promise<PrivateRedis> {
-  const directory = mkdtempSync(join(tmpdir(), 'darkroom-redis-'));
-  const socket = join(directory, 'redis.sock');
-  const server = spawn(
-    'redis-server',
-    ['--port', '0', '--unixsocket', socket, '--save', '', '--appendonly', 'no', '--dir', directory, ...extraArguments],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  for await (const line of createInterface({ input: server.stdout })) if (/ready to accept/i.test(line)) break;
-  server.stdout.resume();
+export async function startPrivateRedis(
+  extraArguments: readonly string[] = [],
+  program = 'redis-server',
+): Promise<PrivateRedis> {
+  const server = await startRedisServer({
+    program,
+    args: (directory) => ['--port', '0', '--unixsocket', join(directory, 'redis.sock'), ...extraArguments],
+  });
   return {
-    url: `unix://${socket}`,
-    process: server,
-    async stop() {
-      if (server.exitCode === null && server.signalCode === null) {
-        server.kill('SIGTERM');
-        await once(server, 'exit');
-      }
-      rmSync(directory, { recursive: true, force: true });
+    url: `unix://${join(server.directory, 'redis.sock')}`,
+    get process() {
+      return server.process;
     },
+    restart: () => server.restart(),
+    stop: () => server.stop(),
   };
 }

@@ -1,7 +1,7 @@
 /** A store of a test's own: a random prefix on the run's private Redis, emptied afterwards. */
 import { randomUUID } from 'node:crypto';
 import { createRequestId, type RequestEnvelope } from '@darkroom/core';
-import { type ConnectStoreOptions, connectStore, type StoreConnection } from '@darkroom/store';
+import { type ConnectStoreOptions, connectStore, escapeGlob, scanKeys, type StoreConnection } from '@darkroom/store';
 import { inject, onTestFinished } from 'vitest';
 
 export type TestStoreOptions = Partial<Omit<ConnectStoreOptions, 'url'>>;
@@ -11,8 +11,7 @@ export function openTestStore(options: TestStoreOptions = {}): StoreConnection {
   const store = connectStore({ url: inject('redisUrl'), prefix: `test-${randomUUID()}`, ...options });
   onTestFinished(async () => {
     if (options.prefix === undefined) {
-      const keys = await allKeys(store);
-      if (keys.length > 0) await store.redis.unlink(...keys);
+      await removeKeys(store);
     }
     await store.close();
   });
@@ -21,8 +20,15 @@ export function openTestStore(options: TestStoreOptions = {}): StoreConnection {
 
 /** Every key under the store's prefix, sorted. */
 export async function allKeys(store: StoreConnection): Promise<string[]> {
-  const keys = await store.redis.keys(`${store.prefix}:*`);
-  return keys.toSorted();
+  const keys = new Set<string>();
+  for await (const key of scanKeys(store, `${escapeGlob(store.prefix)}:*`)) keys.add(key);
+  return [...keys].toSorted();
+}
+
+/** Removes every key under the store's prefix, one by one: in a Cluster they are in different slots. */
+export async function removeKeys(store: StoreConnection): Promise<void> {
+  const keys = await allKeys(store);
+  await Promise.all(keys.map((key) => store.redis.unlink(key)));
 }
 
 /** An envelope that is valid in every field, with what a test cares about on top. */

@@ -98,7 +98,7 @@ describe('GET /v1/predict/<id>', () => {
   it('costs one round trip, and one more for pictures', async () => {
     const test = await openTestApi();
     const id = await succeed(test, { n: 2 });
-    const monitor = await test.store.redis.monitor();
+    const monitor = await test.store.masters()[0]!.monitor();
     const seen: string[] = [];
     monitor.on('monitor', (_time: string, [name = '', ...args]: string[], source: string) => {
       if (source !== 'lua' && args.some((argument) => argument.startsWith(test.store.prefix))) seen.push(name);

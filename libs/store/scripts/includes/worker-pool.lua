@@ -31,6 +31,7 @@ local function removeWorker(workerId)
   for _, lease in ipairs(leases) do
     local id, token = string.match(lease, '^(%S+) (%S+)$')
     if redis.call('GET', lockKey(id)) == token then redis.call('DEL', lockKey(id)) end
+    if redis.call('HGET', key('request', id), 'token') == token then redis.call('HDEL', key('request', id), 'token') end
   end
   redis.call('DEL', key('worker', workerId), key('alive', workerId), key('inbox', workerId), key('leases', workerId))
   redis.call('ZREM', idleKey, workerId)

@@ -1,0 +1,90 @@
+/** Connections to what `REDIS_URL` names: one server, a Cluster, or the server that Sentinels know of. */
+import { parseRedisUrl, type RedisAddress } from '@darkroom/core';
+import { Cluster, Redis } from 'ioredis';
+
+/** Commands are the same on both. */
+export type RedisClient = Redis | Cluster;
+
+export interface OpenRedisOptions {
+  /** See `parseRedisUrl`. */
+  url: string;
+  /** What Sentinels ask for. */
+  sentinelPassword?: string | undefined;
+}
+
+/** The longest pause between two tries to connect: how late we may notice that Redis is back. */
+const retryMaxMs = 1000;
+/** How often a Cluster is asked who owns what, so that a master that hangs is left once another has taken its place. */
+const slotsRefreshMs = 2000;
+/** The pause before a command is sent again while a slot has no master or is moving. */
+const retryCommandMs = 50;
+
+const common = {
+  // null: a command waits for the connection to come back instead of failing after some retries, as BullMQ requires.
+  maxRetriesPerRequest: null,
+  enableReadyCheck: true,
+  retryStrategy: retryPauseMs,
+  // A master that has become a replica refuses writes: connect again, to the new master, and send the command once more.
+  reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? (2 as const) : false),
+};
+
+/**
+ * Opens a connection that reconnects for ever. It connects at once and in the background; commands wait for it.
+ *
+ * @throws {TypeError} when the URL is none.
+ */
+export function openRedis({ url, sentinelPassword }: OpenRedisOptions): RedisClient {
+  const address = parseRedisUrl(url);
+  if (address === undefined) throw new TypeError('not a URL of a Redis, see parseRedisUrl');
+  switch (address.kind) {
+    case 'single':
+      return new Redis(address.url, common);
+    case 'socket':
+      return new Redis(address.path, common);
+    case 'cluster':
+      return openCluster(address);
+    case 'sentinel':
+      return new Redis({ ...common, ...sentinelOptions(address, sentinelPassword) });
+  }
+}
+
+function retryPauseMs(times: number): number {
+  return Math.min(25 * 2 ** Math.min(times, 10), retryMaxMs);
+}
+
+function openCluster({ hosts, isTls, username, password }: RedisAddress & { kind: 'cluster' }): Cluster {
+  const { maxRetriesPerRequest } = common;
+  return new Cluster([...hosts], {
+    clusterRetryStrategy: retryPauseMs,
+    slotsRefreshInterval: slotsRefreshMs,
+    // As on one server, a command waits for as long as a failover takes.
+    maxRedirections: Infinity,
+    retryDelayOnMoved: retryCommandMs,
+    retryDelayOnFailover: retryCommandMs,
+    retryDelayOnClusterDown: retryCommandMs,
+    retryDelayOnTryAgain: retryCommandMs,
+    redisOptions: { maxRetriesPerRequest, ...credentials(username, password), ...(isTls ? { tls: {} } : {}) },
+    // A certificate names hosts; looked up first, they would be compared as addresses.
+    ...(isTls ? { dnsLookup: (host, done) => done(null, host) } : {}),
+  });
+}
+
+function sentinelOptions(
+  { hosts, isTls, username, password, master }: RedisAddress & { kind: 'sentinel' },
+  sentinelPassword: string | undefined,
+) {
+  return {
+    sentinels: [...hosts],
+    name: master,
+    // Sentinels tell us of a failover, so that we do not wait for a master that hangs.
+    failoverDetector: true,
+    sentinelRetryStrategy: retryPauseMs,
+    ...credentials(username, password),
+    ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+    ...(isTls ? { tls: {}, enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
+  };
+}
+
+function credentials(username: string | undefined, password: string | undefined) {
+  return { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) };
+}

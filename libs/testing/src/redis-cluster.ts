@@ -1,0 +1,101 @@
+/** A Redis Cluster of the tests' own: three masters with a replica each. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { freePorts, type RedisServer, startRedisServer } from './redis-server.ts';
+
+const run = promisify(execFile);
+const masters = 3;
+
+export interface RedisCluster {
+  /** `redis-cluster://…`, as `REDIS_URL` takes it. */
+  url: string;
+  /** The server that answers for a key now, and its port. */
+  masterOf(key: string): Promise<{ port: number; server: RedisServer }>;
+  stop(): Promise<void>;
+}
+
+export interface StartRedisClusterOptions {
+  program?: string;
+  /** A master that says nothing for so long is given up, ms. */
+  nodeTimeoutMs?: number;
+}
+
+/** Resolves once every slot has a master and every master its replica. */
+export async function startRedisCluster({
+  program = 'redis-server',
+  nodeTimeoutMs = 1000,
+}: StartRedisClusterOptions = {}): Promise<RedisCluster> {
+  const ports = await freePorts(masters * 4);
+  const servers = new Map<number, RedisServer>();
+  const stop = async (): Promise<void> =>
+    void (await Promise.all([...servers.values()].map((server) => server.stop())));
+  try {
+    for (let node = 0; node < masters * 2; node++) {
+      const [port, busPort] = [ports[2 * node]!, ports[2 * node + 1]!];
+      servers.set(
+        port,
+        await startRedisServer({ program, args: () => nodeArguments({ port, busPort, nodeTimeoutMs }) }),
+      );
+    }
+    const addresses = [...servers.keys()].map((port) => `127.0.0.1:${port}`);
+    await ask(undefined, ['--cluster', 'create', ...addresses, '--cluster-replicas', '1', '--cluster-yes']);
+    await untilEachKnowsAll([...servers.keys()]);
+    return {
+      url: `redis-cluster://${addresses.slice(0, masters).join(',')}`,
+      async masterOf(key) {
+        const port = await masterPort([...servers.keys()], key);
+        return { port, server: servers.get(port)! };
+      },
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function nodeArguments(node: { port: number; busPort: number; nodeTimeoutMs: number }): string[] {
+  const own = ['--port', `${node.port}`, '--cluster-port', `${node.busPort}`, '--bind', '127.0.0.1'];
+  const cluster = ['--cluster-enabled', 'yes', '--cluster-node-timeout', `${node.nodeTimeoutMs}`];
+  return [...own, ...cluster, '--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0'];
+}
+
+/** One command, by redis-cli: the tests' own eyes should not be the client that is tested. */
+export async function ask(port: number | undefined, words: readonly string[]): Promise<string> {
+  const { stdout } = await run('redis-cli', [...(port === undefined ? [] : ['-p', `${port}`]), ...words], {
+    timeout: 20_000,
+  });
+  return stdout;
+}
+
+async function untilEachKnowsAll(ports: readonly number[]): Promise<void> {
+  for (const port of ports)
+    for (;;) {
+      const [info, nodes, replication] = await Promise.all([
+        ask(port, ['cluster', 'info']),
+        ask(port, ['cluster', 'nodes']),
+        ask(port, ['info', 'replication']),
+      ]);
+      const replicas = nodes.split('\n').filter((line) => / (?:myself,)?slave /.test(line)).length;
+      const isLinked = /master_link_status:up/.test(replication) || /connected_slaves:[1-9]/.test(replication);
+      if (/cluster_state:ok/.test(info) && replicas === masters && isLinked) break;
+    }
+}
+
+async function masterPort(ports: readonly number[], key: string): Promise<number> {
+  for (const port of ports) {
+    const slot = Number(await ask(port, ['cluster', 'keyslot', key]).catch(() => Number.NaN));
+    if (Number.isNaN(slot)) continue;
+    for (const line of (await ask(port, ['cluster', 'nodes'])).split('\n')) {
+      const [, address = '', flags = '', , , , , , ...ranges] = line.split(' ');
+      if (!/\bmaster\b/.test(flags) || /fail/.test(flags)) continue;
+      if (ranges.some((range) => isIn(slot, range))) return Number(/:(\d+)@/.exec(address)?.[1]);
+    }
+  }
+  throw new Error(`no node answers for ${key}`);
+}
+
+function isIn(slot: number, range: string): boolean {
+  const [first, last = first] = range.split('-').map(Number);
+  return first !== undefined && slot >= first && slot <= (last ?? first);
+}

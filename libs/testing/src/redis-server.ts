@@ -1,0 +1,103 @@
+/** One redis-server process with a temporary directory of its own. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+export interface RedisServer {
+  readonly process: ChildProcess;
+  /** Its working directory; lives as long as the server is not stopped. */
+  directory: string;
+  /** SIGKILL, and wait for the end. */
+  kill(): Promise<void>;
+  /** Starts it again in the same directory. */
+  restart(): Promise<void>;
+  /** Ends it, whatever it is doing, and removes its directory. */
+  stop(): Promise<void>;
+}
+
+export interface StartRedisServerOptions {
+  program?: string;
+  args: (directory: string) => readonly string[];
+  /** What it says when it is ready. */
+  isReady?: RegExp;
+}
+
+const standardArguments = ['--save', '', '--appendonly', 'no'];
+
+/** Starts a server and resolves once it accepts connections. */
+export async function startRedisServer({
+  program = 'redis-server',
+  args,
+  isReady = /ready to accept/i,
+}: StartRedisServerOptions): Promise<RedisServer> {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-redis-'));
+  const start = async (): Promise<ChildProcess> => {
+    const given = args(directory);
+    // A Sentinel has a file of its own and takes none of these.
+    const all = given.includes('--sentinel') ? given : ['--dir', directory, ...standardArguments, ...given];
+    const child = spawn(program, all, { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] });
+    const lines: string[] = [];
+    for await (const line of createInterface({ input: child.stdout })) {
+      if (isReady.test(line)) return drained(child);
+      lines.push(line);
+    }
+    throw new Error(`${program} ended at its start:\n${lines.join('\n')}`);
+  };
+  let child = await start();
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    // One that was stopped hears nothing else.
+    child.kill('SIGCONT');
+    await exited;
+  };
+  return {
+    get process() {
+      return child;
+    },
+    directory,
+    kill: () => end('SIGKILL'),
+    async restart() {
+      child = await start();
+    },
+    async stop() {
+      await end('SIGTERM');
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function drained(child: ChildProcess): ChildProcess {
+  child.stdout?.resume();
+  return child;
+}
+
+/** redis-server, and valkey-server where that is installed. */
+export const redisPrograms: readonly string[] = ['redis-server', 'valkey-server'].filter(
+  (program) => program === 'redis-server' || spawnSync(program, ['--version']).status === 0,
+);
+
+/** TCP ports of the loopback interface that nobody listens on right now. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer().listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      return server;
+    }),
+  );
+  return Promise.all(
+    servers.map(async (server) => {
+      const address = server.address();
+      server.close();
+      await once(server, 'close');
+      if (address === null || typeof address === 'string') throw new Error('a server without a port');
+      return address.port;
+    }),
+  );
+}

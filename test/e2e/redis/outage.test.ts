@@ -1,0 +1,136 @@
+/** Redis goes away in the middle of a picture and comes back: the worker goes on meanwhile and delivers, once. */
+import { EventEmitter, once } from 'node:events';
+import { readRequest } from '@darkroom/store';
+import { type PrivateRedis, startPrivateRedis } from '@darkroom/testing';
+import { expect, it, onTestFinished } from 'vitest';
+import { ended, make, picture, type ServerEvent, stream, submit } from '../client.ts';
+import { openSystem, type StartSystemOptions, type System } from '../system.ts';
+
+const long = { prompt: 'a red apple on a white background', num_inference_steps: 200, seed: 11, preview: 'off' };
+const quick = { ...long, num_inference_steps: 4 };
+let expected: Buffer | undefined;
+/** The API says that Redis is away after 3 s: longer than these. */
+const shortLived = { LOCK_MS: '500', HEARTBEAT_MS: '100', WORKER_TTL_MS: '400' };
+
+async function start(environment: Record<string, string>, parts?: StartSystemOptions['parts']) {
+  const redis = await startPrivateRedis(['--appendonly', 'yes', '--appendfsync', 'always']);
+  onTestFinished(() => redis.stop());
+  const system = await openSystem({
+    environment: { REDIS_URL: redis.url, ...environment },
+    ...(parts === undefined ? {} : { parts }),
+  });
+  return { redis, system };
+}
+
+async function untilHealthIs(system: System, status: number): Promise<Record<string, unknown>> {
+  let body: Record<string, unknown> = {};
+  await expect
+    .poll(
+      async () => {
+        const response = await fetch(`${system.url}/health`);
+        body = (await response.json()) as Record<string, unknown>;
+        return response.status;
+      },
+      { timeout: 20_000 },
+    )
+    .toBe(status);
+  return body;
+}
+
+function isStep({ event }: ServerEvent): boolean {
+  return event === 'progress';
+}
+
+/** The events of a request up to its end, and when its first step is among them. */
+function follow({ url }: System, id: string): { events: Promise<ServerEvent[]>; firstStep: Promise<unknown> } {
+  const steps = new EventEmitter();
+  const until = (event: ServerEvent): boolean => {
+    if (isStep(event)) steps.emit('step');
+    return false;
+  };
+  return { firstStep: once(steps, 'step'), events: stream(url, id, { until }) };
+}
+
+function typesOf(events: readonly ServerEvent[]): string[] {
+  return events.map(({ event, data }) => event ?? data).filter((type) => type !== 'progress' && type !== 'image');
+}
+
+const outages: Record<
+  string,
+  { begin: (redis: PrivateRedis) => void; end: (redis: PrivateRedis) => Promise<unknown> }
+> = {
+  hangs: {
+    begin: (redis) => redis.process.kill('SIGSTOP'),
+    end: async (redis) => redis.process.kill('SIGCONT'),
+  },
+  'is killed and started again': {
+    begin: (redis) => redis.process.kill('SIGKILL'),
+    end: (redis) => redis.restart(),
+  },
+};
+
+it.each([
+  ['hangs', 'shorter', {}],
+  ['hangs', 'longer', shortLived],
+  ['is killed and started again', 'shorter', {}],
+  ['is killed and started again', 'longer', shortLived],
+] as const)(
+  'a Redis that %s, for a time %s than the locks: one delivery, one end, the same bytes',
+  async (kind, _length, environment) => {
+    const { redis, system } = await start(environment);
+    expected ??= await make(system.url, long);
+    const id = await submit(system.url, long);
+    const { events, firstStep } = follow(system, id);
+    await firstStep;
+    outages[kind]!.begin(redis);
+    expect(await untilHealthIs(system, 503)).toMatchObject({ status: 'unavailable' });
+    expect((await fetch(`${system.url}/v1/predict/${id}`)).status).toBe(503);
+    await outages[kind]!.end(redis);
+    expect(typesOf(await events)).toEqual(['queued', 'started', 'succeeded', '[DONE]']);
+    expect((await picture(system.url, id)).equals(expected)).toBe(true);
+    expect(await readRequest(system.store, id)).toMatchObject({ request: { attempts: 1 } });
+    await untilHealthIs(system, 200);
+    await make(system.url, quick);
+  },
+);
+
+it('a request whose time is over when Redis comes back ends as expired: that is when its worker gives up', async () => {
+  const { redis, system } = await start({});
+  await make(system.url, quick);
+  const id = await submit(system.url, { ...long, timeout_s: 2 });
+  await stream(system.url, id, { until: isStep });
+  redis.process.kill('SIGSTOP');
+  await untilHealthIs(system, 503);
+  redis.process.kill('SIGCONT');
+  expect(typesOf(await stream(system.url, id))).toEqual(['queued', 'started', 'expired', '[DONE]']);
+});
+
+it('a worker that died while Redis was away is found afterwards', async () => {
+  const { redis, system } = await start(shortLived);
+  expected ??= await make(system.url, long);
+  const id = await submit(system.url, long);
+  await stream(system.url, id, { until: isStep });
+  redis.process.kill('SIGSTOP');
+  await untilHealthIs(system, 503);
+  await system.part('worker').kill();
+  redis.process.kill('SIGCONT');
+  await system.start('worker');
+  expect(await ended(system.url, id)).toBe('succeeded');
+  expect((await picture(system.url, id)).equals(expected)).toBe(true);
+  expect(await readRequest(system.store, id)).toMatchObject({ request: { attempts: 2 } });
+});
+
+it('a master that has lost its replicas and so refuses writes: 503 meanwhile, and the picture is delivered afterwards', async () => {
+  const { system } = await start({});
+  expected ??= await make(system.url, long);
+  const id = await submit(system.url, long);
+  const { events, firstStep } = follow(system, id);
+  await firstStep;
+  await system.store.redis.config('SET', 'min-replicas-to-write', '1');
+  const body = JSON.stringify(quick);
+  const headers = { 'content-type': 'application/json' };
+  expect((await fetch(`${system.url}/v1/predict`, { method: 'POST', headers, body })).status).toBe(503);
+  await system.store.redis.config('SET', 'min-replicas-to-write', '0');
+  expect(typesOf(await events)).toEqual(['queued', 'started', 'succeeded', '[DONE]']);
+  expect((await picture(system.url, id)).equals(expected)).toBe(true);
+});

@@ -1,0 +1,98 @@
+/** What ran out while Redis was away: given back to who had it, as long as nobody else has. */
+import {
+  admitRequest,
+  type Delivery,
+  finishRequest,
+  heartbeatWorker,
+  type JobTaker,
+  leaseBatch,
+  openJobTaker,
+  publishModel,
+  readPool,
+  readRequest,
+  registerWorker,
+  requeueStalled,
+  type StoreConnection,
+} from '@darkroom/store';
+import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
+import { expect, it, onTestFinished } from 'vitest';
+import { Janitor } from '../../../apps/janitor/src/janitor.ts';
+
+const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+const lease = { mode: 'shared', maxRows: 8, maxAttempts: 3 } as const;
+
+interface Running {
+  store: StoreConnection;
+  delivery: Delivery;
+  taker: JobTaker;
+}
+
+async function run(): Promise<Running> {
+  const store = openTestStore();
+  await publishModel(store, { id: 'tiny' } as never);
+  await registerWorker(store, identity, { state: 'ready', capacity: 8, ttlMs: 600_000, info: {} });
+  await admitRequest(store, testEnvelope(), { queueMaxLength: 100, unserved: 'accept' });
+  const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
+  onTestFinished(() => taker.close());
+  const [delivery] = await taker.take(1);
+  expect((await leaseBatch(store, 'tiny', [delivery!], lease)).outcomes).toEqual(['leased']);
+  return { store, delivery: delivery!, taker };
+}
+
+function loseLock({ store, delivery }: Running): Promise<number> {
+  return store.redis.del(store.keysOf('tiny').lock(delivery.id));
+}
+
+function createJanitor(store: StoreConnection): Janitor {
+  const options = { sweepIntervalMs: 2, leakSweepIntervalMs: 60_000, lockMs: 60_000 };
+  const janitor = new Janitor({ store, log: silentLogger(), ...options });
+  onTestFinished(() => janitor.stop());
+  return janitor;
+}
+
+it('delivers although the lock ran out', async () => {
+  const running = await run();
+  const { store, delivery } = running;
+  await loseLock(running);
+  expect(await finishRequest(store, 'tiny', 'w1', delivery, { state: 'succeeded' })).toBe('finished');
+  expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'succeeded', attempts: 1 } });
+  expect(await store.queueOf('tiny').getActiveCount()).toBe(0);
+});
+
+it('delivers nothing once the job was recovered, before and after the request is queued again', async () => {
+  const running = await run();
+  const { store, delivery, taker } = running;
+  await loseLock(running);
+  await taker.recoverStalled();
+  await expect.poll(() => taker.recoverStalled(), { interval: 2 }).toEqual([delivery.id]);
+  const finish = () => finishRequest(store, 'tiny', 'w1', delivery, { state: 'succeeded' });
+  expect(await finish()).toBe('lost');
+  expect(await requeueStalled(store, 'tiny', delivery.id, Date.now())).toBe('requeued');
+  expect(await finish()).toBe('lost');
+});
+
+it('a heartbeat takes back the locks of what the worker has, and keeps their rows', async () => {
+  const running = await run();
+  const { store, delivery, taker } = running;
+  await loseLock(running);
+  expect(await taker.renew([delivery])).toEqual([delivery.id]);
+  await heartbeatWorker(store, identity, { ttlMs: 600_000, has: [delivery] });
+  expect(await taker.renew([delivery])).toEqual([]);
+  expect(await readPool(store, 'tiny')).toMatchObject({ busy: 1, freeRows: 7 });
+});
+
+it('a janitor that could not sweep for a while lets the living speak first', async () => {
+  const running = await run();
+  const { store, delivery } = running;
+  const keys = store.keysOf('tiny');
+  const janitor = createJanitor(store);
+  await janitor.sweepOnce();
+  await store.redis.hincrby(keys.swept, 'atMs', -60_000);
+  await store.redis.del(keys.alive('w1'));
+  await loseLock(running);
+  const nothing = { buried: [], requeued: [], expired: [] };
+  for (let sweep = 0; sweep < 5; sweep++) expect(await janitor.sweepOnce()).toEqual(nothing);
+  expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'running' } });
+  await store.redis.hset(keys.swept, 'forgivingUntilMs', 0);
+  expect((await janitor.sweepOnce()).buried).toEqual(['w1']);
+});
