@@ -8,7 +8,6 @@ import { BaseService, Metrics, PeriodicLoop } from '@darkroom/service';
 import {
   drainWorker,
   giveBackRequest,
-  heartbeatWorker,
   type InboxMessage,
   type JobTaker,
   type LeasedRequest,
@@ -26,6 +25,7 @@ import { ActiveRequest } from './active-request.ts';
 import { decodeCheckpoint } from './checkpoint-bytes.ts';
 import { PaceMeter } from './pace-meter.ts';
 import { type DropReason, StepMeter } from './step-meter.ts';
+import { renewRequests } from './renew-requests.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
 /** How long one look into the inbox waits; a closing connection ends it sooner. */
@@ -83,16 +83,14 @@ export class Worker extends BaseService {
 
   /** Renews registration and locks; drops what is not ours any more. Two round trips. */
   async beatOnce(): Promise<void> {
-    const { log } = this.#options;
+    const { store, ttlMs, log } = this.#options;
     const requests = [...this.#active.values()].filter(({ isSuperseded }) => !isSuperseded);
-    // First: what ran out while Redis was away is taken back, if nobody else has it, before it is renewed.
-    let life = await this.#heartbeat(requests);
-    let lost = await this.#renew(requests);
-    if (lost.length > 0) {
-      // It was away between the two.
-      life = await this.#heartbeat(requests);
-      lost = await this.#renew(lost);
-    }
+    const { life, lost } = await renewRequests(this.#identity, requests, {
+      store,
+      taker: this.#taker,
+      ttlMs,
+      pace: this.#pace.read(this.#active),
+    });
     for (const request of lost) this.#drop(request, 'lock lost');
     if (life === 'buried') {
       // Its inbox was buried with it, the drain's message included.
@@ -137,18 +135,6 @@ export class Worker extends BaseService {
     this.#inbox.close();
     await unregisterWorker(store, this.#identity);
     await this.#taker.close();
-  }
-
-  #heartbeat(requests: readonly ActiveRequest[]): Promise<'alive' | 'buried'> {
-    const { store, ttlMs } = this.#options;
-    const has = requests.map(({ delivery }) => delivery);
-    return heartbeatWorker(store, this.#identity, { ttlMs, pace: this.#pace.read(this.#active), has });
-  }
-
-  /** Returns what could not be renewed. */
-  async #renew(requests: readonly ActiveRequest[]): Promise<ActiveRequest[]> {
-    const lost = await this.#taker.renew(requests.map(({ delivery }) => delivery));
-    return requests.filter(({ delivery }) => lost.includes(delivery.id));
   }
 
   async #register(): Promise<void> {

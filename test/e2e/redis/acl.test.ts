@@ -95,6 +95,8 @@ it('draws, cancels, expires, resumes, retries and tells, and nothing is refused'
   await fetch(`${system.url}/v1/predict/${waiting}`, { method: 'DELETE' });
   await start('worker');
   expect(await ended(system.url, givenBack)).toBe('succeeded');
+  const { metricsUrl } = system.part('janitor');
+  expect(await (await fetch(`${metricsUrl}/metrics`)).text()).toContain('emoji-sd');
   expect(await refusals()).toEqual([]);
 });
 
