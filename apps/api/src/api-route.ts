@@ -74,7 +74,7 @@ export const requestErrors = {
 const countHeader = (description: string) => ({ description, schema: { type: 'string' as const } });
 
 /** What a route that submits answers to a key that has used up what it may. */
-export const rateLimitAnswer = {
+const rateLimitAnswer = {
   ...errorAnswer(
     'The key has used up its requests per minute (`rate_limit_exceeded`), or has as many open requests as it may (`too_many_open_requests`).',
     { message: 'This key may send 60 requests a minute; the next one in 12 s.', code: 'rate_limit_exceeded' },
@@ -86,6 +86,30 @@ export const rateLimitAnswer = {
     'RateLimit-Remaining': countHeader('What is left of them.'),
     'RateLimit-Reset': countHeader('Seconds until all of them are back.'),
   },
+};
+
+/** What every route that takes a request in may answer before it is stored, besides 400 and 503. */
+export const submitErrors = {
+  401: commonErrors[401],
+  404: errorAnswer('No such model.', {
+    message: 'model "sdxl" is not here, expected one of emoji-sd',
+    code: 'model_not_found',
+    param: 'model',
+  }),
+  409: errorAnswer('The Idempotency-Key came with another body before.', {
+    message: 'This Idempotency-Key came with another body before; a new request needs a new key.',
+    code: 'idempotency_conflict',
+    param: 'Idempotency-Key',
+  }),
+  413: errorAnswer('The body is too large.', {
+    message: 'the body has more than 1048576 bytes',
+    code: 'body_too_large',
+  }),
+  415: errorAnswer('The body is not application/json.', {
+    message: 'Content-Type is "text/plain", expected application/json',
+    code: 'unsupported_media_type',
+  }),
+  429: rateLimitAnswer,
 };
 
 /** What every route that submits takes. */

@@ -1,7 +1,7 @@
 /** How `POST /v1/images/generations` stands in the OpenAPI document. */
 import { z } from '@hono/zod-openapi';
 import { outputFormats } from '@darkroom/core';
-import { commonErrors, errorAnswer, rateLimitAnswer, submitHeaders } from './api-route.ts';
+import { commonErrors, errorAnswer, submitErrors, submitHeaders } from './api-route.ts';
 import { errorSchema } from './api-schemas.ts';
 import { imagesBodySchema } from './openai-images-schema.ts';
 import { imageUsageSchema } from './openai-usage.ts';
@@ -118,7 +118,7 @@ export const imagesGenerationsRoute = {
     },
   },
   responses: {
-    401: commonErrors[401],
+    ...submitErrors,
     500: { ...commonErrors[500], description: 'A fault on our side. Nothing is stored; the id is in the log too.' },
     200: {
       description: 'The pictures, or the events.',
@@ -139,24 +139,6 @@ export const imagesGenerationsRoute = {
       code: 'invalid_value',
       param: 'partial_images',
     }),
-    404: errorAnswer('No such model.', {
-      message: 'model "dall-e-3" is not here, expected one of emoji-sd',
-      code: 'model_not_found',
-      param: 'model',
-    }),
-    409: errorAnswer('The Idempotency-Key came with another body before.', {
-      message: 'This Idempotency-Key came with another body before; a new request needs a new key.',
-      code: 'idempotency_conflict',
-      param: 'Idempotency-Key',
-    }),
-    413: errorAnswer('The body is too large.', {
-      message: 'the body has more than 1048576 bytes',
-      code: 'body_too_large',
-    }),
-    415: errorAnswer('The body is not application/json.', {
-      message: 'Content-Type is "text/plain", expected application/json',
-      code: 'unsupported_media_type',
-    }),
     422: {
       description:
         'The request was stored, and there is no picture: it failed, was canceled or `request_expired`, or the server stops ' +
@@ -170,7 +152,6 @@ export const imagesGenerationsRoute = {
       },
       content: { 'application/json': { schema: errorSchema, example: failedExample() } },
     },
-    429: rateLimitAnswer,
     503: errorAnswer(
       'As of `POST /v1/predict`. Nothing is stored.',
       { message: 'Service overloaded, try again later.', code: 'overloaded' },

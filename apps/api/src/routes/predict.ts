@@ -1,7 +1,7 @@
 import { isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../api-context.ts';
-import { addRoute, type Api, commonErrors, errorAnswer, rateLimitAnswer, submitHeaders } from '../api-route.ts';
+import { addRoute, type Api, commonErrors, errorAnswer, submitErrors, submitHeaders } from '../api-route.ts';
 import { acceptedSchema, pictureBodySchema, requestSchema } from '../api-schemas.ts';
 import { onceStored } from '../once-stored.ts';
 import { preferredWaitMs } from '../prefer-wait.ts';
@@ -44,6 +44,7 @@ const locationHeader = { description: 'Where to poll.', schema: { type: 'string'
 
 const responses = {
   ...commonErrors,
+  ...submitErrors,
   200: {
     description: 'Ended while `Prefer: wait` waited.',
     headers: { Location: locationHeader },
@@ -59,25 +60,6 @@ const responses = {
     code: 'invalid_value',
     param: 'num_inference_steps',
   }),
-  404: errorAnswer('No such model.', {
-    message: 'model "sdxl" is not here, expected one of emoji-sd',
-    code: 'model_not_found',
-    param: 'model',
-  }),
-  409: errorAnswer('The Idempotency-Key came with another body before.', {
-    message: 'This Idempotency-Key came with another body before; a new request needs a new key.',
-    code: 'idempotency_conflict',
-    param: 'Idempotency-Key',
-  }),
-  413: errorAnswer('The body is too large.', {
-    message: 'the body has more than 1048576 bytes',
-    code: 'body_too_large',
-  }),
-  415: errorAnswer('The body is not application/json.', {
-    message: 'Content-Type is "text/plain", expected application/json',
-    code: 'unsupported_media_type',
-  }),
-  429: rateLimitAnswer,
   503: errorAnswer(
     'Too many requests wait (`overloaded`), no worker serves the model (`model_unserved`, where the server is ' +
       'configured to refuse then), no worker has brought any model yet (`no_models`), or Redis is away (`unavailable`).',
