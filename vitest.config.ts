@@ -32,6 +32,17 @@ export default defineConfig({
           server: { deps: { inline: [/node_modules\/(?:ai|@ai-sdk)\//] } },
         },
       },
+      // Needs Docker: `npm run test:compose`.
+      {
+        ...shared,
+        test: {
+          name: 'compose',
+          include: ['test/compose/**/*.test.ts'],
+          fileParallelism: false,
+          ...environment,
+          testTimeout: 300_000,
+        },
+      },
       // Prints numbers and asserts none: `npm run bench`.
       { ...shared, test: { name: 'bench', include: ['bench/**/*.bench.ts'], fileParallelism: false, ...environment } },
     ],

@@ -1,6 +1,5 @@
 // `npm test`: sets up everything that is missing and runs every test. Arguments go to vitest. The last line counts.
-import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +7,7 @@ import { build, installDependencies } from './start/dependencies.mjs';
 import { findOrInstallChromium } from './start/chromium-install.mjs';
 import { findOrInstallRedisProgram } from './start/redis-install.mjs';
 import { SetupError } from './start/say.mjs';
+import { announce, countTests, runVitest } from './test/vitest.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
@@ -18,7 +18,14 @@ async function main() {
     const env = { ...process.env, PATH: await pathWithRedis(scratch), CHROMIUM: await chromium() };
     await build(root);
     const reportFile = join(scratch, 'report.json');
-    const exitCode = await runVitest(process.argv.slice(2), reportFile, env);
+    const exitCode = await runVitest({
+      root,
+      // The benches take minutes and assert nothing; compose needs Docker and has a command of its own.
+      projects: ['!bench', '!compose'],
+      extraArguments: process.argv.slice(2),
+      reportFile,
+      env,
+    });
     return countTests(reportFile, exitCode);
   } catch (error) {
     console.error(error instanceof SetupError ? `darkroom: ${error.message}` : error);
@@ -45,40 +52,4 @@ async function chromium() {
   return program;
 }
 
-function runVitest(extraArguments, reportFile, env) {
-  const vitest = join(root, 'node_modules/vitest/vitest.mjs');
-  // The benches take minutes and assert nothing.
-  const projects = ['--project=!bench'];
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`];
-  const child = spawn(process.execPath, [vitest, 'run', ...projects, ...reporters, ...extraArguments], {
-    cwd: root,
-    env,
-    stdio: 'inherit',
-  });
-  // Vitest gets the Ctrl-C as well and ends by itself; we wait to clean up after it.
-  process.on('SIGINT', () => {});
-  process.on('SIGTERM', () => child.kill('SIGTERM'));
-  return new Promise((resolve) => {
-    child.once('error', () => resolve(1));
-    child.once('exit', (code) => resolve(code ?? 1));
-  });
-}
-
-/** A file that could not even be loaded, or an error outside of any test, counts as one failed test. */
-function countTests(reportFile, exitCode) {
-  let report;
-  try {
-    report = JSON.parse(readFileSync(reportFile, 'utf8'));
-  } catch {
-    return { passed: 0, failed: 1 };
-  }
-  const brokenFiles = report.testResults.filter(
-    (file) => file.status === 'failed' && file.assertionResults.length === 0,
-  );
-  const failed = report.numFailedTests + brokenFiles.length;
-  return { passed: report.numPassedTests, failed: failed === 0 && exitCode !== 0 ? 1 : failed };
-}
-
-const { passed, failed } = await main();
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed > 0 || passed === 0 ? 1 : 0;
+announce(await main());

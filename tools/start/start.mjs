@@ -12,6 +12,8 @@ import { System } from './system.mjs';
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 /** In the order they are stopped in: first nothing new comes in, then nothing new is handed out, then work ends. */
 const apps = ['api', 'batch-former', 'worker', 'webhook-sender', 'janitor'];
+/** In the order of their metrics ports: the worker may be several processes and takes those that follow. */
+const ports = ['api', 'batch-former', 'webhook-sender', 'janitor', 'worker'];
 
 export async function start() {
   // Whoever read our output may be gone before we are.
@@ -38,8 +40,8 @@ async function run() {
   const address = await chooseAddress({ host, port });
   const redis = await provideRedis({ directory: join(root, '.darkroom/redis') });
   const shared = { ...process.env, REDIS_URL: redis.url, PORT: String(address.port) };
-  const parts = apps.map((name, position) => {
-    const env = { ...shared, ...metricsPortOf(metricsPort, position) };
+  const parts = apps.map((name) => {
+    const env = { ...shared, ...metricsPortOf(metricsPort, ports.indexOf(name)) };
     return new Part({ name, script: join(root, `apps/${name}/dist/main.js`), cwd: root, env });
   });
   const system = new System(redis.part ? [...parts, redis.part] : parts);

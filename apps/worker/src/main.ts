@@ -3,12 +3,28 @@ import type { PictureInput } from '@darkroom/core';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { readModelDirectory } from '@darkroom/diffusion/model-directory';
 import { ProcessExecutor } from '@darkroom/executor';
-import { closingService, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
+import { closingService, type MainContext, runMain, type Service, ServiceGroup, startupCheck } from '@darkroom/service';
 import { checkServer, connectStore, storeOptions } from '@darkroom/store';
+import { listGpus } from './list-gpus.ts';
 import { readVersion } from './read-version.ts';
+import { WorkerProcesses } from './worker-processes.ts';
 import { Worker } from './worker.ts';
 
-await runMain('worker', async ({ config, log, metrics, readiness }) => {
+await runMain('worker', async (context) => {
+  const { config } = context;
+  const gpus = config.device === 'cuda' ? (config.cudaVisibleDevices ?? listGpus()) : [];
+  const count = config.numWorkerProcesses ?? Math.max(1, gpus.length);
+  return count === 1 ? createWorker(context) : superviseWorkers(context, count, gpus);
+});
+
+function superviseWorkers({ config, log, readiness }: MainContext<'worker'>, count: number, gpus: string[]): Service {
+  const { workerId, metricsPort } = config;
+  const processes = new WorkerProcesses({ count, gpus, workerId, metricsPort, script: import.meta.filename, log });
+  readiness.check = () => processes.isReady;
+  return processes;
+}
+
+async function createWorker({ config, log, metrics, readiness }: MainContext<'worker'>): Promise<Service> {
   const model = {
     directory: config.modelDir,
     id: config.modelId,
@@ -43,4 +59,4 @@ await runMain('worker', async ({ config, log, metrics, readiness }) => {
   readiness.check = () => worker.isReady;
   const checked = startupCheck({ check: () => checkServer(store), log });
   return new ServiceGroup([closingService(() => store.close()), checked, worker]);
-});
+}

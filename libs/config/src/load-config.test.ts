@@ -52,6 +52,18 @@ describe('loadConfig', () => {
     });
   });
 
+  it('reads which GPUs there are, and how many workers are wanted', () => {
+    expect(loadConfig('worker', {})).not.toHaveProperty('numWorkerProcesses', expect.anything());
+    expect(loadConfig('worker', { NUM_WORKER_PROCESSES: '2', CUDA_VISIBLE_DEVICES: '3,GPU-8f' })).toMatchObject({
+      numWorkerProcesses: 2,
+      cudaVisibleDevices: ['3', 'GPU-8f'],
+    });
+    expect(problemsOf('worker', { NUM_WORKER_PROCESSES: '0', CUDA_VISIBLE_DEVICES: '0, 1' })).toEqual([
+      'NUM_WORKER_PROCESSES is "0", expected a whole number from 1 to 64',
+      'CUDA_VISIBLE_DEVICES is "0, 1", expected names without spaces, with commas between them',
+    ]);
+  });
+
   it('asks for MODEL_ID when the directory has no name that could be one', () => {
     expect(problemsOf('worker', { MODEL_DIR: '/models/Stable Diffusion' })).toEqual([
       expect.stringMatching(/^MODEL_ID is not set and the name of MODEL_DIR, "Stable Diffusion", cannot be an id/),
@@ -118,6 +130,8 @@ describe('loadConfig', () => {
   it('leaves the variables of others alone', () => {
     const foreign = { HOSTNAME: 'a', POST: 'b', REDIS_PORT: 'c', REDIS_HOST: 'd', LOG_DIR: 'e', MODEL_DIRS: '' };
     expect(problemsOf('api', { ...foreign, LOGLEVEL: 'x', LOG_LEVEL: 'info' })).toEqual([]);
+    // Set in every image of NVIDIA's.
+    expect(problemsOf('worker', { NVIDIA_VISIBLE_DEVICES: 'all', NVIDIA_DRIVER_CAPABILITIES: 'compute' })).toEqual([]);
   });
 });
 

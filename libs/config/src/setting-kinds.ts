@@ -48,6 +48,15 @@ export const trueOrFalse: SettingKind<boolean> = {
   range: 'true or false',
 };
 
+/** Names with commas between them, passed on to whoever knows what they mean. */
+export const nameList: SettingKind<string[]> = {
+  schema: z
+    .string()
+    .regex(/^[^\s,]+(?:,[^\s,]+)*$/)
+    .transform((text) => text.split(',')),
+  range: 'names without spaces, with commas between them',
+};
+
 /** Where to listen. */
 export const address: SettingKind<string> = {
   schema: z.string().regex(/^[^\s/]{1,255}$/),

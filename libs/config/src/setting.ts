@@ -25,7 +25,7 @@ export interface Setting<Value, Apps extends AppName, Default extends SettingDef
   /** For the documentation, when `default` is not text: what it is then. */
   defaultDoc?: string;
   /** Empty for settings that have none. */
-  unit: '' | 's' | 'ms' | 'bytes' | 'requests' | 'rows' | 'steps' | 'threads' | 'deliveries';
+  unit: '' | 's' | 'ms' | 'bytes' | 'requests' | 'rows' | 'steps' | 'threads' | 'deliveries' | 'processes';
   doc: string;
   apps: readonly Apps[];
   /** Its value is never shown, not even when it is wrong. */

@@ -1,5 +1,5 @@
 import { computed, defineSetting } from './setting.ts';
-import { modelId, oneOf, path, plainName, wholeNumber, wholeNumberInSteps } from './setting-kinds.ts';
+import { modelId, nameList, oneOf, path, plainName, wholeNumber, wholeNumberInSteps } from './setting-kinds.ts';
 
 /** The part of the table of settings (settings.ts) that only the worker reads. */
 export const workerSettings = {
@@ -34,6 +34,24 @@ export const workerSettings = {
     default: 'cpu',
     unit: '',
     doc: 'Where the model runs.',
+    apps: ['worker'],
+  }),
+  numWorkerProcesses: defineSetting({
+    variable: 'NUM_WORKER_PROCESSES',
+    kind: wholeNumber({ min: 1, max: 64 }),
+    default: undefined,
+    defaultDoc: 'with `DEVICE=cuda` one for each visible GPU, else 1',
+    unit: 'processes',
+    doc: 'Workers that one start of the worker runs, with the GPUs dealt out in turn. More than one have their `/metrics` on the ports after `METRICS_PORT`.',
+    apps: ['worker'],
+  }),
+  cudaVisibleDevices: defineSetting({
+    variable: 'CUDA_VISIBLE_DEVICES',
+    kind: nameList,
+    default: undefined,
+    defaultDoc: 'all of the machine',
+    unit: '',
+    doc: "CUDA's own list of the GPUs that may be used.",
     apps: ['worker'],
   }),
   numThreads: defineSetting({

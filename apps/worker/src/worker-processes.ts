@@ -1,0 +1,91 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { childEnvironment } from '@darkroom/config';
+import { BaseService, type Logger } from '@darkroom/service';
+
+export interface WorkerProcessesOptions {
+  count: number;
+  /** GPUs to be dealt out in turn; empty leaves what CUDA finds. */
+  gpus: readonly string[];
+  /** What their ids begin with. */
+  workerId: string;
+  /** They serve on the ports after it, one each. */
+  metricsPort: number | undefined;
+  /** The program of a worker. */
+  script: string;
+  log: Logger;
+  /** The pause before a worker that died is started again. */
+  restartMs?: number;
+}
+
+/** Several workers under one process, each with a GPU of its own: one that dies is started again, beside the others. */
+export class WorkerProcesses extends BaseService {
+  readonly #options: WorkerProcessesOptions;
+  readonly #ready = new Set<ChildProcess>();
+  readonly #children = new Set<ChildProcess>();
+  #stopping = new AbortController();
+  #running: Promise<void>[] = [];
+
+  constructor(options: WorkerProcessesOptions) {
+    super();
+    this.#options = options;
+  }
+
+  /** All of them have their model loaded. */
+  get isReady(): boolean {
+    return this.#ready.size === this.#options.count;
+  }
+
+  /** Resolves before they are ready: {@link isReady}. */
+  protected override onStart(): Promise<void> {
+    this.#stopping = new AbortController();
+    const { signal } = this.#stopping;
+    this.#running = Array.from({ length: this.#options.count }, (_value, index) => this.#keepRunning(index, signal));
+    return Promise.resolve();
+  }
+
+  protected override async onStop(): Promise<void> {
+    this.#stopping.abort();
+    for (const child of this.#children) child.kill('SIGTERM');
+    await Promise.all(this.#running);
+  }
+
+  async #keepRunning(index: number, stopping: AbortSignal): Promise<void> {
+    const { log, restartMs = 1000 } = this.#options;
+    while (!stopping.aborted) {
+      const outcome = await this.#runOnce(index);
+      if (stopping.aborted) return;
+      log.error({ ...outcome, process: index, restart_ms: restartMs }, 'a worker ended by itself and is started again');
+      await delay(restartMs, undefined, { signal: stopping }).catch(ignoreAbort);
+    }
+  }
+
+  /** From its start to its end. */
+  async #runOnce(index: number): Promise<{ exit_code: number | null; exit_signal: NodeJS.Signals | null }> {
+    const { gpus, workerId, metricsPort, script } = this.#options;
+    const child = fork(script, {
+      // Of their own process groups: a Ctrl-C reaches us only, and they are asked to stop once.
+      detached: true,
+      env: childEnvironment({
+        NUM_WORKER_PROCESSES: '1',
+        // An id has 64 characters at most, of which computed ones use all.
+        WORKER_ID: `${workerId.slice(0, 61)}-${index}`,
+        ...(metricsPort ? { METRICS_PORT: String(metricsPort + 1 + index) } : {}),
+        ...(gpus.length > 0 ? { CUDA_VISIBLE_DEVICES: gpus[index % gpus.length]! } : {}),
+      }),
+    });
+    this.#children.add(child);
+    child.on('message', (message) => {
+      if (message === 'ready') this.#ready.add(child);
+    });
+    const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+    this.#children.delete(child);
+    this.#ready.delete(child);
+    return { exit_code: code, exit_signal: signal };
+  }
+}
+
+function ignoreAbort(error: unknown): void {
+  if (!(error instanceof Error && error.name === 'AbortError')) throw error;
+}

@@ -1,0 +1,30 @@
+#!/bin/sh
+# pack.sh APP: makes /packed what one app runs on: its packages, the built libs it depends on, and the app itself.
+# Run in the build stage of the Dockerfile, where /app is built and /packed holds the manifests.
+set -eu
+app=$1
+cd /packed
+npm ci --omit=dev --workspace "@darkroom/$app"
+
+# npm links the libs that this app depends on, directly or not; the others, and the other apps, are not its business.
+for directory in libs/* apps/*; do
+  name=$(basename "$directory")
+  if [ "$directory" != "apps/$app" ] && [ ! -e "node_modules/@darkroom/$name" ]; then rm -r "$directory"; fi
+done
+for directory in libs/* "apps/$app"; do
+  cp -r "/app/$directory/dist" "$directory/"
+  if [ -d "/app/$directory/scripts" ]; then cp -r "/app/$directory/scripts" "$directory/"; fi
+done
+if [ "$app" = api ]; then
+  mkdir -p apps/page
+  cp -r /app/apps/page/dist apps/page/
+fi
+
+# Of what runs nowhere but on other platforms, nothing.
+for binaries in node_modules/onnxruntime-node/bin/napi-v*; do
+  [ -d "$binaries" ] || continue
+  find "$binaries" -mindepth 1 -maxdepth 1 ! -name linux -exec rm -r {} +
+  find "$binaries/linux" -mindepth 1 -maxdepth 1 ! -name "$(node -p process.arch)" -exec rm -r {} +
+done
+find . \( -name '*.map' -o -name '*.d.ts' -o -name '*.tsbuildinfo' \) -type f -delete
+rm package-lock.json .npmrc

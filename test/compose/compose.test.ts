@@ -1,0 +1,134 @@
+/** docker-compose.yml on a real engine: what is promised to hold while containers die and come. */
+import { createClient, type RequestEvent } from '@darkroom/client';
+import { parseExposition } from '@darkroom/testing';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { make, type PredictBody } from '../e2e/client.ts';
+import { startSystem, stopSystem } from '../e2e/system.ts';
+import { Stack } from './stack.ts';
+
+const stack = new Stack();
+const upMs = 300_000;
+beforeAll(() => stack.up(), upMs);
+afterAll(() => stack.down(), upMs);
+
+const things = ['a cat face', 'a red apple', 'a rocket', 'pizza', 'a penguin', 'a guitar', 'a star', 'a panda'];
+
+function requests(count: number, steps: number): PredictBody[] {
+  return Array.from({ length: count }, (_value, index) => ({
+    prompt: `${things[index % things.length]} on a ${index % 2 ? 'white' : 'green'} background`,
+    num_inference_steps: steps + (index % 5),
+    seed: 100 * steps + index,
+  }));
+}
+
+/** The library's way: sent again when an answer got lost, followed across whatever breaks. */
+async function makeThroughClient(body: PredictBody): Promise<string> {
+  const client = createClient({ baseUrl: stack.url });
+  const { request_id: id } = await client.submit(body);
+  return (await client.wait(id)).status;
+}
+
+interface Status {
+  workers: { id: string; loaded: boolean; rows: number; free_rows: number }[];
+  queues: {
+    queued: number;
+    running: number;
+    ended: Record<string, number>;
+    requeued: Record<string, number>;
+  }[];
+}
+
+async function status(): Promise<Status> {
+  const response = await fetch(`${stack.url}/status`);
+  return (await response.json()) as Status;
+}
+
+/** Resolves once every loaded worker is at work. */
+async function untilAllAreBusy(): Promise<void> {
+  await expect
+    .poll(async () => (await status()).workers.filter(({ loaded }) => loaded).map((worker) => worker.free_rows), {
+      timeout: 60_000,
+      interval: 50,
+    })
+    .toEqual([0, 0]);
+}
+
+it('runs without root, rights or a disk to write to', async () => {
+  const services = ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'] as const;
+  for (const service of services) {
+    const [container] = await stack.containers(service);
+    const facts = '{{.Config.User}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.Path}}';
+    expect((await stack.inspect(container!, facts)).trim()).toBe('1000:1000 true [ALL] tini');
+    await expect(stack.exec(container!, 'touch', '/app/file')).rejects.toThrow('Read-only file system');
+    const packages = (await stack.exec(container!, 'ls', 'node_modules')).split('\n');
+    expect([service, packages.includes('onnxruntime-node')]).toEqual([service, service === 'worker']);
+  }
+});
+
+it('24 requests through the balancer give the pictures of one machine', async () => {
+  const bodies = requests(24, 6);
+  const pictures = await Promise.all(bodies.map((body) => make(stack.url, body)));
+  const local = await startSystem();
+  try {
+    const expected = await Promise.all(bodies.map((body) => make(local.url, body)));
+    expect(pictures.map((picture, index) => picture.equals(expected[index]!))).toEqual(bodies.map(() => true));
+  } finally {
+    await stopSystem(local);
+  }
+});
+
+it('a stream goes on over another replica when its own is killed', async () => {
+  const client = createClient({ baseUrl: stack.url });
+  const { request_id: id } = await client.submit({ prompt: 'a rocket', num_inference_steps: 120, seed: 3 });
+  const seen: RequestEvent[] = [];
+  for await (const event of client.stream(id)) {
+    seen.push(event);
+    if (event.type === 'progress' && event.step === 20) await stack.kill(await replicaThatStreams());
+  }
+  expect(seen.filter((event) => event.type === 'progress').map(({ step }) => step)).toEqual(
+    Array.from({ length: 120 }, (_value, index) => index + 1),
+  );
+  expect(seen.at(-1)?.type).toBe('succeeded');
+  await stack.scale({ api: 2 });
+});
+
+async function replicaThatStreams(): Promise<string> {
+  for (const container of await stack.containers('api')) {
+    const streams = parseExposition(await stack.metrics(container)).series('darkroom_event_streams');
+    if (streams.some(({ value }) => value > 0)) return container;
+  }
+  throw new Error('no replica of the API has a stream open');
+}
+
+it('loses nothing when a worker, a former and an api are killed at work', async () => {
+  const outcomes = Promise.all(requests(24, 60).map(makeThroughClient));
+  await untilAllAreBusy();
+  for (const service of ['worker', 'batch-former', 'api'] as const) {
+    const [container] = await stack.containers(service);
+    await stack.kill(container!);
+  }
+  expect(await outcomes).toEqual(Array.from({ length: 24 }, () => 'succeeded'));
+  const [queue] = (await status()).queues;
+  expect(queue!.requeued['worker_lost']).toBeGreaterThan(0);
+  await stack.scale({ worker: 2, 'batch-former': 2, api: 2 });
+});
+
+it('scales up and down under load and loses nothing', async () => {
+  const outcomes = Promise.all(requests(32, 60).map(makeThroughClient));
+  await untilAllAreBusy();
+  await stack.scale({ worker: 4, api: 3 });
+  expect((await status()).workers.filter(({ loaded }) => loaded)).toHaveLength(4);
+  await stack.scale({ worker: 1, api: 1 });
+  expect(await outcomes).toEqual(Array.from({ length: 32 }, () => 'succeeded'));
+  const { queues, workers } = await status();
+  expect(workers.filter(({ loaded }) => loaded)).toHaveLength(1);
+  const total = 24 + 1 + 24 + 32;
+  expect(queues.map(({ queued, running, ended }) => ({ queued, running, ended }))).toEqual([
+    { queued: 0, running: 0, ended: { succeeded: total, failed: 0, canceled: 0, expired: 0 } },
+  ]);
+});
+
+it('no process has logged an error', async () => {
+  const lines = (await stack.logs()).split('\n').filter((line) => /"level":"(?:error|fatal)"/.test(line));
+  expect(lines.filter((line) => line.includes('"app"'))).toEqual([]);
+});
