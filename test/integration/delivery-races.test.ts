@@ -161,8 +161,10 @@ async function openProxy(): Promise<{ url: string; silence(): void }> {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-proxy-'));
   const path = join(directory, 'proxy.sock');
   const pairs: { near: Socket; far: Socket }[] = [];
+  const redis = new URL(inject('redisUrl'));
+  const port = Number(redis.port);
   const server = createServer((near) => {
-    const far = connect(inject('redisUrl').slice('unix://'.length));
+    const far = connect(redis.protocol === 'unix:' ? { path: redis.pathname } : { host: redis.hostname, port });
     for (const socket of [near, far]) socket.on('error', () => socket.destroy());
     near.pipe(far).pipe(near);
     pairs.push({ near, far });

@@ -1,9 +1,9 @@
 /**
- * One private redis-server for a whole test run. Tests keep apart by a random key prefix each, so they can run in
- * parallel. `npm test` sees to it that a server is installed.
+ * One Redis for a whole test run. Tests keep apart by a random key prefix each, so they can run in parallel. `npm test`
+ * sees to it that there is one.
  */
 import type { TestProject } from 'vitest/node';
-import { type PrivateRedis, startPrivateRedis } from './private-redis.ts';
+import { startTestRedis, type TestRedis } from './test-redis.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -12,10 +12,10 @@ declare module 'vitest' {
 }
 
 // Vitest runs this once per project; all of them share the first one's server.
-let shared: { redis: Promise<PrivateRedis>; users: number } | undefined;
+let shared: { redis: Promise<TestRedis>; users: number } | undefined;
 
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  shared ??= { redis: startPrivateRedis(), users: 0 };
+  shared ??= { redis: startTestRedis(), users: 0 };
   const current = shared;
   current.users++;
   const redis = await current.redis;
