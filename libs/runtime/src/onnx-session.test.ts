@@ -1,5 +1,8 @@
-import { resolve } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { loadOnnxSession } from './onnx-session.ts';
 import { toRuntimeError } from './runtime-error.ts';
 
@@ -26,6 +29,19 @@ describe('an ONNX session', () => {
     await expect(session.run(feeds, 'sample')).rejects.toMatchObject({ code: 'engine_failed', op: 'runtime.run' });
     await session.dispose();
   });
+});
+
+it('reports nothing to anybody, and leaves nothing at home', () => {
+  const home = mkdtempSync(join(tmpdir(), 'darkroom-home-'));
+  onTestFinished(() => rmSync(home, { recursive: true }));
+  const runtime = resolve(import.meta.dirname, '../dist/index.js');
+  const program = `const { loadOnnxSession } = await import(${JSON.stringify(runtime)});
+    await (await loadOnnxSession({ file: ${JSON.stringify(decoderFile)} })).dispose();`;
+  // Of our environment nothing else: in CI it is silent of itself.
+  const env = { HOME: home, PATH: process.env['PATH'] };
+  const child = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { env, encoding: 'utf8' });
+  expect([child.status, child.stderr]).toEqual([0, '']);
+  expect(readdirSync(home)).toEqual([]);
 });
 
 const codeOf = (text: string) => toRuntimeError(new Error(text), 'op', 'it failed').code;

@@ -2,6 +2,9 @@
  * One ONNX graph, loaded. `run` blocks the event loop for as long as the graph takes (onnxruntime-node 1.30 calls it
  * synchronously from a setImmediate), so it belongs in a process that has nothing else to answer for.
  */
+// First, because the import after it already reads what it sets.
+// oxlint-disable-next-line import/no-unassigned-import
+import './no-telemetry.ts';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { readHalves, writeHalves } from './half-precision.ts';
 import { toRuntimeError } from './runtime-error.ts';
