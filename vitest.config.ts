@@ -43,6 +43,16 @@ export default defineConfig({
           testTimeout: 300_000,
         },
       },
+      // The manifests: with kustomize and the published schemas, which are installed if go and pip are there.
+      {
+        ...shared,
+        test: {
+          name: 'k8s',
+          include: ['test/k8s/**/*.test.ts'],
+          ...environment,
+          globalSetup: [...environment.globalSetup, 'test/k8s/tools-global-setup.ts'],
+        },
+      },
       // Prints numbers and asserts none: `npm run bench`.
       { ...shared, test: { name: 'bench', include: ['bench/**/*.bench.ts'], fileParallelism: false, ...environment } },
     ],

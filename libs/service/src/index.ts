@@ -4,7 +4,7 @@ export * from './metrics.ts';
 export { MetricsServer, type MetricsServerOptions } from './metrics-server.ts';
 export { PeriodicLoop, type PeriodicLoopOptions } from './periodic-loop.ts';
 export { createReadiness, type Readiness } from './readiness.ts';
-export { type MainContext, type RunMainOptions, exitCodeOfWrongSettings, runMain } from './run-main.ts';
+export { type MainContext, type RunMainOptions, exitCodeOfWrongSettings, longestStopMs, runMain } from './run-main.ts';
 export { BaseService, type Service } from './service.ts';
 export { ServiceGroup } from './service-group.ts';
 export { startupCheck, type StartupCheckOptions } from './startup-check.ts';

@@ -25,6 +25,9 @@ export interface RunMainOptions {
 /** Says that the settings are wrong and starting again will not help (EX_CONFIG of sysexits.h). */
 export const exitCodeOfWrongSettings = 78;
 
+/** How long an app's stop may take unless it says otherwise; then the process ends anyway. */
+export const longestStopMs = 20_000;
+
 /**
  * The whole of an app's `main.ts`: reads its settings, makes its logger, builds and starts its service, and stops it
  * once on SIGTERM, SIGINT or when the supervisor that forked it is gone. A second signal ends the process at once; so
@@ -33,7 +36,7 @@ export const exitCodeOfWrongSettings = 78;
 export async function runMain<App extends AppName>(
   app: App,
   build: (context: MainContext<App>) => Service | Promise<Service>,
-  { stopTimeoutMs = 20_000 }: RunMainOptions = {},
+  { stopTimeoutMs = longestStopMs }: RunMainOptions = {},
 ): Promise<void> {
   const config = readConfigOrExit(app);
   // Every app has the settings that all share; TypeScript does not resolve that for an App that is still open.

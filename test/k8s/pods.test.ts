@@ -1,0 +1,117 @@
+/** What every pod has, whichever app it runs. */
+import { readFileSync } from 'node:fs';
+import { longestStopMs } from '@darkroom/service';
+import { describe, expect, it } from 'vitest';
+import { drainMs } from '../../apps/api/src/drain-time.ts';
+import { build, componentOf, overlays, type PodSpec, whyNot, type Workload, workloadsOf } from './manifests.ts';
+
+const reason = whyNot();
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string;
+};
+
+describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis'])('pods of %s', (directory) => {
+  const each = async (look: (pod: PodSpec, workload: Workload) => void): Promise<void> => {
+    const workloads = workloadsOf(await build(directory));
+    expect(workloads.map(componentOf)).toEqual(
+      expect.arrayContaining(['api', 'batch-former', 'janitor', 'webhook-sender', 'worker']),
+    );
+    for (const workload of workloads) look(workload.spec.template.spec, workload);
+  };
+
+  it('run as nobody in particular, with no rights, on a file system they cannot write', async () => {
+    await each(({ containers, securityContext, automountServiceAccountToken, enableServiceLinks }) => {
+      expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+      expect(securityContext?.['runAsUser']).toBeGreaterThan(0);
+      expect({ automountServiceAccountToken, enableServiceLinks }).toEqual({
+        automountServiceAccountToken: false,
+        enableServiceLinks: false,
+      });
+      for (const container of containers)
+        expect(container.securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+    });
+  });
+
+  it("run images of this version, and others' at a fixed one", async () => {
+    await each(({ containers: [container] }, workload) => {
+      const app = componentOf(workload);
+      if (app === 'redis') return expect(container?.image).toMatch(/^redis:\d+\.\d+$/);
+      const name = app === 'worker' && directory.endsWith('gpu') ? 'worker-cuda' : app;
+      expect(container?.image).toBe(`darkroom-${name}:${version}`);
+    });
+  });
+
+  it('ask for what they need, and have limits', async () => {
+    await each(({ containers }) => {
+      for (const { name, resources: { requests = {}, limits = {} } = {} } of containers) {
+        expect(Object.keys(requests).toSorted(), name).toEqual(['cpu', 'memory']);
+        expect(Object.keys(limits), name).toEqual(expect.arrayContaining(['cpu', 'memory']));
+        expect(amount(limits['cpu'])).toBeGreaterThanOrEqual(amount(requests['cpu']));
+        expect(amount(limits['memory'])).toBeGreaterThanOrEqual(amount(requests['memory']));
+      }
+    });
+  });
+
+  it('are probed on ports that they have: alive when they answer, ready when /ready says so', async () => {
+    await each(({ containers }, workload) => {
+      for (const { ports, startupProbe, readinessProbe, livenessProbe } of containers) {
+        for (const probe of [startupProbe, readinessProbe, livenessProbe])
+          expect(ports.map(({ name }) => name)).toContain(probe?.httpGet?.port ?? probe?.tcpSocket?.port);
+        if (componentOf(workload) === 'redis') continue;
+        expect(readinessProbe?.httpGet).toEqual({ path: '/ready', port: 'metrics' });
+        expect(livenessProbe?.httpGet).toEqual({ path: '/live', port: 'metrics' });
+      }
+    });
+  });
+
+  it('a worker has started when its model is loaded, and gets minutes for that', async () => {
+    await each(({ containers: [container] }, workload) => {
+      if (componentOf(workload) !== 'worker') return;
+      const { httpGet, periodSeconds = 10, failureThreshold = 3 } = container?.startupProbe ?? {};
+      expect(httpGet).toEqual({ path: '/ready', port: 'metrics' });
+      expect(periodSeconds * failureThreshold).toBeGreaterThanOrEqual(300);
+    });
+  });
+
+  it('get the time that an orderly stop takes, after what proxies need to let go of the API', async () => {
+    await each(({ containers, terminationGracePeriodSeconds }, workload) => {
+      const preStopS = Math.max(...containers.map(({ lifecycle }) => lifecycle?.preStop?.sleep?.seconds ?? 0));
+      expect(terminationGracePeriodSeconds).toBeGreaterThanOrEqual(preStopS + longestStopMs / 1000 + 5);
+      expect(longestStopMs).toBeGreaterThan(drainMs);
+      if (componentOf(workload) === 'api') expect(preStopS).toBeGreaterThanOrEqual(5);
+    });
+  });
+
+  it('spread over nodes and zones', async () => {
+    await each(({ topologySpreadConstraints = [] }, workload) => {
+      if (componentOf(workload) === 'redis') return;
+      expect(topologySpreadConstraints.map(({ topologyKey }) => topologyKey)).toEqual([
+        'kubernetes.io/hostname',
+        'topology.kubernetes.io/zone',
+      ]);
+      for (const { labelSelector } of topologySpreadConstraints) expect(labelSelector).toEqual(workload.spec.selector);
+    });
+  });
+
+  it('workers have a GPU each where they are for GPUs, and need none to spare in a rollout', async () => {
+    await each(({ containers: [container] }, { spec }) => {
+      const gpus = container?.resources?.limits?.['nvidia.com/gpu'];
+      const device = container?.env?.find(({ name }) => name === 'DEVICE')?.value;
+      const isForGpus = container?.image.includes('-cuda') === true;
+      expect([gpus, device]).toEqual(isForGpus ? [1, 'cuda'] : [undefined, undefined]);
+      if (isForGpus) expect(spec.strategy?.rollingUpdate).toEqual({ maxSurge: 0, maxUnavailable: 1 });
+    });
+  });
+});
+
+const units: Readonly<Record<string, number>> = { m: 0.001, Mi: 2 ** 20, Gi: 2 ** 30 };
+
+/** Of a quantity as Kubernetes writes them: `250m`, `1Gi`, 2. */
+function amount(quantity: string | number | undefined): number {
+  const { number, unit } = /^(?<number>[\d.]+)(?<unit>m|Mi|Gi)?$/.exec(String(quantity))?.groups ?? {};
+  return Number(number) * (unit === undefined ? 1 : (units[unit] ?? Number.NaN));
+}

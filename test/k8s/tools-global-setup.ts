@@ -1,0 +1,16 @@
+/** The tools of all tests here, installed once. Without them the tests are skipped, and it says why. */
+import type { TestProject } from 'vitest/node';
+import { installKubernetesTools, type KubernetesTools } from './kubernetes-tools.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    kubernetesTools: KubernetesTools;
+  }
+}
+
+export async function setup(project: TestProject): Promise<void> {
+  const tools = await installKubernetesTools();
+  if (tools.status !== 'ready')
+    console.warn(`\nTHE KUBERNETES MANIFESTS ARE NOT CHECKED, for want of tools: ${tools.reason}\n`);
+  project.provide('kubernetesTools', tools);
+}
