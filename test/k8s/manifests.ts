@@ -74,6 +74,7 @@ export interface Workload extends Manifest {
   spec: {
     replicas?: number;
     selector: Selector;
+    volumeClaimTemplates?: { metadata: { name: string } }[];
     strategy?: { rollingUpdate?: { maxSurge?: number; maxUnavailable?: number } };
     template: { metadata: { labels: Record<string, string> }; spec: PodSpec };
   };

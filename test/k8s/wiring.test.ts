@@ -1,0 +1,127 @@
+/** Whatever names another thing names one that is there. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DocumentedSystem, writeDocumentedSystem } from './documented-system.ts';
+import { build, overlays, type Manifest, type Selector, whyNot, type Workload, workloadsOf } from './manifests.ts';
+
+const reason = whyNot();
+/** What users write; the page says so. */
+const ownSecrets = ['darkroom-api-keys', 'darkroom-redis', 'darkroom-redis-users'];
+
+let documented: DocumentedSystem | undefined;
+beforeAll(async () => {
+  if (reason === undefined) documented = await writeDocumentedSystem();
+});
+afterAll(() => documented?.remove());
+
+describe.skipIf(reason !== undefined).each([...overlays, 'test/k8s/with-redis', 'docs/kubernetes.md'])(
+  '%s',
+  (source) => {
+    const read = async (): Promise<Manifest[]> =>
+      source.endsWith('.md') ? [...documented!.manifests] : await build(source);
+    const ofKind = <Spec>(manifests: readonly Manifest[], kind: string): { name: string; spec: Spec }[] =>
+      manifests
+        .filter((manifest) => manifest.kind === kind)
+        .map(({ metadata, spec }) => ({ name: metadata.name, spec: spec as Spec }));
+
+    it('is all in one namespace, each thing once', async () => {
+      const manifests = await read();
+      const ids = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+      expect(new Set(ids).size).toBe(ids.length);
+      for (const { kind, metadata } of manifests)
+        expect(kind === 'Namespace' ? metadata.name : metadata.namespace, `${kind} ${metadata.name}`).toBe('darkroom');
+    });
+
+    it('workloads select their own pods, and no others', async () => {
+      const workloads = workloadsOf(await read());
+      for (const workload of workloads)
+        expect(selected(workloads, workload.spec.selector)).toEqual([workload.metadata.name]);
+    });
+
+    it('a Service leads to ports of the pods of one workload', async () => {
+      const manifests = await read();
+      const workloads = workloadsOf(manifests);
+      const services = ofKind<{ selector: Record<string, string>; ports: { targetPort: string }[] }>(
+        manifests,
+        'Service',
+      );
+      expect(services.map(({ name }) => name)).toEqual(expect.arrayContaining(['darkroom-api', 'darkroom-janitor']));
+      for (const { name, spec } of services) {
+        expect(selected(workloads, { matchLabels: spec.selector })).toEqual([name]);
+        const ports = portsOf(workloads.find(({ metadata }) => metadata.name === name)!);
+        for (const { targetPort } of spec.ports) expect(ports).toContain(targetPort);
+      }
+    });
+
+    it('every Deployment has a budget for disruptions, of its own pods', async () => {
+      const manifests = await read();
+      const workloads = workloadsOf(manifests);
+      const budgets = ofKind<{ selector: Selector; maxUnavailable: number }>(manifests, 'PodDisruptionBudget');
+      for (const { name, spec } of budgets) {
+        expect(selected(workloads, spec.selector)).toEqual([name]);
+        // Nodes with the last pod of a kind can be drained too.
+        expect(spec.maxUnavailable).toBe(1);
+      }
+      const deployments = ofKind(manifests, 'Deployment').map(({ name }) => name);
+      expect(budgets.map(({ name }) => name).toSorted()).toEqual(deployments.toSorted());
+    });
+
+    it('what is scaled is there, is scaled by one thing only, and says no number itself', async () => {
+      const manifests = await read();
+      type Scaler = { scaleTargetRef: { kind?: string; name: string } };
+      const targets = ['HorizontalPodAutoscaler', 'ScaledObject'].flatMap((kind) =>
+        ofKind<Scaler>(manifests, kind).map(({ spec }) => spec.scaleTargetRef),
+      );
+      for (const { kind = 'Deployment' } of targets) expect(kind).toBe('Deployment');
+      const unnumbered = ofKind<{ replicas?: number }>(manifests, 'Deployment').filter(
+        ({ spec }) => spec.replicas === undefined,
+      );
+      expect(targets.map(({ name }) => name).toSorted()).toEqual(unnumbered.map(({ name }) => name).toSorted());
+    });
+
+    it('settings, Secrets and volumes that pods name are there, or are for users to write', async () => {
+      const manifests = await read();
+      const has = (kind: string, name: string): boolean =>
+        manifests.some((manifest) => manifest.kind === kind && manifest.metadata.name === name);
+      for (const { spec } of workloadsOf(manifests)) {
+        const { containers, volumes = [] } = spec.template.spec;
+        const claims = spec.volumeClaimTemplates?.map(({ metadata }) => metadata.name) ?? [];
+        const configMaps = [
+          ...containers.flatMap(({ envFrom = [] }) => envFrom.map(({ configMapRef }) => configMapRef!.name)),
+          ...volumes.flatMap(({ configMap }) => configMap?.name ?? []),
+        ].filter((name) => name !== 'darkroom-redis-ca');
+        const secrets = [
+          ...containers.flatMap(({ env = [] }) => env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef?.name ?? [])),
+          ...volumes.flatMap(({ secret }) => secret?.secretName ?? []),
+        ];
+        for (const name of configMaps) expect(has('ConfigMap', name), name).toBe(true);
+        for (const name of secrets)
+          expect(source.endsWith('.md') ? has('Secret', name) : ownSecrets.includes(name), name).toBe(true);
+        const mounted = containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name));
+        expect(mounted.toSorted()).toEqual([...volumes.map(({ name }) => name), ...claims].toSorted());
+      }
+    });
+
+    it('a route leads to a Service of this namespace', async () => {
+      const manifests = await read();
+      type Route = { rules: { backendRefs: { name: string; port: number }[] }[] };
+      const services = ofKind<{ ports: { port: number }[] }>(manifests, 'Service');
+      const routes = ofKind<Route>(manifests, 'HTTPRoute');
+      expect(routes).toHaveLength(source.endsWith('.md') ? 1 : 0);
+      for (const { name, port } of routes.flatMap(({ spec }) => spec.rules.flatMap(({ backendRefs }) => backendRefs)))
+        expect(services.find((service) => service.name === name)?.spec.ports.map((each) => each.port)).toContain(port);
+    });
+  },
+);
+
+function portsOf({ spec }: Workload): string[] {
+  return spec.template.spec.containers.flatMap(({ ports }) => ports.map(({ name }) => name));
+}
+
+/** Names of the workloads whose pods a selector takes. */
+function selected(workloads: readonly Workload[], { matchLabels = {} }: Selector): string[] {
+  return workloads
+    .filter(({ spec: { template } }) =>
+      Object.entries(matchLabels).every(([label, value]) => template.metadata.labels[label] === value),
+    )
+    .map(({ metadata }) => metadata.name);
+}
