@@ -66,16 +66,14 @@ describe.skipIf(reason !== undefined)('network policies', () => {
   });
 
   it('name ports that the pods have, and nothing but DNS and Redis by number', () => {
-    for (const { name, policy } of policies)
-      for (const { ports = [] } of policy.ingress ?? [])
-        for (const { port } of ports)
-          for (const { spec } of workloadsOf(manifests).filter(({ spec: { template } }) =>
-            takes(policy, template.metadata.labels),
-          ))
-            expect(
-              spec.template.spec.containers.flatMap((each) => each.ports.map((own) => own.name)),
-              name,
-            ).toContain(port);
+    for (const { policy } of policies) {
+      const wanted = (policy.ingress ?? []).flatMap(({ ports = [] }) => ports.map(({ port }) => port));
+      const pods = workloadsOf(manifests).map(({ spec }) => spec.template);
+      for (const { spec } of pods.filter(({ metadata }) => takes(policy, metadata.labels)))
+        expect(spec.containers.flatMap(({ ports }) => ports.map(({ name }) => name))).toEqual(
+          expect.arrayContaining(wanted),
+        );
+    }
     const rules = policies.flatMap(({ policy }) => policy.egress ?? []);
     expect(rules.map(({ ports = [] }) => ports.map(({ port }) => port))).toEqual(
       expect.arrayContaining([[53, 53], [6379, 6380, 26_379], []]),
