@@ -23,7 +23,8 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
 
   it('has manifests built by its commands that are valid, each time', async () => {
     expect(system.texts).toHaveLength(3);
-    for (const text of system.texts) expect(await findFaults(text)).toEqual([]);
+    for (const text of system.texts.slice(0, -1)) expect(await findFaults(text, ['1.37.0'])).toEqual([]);
+    expect(await findFaults(system.texts.at(-1)!)).toEqual([]);
     expect(workloadsOf(system.manifests).map(({ metadata }) => metadata.name)).toEqual(
       expect.arrayContaining(['darkroom-redis', 'darkroom-worker', 'darkroom-worker-photo']),
     );
