@@ -63,12 +63,12 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
   it('runs each model under its own name', () => {
     const models = ['darkroom-worker', 'darkroom-worker-photo'].map((name) => {
       const worker = workloadOf(name);
-      const { modelId, modelDir, device } = loadConfig('worker', environmentOf(worker, system.manifests));
-      return { modelId, modelDir, device, label: worker.spec.template.metadata.labels['model'] };
+      const { modelId, modelDir, modelVariant, device } = loadConfig('worker', environmentOf(worker, system.manifests));
+      return { modelId, modelDir, modelVariant, device, label: worker.spec.template.metadata.labels['model'] };
     });
     expect(models).toEqual([
-      { modelId: 'emoji-sd', modelDir: '/app/models/emoji-sd', device: 'cpu', label: 'emoji-sd' },
-      { modelId: 'photo', modelDir: '/models/photo', device: 'cuda', label: 'photo' },
+      { modelId: 'emoji-sd', modelDir: '/app/models/emoji-sd', modelVariant: 'auto', device: 'cpu', label: 'emoji-sd' },
+      { modelId: 'photo', modelDir: '/models/photo', modelVariant: 'auto', device: 'cuda', label: 'photo' },
     ]);
   });
 

@@ -38,7 +38,7 @@ export type KubernetesTools =
 
 /** Installs what is not there: needs `go` and `python3` with pip, and the Go proxy and PyPI the first time. */
 export async function installKubernetesTools(): Promise<KubernetesTools> {
-  const directory = join(home, `k8s-${Object.values(versions).join('-')}`);
+  const directory = join(home, `k8s-${[...Object.values(versions), ...kubernetesVersions].join('-')}`);
   try {
     if (!existsSync(directory)) await install(directory);
   } catch (error) {
