@@ -84,6 +84,8 @@ export class ModelFormer extends BaseService {
   async #dispatch(): Promise<void> {
     const { store, model, policy, lookahead, clock } = this.#options;
     const pool = await readPool(store, model);
+    // What is held would stand in the way of those who come later and are more urgent.
+    if (pool.isPaused) return this.#giveBackHeld();
     const count = takeCount(this.#held, pool, pool, { lookahead, isBatching: policy.isBatching });
     if (count > 0) await this.#take(count);
     for (;;) {
@@ -121,13 +123,17 @@ export class ModelFormer extends BaseService {
   }
 
   protected override async onStop(): Promise<void> {
-    const { store, model } = this.#options;
     this.#stopListening?.();
     clearTimeout(this.#companyTimer);
     await this.#dispatching.stop();
     await this.#renewing.stop();
-    await Promise.all(this.#held.splice(0).map((delivery) => giveBackJob(store, model, delivery)));
+    await this.#giveBackHeld();
     await this.#taker.close();
+  }
+
+  async #giveBackHeld(): Promise<void> {
+    const { store, model } = this.#options;
+    await Promise.all(this.#held.splice(0).map((delivery) => giveBackJob(store, model, delivery)));
   }
 
   async #take(count: number): Promise<void> {

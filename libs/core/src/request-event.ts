@@ -62,4 +62,7 @@ export interface RequestStatus {
   error: RequestError | undefined;
   /** Milliseconds since the epoch after which results are gone; undefined while open. */
   expiresAtMs: number | undefined;
+  /** The failed request that this one asks again for, and the one that does so for this. */
+  retryOf: string | undefined;
+  retriedAs: string | undefined;
 }

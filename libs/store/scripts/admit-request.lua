@@ -10,17 +10,17 @@ local base = KEYS[1]
 --- @include "emit-event"
 --- @include "is-served"
 --- @include "queue-order"
+--- @include "store-request"
 --- @include "cost-ahead"
-local id, nowMs, rows, priority, owner = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[12]
-local deadlineMs, startDeadlineMs = tonumber(ARGV[8]), tonumber(ARGV[9])
-local request, openKey = key('request', id), key('open', owner)
+local id, nowMs, owner = ARGV[1], tonumber(ARGV[2]), ARGV[12]
+local request = key('request', id)
 local known = redis.call('HGET', request, 'envelope')
 if known then
   -- The same submit again, because its reply got lost with the connection: its caller has yet to add the job.
   local rank = known == ARGV[5] and redis.call('ZRANK', queuedKey, id)
   return rank and { 'admitted', rank, isServed() and 1 or 0, costAhead(rank) } or { 'duplicate', redis.call('HGET', request, 'state') }
 end
-local open = redis.call('SCARD', openKey)
+local open = redis.call('SCARD', key('open', owner))
 if ARGV[15] ~= '' and open >= tonumber(ARGV[15]) then return { 'limited', open } end
 -- A queue that one owner has filled is full for that owner: everybody has a place for an equal part of it.
 local waiting, most = redis.call('ZCARD', queuedKey), tonumber(ARGV[3])
@@ -31,20 +31,8 @@ end
 local possible = isServed()
 if ARGV[4] == '1' and not possible then return { 'unserved' } end
 
--- The order inside its owner's line.
-local order = priority * 4294967296 + redis.call('INCR', base .. ':arrivals')
--- An open request outlives its deadline by the time the janitor needs to end it, even if that is down for a while.
-local ttlMs = deadlineMs - nowMs + tonumber(ARGV[10])
-redis.call('HSET', request, 'state', 'queued', 'envelope', ARGV[5], 'rows', rows, 'attempts', 0,
-  'createdAtMs', nowMs, 'deadlineMs', deadlineMs, 'startDeadlineMs', startDeadlineMs, 'resultTtlMs', ARGV[10], 'goneTtlMs', ARGV[11],
-  'owner', owner, 'weight', ARGV[13], 'cost', ARGV[14])
-if ARGV[16] ~= '' then redis.call('HSET', request, 'promptless', ARGV[16]) end
-if ARGV[17] ~= '' then redis.call('HSET', request, 'webhook', ARGV[17]) end
-redis.call('PEXPIRE', request, ttlMs)
-redis.call('SET', key('gone', id), owner, 'PX', ttlMs + ARGV[11])
-redis.call('SADD', openKey, id)
-joinQueue(id, owner, order)
-redis.call('ZADD', deadlinesKey, math.min(deadlineMs, startDeadlineMs), id)
-local position = redis.call('ZRANK', queuedKey, id)
-emitEvent(id, ttlMs, '{"type":"queued","timestampMs":' .. nowMs .. ',"position":' .. position .. ',"attempt":1}', '')
+local position = storeRequest(id, {
+  nowMs = nowMs, envelope = ARGV[5], rows = ARGV[6], priority = tonumber(ARGV[7]), deadlineMs = tonumber(ARGV[8]),
+  startDeadlineMs = tonumber(ARGV[9]), resultTtlMs = tonumber(ARGV[10]), goneTtlMs = tonumber(ARGV[11]), owner = owner,
+  weight = ARGV[13], cost = ARGV[14], promptless = ARGV[16], webhook = ARGV[17], retryOf = '' })
 return { 'admitted', position, possible and 1 or 0, costAhead(position) }

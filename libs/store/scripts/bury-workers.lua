@@ -16,10 +16,19 @@ if lastMs and nowMs - lastMs > tonumber(ARGV[1]) then
 end
 if forgivingUntilMs and nowMs < tonumber(forgivingUntilMs) then return { 'forgiving' } end
 
+-- One that is not dead after all registers again within this time, and must not take the leases an operator denied it.
+local drainedMs = 600000
+local function rememberDrain(workerId)
+  if not redis.call('ZSCORE', drainingKey, workerId) then return end
+  local incarnation, stopping = unpack(redis.call('HMGET', key('worker', workerId), 'incarnation', 'stopping'))
+  if incarnation and not stopping then redis.call('SET', key('drained', workerId), incarnation, 'PX', drainedMs) end
+end
+
 local buried = { 'buried' }
 for _, list in ipairs({ idleKey, busyKey, loadingKey, drainingKey }) do
   for _, workerId in ipairs(redis.call('ZRANGE', list, 0, -1)) do
     if redis.call('EXISTS', key('alive', workerId)) == 0 then
+      rememberDrain(workerId)
       local requests = removeWorker(workerId)
       tallyOne('buried')
       buried[#buried + 1] = workerId

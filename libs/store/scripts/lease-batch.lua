@@ -11,6 +11,7 @@ local base = KEYS[1]
 --- @include "end-request"
 --- @include "worker-pool"
 --- @include "lease-checks"
+--- @include "is-paused"
 local nowMs, mostAttempts, mode, mostRows = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local outcomes, candidates = {}, {}
 for argument = 5, #ARGV, 2 do
@@ -19,7 +20,8 @@ for argument = 5, #ARGV, 2 do
   if outcome == 'waiting' then candidates[#candidates + 1] = { index = #outcomes, id = ARGV[argument], token = ARGV[argument + 1] } end
 end
 local workerId, free, capacity
-if #candidates > 0 then workerId, free, capacity = chooseWorker(mode) end
+-- What was taken before a pause is not leased after it.
+if #candidates > 0 and not isPaused() then workerId, free, capacity = chooseWorker(mode) end
 if not workerId then return { '', unpack(outcomes) } end
 
 local entries, room = {}, math.min(free, mostRows)

@@ -1,10 +1,11 @@
 -- The live workers of a model.
 -- KEYS: 1 base
 -- Returns: {loading, idle, busy, free rows of live workers that have loaded and are not reserved, queued requests,
---           jobs that can be taken, {rows of the first of these, as many as there could be room for}}
+--           jobs that can be taken, {rows of the first of these, as many as there could be room for}, paused 0|1}
 local base = KEYS[1]
 --- @include "keys"
 --- @include "queue-order"
+--- @include "is-paused"
 local counts, freeRows, reserved = {}, 0, redis.call('GET', reservedKey)
 for position, list in ipairs({ loadingKey, idleKey, busyKey }) do
   counts[position] = 0
@@ -31,4 +32,4 @@ if freeRows > 0 then
   end
 end
 local jobs = redis.call('LLEN', wait) + redis.call('ZCARD', prioritized)
-return { counts[1], counts[2], counts[3], freeRows, redis.call('ZCARD', queuedKey), jobs, nextRows }
+return { counts[1], counts[2], counts[3], freeRows, redis.call('ZCARD', queuedKey), jobs, nextRows, isPaused() and 1 or 0 }

@@ -13,11 +13,18 @@ if redis.call('HSETNX', worker, 'free', capacity) == 1 then
   redis.call('HSET', worker, 'registeredAtMs', nowMs)
 end
 redis.call('HSET', worker, 'incarnation', incarnation, 'capacity', capacity, 'info', ARGV[7])
+-- Taken for dead while an operator had it drained: it is the same one, and still drained.
+if redis.call('GET', key('drained', workerId)) == incarnation then
+  redis.call('ZADD', drainingKey, nowMs, workerId)
+  redis.call('DEL', key('drained', workerId))
+end
 if ARGV[3] == 'loading' then
+  redis.call('HSET', worker, 'loading', '1')
   redis.call('ZREM', idleKey, workerId)
   redis.call('ZREM', busyKey, workerId)
-  redis.call('ZADD', loadingKey, nowMs, workerId)
+  if not redis.call('ZSCORE', drainingKey, workerId) then redis.call('ZADD', loadingKey, nowMs, workerId) end
 else
+  redis.call('HDEL', worker, 'loading')
   redis.call('ZREM', loadingKey, workerId)
   placeWorker(workerId, tonumber(redis.call('HGET', worker, 'free')), capacity, nowMs)
   redis.call('PUBLISH', base .. ':wakeup', 'registered')

@@ -88,7 +88,11 @@ async function runAdmission(
   return (await runScript(store.redis, 'admit-request', base, ...values)) as AdmissionReply;
 }
 
-async function addJob(store: StoreConnection, { id, model, shapeKey, rows, priority }: RequestEnvelope): Promise<void> {
+/** Puts the job of a stored request into its model's queue. Safe to call twice. */
+export async function addJob(
+  store: StoreConnection,
+  { id, model, shapeKey, rows, priority }: RequestEnvelope,
+): Promise<void> {
   // The job carries only what the former groups by; the envelope is in one place, the request hash. BullMQ serves a job
   // without a priority before all that have one, so there is always one; choose-next.lua decides who is next.
   await store.queueOf(model).add('request', { shapeKey, rows }, { jobId: id, priority });

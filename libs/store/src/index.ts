@@ -1,6 +1,7 @@
 export { type AdmitRequestOptions, type AdmitRequestResult, admitRequest } from './admit-request.ts';
 export { exportBullmqMetrics } from './bullmq-metrics.ts';
 export { type CancelRequestOptions, type CancelRequestResult, cancelRequest } from './cancel-request.ts';
+export { dropRequest, type DropRequestResult } from './drop-request.ts';
 export { createEventHub, type EventHub } from './event-hub.ts';
 export { expireRequests } from './expire-requests.ts';
 export { closeJob, type Finish, type FinishOutcome, finishRequest } from './finish-request.ts';
@@ -8,7 +9,9 @@ export type { KeySize } from './key-sizes.ts';
 export { type ModelKeys, modelKeys, modelsKey, queueName, webhooksTag } from './keys.ts';
 export * from './idempotency-key.ts';
 export { type Delivery, leaseBatch, type LeaseBatchOptions, type LeaseOutcome } from './lease-batch.ts';
+export { type DeadRequest, listDead } from './list-dead.ts';
 export { listModelIds, listModels, type ModelPool, publishModel, readPool, readPools } from './model-registry.ts';
+export { isModelPaused, pauseModel, resumeModel } from './pause-model.ts';
 export { createRateLimiter, type RateCount, type RateLimiter, type RateLimiterOptions } from './rate-limiter.ts';
 export { readEvents, type ReadEventsOptions } from './read-events.ts';
 export { countFinished, type FailedRequest, listFailed } from './read-finished.ts';
@@ -20,6 +23,7 @@ export { readWorkers, type WorkerStatus } from './read-workers.ts';
 export { isStoreReachable, readRedisMemory, type RedisMemory } from './redis-health.ts';
 export * from './register-worker.ts';
 export { giveBackJob, giveBackRequest, listRecovered, type RequeueOutcome, requeueStalled } from './requeue-request.ts';
+export { retryRequest, type RetryRequestOptions, type RetryRequestResult } from './retry-request.ts';
 export { escapeGlob, scanKeys } from './scan-keys.ts';
 export { connectStore, type ConnectStoreOptions, type StoreConnection } from './store-connection.ts';
 export { storeOptions, type StoreSettings } from './store-options.ts';
@@ -38,5 +42,6 @@ export {
   type SendOutcome,
   type WebhookWorker,
 } from './webhook-worker.ts';
+export { resumeWorker, type ResumeWorkerResult, withdrawWorker } from './withdraw-worker.ts';
 export { type InboxMessage, type LeasedRequest, openInbox, type WorkerInbox } from './worker-inbox.ts';
 export * from './write-progress.ts';

@@ -100,6 +100,7 @@ it('every key on the page exists at some time of a request', () => {
     'workers',
     'worker',
     'alive',
+    'drained',
     'inbox',
     'leases',
     'webhooks',

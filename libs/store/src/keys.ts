@@ -42,6 +42,8 @@ export interface ModelKeys {
   worker(workerId: string): string;
   /** Exists while heartbeats come. */
   alive(workerId: string): string;
+  /** Which life of it an operator had drained before it was buried. */
+  drained(workerId: string): string;
   /** List of batches and cancels, as JSON. */
   inbox(workerId: string): string;
   /** Hash: `<id> <token>` → rows. */
@@ -99,6 +101,7 @@ export function modelKeys(prefix: string, model: string): ModelKeys {
     reserved: `${base}:workers:reserved`,
     worker: (workerId) => `${base}:worker:${workerId}`,
     alive: (workerId) => `${base}:alive:${workerId}`,
+    drained: (workerId) => `${base}:drained:${workerId}`,
     inbox: (workerId) => `${base}:inbox:${workerId}`,
     leases: (workerId) => `${base}:leases:${workerId}`,
     swept: `${base}:swept`,

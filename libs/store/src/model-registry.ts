@@ -34,13 +34,20 @@ export interface ModelPool {
   takeable: number;
   /** Rows of the first of these, in the order they are given out, no more of them than there are free rows. */
   nextRows: number[];
+  /** An operator has paused it: nothing is to be taken or leased. */
+  isPaused: boolean;
 }
 
 export async function readPool(store: StoreConnection, model: string): Promise<ModelPool> {
-  const reply = (await runScript(store.redis, 'read-pool', store.keysOf(model).base)) as [...number[], number[]];
+  const reply = (await runScript(store.redis, 'read-pool', store.keysOf(model).base)) as [
+    ...number[],
+    number[],
+    number,
+  ];
+  const isPaused = reply.pop() === 1;
   const nextRows = reply.pop() as number[];
   const [loading = 0, idle = 0, busy = 0, freeRows = 0, queued = 0, takeable = 0] = reply as number[];
-  return { model, loading, idle, busy, freeRows, queued, takeable, nextRows };
+  return { model, loading, idle, busy, freeRows, queued, takeable, nextRows, isPaused };
 }
 
 /** Pools of all known models: one round trip for the names, one for all pools. */

@@ -54,7 +54,7 @@ export async function heartbeatWorker(
   return reply as 'alive' | 'buried';
 }
 
-/** No more leases from now on; what it has it keeps, and `drained` comes last in its inbox. False when it is not registered any more. */
+/** No more leases for a worker that stops; what it has it keeps, and `drained` comes last in its inbox. False when it is not registered any more. */
 export async function drainWorker(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,

@@ -37,6 +37,8 @@ export function decodeRequest(
     outputs: decodeOutputs(fields),
     error: error === undefined ? undefined : (JSON.parse(error) as RequestError),
     expiresAtMs: optionalNumber(fields, 'expiresAtMs'),
+    retryOf: fields.get('retryOf'),
+    retriedAs: fields.get('retriedAs'),
   };
 }
 

@@ -131,6 +131,7 @@ describe('leasing', () => {
       queued: 0,
       takeable: 0,
       nextRows: [],
+      isPaused: false,
     });
     const message = await openInboxOnce(store);
     expect(message).toEqual({

@@ -1,5 +1,5 @@
 /** What is different on a Cluster: keys on several servers, messages through any of them, a master that is lost. */
-import { modelOfRequestId, type RequestEvent } from '@darkroom/core';
+import { createRequestId, modelOfRequestId, type RequestEvent } from '@darkroom/core';
 import {
   admitRequest,
   connectStore,
@@ -7,19 +7,30 @@ import {
   createRateLimiter,
   createWakeups,
   dropOutboxEntries,
+  dropRequest,
   enqueueWebhooks,
+  type Finish,
   finishRequest,
+  isModelPaused,
   leaseBatch,
+  listDead,
   listDeliveries,
   openInbox,
   openJobTaker,
+  pauseModel,
   publishModel,
+  readPool,
   readPools,
   readWebhookSecret,
+  readWorkers,
   registerWorker,
+  resumeModel,
+  resumeWorker,
+  retryRequest,
   type StoreConnection,
   sweepLeaks,
   takeOutbox,
+  withdrawWorker,
 } from '@darkroom/store';
 import { allKeys, type RedisCluster, startRedisCluster, testEnvelope } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
@@ -47,7 +58,11 @@ function openStore(prefix: string): StoreConnection {
 }
 
 /** Admits, leases and finishes one request; returns its id. */
-async function drawOne(store: StoreConnection, model: string): Promise<string> {
+async function drawOne(
+  store: StoreConnection,
+  model: string,
+  finish: Finish = { state: 'succeeded' },
+): Promise<string> {
   const identity = { model, workerId: 'w1', incarnation: 'first' };
   await registerWorker(store, identity, announcement);
   const taker = openJobTaker(store, model, { lockMs: 60_000, stalledCheckMs: 1000 });
@@ -62,7 +77,7 @@ async function drawOne(store: StoreConnection, model: string): Promise<string> {
   const [delivery] = await taker.take(1);
   await leaseBatch(store, model, [delivery!], { mode: 'shared', maxRows: 8, maxAttempts: 3 });
   expect(await inbox.next(5)).toMatchObject({ type: 'run' });
-  expect(await finishRequest(store, model, 'w1', delivery!, { state: 'succeeded' })).toBe('finished');
+  expect(await finishRequest(store, model, 'w1', delivery!, finish)).toBe('finished');
   return envelope.id;
 }
 
@@ -103,6 +118,25 @@ it('serves models on every master over one connection', async () => {
     { isAllowed: true },
     { isAllowed: false },
   ]);
+});
+
+it('takes what operators say, on whichever master a model is', async () => {
+  const store = openStore('operators');
+  for (const model of models) {
+    const worker = { model, workerId: 'w1' };
+    const id = await drawOne(store, model, { state: 'failed', error: { code: 'internal', message: 'no' } });
+    expect((await listDead(store, model, 10)).map((dead) => dead.id)).toEqual([id]);
+    const newId = createRequestId({ model, nowMs: Date.now() });
+    expect(await retryRequest(store, id, { newId })).toEqual({ status: 'retried', id: newId, isNew: true });
+    expect(await dropRequest(store, id)).toEqual({ status: 'dropped' });
+    await pauseModel(store, model);
+    expect([await isModelPaused(store, model), (await readPool(store, model)).isPaused]).toEqual([true, true]);
+    await resumeModel(store, model);
+    expect(await withdrawWorker(store, worker)).toBe(true);
+    expect((await readWorkers(store, model)).map(({ state }) => state)).toEqual(['draining']);
+    expect(await resumeWorker(store, worker)).toBe('resumed');
+    expect(await readPool(store, model)).toMatchObject({ idle: 1, queued: 1, isPaused: false });
+  }
 });
 
 it('finds keys that lost their TTL on whichever master they are', async () => {

@@ -10,7 +10,7 @@ local function endRequest(id, state, nowMs, error)
   redis.call('HDEL', request, 'worker', 'token', 'cancel')
   local promptless = redis.call('HGET', request, 'promptless')
   if promptless then
-    redis.call('HSET', request, 'envelope', promptless)
+    redis.call('HSET', request, 'envelope', promptless, 'stripped', '1')
     redis.call('HDEL', request, 'promptless')
   end
   if error ~= '' then redis.call('HSET', request, 'error', error) end

@@ -11,6 +11,20 @@ local function placeWorker(workerId, free, capacity, nowMs)
   end
 end
 
+-- Who must run alone is not to wait for a worker that takes nothing any more.
+local function unreserveWorker(workerId)
+  if redis.call('GET', reservedKey) == workerId then redis.call('DEL', reservedKey) end
+end
+
+-- Takes a worker out of the lists that leases choose from; it keeps what it has.
+local function stopLeasing(workerId, nowMs)
+  redis.call('ZREM', idleKey, workerId)
+  redis.call('ZREM', busyKey, workerId)
+  redis.call('ZREM', loadingKey, workerId)
+  redis.call('ZADD', drainingKey, nowMs, workerId)
+  unreserveWorker(workerId)
+end
+
 -- Gives rows of one lease back. all: the lease ends. Returns how many rows became free.
 local function releaseLease(workerId, id, token, rows, nowMs)
   local worker, leases, lease = key('worker', workerId), key('leases', workerId), id .. ' ' .. token
@@ -38,5 +52,6 @@ local function removeWorker(workerId)
   redis.call('ZREM', busyKey, workerId)
   redis.call('ZREM', loadingKey, workerId)
   redis.call('ZREM', drainingKey, workerId)
+  unreserveWorker(workerId)
   return #leases
 end
