@@ -2,6 +2,7 @@ import type { PictureInput, RequestEnvelope } from '@darkroom/core';
 import { admitRequest, type AdmitRequestResult, cancelRequest } from '@darkroom/store';
 import type { ApiContext } from './api-context.ts';
 import type { ApiKey } from './api-keys.ts';
+import { withoutPrompts } from './without-prompts.ts';
 
 export interface AdmitOptions {
   /** Whose rights count. */
@@ -41,11 +42,6 @@ export async function admit(
     if (admitting !== undefined && !isFoundAgain) void takeBack(context, envelope.id, admitting);
     throw error;
   }
-}
-
-function withoutPrompts(envelope: RequestEnvelope<PictureInput>): RequestEnvelope {
-  const { prompt: _prompt, negativePrompt: _negativePrompt, ...input } = envelope.input;
-  return { ...envelope, input };
 }
 
 async function takeBack({ askStore, clock, log }: ApiContext, id: string, admitting: Promise<unknown>): Promise<void> {

@@ -2,6 +2,7 @@ import type { ApiConfig } from '@darkroom/config';
 import type { Clock } from '@darkroom/core';
 import type { Logger, Metrics } from '@darkroom/service';
 import type { EventHub, StoreConnection } from '@darkroom/store';
+import type { AdminAccess } from './admin-access.ts';
 import type { ApiKey, ApiKeys } from './api-keys.ts';
 import type { ApiMetrics } from './api-metrics.ts';
 import type { EstimateEnd } from './end-estimator.ts';
@@ -19,6 +20,7 @@ export interface ApiDeps {
   hub: EventHub;
   config: Pick<
     ApiConfig,
+    | 'host'
     | 'queueMaxLength'
     | 'defaultModel'
     | 'unservedModels'
@@ -47,6 +49,7 @@ export interface ApiDeps {
 /** What the routes work with. */
 export interface ApiContext extends Required<Omit<ApiDeps, 'storeWaitMs' | 'store' | 'metrics'>> {
   metrics: ApiMetrics;
+  adminAccess: AdminAccess;
   askStore: AskStore;
   models: ModelCatalog;
   limitRate: LimitRate;
@@ -56,7 +59,7 @@ export interface ApiContext extends Required<Omit<ApiDeps, 'storeWaitMs' | 'stor
 /** What is known of a request to the API besides itself. */
 export interface ApiEnv {
   Variables: {
-    /** The name of the API key; `''` on a server without keys. */
+    /** The name of the API key; `''` where none is needed. */
     owner: string;
     apiKey: ApiKey;
     requestId: string | undefined;

@@ -8,7 +8,7 @@ import { type ApiKey, type ApiKeys, hashKey, loadApiKeys } from './api-keys.ts';
 import { errorSchema } from './api-schemas.ts';
 import { openTestApi, type TestApi } from './testing/test-api.ts';
 
-const plain = { weight: 1, requestsPerMinute: undefined, openRequests: undefined };
+const plain = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
 
 function keysOf(...keys: (Partial<ApiKey> & { name: string })[]): ApiKeys {
   return new Map(keys.map((key) => [hashKey(`key-of-${key.name}`), { ...plain, ...key }]));
@@ -135,7 +135,9 @@ describe('limits', () => {
   });
 
   it('refuses more open requests than a key may have at once, until one ends', async () => {
-    const test = await openTestApi({ apiKeys: keysOf({ name: 'alice', openRequests: 2 }, { name: 'bob' }) });
+    const test = await openTestApi({
+      apiKeys: keysOf({ name: 'alice', openRequests: 2, isAdmin: false }, { name: 'bob' }),
+    });
     const id = await idOf(await submitAs(test, 'alice'));
     await idOf(await submitAs(test, 'alice'));
     const refused = await submitAs(test, 'alice');
@@ -198,10 +200,18 @@ describe('loading', () => {
       { name: 'alice', key: 'old' },
       { name: 'alice', key: 'new:with:colons' },
     ];
-    const keys = loadApiKeys({ apiKeys: pairs, apiKeysFile });
+    const adminKeys = [{ name: 'alice', key: 'root' }];
+    const keys = loadApiKeys({ apiKeys: pairs, adminKeys, apiKeysFile });
+    expect(keys.get(hashKey('root'))).toEqual({ name: 'alice', ...plain, isAdmin: true });
     expect(keys.get(hashKey('new:with:colons'))).toEqual({ name: 'alice', ...plain });
-    expect(keys.get(sha256)).toEqual({ name: 'carol', weight: 2, requestsPerMinute: 60, openRequests: 5 });
-    expect(keys.size).toBe(3);
+    expect(keys.get(sha256)).toEqual({
+      name: 'carol',
+      weight: 2,
+      requestsPerMinute: 60,
+      openRequests: 5,
+      isAdmin: false,
+    });
+    expect(keys.size).toBe(4);
   });
 
   it.each<[string, unknown, RegExp]>([
@@ -233,6 +243,6 @@ describe('loading', () => {
     ],
   ])('refuses %s in words, and shows no key', async (_name, content, message) => {
     const apiKeysFile = content === undefined ? '/nowhere/keys.json' : await keysFile(content);
-    expect(() => loadApiKeys({ apiKeys: undefined, apiKeysFile })).toThrow(message);
+    expect(() => loadApiKeys({ apiKeys: undefined, adminKeys: undefined, apiKeysFile })).toThrow(message);
   });
 });

@@ -13,10 +13,26 @@ export interface ApiKey {
   requestsPerMinute: number | undefined;
   /** Queued and running at once; undefined for no limit. */
   openRequests: number | undefined;
+  /** Whether it may administer too. */
+  isAdmin: boolean;
 }
 
-/** The keys of this server by their SHA-256 in hex; empty for a server that is open to all who reach it. */
+/** The keys of this server by their SHA-256 in hex. */
 export type ApiKeys = ReadonlyMap<string, ApiKey>;
+
+/** Whoever comes where no key is needed. */
+export const anybody: ApiKey = {
+  name: '',
+  weight: 1,
+  requestsPerMinute: undefined,
+  openRequests: undefined,
+  isAdmin: false,
+};
+
+/** Whether anybody who reaches the server may use it: keys of admins guard what they alone may. */
+export function isOpenToAll(keys: ApiKeys): boolean {
+  return [...keys.values()].every(({ isAdmin }) => isAdmin);
+}
 
 const wholeNumber = z.int().min(1).max(1_000_000);
 const fileSchema = z.strictObject({
@@ -32,16 +48,20 @@ const fileSchema = z.strictObject({
 });
 
 /**
- * The keys of API_KEYS and API_KEYS_FILE.
+ * The keys of API_KEYS, ADMIN_KEYS and API_KEYS_FILE.
  *
  * @throws {ConfigError} for a file that cannot be used, or a key or a name that is in both or twice with other rights.
  */
-export function loadApiKeys({ apiKeys = [], apiKeysFile }: Pick<ApiConfig, 'apiKeys' | 'apiKeysFile'>): ApiKeys {
+export function loadApiKeys({
+  apiKeys = [],
+  adminKeys = [],
+  apiKeysFile,
+}: Pick<ApiConfig, 'apiKeys' | 'adminKeys' | 'apiKeysFile'>): ApiKeys {
   const keys = new Map<string, ApiKey>();
   const problems: string[] = [];
   const rightsOf = new Map<string, string>();
   const add = (hash: string, key: ApiKey, source: string): void => {
-    const rights = JSON.stringify(key);
+    const rights = JSON.stringify({ ...key, isAdmin: undefined });
     if (keys.has(hash))
       problems.push(`${source} has a key of ${key.name} that is there already, expected each key once`);
     else if ((rightsOf.get(key.name) ?? rights) !== rights)
@@ -51,11 +71,12 @@ export function loadApiKeys({ apiKeys = [], apiKeysFile }: Pick<ApiConfig, 'apiK
     keys.set(hash, key);
     rightsOf.set(key.name, rights);
   };
-  for (const { name, key } of apiKeys) add(hashKey(key), unlimited(name), 'API_KEYS');
+  for (const { name, key } of apiKeys) add(hashKey(key), { ...unlimited, name }, 'API_KEYS');
+  for (const { name, key } of adminKeys) add(hashKey(key), { ...unlimited, name, isAdmin: true }, 'ADMIN_KEYS');
   for (const { sha256, name, weight = 1, requests_per_minute, open_requests } of readKeysFile(apiKeysFile))
     add(
       sha256,
-      { name, weight, requestsPerMinute: requests_per_minute, openRequests: open_requests },
+      { name, weight, requestsPerMinute: requests_per_minute, openRequests: open_requests, isAdmin: false },
       `API_KEYS_FILE ${apiKeysFile}`,
     );
   if (problems.length > 0) throw new ConfigError(problems);
@@ -67,9 +88,8 @@ export function hashKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
-function unlimited(name: string): ApiKey {
-  return { name, weight: 1, requestsPerMinute: undefined, openRequests: undefined };
-}
+/** What is not said in API_KEYS or ADMIN_KEYS. */
+const unlimited = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
 
 function readKeysFile(path: string | undefined): z.infer<typeof fileSchema>['keys'] {
   if (path === undefined) return [];

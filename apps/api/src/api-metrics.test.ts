@@ -58,7 +58,7 @@ it('counts what came of submissions', async () => {
 });
 
 it('counts refusals of keys that send too much, without their names', async () => {
-  const key = { name: 'alice', weight: 1, requestsPerMinute: 1, openRequests: undefined };
+  const key = { name: 'alice', weight: 1, requestsPerMinute: 1, openRequests: undefined, isAdmin: false };
   const { test, read } = await openMeasuredApi({ apiKeys: new Map([[hashKey('secret'), key]]) });
   const headers = { Authorization: 'Bearer secret', 'Content-Type': 'application/json' };
   const body = JSON.stringify({ prompt: 'a fox' });

@@ -102,6 +102,11 @@ export const requestSchema = z
       .openapi({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
     images: z.array(imageSchema),
     error: failureSchema.optional(),
+    retry_of: z.string().optional().openapi({ description: 'The failed request that an operator had retried.' }),
+    retried_as: z
+      .string()
+      .optional()
+      .openapi({ description: 'The request that an operator made of this one, which failed.' }),
     urls: urlsSchema,
   })
   .openapi('Request');
@@ -164,6 +169,7 @@ export const modelSchema = z
     created: count,
     owned_by: z.string(),
     is_possible: z.boolean().openapi({ description: 'Whether a live worker serves it right now.' }),
+    is_paused: z.boolean().openapi({ description: 'An operator has paused it: requests wait.' }),
     pipeline: z.string(),
     sizes: z.strictObject({ multiple: pixels, min: pixels, max: pixels }),
     steps: range,

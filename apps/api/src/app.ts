@@ -11,8 +11,10 @@ import type { Api } from './api-route.ts';
 import { errorResponse, handleError, showErrorsAs } from './error-response.ts';
 import { measureRequests } from './measure-requests.ts';
 import { createModelCatalog } from './model-catalog.ts';
+import { adminAccessOf } from './admin-access.ts';
 import { authenticate } from './authenticate.ts';
 import { requestLog } from './request-log.ts';
+import { addAdminRoutes } from './routes/admin.ts';
 import { addCancelRoute } from './routes/cancel.ts';
 import { addDocsRoutes } from './routes/docs.ts';
 import { addEventsRoute } from './routes/events.ts';
@@ -44,7 +46,7 @@ export function createApp(deps: ApiDeps): Api {
   api.use(cors(context.config.corsOrigins));
   api.use('/fal/*', showErrorsAs(falError));
   api.use('/replicate/*', showErrorsAs(replicateError));
-  api.use(authenticate(context.apiKeys));
+  api.use(authenticate(context.apiKeys, context.adminAccess));
   api.use(methodNotAllowed({ app: api, onMethodNotAllowed: (c, methods) => errorResponse(c, wrongMethod(methods)) }));
   api.onError(handleError(context.log));
   api.notFound((c) => errorResponse(c, noSuchRoute()));
@@ -62,6 +64,7 @@ export function createApp(deps: ApiDeps): Api {
   addReplicateRoutes(api, context);
   addDocsRoutes(api);
   addPageRoutes(api);
+  if (context.adminAccess !== 'none') addAdminRoutes(api, context);
   return api;
 }
 
@@ -71,6 +74,7 @@ function createContext({ storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps): 
   setMaxListeners(0, deps.draining);
   const metrics = createApiMetrics(deps.metrics ?? new Metrics({ app: 'api', log: deps.log }));
   const askStore = createStoreGuard(deps.store, storeWaitMs);
+  const apiKeys = deps.apiKeys ?? new Map();
   return {
     ...deps,
     clock,
@@ -79,7 +83,8 @@ function createContext({ storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps): 
     askStore,
     metrics,
     models: createModelCatalog(askStore, clock),
-    apiKeys: deps.apiKeys ?? new Map(),
+    apiKeys,
+    adminAccess: adminAccessOf(apiKeys, deps.config.host),
     limitRate: createRateLimit(deps.store, askStore, metrics),
     estimateEnd: createEndEstimator(askStore, clock),
   };

@@ -7,7 +7,10 @@ import type { AskStore } from './store-guard.ts';
 /** When a request will have ended; undefined when that cannot be known. Asks Redis once a second for each model. */
 export type EstimateEnd = (request: EstimatedPicture) => Promise<EndEstimate | undefined>;
 
-type EstimatedPicture = Pick<RequestStatus, 'model' | 'state' | 'cost' | 'costAhead' | 'rows' | 'step' | 'input'>;
+type EstimatedPicture = Pick<
+  RequestStatus,
+  'model' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'rows' | 'step' | 'input'
+>;
 
 const maxAgeMs = 1000;
 
@@ -23,6 +26,8 @@ export function createEndEstimator(askStore: AskStore, clock: Clock): EstimateEn
   };
   return async (request) => {
     if (request.state !== 'queued' && request.state !== 'running') return undefined;
+    // Workers may be there, and the model paused.
+    if (request.state === 'queued' && !request.isPossible) return undefined;
     const rowSteps = (request.input as PictureInput).numInferenceSteps;
     try {
       return estimateEnd({ ...request, rowSteps }, await pacesOf(request.model));

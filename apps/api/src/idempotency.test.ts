@@ -155,7 +155,7 @@ it('leaves nothing behind for a body that is wrong', async () => {
 });
 
 it('belongs to its owner', async () => {
-  const key = { weight: 1, requestsPerMinute: undefined, openRequests: undefined };
+  const key = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
   const names = ['alice', 'bob'];
   const apiKeys = new Map(names.map((name) => [hashKey(name), { name, ...key }]));
   const test = await openTestApi({ apiKeys });

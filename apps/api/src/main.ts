@@ -1,6 +1,6 @@
 import { runMain, ServiceGroup, startupCheck } from '@darkroom/service';
 import { checkServer, connectStore, createEventHub, isStoreReachable, storeOptions } from '@darkroom/store';
-import { loadApiKeys } from './api-keys.ts';
+import { isOpenToAll, loadApiKeys } from './api-keys.ts';
 import { ApiServer } from './api-server.ts';
 import { createApp } from './app.ts';
 import { StoreService } from './store-service.ts';
@@ -13,7 +13,7 @@ await runMain('api', ({ config, log, metrics, readiness }) => {
   const hub = createEventHub(store);
   const draining = new AbortController();
   const apiKeys = loadApiKeys(config);
-  if (apiKeys.size === 0) log.warn({ host: config.host }, 'no API keys: open to everybody who reaches this address');
+  if (isOpenToAll(apiKeys)) log.warn({ host: config.host }, 'no API keys: open to everybody who reaches this address');
   const api = createApp({ store, hub, config, apiKeys, log, metrics, draining: draining.signal });
   const { host, port } = config;
   const checked = startupCheck({ check: () => checkServer(store), log });

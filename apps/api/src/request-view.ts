@@ -36,6 +36,8 @@ export function requestView(request: RequestStatus, eta: EndEstimate | undefined
     parameters: parametersOf(model, input),
     images: request.outputs.map((output) => imageView(id, output)),
     ...(request.error === undefined ? {} : { error: request.error }),
+    ...(request.retryOf === undefined ? {} : { retry_of: request.retryOf }),
+    ...(request.retriedAs === undefined ? {} : { retried_as: request.retriedAs }),
     urls: requestUrls(id),
   };
 }

@@ -8,10 +8,11 @@ const workerStatusSchema = z
     id: z.string(),
     model: z.string(),
     state: z.enum(['loading', 'idle', 'busy', 'draining', 'silent']).openapi({
-      description: '`draining`: it stops and gives back what it has. `silent`: no heartbeat, it counts as dead.',
+      description: '`draining`: it gets no more requests. `silent`: no heartbeat, it counts as dead.',
     }),
     loaded: z.boolean().openapi({ description: 'It has its model in memory and is alive.' }),
     draining: z.boolean(),
+    stopping: z.boolean().openapi({ description: 'It ends, and gives back what it has; else an operator drains it.' }),
     device: z.string().nullable(),
     host: z.string().nullable(),
     version: z.string().nullable(),
@@ -29,6 +30,7 @@ const workerStatusSchema = z
 const queueStatusSchema = z
   .strictObject({
     model: z.string(),
+    paused: z.boolean().openapi({ description: 'By an operator: what is queued waits, what runs goes on.' }),
     queued: count,
     running: count,
     oldest_age_s: z.number().min(0).nullable().openapi({ description: 'Of the oldest waiting request.' }),

@@ -77,7 +77,7 @@ export async function submitPicture(
   c.set('requestId', id);
   if (result.status === 'admitted') {
     const { position, isPossible, costAhead } = result;
-    const eta = await context.estimateEnd({ ...envelope, state: 'queued', step: 0, costAhead });
+    const eta = await context.estimateEnd({ ...envelope, state: 'queued', isPossible, step: 0, costAhead });
     return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input };
   }
   if (result.status !== 'duplicate') throw refusal(result, model);

@@ -7,6 +7,8 @@ export interface Model {
   owned_by: string;
   /** Whether a live worker serves it right now. */
   is_possible: boolean;
+  /** An operator has paused it: requests wait. */
+  is_paused: boolean;
   /** Such as `StableDiffusionPipeline`. */
   pipeline: string;
   /** Pixels: width and height are multiples of `multiple`, from `min` to `max`. */

@@ -87,6 +87,16 @@ export const apiSettings = {
     doc: 'A JSON file of hashed keys with limits and weights, beside or in place of `API_KEYS`: [api-keys.md](api-keys.md).',
     apps: ['api'],
   }),
+  adminKeys: defineSetting({
+    variable: 'ADMIN_KEYS',
+    kind: apiKeyPairs,
+    default: undefined,
+    defaultDoc: 'none: no `/admin`, but on a server without any keys that listens on this machine only',
+    unit: '',
+    doc: 'Who may administer (`/admin`), and use the API too: [admin.md](admin.md). Without `API_KEYS` all the rest stays open.',
+    apps: ['api'],
+    isSecret: true,
+  }),
   openAccess: defineSetting({
     variable: 'OPEN_ACCESS',
     kind: trueOrFalse,

@@ -11,4 +11,5 @@ export { childEnvironment } from './child-environment.ts';
 export { ConfigError } from './config-error.ts';
 export { configurationDocument } from './configuration-document.ts';
 export { type Environment, loadConfig } from './load-config.ts';
+export { isLoopback } from './loopback.ts';
 export { type AppName, appNames } from './setting.ts';

@@ -4,6 +4,7 @@ import { basename } from 'node:path';
 import { isModelId } from '@darkroom/core';
 import { ConfigError } from './config-error.ts';
 import type { Config } from './config.ts';
+import { isLoopback } from './loopback.ts';
 import { findMisspelledVariables } from './misspelled-variables.ts';
 import type { AppName, Setting, SettingDefault } from './setting.ts';
 import { settings } from './settings.ts';
@@ -95,10 +96,6 @@ function openAccessProblems(values: Values): string[] {
   return [
     `HOST is ${JSON.stringify(host)} and there are no API keys, so anybody could use the API: set API_KEYS or API_KEYS_FILE, or OPEN_ACCESS=true if something in front of it checks who comes`,
   ];
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
 /** `redis://user:secret@host` with the secret left out: error messages end in logs. */

@@ -38,19 +38,13 @@ export async function retryRequest(
   if (stored === null) return { status: (await store.redis.exists(keys.gone(id))) === 1 ? 'gone' : 'unknown' };
   const envelope = renewed(JSON.parse(stored) as RequestEnvelope, newId, nowMs);
   const reply = await runRetry(store, id, envelope, strip?.(envelope));
-  switch (reply[0]) {
-    case 'retried': {
-      const [, retryId, state, isNew] = reply;
-      // Whoever stored it may have died before it added the job; BullMQ adds a job once.
-      if (state === 'queued') await addJob(store, { ...envelope, id: retryId });
-      await store.queueOf(model).remove(id);
-      return { status: 'retried', id: retryId, isNew: isNew === 1 };
-    }
-    case 'not-dead':
-      return { status: 'not-dead', state: reply[1] };
-    default:
-      return { status: reply[0] };
-  }
+  if (reply[0] === 'not-dead') return { status: 'not-dead', state: reply[1] };
+  if (reply[0] !== 'retried') return { status: reply[0] };
+  const [, retryId, state, isNew] = reply;
+  // Whoever stored it may have died before it added the job; BullMQ adds a job once.
+  if (state === 'queued') await addJob(store, { ...envelope, id: retryId });
+  await store.queueOf(model).remove(id);
+  return { status: 'retried', id: retryId, isNew: isNew === 1 };
 }
 
 type RetryReply =

@@ -194,7 +194,7 @@ describe('with keys', () => {
   const apiKeys = new Map(
     ['alice', 'bob'].map((name) => [
       hashKey(name),
-      { name, weight: 1, requestsPerMinute: undefined, openRequests: undefined },
+      { name, weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false },
     ]),
   );
   const alice = { Authorization: 'Key alice' };

@@ -33,6 +33,7 @@ it('/v1/models lists what each model can do', async () => {
     created: 1_700_000_000,
     owned_by: 'tests',
     is_possible: false,
+    is_paused: false,
     pipeline: 'StableDiffusionPipeline',
     sizes: { multiple: 32, min: 64, max: 256 },
     steps: { min: 1, max: 200 },

@@ -1,5 +1,5 @@
 import type { ModelCard } from '@darkroom/core';
-import { readPools } from '@darkroom/store';
+import { type ModelPool, readPools } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../api-context.ts';
 import { modelNotFound } from '../api-error.ts';
@@ -25,20 +25,21 @@ export function addModelRoutes(api: Api, context: ApiContext): void {
 
 async function listViews({ models, askStore }: ApiContext): Promise<ModelView[]> {
   const [cards, pools] = await Promise.all([models.reload(), askStore(readPools)]);
-  const served = new Set(
-    pools.filter(({ loading, idle, busy }) => loading + idle + busy > 0).map(({ model }) => model),
-  );
-  return cards.map((card) => modelView(card, served.has(card.id)));
+  const poolOf = new Map(pools.map((pool) => [pool.model, pool]));
+  return cards.map((card) => modelView(card, poolOf.get(card.id)));
 }
 
-function modelView(card: ModelCard, isPossible: boolean): ModelView {
+function modelView(card: ModelCard, pool: ModelPool | undefined): ModelView {
+  const isPaused = pool?.isPaused === true;
+  const isServed = pool !== undefined && pool.loading + pool.idle + pool.busy > 0;
   const { sizes, steps, guidance } = card;
   return {
     id: card.id,
     object: 'model',
     created: card.created,
     owned_by: card.ownedBy,
-    is_possible: isPossible,
+    is_possible: isServed && !isPaused,
+    is_paused: isPaused,
     pipeline: card.pipeline,
     sizes: { multiple: sizes.multiple, min: sizes.min, max: sizes.max },
     steps: { min: steps.min, max: steps.max },

@@ -28,15 +28,15 @@ const contentSecurityPolicy = [
   "require-trusted-types-for 'script'",
 ].join('; ');
 
+/** For operators; it shows nothing by itself, what it asks for needs a key. */
+export function addAdminPage(api: Api, directory = builtPage): void {
+  api.get('/admin', (c) => page(c, directory, 'admin.html'));
+}
+
 export function addPageRoutes(api: Api, directory = builtPage): void {
   // Whoever opens the URL that `npm start` prints gets to see pictures. Relative, for a proxy with a prefix.
   api.get('/', (c) => c.redirect('client.html'));
-  api.get('/client.html', async (c) => {
-    const page = await readOrUndefined(join(directory, 'client.html'));
-    if (page === undefined) throw notBuilt();
-    // Asked for again every time: it names the assets of its own build.
-    return file(c, page, { 'Content-Type': 'text/html; charset=utf-8', 'Cache-Control': 'no-cache' });
-  });
+  api.get('/client.html', (c) => page(c, directory, 'client.html'));
   api.get('/assets/:name{[\\w-][\\w.-]*}', async (c) => {
     const name = c.req.param('name');
     const type = types[extname(name)];
@@ -44,6 +44,13 @@ export function addPageRoutes(api: Api, directory = builtPage): void {
     if (type === undefined || asset === undefined) return c.notFound();
     return file(c, asset, { 'Content-Type': type, 'Cache-Control': 'public, max-age=31536000, immutable' });
   });
+}
+
+async function page(c: Context<ApiEnv>, directory: string, name: string): Promise<Response> {
+  const content = await readOrUndefined(join(directory, name));
+  if (content === undefined) throw notBuilt();
+  // Asked for again every time: it names the assets of its own build.
+  return file(c, content, { 'Content-Type': 'text/html; charset=utf-8', 'Cache-Control': 'no-cache' });
 }
 
 function file(c: Context<ApiEnv>, content: Buffer, headers: Record<string, string>): Response {

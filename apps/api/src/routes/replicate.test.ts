@@ -217,7 +217,7 @@ it('breaks its stream off when the server stops: the client takes any other end 
 });
 
 describe('with keys', () => {
-  const limits = { weight: 1, requestsPerMinute: undefined, openRequests: undefined };
+  const limits = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
   const apiKeys = new Map(['alice', 'bob'].map((name) => [hashKey(name), { name, ...limits }]));
   const alice = { Authorization: 'Bearer alice', 'X-Forwarded-Proto': 'https' };
 

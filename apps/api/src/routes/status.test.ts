@@ -6,8 +6,10 @@ import {
   heartbeatWorker,
   leaseBatch,
   openJobTaker,
+  pauseModel,
   registerWorker,
   type StoreConnection,
+  withdrawWorker,
 } from '@darkroom/store';
 import { testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
@@ -49,6 +51,7 @@ it('a model without workers and requests', async () => {
     queues: [
       {
         model: 'tiny',
+        paused: false,
         queued: 0,
         running: 0,
         oldest_age_s: null,
@@ -75,15 +78,17 @@ it('workers in every state', async () => {
   await register(store, 'idle');
   await register(store, 'loading', 'loading');
   await drainWorker(store, await register(store, 'leaving'));
+  await withdrawWorker(store, await register(store, 'drained'));
   await register(store, 'silent');
   await store.redis.del(store.keysOf('tiny').alive('silent'));
   const { workers } = await status(test);
-  expect(workers.map(({ id, state, loaded, draining }) => [id, state, loaded, draining])).toEqual([
-    ['busy', 'busy', true, false],
-    ['idle', 'idle', true, false],
-    ['leaving', 'draining', true, true],
-    ['loading', 'loading', false, false],
-    ['silent', 'silent', false, false],
+  expect(workers.map(({ id, state, loaded, draining, stopping }) => [id, state, loaded, draining, stopping])).toEqual([
+    ['busy', 'busy', true, false, false],
+    ['drained', 'draining', true, true, false],
+    ['idle', 'idle', true, false, false],
+    ['leaving', 'draining', true, true, true],
+    ['loading', 'loading', false, false, false],
+    ['silent', 'silent', false, false, false],
   ]);
   expect(workers[0]).toEqual({
     id: 'busy',
@@ -91,6 +96,7 @@ it('workers in every state', async () => {
     state: 'busy',
     loaded: true,
     draining: false,
+    stopping: false,
     device: 'cpu',
     host: 'box',
     version: '0.1.0',
@@ -100,7 +106,7 @@ it('workers in every state', async () => {
     last_heartbeat_at: new Date(nowMs - 1000).toISOString(),
     step_ms: range,
   });
-  expect(workers[1]).toMatchObject({ last_heartbeat_at: new Date(nowMs - 9000).toISOString(), step_ms: null });
+  expect(workers[2]).toMatchObject({ last_heartbeat_at: new Date(nowMs - 9000).toISOString(), step_ms: null });
 });
 
 it('queues, rates and failures', async () => {
@@ -114,10 +120,12 @@ it('queues, rates and failures', async () => {
   await cancelRequest(store, await test.submit());
   const waiting = testEnvelope({ createdAtMs: nowMs - 2500 });
   await admitRequest(store, waiting, { queueMaxLength: 100, unserved: 'accept' });
+  await pauseModel(store, 'tiny');
   const { queues, failures } = await status(test);
   expect(queues).toEqual([
     {
       model: 'tiny',
+      paused: true,
       queued: 1,
       running: 1,
       oldest_age_s: 2.5,
@@ -142,7 +150,7 @@ it('rates are of the last minutes: what is older does not count', async () => {
 });
 
 it('needs a key on a server that has keys', async () => {
-  const key = { name: 'alice', weight: 1, requestsPerMinute: undefined, openRequests: undefined };
+  const key = { name: 'alice', weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
   const test = await openTestApi({ apiKeys: new Map([[hashKey('secret'), key]]) });
   expect((await test.api.request('/status')).status).toBe(401);
   const headers = { Authorization: 'Bearer secret' };

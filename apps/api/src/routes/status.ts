@@ -1,6 +1,7 @@
 import {
   countFinished,
   type FailedRequest,
+  isModelPaused,
   listFailed,
   listModelIds,
   type ModelStats,
@@ -42,17 +43,19 @@ interface ModelStatus {
   failures: readonly FailedRequest[];
   completed: number;
   failed: number;
+  isPaused: boolean;
 }
 
 async function readModel(store: StoreConnection, model: string, nowMs: number): Promise<ModelStatus> {
-  const [stats, workers, failures, completed, failed] = await Promise.all([
+  const [stats, workers, failures, completed, failed, isPaused] = await Promise.all([
     readStats(store, model),
     readWorkers(store, model),
     listFailed(store, model, failuresPerModel),
     countFinished(store, model, { kind: 'completed', minutes, nowMs }),
     countFinished(store, model, { kind: 'failed', minutes, nowMs }),
+    isModelPaused(store, model),
   ]);
-  return { stats, workers, failures, completed, failed };
+  return { stats, workers, failures, completed, failed, isPaused };
 }
 
 function workerView({ workerId, model, state, info, pace, ...worker }: WorkerStatus): Status['workers'][number] {
@@ -60,8 +63,9 @@ function workerView({ workerId, model, state, info, pace, ...worker }: WorkerSta
     id: workerId,
     model,
     state,
-    loaded: state !== 'loading' && state !== 'silent',
+    loaded: worker.isLoaded,
     draining: state === 'draining',
+    stopping: worker.isStopping,
     device: textOf(info['device']),
     host: textOf(info['host']),
     version: textOf(info['version']),
@@ -73,12 +77,13 @@ function workerView({ workerId, model, state, info, pace, ...worker }: WorkerSta
   };
 }
 
-function queueView({ stats, completed, failed }: ModelStatus, nowMs: number): Status['queues'][number] {
+function queueView({ stats, completed, failed, isPaused }: ModelStatus, nowMs: number): Status['queues'][number] {
   const { model, queued, running, oldestQueuedAtMs, tally } = stats;
   const endedAs = (wanted: string): number =>
     tally.ends.find(({ state }) => state === wanted)?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
   return {
     model,
+    paused: isPaused,
     queued,
     running,
     oldest_age_s: oldestQueuedAtMs === undefined ? null : Math.max(0, nowMs - oldestQueuedAtMs) / 1000,

@@ -46,6 +46,7 @@ export interface TestApiOptions extends Partial<Omit<ApiDeps, 'config'>> {
 }
 
 const config: ApiDeps['config'] = {
+  host: '127.0.0.1',
   queueMaxLength: 100,
   defaultModel: undefined,
   unservedModels: 'accept',
