@@ -12,7 +12,7 @@ export default defineConfig({
     // Files only: the page's Content-Security-Policy takes no data: URLs but previews.
     assetsInlineLimit: 0,
     modulePreload: false,
-    rolldownOptions: { input: `${import.meta.dirname}/client.html` },
+    rolldownOptions: { input: ['client.html', 'admin.html'].map((page) => `${import.meta.dirname}/${page}`) },
   },
   logLevel: 'warn',
 });

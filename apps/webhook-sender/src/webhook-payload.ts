@@ -8,11 +8,19 @@ export function webhookType({ event }: OutboxEntry): string {
 
 /** The body of the message about an event: names are those of the event stream, and no prompt is in it. */
 export function webhookPayload(entry: OutboxEntry): string {
-  const { requestId, model, attempt, event } = entry;
+  const { requestId, model, attempt, event, retryOf } = entry;
   return JSON.stringify({
     type: webhookType(entry),
     timestamp: isoTime(event.timestampMs),
-    data: { request_id: requestId, model, status: statusOf(event), attempt, ...detailsOf(requestId, event) },
+    // Undefined is left out.
+    data: {
+      request_id: requestId,
+      retry_of: retryOf,
+      model,
+      status: statusOf(event),
+      attempt,
+      ...detailsOf(requestId, event),
+    },
   });
 }
 

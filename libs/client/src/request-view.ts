@@ -98,6 +98,9 @@ export interface RequestView {
   images: ImageInfo[];
   /** Only of a request that failed. */
   error?: RequestFailure;
+  /** The failed request that an operator had retried, and the one that was made of it. */
+  retry_of?: string;
+  retried_as?: string;
   urls: RequestUrls;
 }
 

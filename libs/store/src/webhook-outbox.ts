@@ -15,6 +15,8 @@ export interface OutboxEntry {
   /** Deliveries of the request to a worker so far. */
   attempt: number;
   event: RequestEvent;
+  /** The failed request that this one asks again for. */
+  retryOf: string | undefined;
 }
 
 export interface TakeOutboxOptions {
@@ -83,7 +85,7 @@ async function take(
 }
 
 function decode(model: string, [entryId, pairs]: StreamEntry): OutboxEntry {
-  const [, id, , sequence, , owner, , url, , attempt, , body] = pairs;
+  const [, id, , sequence, , owner, , url, , attempt, , body, , retryOf] = pairs;
   const event = { ...(JSON.parse(body ?? '') as Omit<RequestEvent, 'sequence'>), sequence: Number(sequence) };
   return {
     entryId,
@@ -93,6 +95,7 @@ function decode(model: string, [entryId, pairs]: StreamEntry): OutboxEntry {
     url: url ?? '',
     attempt: Number(attempt),
     event: event as RequestEvent,
+    retryOf: retryOf || undefined,
   };
 }
 

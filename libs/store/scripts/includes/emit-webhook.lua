@@ -20,8 +20,8 @@ local function emitWebhook(id, sequence, body)
   if not stored then return end
   local webhook = cjson.decode(stored)
   if not isWanted(request, webhook, cjson.decode(body)) then return end
-  local owner, attempts = unpack(redis.call('HMGET', request, 'owner', 'attempts'))
+  local owner, attempts, retryOf = unpack(redis.call('HMGET', request, 'owner', 'attempts', 'retryOf'))
   redis.call('XADD', outbox, 'MAXLEN', '~', outboxLength, '*', 'id', id, 'sequence', sequence, 'owner', owner,
-    'url', webhook.url, 'attempt', attempts, 'body', body)
+    'url', webhook.url, 'attempt', attempts, 'body', body, 'retryOf', retryOf or '')
   redis.call('PUBLISH', outbox, '')
 end
