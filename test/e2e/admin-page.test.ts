@@ -1,15 +1,14 @@
 /** The page for operators in a browser: it shows the system as it is, and does what its buttons say. */
-import { cancelRequest, finishRequest, openInbox, publishModel, readRequest } from '@darkroom/store';
+import { cancelRequest, readRequest } from '@darkroom/store';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
 import { launchChromium } from './chromium.ts';
+import { failLeased, startFakeWorker } from './fake-failure.ts';
 import { startSystem, stopSystem, type System } from './system.ts';
 
 const asAlice = { 'content-type': 'application/json', authorization: 'Bearer key-of-alice' };
 const environment = { API_KEYS: 'alice:key-of-alice', ADMIN_KEYS: 'olga:key-of-olga' };
-const fake = { model: 'tiny', workerId: 'fake', incarnation: 'first' };
 /** For what the page learns at its next look, or a picture takes. */
 const patience = { timeout: 30_000 };
 let system: System;
@@ -18,8 +17,7 @@ let browser: Browser;
 beforeAll(async () => {
   [system, browser] = await Promise.all([startSystem({ environment }), launchChromium()]);
   // A second model, whose worker is in the tests' hands.
-  await publishModel(system.store, card);
-  await startWorker(system.store, { workerId: 'fake' });
+  await startFakeWorker(system.store);
 });
 afterAll(async () => {
   await browser.close();
@@ -73,17 +71,8 @@ async function stateOf(id: string): Promise<string> {
 /** A request of `tiny` that has failed. */
 async function fail(): Promise<string> {
   const id = await submit({ model: 'tiny' });
-  const inbox = openInbox(system.store, fake);
-  const error = { code: 'internal', message: 'the engine failed' } as const;
-  for (;;) {
-    const message = await inbox.next(10);
-    if (message === undefined) throw new Error(`${id} was not leased`);
-    const leased = message.type === 'run' ? message.requests.find(({ envelope }) => envelope.id === id) : undefined;
-    if (leased === undefined) continue;
-    inbox.close();
-    await finishRequest(system.store, 'tiny', 'fake', { id, token: leased.token }, { state: 'failed', error });
-    return id;
-  }
+  await failLeased(system.store, id);
+  return id;
 }
 
 /** Of the page's background: 0 is black, 765 white. */

@@ -5,7 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createWakeups, publishModel, type StoreConnection } from '@darkroom/store';
+import { createWakeups, isModelPaused, publishModel, readWorkers, type StoreConnection } from '@darkroom/store';
 import { expect, it, onTestFinished } from 'vitest';
 import { NothingWaits, NotRunning, runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
@@ -96,3 +96,27 @@ it('keeps to its document under Schemathesis, and stores nothing that it refuses
   const accepted = acceptedIds(har);
   expect(stored.filter((id) => !accepted.has(id))).toEqual([]);
 });
+
+it(
+  'keeps to its document for admins too, and pauses and drains nothing that is not there',
+  { timeout: 600_000 },
+  async () => {
+    await installSchemathesis();
+    const environment = { API_KEYS: 'user:k3y', ADMIN_KEYS: 'fuzzer:s3cret' };
+    const system = await openSystem({ parts: ['api'], environment });
+    await publishModel(system.store, card);
+    await startWorker(system.store);
+    const directory = mkdtempSync(join(tmpdir(), 'darkroom-fuzz-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const { exitCode, output } = await runSchemathesis(`${system.url}/openapi.json`, directory, [
+      '--header=Authorization: Bearer s3cret',
+      '--include-path-regex=^/admin/',
+      '--seed=7',
+      '--max-examples=60',
+      '--phases=examples,coverage,fuzzing',
+    ]);
+    expect(exitCode === 0 ? '' : output).toBe('');
+    expect(await isModelPaused(system.store, card.id)).toBe(false);
+    expect(await readWorkers(system.store, card.id)).toMatchObject([{ workerId: 'w1', state: 'idle' }]);
+  },
+);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { freePorts, type RedisServer, startRedisServer } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { failLeased, startFakeWorker } from '../fake-failure.ts';
 import { ended, make, poll, stream, submit } from '../client.ts';
 import { startSystem, stopSystem, type PartName, type System } from '../system.ts';
 
@@ -97,6 +98,34 @@ it('draws, cancels, expires, resumes, retries and tells, and nothing is refused'
   expect(await ended(system.url, givenBack)).toBe('succeeded');
   const { metricsUrl } = system.part('janitor');
   expect(await (await fetch(`${metricsUrl}/metrics`)).text()).toContain('emoji-sd');
+  expect(await refusals()).toEqual([]);
+});
+
+it('lets operators pause, drain, retry, drop and look, and nothing is refused', { timeout: 60_000 }, async () => {
+  const ask = async (path: string, method: 'GET' | 'POST' = 'POST'): Promise<unknown> => {
+    const response = await fetch(`${system.url}/${path}`, { method });
+    expect([path, response.status]).toEqual([path, expect.toSatisfy((status: number) => status < 300)]);
+    return response.json();
+  };
+  await startFakeWorker(system.store);
+  await ask('admin/models/tiny/pause');
+  await ask('admin/models/tiny/workers/fake/drain');
+  const dead = [
+    await submit(system.url, { ...quick, model: 'tiny' }),
+    await submit(system.url, { ...quick, model: 'tiny' }),
+  ];
+  await ask('admin/models/tiny/workers/fake/resume');
+  await ask('admin/models/tiny/resume');
+  for (const id of dead) await failLeased(system.store, id);
+  await ask('admin/dead-requests', 'GET');
+  const { request_id: again } = (await ask(`admin/dead-requests/${dead[0]}/retry`)) as { request_id: string };
+  await ask(`admin/dead-requests/${dead[1]}/drop`);
+  await failLeased(system.store, again);
+  expect(await poll(system.url, again)).toMatchObject({ status: 'failed', retry_of: dead[0] });
+  for (const queue of ['tiny:queue', '_webhooks:queue'])
+    await ask(`admin/queues/api/queues?activeQueue=${queue}&page=1&jobsPerPage=10`, 'GET');
+  await ask('admin/queues/api/queues/tiny:queue/metrics', 'GET');
+  await ask('admin/queues/api/redis/stats', 'GET');
   expect(await refusals()).toEqual([]);
 });
 

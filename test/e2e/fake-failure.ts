@@ -1,0 +1,27 @@
+/** A worker in the tests' hands, in a system whose other parts are real: what it is leased fails when a test says so. */
+import { finishRequest, openInbox, publishModel, type StoreConnection } from '@darkroom/store';
+import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
+import { card } from '../../apps/api/src/testing/test-api.ts';
+
+const fake = { model: card.id, workerId: 'fake', incarnation: 'first' };
+
+/** Brings the model `tiny`, served by the worker `fake`. */
+export async function startFakeWorker(store: StoreConnection): Promise<void> {
+  await publishModel(store, card);
+  await startWorker(store, { workerId: fake.workerId });
+}
+
+/** Fails a request of `tiny` as soon as the former has leased it. */
+export async function failLeased(store: StoreConnection, id: string): Promise<void> {
+  const inbox = openInbox(store, fake);
+  const error = { code: 'internal', message: 'the engine failed' } as const;
+  for (;;) {
+    const message = await inbox.next(10);
+    if (message === undefined) throw new Error(`${id} was not leased`);
+    const leased = message.type === 'run' ? message.requests.find(({ envelope }) => envelope.id === id) : undefined;
+    if (leased === undefined) continue;
+    inbox.close();
+    await finishRequest(store, fake.model, fake.workerId, { id, token: leased.token }, { state: 'failed', error });
+    return;
+  }
+}
