@@ -20,6 +20,9 @@ if [ "$app" = api ]; then
   cp -r /app/apps/page/dist apps/page/
 fi
 
+# Bull Board has it as a peer of a peer, and asks nothing of it.
+rm -rf node_modules/typescript node_modules/@typescript
+
 # Of what runs nowhere but on other platforms, nothing.
 for binaries in node_modules/onnxruntime-node/bin/napi-v*; do
   [ -d "$binaries" ] || continue

@@ -1,5 +1,5 @@
 /** The page for operators in a browser: it shows the system as it is, and does what its buttons say. */
-import { cancelRequest, readRequest } from '@darkroom/store';
+import { cancelRequest, readRequest, readWorkers } from '@darkroom/store';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { card } from '../../apps/api/src/testing/test-api.ts';
@@ -129,6 +129,7 @@ it('drains a worker, which finishes and stays, and resumes it', async () => {
   await page.getByRole('button', { name: 'Drain fake' }).click();
   await rowOf(page, 'fake').getByText('drained').waitFor();
   await rowOf(page, 'tiny').first().getByText('no worker').waitFor();
+  expect(await readWorkers(system.store, 'tiny')).toMatchObject([{ state: 'draining', isStopping: false }]);
   await page.getByRole('button', { name: 'Resume fake' }).click();
   await rowOf(page, 'fake').getByText('idle').waitFor();
 });
@@ -173,8 +174,11 @@ it('says what could not be done', async () => {
     await route.continue();
   });
   await pause.click();
-  await page.getByRole('alert').getByText('Model "passing" is not here').waitFor();
+  const problem = page.getByRole('alert');
+  await expect.poll(() => problem.textContent(), patience).toMatch(/^Model "passing" is not here, expected one of/);
   await pause.waitFor({ state: 'detached' });
+  // Until something else is done, whatever the page learns meanwhile.
+  expect(await problem.isVisible()).toBe(true);
 });
 
 it('keeps the focus and the rows while what they show changes', async () => {

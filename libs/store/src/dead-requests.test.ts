@@ -17,6 +17,7 @@ import {
   registerWorker,
   retryRequest,
   type StoreConnection,
+  takeOutbox,
   writeCheckpoint,
   writeOutput,
 } from './index.ts';
@@ -78,7 +79,7 @@ it('finds the dead with why they failed, newest first', async () => {
 
 it('retries under a new id: the same for the same owner, with as much time as before, and the old one stays ended', async () => {
   const store = openTestStore();
-  const webhook = { url: 'https://example.com', events: ['completed' as const], progressIntervalMs: 1000 };
+  const webhook = { url: 'https://example.com', events: ['started' as const], progressIntervalMs: 1000 };
   const createdAtMs = Date.now() - 90_000;
   const times = { createdAtMs, deadlineMs: createdAtMs + 200_000, startDeadlineMs: createdAtMs + 150_000 };
   const id = await fail(store, { owner: 'alice', priority: 2, cost: 7, webhook, ...times });
@@ -110,7 +111,13 @@ it('retries under a new id: the same for the same owner, with as much time as be
   expect(await readEvents(store, again, { after: 0 })).toMatchObject([{ sequence: 1, type: 'queued', attempt: 1 }]);
   expect(await listDead(store, 'tiny', 10)).toEqual([]);
   expect((await readStats(store, 'tiny')).queued).toBe(1);
-  expect(await take(store)).toMatchObject({ id: again });
+  const next = (await take(store))!;
+  await leaseBatch(store, 'tiny', [next], { mode: 'shared', maxRows: 8, maxAttempts: 3 });
+  const told = await takeOutbox(store, 'tiny', { limit: 10, reclaimAfterMs: 10_000 });
+  expect(told.map(({ requestId, retryOf }) => [requestId, retryOf])).toEqual([
+    [id, undefined],
+    [again, id],
+  ]);
 });
 
 it('retries once, however many ask', async () => {
