@@ -1,5 +1,12 @@
 /** What admins do, over HTTP: what is answered, what is logged, and what is shown to nobody. */
-import { connectStore, createWebhookId, enqueueWebhooks, pauseModel, readRequest } from '@darkroom/store';
+import {
+  connectStore,
+  createWebhookId,
+  enqueueWebhooks,
+  heartbeatWorker,
+  pauseModel,
+  readRequest,
+} from '@darkroom/store';
 import type { z } from '@hono/zod-openapi';
 import { expect, it, onTestFinished } from 'vitest';
 import { deadRequestListSchema, retriedSchema } from '../admin-schema.ts';
@@ -50,10 +57,16 @@ async function fail(test: TestApi): Promise<string> {
 it('pauses a model: requests are taken in, nobody says when they end, and resuming is the end of it', async () => {
   const test = await openAdmin();
   await startWorker(test.store);
+  const range = { fast: 20, slow: 30 };
+  const pace = { costMs: range, stepMs: range, remainingCost: 0 };
+  await heartbeatWorker(test.store, { model: 'tiny', workerId: 'w1', incarnation: 'first' }, { ttlMs: 900_000, pace });
+  expect(await (await test.post({ prompt: 'a fox' })).json()).toHaveProperty('eta_seconds');
   expect(await ask(test, 'POST', '/models/tiny/pause')).toEqual([200, { model: 'tiny', is_paused: true }]);
   expect(await ask(test, 'POST', '/models/tiny/pause')).toEqual([200, { model: 'tiny', is_paused: true }]);
   const accepted = await test.post({ prompt: 'a fox' });
-  expect([accepted.status, await accepted.json()]).toMatchObject([202, { is_possible: false, queue_position: 0 }]);
+  const answer = (await accepted.json()) as object;
+  expect([accepted.status, answer]).toMatchObject([202, { is_possible: false, queue_position: 1 }]);
+  expect(answer).not.toHaveProperty('eta_seconds');
   const models = async () => modelListSchema.parse(await (await test.api.request('/v1/models')).json()).data[0];
   expect(await models()).toMatchObject({ is_possible: false, is_paused: true });
   expect(await ask(test, 'POST', '/models/tiny/resume')).toEqual([200, { model: 'tiny', is_paused: false }]);
