@@ -55,7 +55,7 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
     const file = join(system.directory, 'mounted-keys.json');
     writeFileSync(file, secretValue(system.manifests, secret, 'keys.json'));
     expect(environment['API_KEYS_FILE']).toBe('/etc/darkroom/api-keys/keys.json');
-    const keys = loadApiKeys({ apiKeys: undefined, apiKeysFile: file });
+    const keys = loadApiKeys({ apiKeys: undefined, adminKeys: undefined, apiKeysFile: file });
     const key = /^the key of alice: (?<key>.+)$/m.exec(system.output)!.groups!['key']!;
     expect(keys.get(createHash('sha256').update(key).digest('hex'))).toMatchObject({ name: 'alice' });
   });
