@@ -97,6 +97,8 @@ export class Worker extends BaseService {
       if (this.#isStopping()) return this.#markDrained();
       this.#meter.takenForDead();
       log.warn('taken for dead while alive; registering again');
+      // If it was Redis that lost everything, the model is unknown as well.
+      await publishModel(store, this.#options.card);
       await this.#register();
     }
   }
