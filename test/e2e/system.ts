@@ -23,6 +23,10 @@ export interface Part {
   url: string;
   /** Where its metrics and probes are. */
   metricsUrl: string;
+  /** Resolves when it says so; rejects when it ends before. */
+  ready: Promise<void>;
+  /** What it has written to its standard error. */
+  stderr: string;
   /** SIGKILL, and wait for the end. */
   kill(): Promise<void>;
   /** SIGTERM, and wait for the end. */
@@ -38,6 +42,8 @@ export interface System {
   /** Where all processes log, as JSON lines. */
   logFile: string;
   start(name: PartName, environment?: Record<string, string>): Promise<Part>;
+  /** As `start`, without waiting until it is ready. */
+  launch(name: PartName, environment?: Record<string, string>): Part;
   part(name: PartName): Part;
 }
 
@@ -87,9 +93,14 @@ export async function startSystem({
       if (found === undefined) throw new Error(`no ${name} is running`);
       return found;
     },
-    async start(name, extra = {}) {
-      const part = await startPart(name, { ...shared, ...extra }, logFile);
+    launch(name, extra = {}) {
+      const part = launchPart(name, { ...shared, ...extra }, logFile);
       parts.push(part);
+      return part;
+    },
+    async start(name, extra) {
+      const part = system.launch(name, extra);
+      await part.ready;
       return part;
     },
   };
@@ -116,7 +127,7 @@ export async function openSystem(options?: StartSystemOptions): Promise<System> 
   return system;
 }
 
-async function startPart(name: PartName, environment: Record<string, string>, logFile: string): Promise<Part> {
+function launchPart(name: PartName, environment: Record<string, string>, logFile: string): Part {
   const child = fork(join(root, 'apps', name, 'dist/main.js'), {
     cwd: root,
     // Vitest's conditions would send the built apps to the sources.
@@ -124,23 +135,32 @@ async function startPart(name: PartName, environment: Record<string, string>, lo
     env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...environment },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
-  const log = createWriteStream(logFile, { flags: 'a' });
-  child.stderr!.pipe(log, { end: false });
-  let url = '';
-  let metricsUrl = '';
-  createInterface({ input: child.stdout! }).on('line', (line) => {
-    log.write(`${line}\n`);
-    metricsUrl ||= /"metrics_url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
-    url ||= /"url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
-  });
   const exited = once(child, 'exit');
-  const outcome = await Promise.race([once(child, 'message').then(() => 'ready'), exited.then(() => 'exited')]);
-  if (outcome === 'exited') throw new Error(`${name} ended before it was ready; see ${logFile}`);
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) {
       child.kill(signal);
       await exited;
     }
   };
-  return { name, process: child, url, metricsUrl, kill: () => end('SIGKILL'), stop: () => end('SIGTERM') };
+  const ready = becomesReady(child, `${name} ended before it was ready; see ${logFile}`);
+  // Who launches it may not care.
+  ready.catch(() => {});
+  const stops = { kill: () => end('SIGKILL'), stop: () => end('SIGTERM') };
+  const part: Part = { name, process: child, url: '', metricsUrl: '', ready, stderr: '', ...stops };
+  const log = createWriteStream(logFile, { flags: 'a' });
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    part.stderr += text;
+    log.write(text);
+  });
+  createInterface({ input: child.stdout! }).on('line', (line) => {
+    log.write(`${line}\n`);
+    part.metricsUrl ||= /"metrics_url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
+    part.url ||= /"url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
+  });
+  return part;
+}
+
+async function becomesReady(child: ChildProcess, otherwise: string): Promise<void> {
+  const isReady = once(child, 'message').then(() => true);
+  if (!(await Promise.race([isReady, once(child, 'exit').then(() => false)]))) throw new Error(otherwise);
 }
