@@ -34,9 +34,9 @@ function appsThatLogged(system: System, id: string): Set<string> {
   return new Set(entries.filter(({ request_id }) => request_id === id).map(({ app }) => app));
 }
 
-function killEngine(system: System): void {
+function signalEngine(system: System, signal: NodeJS.Signals): void {
   const worker = String(system.part('worker').process.pid);
-  process.kill(Number(execFileSync('pgrep', ['-P', worker], { encoding: 'utf8' }).trim()), 'SIGKILL');
+  process.kill(Number(execFileSync('pgrep', ['-P', worker], { encoding: 'utf8' }).trim()), signal);
 }
 
 function kills(events: readonly ServerEvent[]): number {
@@ -84,18 +84,25 @@ it('a former killed while it holds a request: another one leases it, once', asyn
   expect(await ended(system.url, first)).toBe('succeeded');
 });
 
-it('an engine killed under its worker: the worker starts another and the request goes on', async () => {
-  const system = await openSystem();
-  const expected = await make(system.url, long);
-  const id = await submit(system.url, long);
-  await stream(system.url, id, { until: isStep(20) });
-  const worker = system.part('worker').process.pid!;
-  killEngine(system);
-  const events = await stream(system.url, id);
-  expect(typesOf(events)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
-  expect((await picture(system.url, id)).equals(expected)).toBe(true);
-  expect(system.part('worker').process.pid).toBe(worker);
-});
+it.each([
+  ['killed', 'SIGKILL', {}],
+  ['that hangs', 'SIGSTOP', { ENGINE_TIMEOUT_S: '3' }],
+] as const)(
+  'an engine %s under its worker: the worker starts another and the request goes on',
+  async (_how, signal, environment) => {
+    const system = await openSystem({ environment });
+    const expected = await make(system.url, long);
+    const id = await submit(system.url, long);
+    await stream(system.url, id, { until: isStep(20) });
+    const worker = system.part('worker').process.pid!;
+    signalEngine(system, signal);
+    const events = await stream(system.url, id);
+    expect(typesOf(events)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
+    expect((await picture(system.url, id)).equals(expected)).toBe(true);
+    expect(await attempts(system, id)).toBe(2);
+    expect(system.part('worker').process.pid).toBe(worker);
+  },
+);
 
 it('a request that kills every engine ends as failed and can be found; its neighbour in the batch does not', async () => {
   const system = await openSystem();
@@ -113,7 +120,7 @@ it('a request that kills every engine ends as failed and can be found; its neigh
     // One delivery may have sent several steps: the next one begins after its `started`.
     const starts = seen.filter(({ event }) => event === 'started').length;
     if (last.event === 'progress' && starts > kills(seen)) {
-      killEngine(system);
+      signalEngine(system, 'SIGKILL');
       seen.push({ id: undefined, event: 'killed', data: '' });
     }
   }

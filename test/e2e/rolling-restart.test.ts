@@ -11,7 +11,8 @@ import { type Balancer, startBalancer } from './balancer.ts';
 import { openSystem, type Part, type PartName, type System } from './system.ts';
 
 const kinds = ['api', 'batch-former', 'janitor', 'worker', 'webhook-sender'] as const;
-const prompt = 'a red apple on a white background';
+const picture = { prompt: 'a red apple on a white background', num_inference_steps: 20 };
+const seeds = 10;
 const model = 'emoji-sd';
 /** Clients that ask for one picture after the other, all the time. */
 const clients = 5;
@@ -23,8 +24,13 @@ interface Done {
   events: RequestEvent[];
 }
 
-/** Takes webhooks, by the request they are about. */
-async function startReceiver(): Promise<{ url: string; types: Map<string, string[]> }> {
+interface Receiver {
+  url: string;
+  /** By the request they are about. */
+  types: Map<string, string[]>;
+}
+
+async function startReceiver(): Promise<Receiver> {
   const types = new Map<string, string[]>();
   const server = createServer((request, response) => {
     void text(request).then((body) => {
@@ -52,17 +58,16 @@ interface Load {
 function startLoad({ url }: Balancer, webhookUrl: string): Load {
   const client = createClient({ baseUrl: url });
   const done: Done[] = [];
-  let isOver = false;
+  const over = new AbortController();
   let requests = 0;
   const run = async (): Promise<void> => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const number = requests++;
       const hasWebhook = number % 3 === 0;
-      const seed = number % 10;
+      const seed = number % seeds;
       const webhook = { webhook_url: webhookUrl, webhook_events: ['started' as const, 'completed' as const] };
       const { request_id: id } = await client.submit({
-        prompt,
-        num_inference_steps: 20,
+        ...picture,
         preview: { every: 5 },
         seed,
         ...(hasWebhook ? webhook : {}),
@@ -78,7 +83,7 @@ function startLoad({ url }: Balancer, webhookUrl: string): Load {
   return {
     done,
     async stop() {
-      isOver = true;
+      over.abort();
       await running;
     },
   };
@@ -109,12 +114,50 @@ async function keysWithoutEnd({ store }: System): Promise<string[]> {
   return keys.filter((_key, index) => ttls[index] === -1);
 }
 
-function idsOf(events: readonly { id: string }[]): string[] {
-  return events.map(({ id }) => id);
+function idsOf(things: readonly { id: string }[]): string[] {
+  return things.map(({ id }) => id);
 }
 
 function startsOf(events: readonly RequestEvent[]): string[] {
   return events.filter(({ type }) => type === 'started').map(() => 'request.started');
+}
+
+/** No submit was taken twice, none that was taken is missing, and a stop is no attempt. */
+async function expectEachOnce({ store }: System, done: readonly Done[]): Promise<void> {
+  const prefix = store.keysOf(model).request('');
+  const stored = (await allKeys(store)).filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
+  expect(stored.toSorted()).toEqual(idsOf(done).toSorted());
+  for (const { id, events } of done) {
+    expect(await readRequest(store, id)).toMatchObject({ request: { state: 'succeeded', attempts: 1 } });
+    expect(idsOf(events)).toEqual(events.map((_event, index) => `${index + 1}-0`));
+    expect((await readEvents(store, id, { after: 0, limit: 10_000 })).length).toBe(events.length);
+    expect(events.filter(({ type }) => type === 'succeeded')).toEqual([events.at(-1)]);
+  }
+  // Else no worker had anything to give back, and there was little to see.
+  expect(done.flatMap(({ events }) => startsOf(events)).length).toBeGreaterThan(done.length);
+}
+
+/** The same bytes as alone. */
+async function expectOwnPictures({ url }: Balancer, done: readonly Done[]): Promise<void> {
+  const client = createClient({ baseUrl: url });
+  for (let seed = 0; seed < seeds; seed++) {
+    const { request_id: id } = await client.submit({ ...picture, seed, preview: 'off' });
+    await client.wait(id);
+    const [alone] = await client.images(id);
+    const together = done.filter((one) => one.seed === seed).flatMap(({ events }) => events);
+    const pictures = together.filter((event) => event.type === 'image');
+    expect(pictures.length).toBeGreaterThan(0);
+    for (const { data } of pictures) expect(Buffer.compare(data, alone!.data)).toBe(0);
+  }
+}
+
+async function expectEachTold({ store }: System, { types }: Receiver, done: readonly Done[]): Promise<void> {
+  const told = done.filter(({ hasWebhook }) => hasWebhook);
+  await expect.poll(() => types.size, { timeout: 10_000 }).toBe(told.length);
+  const queue = store.queueOf(webhooksTag);
+  await expect.poll(() => queue.getJobCountByTypes('wait', 'active', 'delayed', 'failed')).toBe(0);
+  for (const { id, events } of told)
+    expect(types.get(id)?.toSorted()).toEqual([...startsOf(events), 'request.succeeded']);
 }
 
 it(
@@ -131,40 +174,9 @@ it(
     for (const part of first) await replace(system, part, balancer, load);
     await load.stop();
 
-    // No submit was taken twice, and none that was taken is missing.
-    const keys = await allKeys(system.store);
-    const prefix = system.store.keysOf(model).request('');
-    const stored = keys.filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
-    expect(stored.toSorted()).toEqual(load.done.map(({ id }) => id).toSorted());
-    for (const { id, events } of load.done) {
-      // A stop is no attempt.
-      expect(await readRequest(system.store, id)).toMatchObject({ request: { state: 'succeeded', attempts: 1 } });
-      expect(idsOf(events)).toEqual(events.map((_event, index) => `${index + 1}-0`));
-      expect((await readEvents(system.store, id, { after: 0, limit: 10_000 })).length).toBe(events.length);
-      expect(events.filter(({ type }) => type === 'succeeded')).toEqual([events.at(-1)]);
-    }
-
-    // The same bytes as alone.
-    const client = createClient({ baseUrl: balancer.url });
-    for (let seed = 0; seed < 10; seed++) {
-      const { request_id: id } = await client.submit({ prompt, num_inference_steps: 20, seed, preview: 'off' });
-      await client.wait(id);
-      const [alone] = await client.images(id);
-      const together = load.done.filter((done) => done.seed === seed).flatMap(({ events }) => events);
-      const pictures = together.filter((event) => event.type === 'image');
-      expect(pictures.length).toBeGreaterThan(0);
-      for (const { data } of pictures) expect(Buffer.compare(data, alone!.data)).toBe(0);
-    }
-
-    const told = load.done.filter(({ hasWebhook }) => hasWebhook);
-    await expect.poll(() => receiver.types.size, { timeout: 10_000 }).toBe(told.length);
-    const queue = system.store.queueOf(webhooksTag);
-    await expect.poll(() => queue.getJobCountByTypes('wait', 'active', 'delayed', 'failed')).toBe(0);
-    for (const { id, events } of told)
-      expect(receiver.types.get(id)?.toSorted()).toEqual([...startsOf(events), 'request.succeeded']);
-    // Else no worker had anything to give back, and there was little to test.
-    expect(load.done.flatMap(({ events }) => startsOf(events)).length).toBeGreaterThan(load.done.length);
-
+    await expectEachOnce(system, load.done);
+    await expectOwnPictures(balancer, load.done);
+    await expectEachTold(system, receiver, load.done);
     await Promise.all(system.parts.map((part) => part.stop()));
     expect(system.parts.map(({ name, process, stderr }) => [name, process.exitCode, stderr])).toEqual(
       system.parts.map(({ name }) => [name, 0, '']),

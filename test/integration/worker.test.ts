@@ -14,6 +14,7 @@ import {
 } from '@darkroom/store';
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import type { OutputEncoder } from '../../apps/worker/src/active-request.ts';
 import { Worker } from '../../apps/worker/src/worker.ts';
 
 const card = { id: 'tiny' } as ModelCard;
@@ -28,6 +29,15 @@ function createDeferred(): {
   let settle: Pick<ReturnType<typeof createDeferred>, 'resolve' | 'reject'> | undefined;
   const promise = new Promise<ModelCard>((resolve, reject) => (settle = { resolve, reject }));
   return { promise, ...settle! };
+}
+
+type Encoded = Awaited<ReturnType<OutputEncoder['encodeOutput']>>;
+
+/** An encoder that is at work until the test says that it is done. */
+function createHeldEncoder(): { encode: () => Promise<Encoded>; finish: () => void } {
+  let finish: ((encoded: Encoded) => void) | undefined;
+  const encoding = new Promise<Encoded>((resolve) => (finish = resolve));
+  return { encode: () => encoding, finish: () => finish?.({ data: pixels.data, contentType: 'x/y' }) };
 }
 
 class FakeExecutor implements Executor {
@@ -51,6 +61,10 @@ class FakeExecutor implements Executor {
   }
   cancel(requestId: string): void {
     this.canceled.push(requestId);
+  }
+  /** By the heartbeats that found it hanging. */
+  kill(): void {
+    this.lose(...this.submitted.map(({ id }) => id));
   }
   checkHealth(): ReturnType<Executor['checkHealth']> {
     return Promise.resolve({ isHealthy: this.isRunning, rows: 0, waitingRequests: 0, latencyMs: 0 });
@@ -77,7 +91,10 @@ interface Bench {
   executor: FakeExecutor;
 }
 
-function createWorker(encodeOutput = () => Promise.resolve({ data: pixels.data, contentType: 'x/y' })): Bench {
+function createWorker(
+  encodeOutput = (): Promise<Encoded> => Promise.resolve({ data: pixels.data, contentType: 'x/y' }),
+  engineTimeoutMs = 60_000,
+): Bench {
   const store = openTestStore();
   let executor: FakeExecutor | undefined;
   const worker = new Worker({
@@ -89,6 +106,7 @@ function createWorker(encodeOutput = () => Promise.resolve({ data: pixels.data, 
     lockMs: 60_000,
     heartbeatMs: 600_000,
     ttlMs: 600_000,
+    engineTimeoutMs,
     info: {},
     log: silentLogger(),
     encoder: { encodeOutput, encodePreview: encodeOutput },
@@ -205,6 +223,52 @@ it('counts an attempt of what was in an engine that died', async () => {
   executor.lose(executor.submitted[0]!.id);
   await vi.waitFor(async () => expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 }));
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
+});
+
+it('kills an engine that says nothing, and counts an attempt of what it had', async () => {
+  const { store, worker, executor } = createWorker(undefined, 1);
+  const killed = vi.spyOn(executor, 'kill');
+  await worker.start();
+  const id = await submit(store);
+  await lease(store);
+  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  await vi.waitFor(async () => {
+    await worker.beatOnce();
+    expect(killed).toHaveBeenCalledOnce();
+  });
+  await vi.waitFor(async () => expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 }));
+  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
+});
+
+it('kills no engine whose work is done while it is being stored', async () => {
+  const { encode, finish } = createHeldEncoder();
+  const { store, worker, executor } = createWorker(encode, 1);
+  const killed = vi.spyOn(executor, 'kill');
+  await worker.start();
+  const id = await submit(store);
+  await lease(store);
+  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  executor.complete(executor.submitted[0]!.id);
+  const deadlineMs = performance.now() + 50;
+  while (performance.now() < deadlineMs) await worker.beatOnce();
+  finish();
+  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('succeeded'));
+  expect(killed).not.toHaveBeenCalled();
+});
+
+it('a stop waits for what has left the engine, instead of giving it back', async () => {
+  const { encode, finish } = createHeldEncoder();
+  const { store, worker, executor } = createWorker(encode);
+  await worker.start();
+  const id = await submit(store);
+  await lease(store);
+  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  executor.complete(executor.submitted[0]!.id);
+  const stopped = worker.stop();
+  await vi.waitFor(() => expect(executor.isRunning).toBe(false));
+  finish();
+  await stopped;
+  expect(await types(store, id)).toEqual(['queued', 'started', 'output', 'succeeded']);
 });
 
 it('fails what it cannot encode, instead of calling it done', async () => {

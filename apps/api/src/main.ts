@@ -5,10 +5,9 @@ import { ApiServer } from './api-server.ts';
 import { createApp } from './app.ts';
 import { StoreService } from './store-service.ts';
 
-await runMain('api', ({ config, log, metrics, readiness }) => {
-  const store = connectStore(
-    storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
-  );
+await runMain('api', ({ config, log, metrics, readiness, stopSignal }) => {
+  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
+  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
   readiness.check = () => isStoreReachable(store);
   const hub = createEventHub(store);
   const draining = new AbortController();
@@ -16,7 +15,7 @@ await runMain('api', ({ config, log, metrics, readiness }) => {
   if (isOpenToAll(apiKeys)) log.warn({ host: config.host }, 'no API keys: open to everybody who reaches this address');
   const api = createApp({ store, hub, config, apiKeys, log, metrics, draining: draining.signal });
   const { host, port } = config;
-  const checked = startupCheck({ check: () => checkServer(store), log });
+  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
   // Stopped in the opposite order: the last answers still need the store.
   return new ServiceGroup([new StoreService(store, hub), checked, new ApiServer({ api, host, port, draining, log })]);
 });

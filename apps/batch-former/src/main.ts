@@ -3,10 +3,9 @@ import { checkServer, connectStore, createWakeups, isStoreReachable, storeOption
 import { BatchFormer } from './batch-former.ts';
 import { createFormerMetrics } from './former-metrics.ts';
 
-await runMain('batch-former', ({ config, log, metrics, readiness }: MainContext<'batch-former'>) => {
-  const store = connectStore(
-    storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
-  );
+await runMain('batch-former', ({ config, log, metrics, readiness, stopSignal }: MainContext<'batch-former'>) => {
+  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
+  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
   readiness.check = () => isStoreReachable(store);
   const wakeups = createWakeups(store);
   const former = new BatchFormer({
@@ -24,6 +23,6 @@ await runMain('batch-former', ({ config, log, metrics, readiness }: MainContext<
     log,
     metrics: createFormerMetrics(metrics),
   });
-  const checked = startupCheck({ check: () => checkServer(store), log });
+  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
   return new ServiceGroup([closingService(() => store.close()), checked, former]);
 });

@@ -94,8 +94,7 @@ export class Janitor extends BaseService {
   }
 
   protected override async onStop(): Promise<void> {
-    await this.#sweeping.stop();
-    await this.#leakSweeping.stop();
+    await Promise.all([this.#sweeping.stop(), this.#leakSweeping.stop()]);
     await Promise.all([...this.#takers.values()].map((taker) => taker.close()));
     this.#takers.clear();
   }

@@ -3,10 +3,9 @@ import { checkServer, connectStore, isStoreReachable, storeOptions } from '@dark
 import { Janitor } from './janitor.ts';
 import { reportQueues } from './report-queues.ts';
 
-await runMain('janitor', ({ config, log, metrics, readiness }: MainContext<'janitor'>) => {
-  const store = connectStore(
-    storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
-  );
+await runMain('janitor', ({ config, log, metrics, readiness, stopSignal }: MainContext<'janitor'>) => {
+  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
+  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
   readiness.check = () => isStoreReachable(store);
   reportQueues({ store, metrics });
   const janitor = new Janitor({
@@ -17,6 +16,6 @@ await runMain('janitor', ({ config, log, metrics, readiness }: MainContext<'jani
     leakSweepIntervalMs: config.leakSweepIntervalS * 1000,
     lockMs: config.lockMs,
   });
-  const checked = startupCheck({ check: () => checkServer(store), log });
+  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
   return new ServiceGroup([closingService(() => store.close()), checked, janitor]);
 });

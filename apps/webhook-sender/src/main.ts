@@ -2,10 +2,9 @@ import { closingService, type MainContext, runMain, ServiceGroup, startupCheck }
 import { checkServer, connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
 import { WebhookSender } from './webhook-sender.ts';
 
-await runMain('webhook-sender', ({ config, log, metrics, readiness }: MainContext<'webhook-sender'>) => {
-  const store = connectStore(
-    storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
-  );
+await runMain('webhook-sender', ({ config, log, metrics, readiness, stopSignal }: MainContext<'webhook-sender'>) => {
+  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
+  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
   readiness.check = () => isStoreReachable(store);
   const sender = new WebhookSender({
     store,
@@ -15,6 +14,6 @@ await runMain('webhook-sender', ({ config, log, metrics, readiness }: MainContex
     allowPrivate: config.webhookAllowPrivate,
     lockMs: config.lockMs,
   });
-  const checked = startupCheck({ check: () => checkServer(store), log });
+  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
   return new ServiceGroup([closingService(() => store.close()), checked, sender]);
 });

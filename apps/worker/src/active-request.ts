@@ -6,7 +6,7 @@
  */
 import type { RequestEnvelope, RequestError } from '@darkroom/core';
 import type { RowOutput } from '@darkroom/diffusion';
-import type { CheckpointEvent, OutputEvent, ProgressEvent } from '@darkroom/executor';
+import type { CheckpointEvent, ExecutorEvent, OutputEvent, ProgressEvent } from '@darkroom/executor';
 import {
   appendProgress,
   type Delivery,
@@ -27,6 +27,12 @@ export interface OutputEncoder {
   encodeOutput(input: unknown, output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
   encodePreview(output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
 }
+
+/** What the engine says of one request. */
+export type EngineRequestEvent = Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>;
+
+/** How a request leaves its engine. */
+export type EngineEnding = { state: 'succeeded' | 'canceled' } | { state: 'failed'; error: RequestError };
 
 export interface ActiveRequestOptions {
   store: StoreConnection;
@@ -49,6 +55,8 @@ export class ActiveRequest {
   isDropped = false;
   /** Leased to this worker once more, after this delivery was lost: nothing of it counts any more. */
   isSuperseded = false;
+  /** Settles when its end is stored; undefined while the engine has it. */
+  ending: Promise<void> | undefined;
   readonly #options: ActiveRequestOptions;
   readonly #steps = new Map<number, number>();
   /** Of each row under way, how much is done: 0 to 1. */
@@ -75,7 +83,17 @@ export class ActiveRequest {
     return this.rowCost * Math.max(0, this.envelope.rows - done);
   }
 
-  progress({ index, step, totalSteps, preview }: ProgressEvent): void {
+  /** Writes what the engine says; returns how it ended, when that is what was said. */
+  observe(event: EngineRequestEvent): EngineEnding | undefined {
+    if (event.type === 'progress') this.#progress(event);
+    else if (event.type === 'row-releasing') this.#rowReleasing();
+    else if (event.type === 'output') this.#output(event);
+    else if (event.type === 'checkpoint') this.#checkpoint(event);
+    else return endingOf(event);
+    return undefined;
+  }
+
+  #progress({ index, step, totalSteps, preview }: ProgressEvent): void {
     const { store, encoder, finishedRows } = this.#options;
     this.#steps.set(index, step);
     this.#shares.set(index, step / totalSteps);
@@ -92,13 +110,13 @@ export class ActiveRequest {
   }
 
   /** A row in its last step: its place can be promised to somebody else. An exclusive lease keeps all until its end. */
-  rowReleasing(): void {
+  #rowReleasing(): void {
     const { store, workerId, leased, onError } = this.#options;
     if (leased.rows !== this.envelope.rows) return;
     releaseRows(store, this.envelope.model, workerId, this.delivery, 1).catch(onError);
   }
 
-  output({ index, output }: OutputEvent): void {
+  #output({ index, output }: OutputEvent): void {
     const { store, encoder, chunkBytes } = this.#options;
     this.#enqueue(async () => {
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
@@ -107,7 +125,7 @@ export class ActiveRequest {
     });
   }
 
-  checkpoint({ index, checkpoint }: CheckpointEvent): void {
+  #checkpoint({ index, checkpoint }: CheckpointEvent): void {
     const { store } = this.#options;
     this.#enqueue(async () => {
       const bytes = encodeCheckpoint(checkpoint);
@@ -116,9 +134,7 @@ export class ActiveRequest {
   }
 
   /** Ends the request after everything written before. `canceled` of one that has ended otherwise just frees its rows. */
-  async finish(
-    finish: { state: 'succeeded' | 'canceled' } | { state: 'failed'; error: RequestError },
-  ): Promise<FinishOutcome> {
+  async finish(finish: EngineEnding): Promise<FinishOutcome> {
     await this.settled();
     // Sent again to another server of a Cluster, what was said before could come after.
     await Promise.all(this.#unanswered);
@@ -150,4 +166,9 @@ export class ActiveRequest {
   #untilAnswered<Result>(call: () => Promise<Result>): Promise<Result> {
     return untilAnswered(this.#options.store, { untilMs: this.envelope.deadlineMs }, call);
   }
+}
+
+function endingOf(event: Extract<EngineRequestEvent, { type: `request-${string}` }>): EngineEnding {
+  if (event.type === 'request-failed') return { state: 'failed', error: { code: event.code, message: event.message } };
+  return { state: event.type === 'request-done' ? 'succeeded' : 'canceled' };
 }

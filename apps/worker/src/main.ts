@@ -24,7 +24,13 @@ function superviseWorkers({ config, log, readiness }: MainContext<'worker'>, cou
   return processes;
 }
 
-async function createWorker({ config, log, metrics, readiness }: MainContext<'worker'>): Promise<Service> {
+async function createWorker({
+  config,
+  log,
+  metrics,
+  readiness,
+  stopSignal,
+}: MainContext<'worker'>): Promise<Service> {
   const model = {
     directory: config.modelDir,
     id: config.modelId,
@@ -33,9 +39,8 @@ async function createWorker({ config, log, metrics, readiness }: MainContext<'wo
     ...(config.numThreads === 0 ? {} : { threads: config.numThreads }),
   };
   const { card } = await readModelDirectory(config.modelDir, model);
-  const store = connectStore(
-    storeOptions(config, (error) => log.warn({ reason: error.message }, 'no connection to Redis')),
-  );
+  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
+  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
   const worker = new Worker({
     store,
     card,
@@ -45,6 +50,8 @@ async function createWorker({ config, log, metrics, readiness }: MainContext<'wo
     lockMs: config.lockMs,
     heartbeatMs: config.heartbeatMs,
     ttlMs: config.workerTtlMs,
+    engineTimeoutMs: config.engineTimeoutS * 1000,
+    stopSignal,
     info: { host: hostname(), pid: process.pid, device: config.device, version: readVersion() },
     log,
     metrics,
@@ -57,6 +64,6 @@ async function createWorker({ config, log, metrics, readiness }: MainContext<'wo
       new ProcessExecutor({ model, maxRows: config.batchMaxSize, checkpointEvery: config.checkpointSteps, onEvents }),
   });
   readiness.check = () => worker.isReady;
-  const checked = startupCheck({ check: () => checkServer(store), log });
+  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
   return new ServiceGroup([closingService(() => store.close()), checked, worker]);
 }

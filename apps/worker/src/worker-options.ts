@@ -15,9 +15,13 @@ export interface WorkerOptions {
   heartbeatMs: number;
   /** Without a heartbeat for so long the worker counts as dead. */
   ttlMs: number;
+  /** An engine that has work and says nothing for longer than this, and than its work should take, hangs. */
+  engineTimeoutMs: number;
   info: Readonly<Record<string, string | number>>;
   log: Logger;
   metrics?: Metrics;
   encoder: OutputEncoder;
+  /** Aborted when the process is asked to stop, however far its start has come. */
+  stopSignal?: AbortSignal;
   createExecutor: (listener: (events: readonly ExecutorEvent[]) => void) => Executor;
 }

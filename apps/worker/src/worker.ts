@@ -14,17 +14,16 @@ import {
   openInbox,
   openJobTaker,
   publishModel,
-  readCheckpoints,
-  readFinishedOutputs,
   registerWorker,
   unregisterWorker,
   type WorkerIdentity,
   type WorkerInbox,
 } from '@darkroom/store';
-import { ActiveRequest } from './active-request.ts';
-import { decodeCheckpoint } from './checkpoint-bytes.ts';
+import { ActiveRequest, type EngineEnding, type EngineRequestEvent } from './active-request.ts';
+import { EngineWatch } from './engine-watch.ts';
 import { PaceMeter } from './pace-meter.ts';
 import { type DropReason, StepMeter } from './step-meter.ts';
+import { readResumePoint } from './resume-point.ts';
 import { renewRequests } from './renew-requests.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
@@ -46,6 +45,7 @@ export class Worker extends BaseService {
   readonly #inbox: WorkerInbox;
   readonly #pace = new PaceMeter();
   readonly #meter: StepMeter;
+  readonly #watch: EngineWatch;
   #markDrained: () => void = () => {};
   readonly #drained = new Promise<void>((resolve) => (this.#markDrained = resolve));
   #state: 'loading' | 'ready' | 'stopping' = 'loading';
@@ -54,9 +54,10 @@ export class Worker extends BaseService {
   constructor(options: WorkerOptions) {
     super();
     this.#options = options;
-    const { store, card, workerId, capacity, lockMs, heartbeatMs, log } = options;
+    const { store, card, workerId, capacity, lockMs, heartbeatMs, engineTimeoutMs, log } = options;
     const { metrics = new Metrics({ app: 'worker', log }) } = options;
     this.#meter = new StepMeter({ metrics, model: card.id, capacity });
+    this.#watch = new EngineWatch({ timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs });
     this.#identity = { model: card.id, workerId, incarnation: randomUUID() };
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
     const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
@@ -81,15 +82,21 @@ export class Worker extends BaseService {
     return [...this.#active.values()].map(({ delivery }) => delivery.id);
   }
 
-  /** Renews registration and locks; drops what is not ours any more. Two round trips. */
+  /** Renews registration and locks; drops what is not ours any more. Two round trips. Ends an engine that hangs. */
   async beatOnce(): Promise<void> {
     const { store, ttlMs, log } = this.#options;
+    const pace = this.#pace.read(this.#active);
+    const remainingMs = pace && pace.costMs.slow * pace.remainingCost;
+    if (this.#watch.isOverdue({ nowMs: performance.now(), remainingMs })) {
+      log.error({ requests: this.#active.size }, 'the engine has work and says nothing: killing it');
+      this.#executor.kill();
+    }
     const requests = [...this.#active.values()].filter(({ isSuperseded }) => !isSuperseded);
     const { life, lost } = await renewRequests(this.#identity, requests, {
       store,
       taker: this.#taker,
       ttlMs,
-      pace: this.#pace.read(this.#active),
+      pace,
     });
     for (const request of lost) this.#drop(request, 'lock lost');
     if (life === 'buried') {
@@ -109,7 +116,7 @@ export class Worker extends BaseService {
     await publishModel(store, card);
     await this.#register();
     await this.#beating.start();
-    await this.#executor.start();
+    await this.#load();
     this.#state = 'ready';
     await this.#register();
     this.#isReceiving = true;
@@ -119,24 +126,30 @@ export class Worker extends BaseService {
 
   /** No new lease, every row checkpointed and given back, then gone. */
   protected override async onStop(): Promise<void> {
-    const { store, card, log } = this.#options;
+    const { store } = this.#options;
     this.#state = 'stopping';
     // The inbox ends with the drain's own message, so that no lease before it is overlooked.
     if ((await drainWorker(store, this.#identity)) && this.#isReceiving) await this.#drained;
     await this.#receiving.stop();
     await this.#executor.shutdown({ shouldCheckpoint: true });
     await this.#beating.stop();
-    await Promise.all(
-      [...this.#active.values()].map(async (request) => {
-        await request.settled();
-        const outcome = await giveBackRequest(store, card.id, this.#identity.workerId, request.delivery, 'stops');
-        log.info({ request_id: request.envelope.id, outcome }, 'given back');
-      }),
-    );
+    // What has left the engine only has to be stored.
+    const requests = [...this.#active.values()];
+    await Promise.all(requests.map((request) => request.ending ?? this.#giveBack(request, 'stops')));
     this.#active.clear();
     this.#inbox.close();
     await unregisterWorker(store, this.#identity);
     await this.#taker.close();
+  }
+
+  /** A stop does not wait until the model is there: nothing has to be given back before that. */
+  async #load(): Promise<void> {
+    const { stopSignal } = this.#options;
+    stopSignal?.throwIfAborted();
+    const abandon = (): void => void this.#executor.shutdown();
+    stopSignal?.addEventListener('abort', abandon, { once: true });
+    await this.#executor.start().finally(() => stopSignal?.removeEventListener('abort', abandon));
+    stopSignal?.throwIfAborted();
   }
 
   async #register(): Promise<void> {
@@ -184,27 +197,24 @@ export class Worker extends BaseService {
   }
 
   async #begin(leased: LeasedRequest): Promise<void> {
-    const { store, card, workerId, encoder, chunkBytes, log } = this.#options;
+    const { store, workerId, encoder, chunkBytes, log } = this.#options;
     const { id, rows, input } = leased.envelope;
-    const [checkpoints, finished] = leased.isResumed
-      ? await Promise.all([readCheckpoints(store, card.id, id, rows), readFinishedOutputs(store, card.id, id)])
-      : [new Map<number, Buffer>(), new Set<number>()];
+    const { indexes, checkpoints } = await readResumePoint(store, leased);
     const request: ActiveRequest = new ActiveRequest({
       store,
       workerId,
       leased,
       encoder,
       chunkBytes,
-      finishedRows: finished.size,
+      finishedRows: rows - indexes.length,
       onRefused: (outcome) => this.#drop(request, outcome),
       onError: (error) => log.error({ request_id: id, err: error }, 'could not write'),
     });
     this.#active.set(leased.token, request);
     log.info({ request_id: id, attempt: leased.attempt, rows, resumed: checkpoints.size }, 'started');
-    const indexes = Array.from({ length: rows }, (_value, index) => index).filter((index) => !finished.has(index));
-    if (indexes.length === 0) return this.#finish(leased.token, { state: 'succeeded' });
-    const rowsAt = new Map([...checkpoints].map(([index, bytes]) => [index, decodeCheckpoint(bytes)]));
-    this.#executor.submit([{ id: leased.token, input, indexes, checkpoints: rowsAt }]);
+    if (indexes.length === 0) return this.#finish(request, { state: 'succeeded' });
+    this.#executor.submit([{ id: leased.token, input, indexes, checkpoints }]);
+    this.#watch.submitted(leased.token);
   }
 
   /** Takes a request out of the engine; its end comes as an event at the next step. */
@@ -221,48 +231,42 @@ export class Worker extends BaseService {
   #onEvents(events: readonly ExecutorEvent[]): void {
     this.#pace.observe(events, this.#active, performance.now());
     this.#meter.observe(events);
+    this.#watch.observe(events);
     for (const event of events) {
       if (event.type === 'engine-lost') void this.#onEngineLost(event.message, event.requestIds);
       else if (event.type !== 'stats') this.#onRequestEvent(event);
     }
   }
 
-  #onRequestEvent(event: Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>): void {
+  #onRequestEvent(event: EngineRequestEvent): void {
     const request = this.#active.get(event.requestId);
-    if (request === undefined) return;
-    switch (event.type) {
-      case 'progress':
-        return request.progress(event);
-      case 'row-releasing':
-        return request.rowReleasing();
-      case 'output':
-        return request.output(event);
-      case 'checkpoint':
-        return request.checkpoint(event);
-      case 'request-done':
-        return void this.#finish(event.requestId, { state: 'succeeded' });
-      case 'request-canceled':
-        return void this.#finish(event.requestId, { state: 'canceled' });
-      case 'request-failed': {
-        const { code, message } = event;
-        return void this.#finish(event.requestId, { state: 'failed', error: { code, message } });
-      }
-    }
+    const ending = request?.observe(event);
+    if (request !== undefined && ending !== undefined) this.#finish(request, ending);
   }
 
-  async #finish(token: string, finish: Parameters<ActiveRequest['finish']>[0]): Promise<void> {
+  #finish(request: ActiveRequest, ending: EngineEnding): void {
+    request.ending = this.#storeEnd(request, ending);
+  }
+
+  async #storeEnd(request: ActiveRequest, ending: EngineEnding): Promise<void> {
     const { log } = this.#options;
-    const request = this.#active.get(token);
-    if (request === undefined) return;
-    const { id } = request.delivery;
+    const { id, token } = request.delivery;
     try {
-      const outcome = await request.finish(finish);
-      log.info({ request_id: id, state: finish.state, outcome }, 'ended');
+      const outcome = await request.finish(ending);
+      log.info({ request_id: id, state: ending.state, outcome }, 'ended');
     } catch (error) {
       // Its lock runs out, and another delivery finds what is stored.
       log.error({ request_id: id, err: error }, 'could not finish');
     }
     this.#active.delete(token);
+  }
+
+  async #giveBack(request: ActiveRequest, reason: 'stops' | 'failed'): Promise<void> {
+    const { store, card, workerId, log } = this.#options;
+    // What was said before goes out before.
+    await request.settled();
+    const outcome = await giveBackRequest(store, card.id, workerId, request.delivery, reason);
+    log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
   }
 
   /** Asked again after every wait, since a stop may come meanwhile. */
@@ -272,7 +276,7 @@ export class Worker extends BaseService {
 
   /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started. */
   async #onEngineLost(message: string, tokens: readonly string[]): Promise<void> {
-    const { store, card, log } = this.#options;
+    const { log } = this.#options;
     log.error({ reason: message, requests: tokens.length }, 'engine lost');
     if (this.#isStopping()) return;
     this.#state = 'loading';
@@ -281,9 +285,7 @@ export class Worker extends BaseService {
       for (const token of tokens) {
         const request = this.#active.get(token);
         this.#active.delete(token);
-        if (request === undefined) continue;
-        await request.settled();
-        await giveBackRequest(store, card.id, this.#identity.workerId, request.delivery, 'failed');
+        if (request !== undefined) await this.#giveBack(request, 'failed');
       }
       if (this.#isStopping()) return;
       await this.#executor.start();

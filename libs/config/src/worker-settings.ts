@@ -95,4 +95,12 @@ export const workerSettings = {
     doc: 'A worker that has not been heard of for this long is dead. Must be more than twice `HEARTBEAT_MS`.',
     apps: ['worker'],
   }),
+  engineTimeoutS: defineSetting({
+    variable: 'ENGINE_TIMEOUT_S',
+    kind: wholeNumber({ min: 1, max: 86_400 }),
+    default: '60',
+    unit: 's',
+    doc: 'An engine that has work and says nothing for this long, and for longer than all its work should take at the pace it had, hangs: it is killed and started again. Before the first step it has ten times as long.',
+    apps: ['worker'],
+  }),
 };

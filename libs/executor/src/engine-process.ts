@@ -2,6 +2,7 @@
  * The entry of an engine's process: one model on one device, told what to do by the process that forked it. It holds no
  * lease, no lock and no connection, so it may block for a whole step, and be killed at any time.
  */
+import { Worker } from 'node:worker_threads';
 import { DarkroomError } from '@darkroom/core';
 import { loadPipeline } from '@darkroom/diffusion';
 import type { Pipeline, PictureRow } from '@darkroom/diffusion';
@@ -65,7 +66,9 @@ async function receive(message: MessageToEngine): Promise<void> {
 // The parent decides when this ends. A Ctrl-C reaches the whole process group, and must not cost the last checkpoints.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});
-// The kernel closes the channel however the parent dies, kill -9 included.
+// The kernel closes channels however the parent dies, kill -9 included.
 process.on('disconnect', () => process.exit(0));
+// A step that never returns would keep this from being heard, and the device taken.
+new Worker(new URL('./parent-guard.js', import.meta.url)).unref();
 // A rejection is a defect of ours: it ends the process, and the parent sees `engine-lost`.
 process.on('message', (message: MessageToEngine) => void receive(message));

@@ -232,6 +232,16 @@ describe('the process executor', () => {
     await executor.shutdown();
   });
 
+  it('ends an engine that hangs, and says that it is lost', async () => {
+    const log = new EventLog();
+    const executor = new ProcessExecutor({ maxRows, onEvents: log.listener, model });
+    await executor.start();
+    executor.submit([request('a', { numInferenceSteps: 200 })]);
+    process.kill(executor.enginePid!, 'SIGSTOP');
+    executor.kill();
+    expect(await log.next(({ type }) => type === 'engine-lost')).toMatchObject({ requestIds: ['a'] });
+  });
+
   it('keeps the event loop of its own process free', async () => {
     const log = new EventLog();
     const executor = new ProcessExecutor({ maxRows, onEvents: log.listener, model });

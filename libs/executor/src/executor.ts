@@ -41,6 +41,8 @@ export interface Executor {
   submit(requests: readonly ExecutorRequest[]): void;
   /** Takes a request's rows out at the next step boundary; `request-canceled` follows. Nothing for an id that is not here. */
   cancel(requestId: string): void;
+  /** Ends an engine that hangs, at once and with all it has: `engine-lost` follows. Nothing when there is none. */
+  kill(): void;
   /** Asks the engine itself; never rejects. */
   checkHealth(): Promise<ExecutorHealth>;
   /**

@@ -42,6 +42,9 @@ export class InProcessExecutor<Row extends PipelineRow> implements Executor {
     this.#engine?.cancel(requestId);
   }
 
+  /** An engine that hangs in this very process leaves nobody who could end it. */
+  kill(): void {}
+
   checkHealth(): Promise<ExecutorHealth> {
     const { rows, waitingRequests } = this.#engine?.status ?? { rows: 0, waitingRequests: 0 };
     return Promise.resolve({ isHealthy: this.#engine !== undefined, rows, waitingRequests, latencyMs: 0 });

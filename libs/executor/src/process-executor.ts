@@ -49,7 +49,8 @@ export class ProcessExecutor implements Executor {
   async start(): Promise<ModelCard> {
     if (this.#child !== undefined) throw unavailable('executor.start', 'the engine is already running');
     // No flags of this process: a debugger's port or a test's conditions are not the engine's.
-    const child = fork(entry, { serialization: 'advanced', execArgv: [] });
+    const stdio = ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'] as const;
+    const child = fork(entry, { serialization: 'advanced', execArgv: [], stdio: [...stdio] });
     this.#child = child;
     const ended = this.#watch(child);
     this.#ended = ended;
@@ -79,6 +80,10 @@ export class ProcessExecutor implements Executor {
 
   cancel(requestId: string): void {
     if (this.#open.has(requestId)) this.#send({ type: 'cancel', requestId });
+  }
+
+  kill(): void {
+    this.#child?.kill('SIGKILL');
   }
 
   async checkHealth(): Promise<ExecutorHealth> {

@@ -53,7 +53,7 @@ export async function runMain<App extends AppName>(
     // Before everything else, and till the end: starting and stopping are what one wants to watch.
     await server?.start();
     service = await build({ config, log, metrics, readiness, stopSignal: stopping });
-    if (!stopping.aborted) await service.start();
+    await startUnlessStopped(service, stopping);
     if (!stopping.aborted) announceReady(log, readiness);
     await aborted(stopping);
     readiness.isStarted = false;
@@ -114,6 +114,16 @@ function onStopRequest(log: Logger): AbortSignal {
     if (!controller.signal.aborted) request('the supervisor is gone', 1);
   });
   return controller.signal;
+}
+
+/** A start that fails once it is not wanted any more has given up what it waited for, which is no failure. */
+async function startUnlessStopped(service: Service, stopping: AbortSignal): Promise<void> {
+  if (stopping.aborted) return;
+  try {
+    await service.start();
+  } catch (error) {
+    if (!stopping.aborted) throw error;
+  }
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

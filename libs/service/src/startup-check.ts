@@ -7,12 +7,14 @@ export interface StartupCheckOptions {
   /** Says whether to go on, once it can: it may have to wait for what it asks. */
   check: () => Promise<{ refusal: string | undefined; warnings: readonly string[] }>;
   log: Logger;
+  /** Ends the wait, and the start with it. */
+  stopSignal: AbortSignal;
   /** How long the start waits for the answer; it comes later all the same. */
   waitMs?: number;
 }
 
 /** Ends the process with the exit code of wrong settings when the check refuses; what it warns of is logged once. */
-export function startupCheck({ check, log, waitMs = 2000 }: StartupCheckOptions): Service {
+export function startupCheck({ check, log, stopSignal, waitMs = 2000 }: StartupCheckOptions): Service {
   let isStopped = false;
   const run = async (): Promise<void> => {
     try {
@@ -28,7 +30,8 @@ export function startupCheck({ check, log, waitMs = 2000 }: StartupCheckOptions)
   };
   return new (class extends BaseService {
     protected override async onStart(): Promise<void> {
-      await Promise.race([run(), delay(waitMs, undefined, { ref: false })]);
+      await Promise.race([run(), delay(waitMs, undefined, { ref: false, signal: stopSignal })]);
+      stopSignal.throwIfAborted();
     }
     protected override async onStop(): Promise<void> {
       isStopped = true;

@@ -10,12 +10,16 @@ export interface OpenRedisOptions {
   url: string;
   /** What Sentinels ask for. */
   sentinelPassword?: string | undefined;
+  /** Asked after every failure to connect; false ends it. */
+  shouldReconnect?: () => boolean;
 }
 
 /** The longest pause between two tries to connect: how late we may notice that Redis is back. */
 const retryMaxMs = 1000;
 /** How often a Cluster is asked who owns what, so that a master that hangs is left once another has taken its place. */
 const slotsRefreshMs = 2000;
+/** How long a Sentinel may take to answer. */
+const sentinelTimeoutMs = 2000;
 /** The pause before a command is sent again while a slot has no master or is moving. */
 const retryCommandMs = 50;
 
@@ -23,39 +27,45 @@ const common = {
   // null: a command waits for the connection to come back instead of failing after some retries, as BullMQ requires.
   maxRetriesPerRequest: null,
   enableReadyCheck: true,
-  retryStrategy: retryPauseMs,
   // A master that has become a replica refuses writes: connect again, to the new master, and send the command once more.
   reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? (2 as const) : false),
 };
 
 /**
- * Opens a connection that reconnects for ever. It connects at once and in the background; commands wait for it.
+ * Opens a connection that reconnects for ever, or until it should not. It connects at once and in the background; commands wait for it.
  *
  * @throws {TypeError} when the URL is none.
  */
-export function openRedis({ url, sentinelPassword }: OpenRedisOptions): RedisClient {
+export function openRedis({ url, sentinelPassword, shouldReconnect = () => true }: OpenRedisOptions): RedisClient {
   const address = parseRedisUrl(url);
   if (address === undefined) throw new TypeError('not a URL of a Redis, see parseRedisUrl');
+  const retryStrategy: RetryStrategy = (times) => (shouldReconnect() ? retryPauseMs(times) : null);
   switch (address.kind) {
     case 'single':
-      return new Redis(address.url, common);
+      return new Redis(address.url, { ...common, retryStrategy });
     case 'socket':
-      return new Redis(address.path, common);
+      return new Redis(address.path, { ...common, retryStrategy });
     case 'cluster':
-      return openCluster(address);
+      return openCluster(address, retryStrategy);
     case 'sentinel':
-      return new Redis({ ...common, ...sentinelOptions(address, sentinelPassword) });
+      return new Redis({ ...common, retryStrategy, ...sentinelOptions(address, sentinelPassword, retryStrategy) });
   }
 }
+
+/** The pause before the next try, ms; null for none. */
+type RetryStrategy = (times: number) => number | null;
 
 function retryPauseMs(times: number): number {
   return Math.min(25 * 2 ** Math.min(times, 10), retryMaxMs);
 }
 
-function openCluster({ hosts, isTls, username, password }: RedisAddress & { kind: 'cluster' }): Cluster {
+function openCluster(
+  { hosts, isTls, username, password }: RedisAddress & { kind: 'cluster' },
+  clusterRetryStrategy: RetryStrategy,
+): Cluster {
   const { maxRetriesPerRequest } = common;
   return new Cluster([...hosts], {
-    clusterRetryStrategy: retryPauseMs,
+    clusterRetryStrategy,
     slotsRefreshInterval: slotsRefreshMs,
     // As on one server, a command waits for as long as a failover takes.
     maxRedirections: Infinity,
@@ -72,13 +82,16 @@ function openCluster({ hosts, isTls, username, password }: RedisAddress & { kind
 function sentinelOptions(
   { hosts, isTls, username, password, master }: RedisAddress & { kind: 'sentinel' },
   sentinelPassword: string | undefined,
+  sentinelRetryStrategy: RetryStrategy,
 ) {
   return {
     sentinels: [...hosts],
     name: master,
     // Sentinels tell us of a failover, so that we do not wait for a master that hangs.
     failoverDetector: true,
-    sentinelRetryStrategy: retryPauseMs,
+    sentinelRetryStrategy,
+    // One that hangs must not keep us from asking the next.
+    sentinelCommandTimeout: sentinelTimeoutMs,
     ...credentials(username, password),
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
     ...(isTls ? { tls: {}, enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),

@@ -1,19 +1,18 @@
 /** One process's connection to Redis: commands, the BullMQ queues of the models it touches, and the settings that every write needs. */
 import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
+import { type ConnectionPoolOptions, createConnectionPool } from './connection-pool.ts';
 import { modelKeys, type ModelKeys, queueName } from './keys.ts';
-import { openRedis, type OpenRedisOptions, type RedisClient } from './open-redis.ts';
+import type { RedisClient } from './open-redis.ts';
 import { defineScripts } from './scripts.ts';
 
-export interface ConnectStoreOptions extends OpenRedisOptions {
+export interface ConnectStoreOptions extends ConnectionPoolOptions {
   /** What all keys begin with. */
   prefix?: string;
   /** How long results can be fetched after the end, ms. */
   resultTtlMs?: number;
   /** How much longer an id is answered with "gone" instead of "unknown", ms. */
   goneTtlMs?: number;
-  /** Told of connection errors; reconnecting goes on by itself. */
-  onError?: (error: Error) => void;
 }
 
 export interface StoreConnection {
@@ -44,22 +43,15 @@ const queueEventsLength = 1000;
 
 /** Connects lazily: the first command waits for the connection. */
 export function connectStore({
-  url,
-  sentinelPassword,
   prefix = 'darkroom',
   resultTtlMs = defaultResultTtlMs,
   goneTtlMs = defaultGoneTtlMs,
   onError = () => {},
+  ...pool
 }: ConnectStoreOptions): StoreConnection {
-  const connections: RedisClient[] = [];
+  const connections = createConnectionPool({ ...pool, onError });
   let isClosed = false;
-  const connect = (): RedisClient => {
-    const redis = openRedis({ url, sentinelPassword });
-    redis.on('error', (error: Error) => onError(reasonOf(error)));
-    connections.push(redis);
-    return redis;
-  };
-  const redis = connect();
+  const redis = connections.open();
   defineScripts(redis);
   const queues = createQueues(redis, prefix, onError);
 
@@ -70,7 +62,7 @@ export function connectStore({
     goneTtlMs,
     keysOf: (model) => modelKeys(prefix, model),
     queueOf: queues.of,
-    duplicate: connect,
+    duplicate: () => connections.open(),
     masters: () => (redis instanceof Cluster ? redis.nodes('master') : [redis]),
     get isClosed() {
       return isClosed;
@@ -78,7 +70,7 @@ export function connectStore({
     async close() {
       isClosed = true;
       await queues.close();
-      for (const connection of connections) connection.disconnect();
+      connections.close();
     },
   };
 }
@@ -114,9 +106,4 @@ function queueOptions(connection: RedisClient, prefix: string): QueueOptions & P
     streams: { events: { maxLen: queueEventsLength } },
     metrics: finishedCounts,
   };
-}
-
-/** A Cluster says that no node answers; why the last one did not is more to the point. */
-function reasonOf(error: Error): Error {
-  return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error;
 }

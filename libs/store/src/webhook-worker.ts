@@ -63,5 +63,6 @@ export function openWebhookWorker(
     },
   );
   worker.on('error', onError);
-  return { close: () => worker.close() };
+  // A connection that was closed under it brings nothing that could be waited for.
+  return { close: () => worker.close(store.redis.status === 'end') };
 }

@@ -1,0 +1,64 @@
+import type { ExecutorEvent } from '@darkroom/executor';
+
+export interface EngineWatchOptions {
+  /** Silence that is always borne, ms; before the first step ten times as much, for what is only done once. */
+  timeoutMs: number;
+  /** The longest pause between two looks that counts whole: in a longer one this process did not run either, ms. */
+  longestPauseMs: number;
+}
+
+export interface EngineLook {
+  nowMs: number;
+  /** What all of the engine's work should take, ms; undefined before the first step. */
+  remainingMs: number | undefined;
+}
+
+const firstStepFactor = 10;
+
+/**
+ * Notices an engine that has work and says nothing, such as one whose call to the device never returns: it lives, so
+ * nobody else would. It is given as long as all of its work should take, so that no slow step is taken for a hang.
+ */
+export class EngineWatch {
+  readonly #options: EngineWatchOptions;
+  /** Requests that the engine has, by the name it knows them by. */
+  readonly #inside = new Set<string>();
+  #silentMs = 0;
+  /** Since the last look. */
+  #hasSpoken = false;
+  #lookedAtMs: number | undefined;
+
+  constructor(options: EngineWatchOptions) {
+    this.#options = options;
+  }
+
+  submitted(requestId: string): void {
+    if (this.#inside.size === 0) this.#hasSpoken = true;
+    this.#inside.add(requestId);
+  }
+
+  observe(events: readonly ExecutorEvent[]): void {
+    this.#hasSpoken = true;
+    for (const event of events) {
+      if (event.type === 'engine-lost') this.#inside.clear();
+      else if (isEnd(event)) this.#inside.delete(event.requestId);
+    }
+  }
+
+  /** To be called again and again. True once for each time that its patience is over. */
+  isOverdue({ nowMs, remainingMs }: EngineLook): boolean {
+    const { timeoutMs, longestPauseMs } = this.#options;
+    const passedMs = Math.min(nowMs - (this.#lookedAtMs ?? nowMs), longestPauseMs);
+    this.#silentMs = this.#hasSpoken ? 0 : this.#silentMs + passedMs;
+    this.#hasSpoken = false;
+    this.#lookedAtMs = nowMs;
+    const patienceMs = remainingMs === undefined ? firstStepFactor * timeoutMs : Math.max(timeoutMs, remainingMs);
+    if (this.#inside.size === 0 || this.#silentMs <= patienceMs) return false;
+    this.#silentMs = 0;
+    return true;
+  }
+}
+
+function isEnd(event: ExecutorEvent): event is Extract<ExecutorEvent, { type: `request-${string}` }> {
+  return event.type === 'request-done' || event.type === 'request-canceled' || event.type === 'request-failed';
+}
