@@ -199,6 +199,25 @@ it('cancels what it runs', async () => {
   await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('canceled'));
 });
 
+it('ends no request that it dropped because it was lost, though the lock is there again', async () => {
+  const { store, worker, executor } = createWorker();
+  await worker.start();
+  const id = await submit(store);
+  await lease(store);
+  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  const [{ id: token }] = executor.submitted as [ExecutorRequest];
+  const lock = store.keysOf('tiny').lock(id);
+  await store.redis.set(lock, 'somebody else');
+  await worker.beatOnce();
+  expect(executor.canceled).toEqual([token]);
+  // As after a failover to a server that knows nothing of the other.
+  await store.redis.set(lock, token);
+  executor.emit([{ type: 'request-canceled', requestId: token }]);
+  await vi.waitFor(() => expect(worker.requestIds).toEqual([]));
+  expect(await types(store, id)).toEqual(['queued', 'started']);
+  expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
+});
+
 it('gives back what comes while it has no engine, without counting an attempt', async () => {
   const { store, worker, executor } = createWorker();
   await worker.start();

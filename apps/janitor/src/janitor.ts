@@ -68,12 +68,9 @@ export class Janitor extends BaseService {
   /** Buries dead workers, requeues what stalled, ends what is overdue. */
   async sweepOnce(): Promise<SweepResult> {
     const result: SweepResult = { buried: [], requeued: [], expired: [] };
-    for (const model of await listModelIds(this.#options.store)) {
-      // In this order: burying drops the locks of a dead worker's jobs, which the stalled check then finds missing.
-      // While silence is forgiven, that of locks is too.
-      if (await this.#bury(model, result)) await this.#recoverStalled(model, result);
-      await this.#expire(model, result);
-    }
+    // All at once: with many models one turn would take so long that it looks as if Redis had been away.
+    const models = await listModelIds(this.#options.store);
+    await Promise.all(models.map((model) => this.#sweepModel(model, result)));
     return result;
   }
 
@@ -97,6 +94,13 @@ export class Janitor extends BaseService {
     await Promise.all([this.#sweeping.stop(), this.#leakSweeping.stop()]);
     await Promise.all([...this.#takers.values()].map((taker) => taker.close()));
     this.#takers.clear();
+  }
+
+  async #sweepModel(model: string, result: SweepResult): Promise<void> {
+    // In this order: burying drops the locks of a dead worker's jobs, which the stalled check then finds missing.
+    // While silence is forgiven, that of locks is too.
+    if (await this.#bury(model, result)) await this.#recoverStalled(model, result);
+    await this.#expire(model, result);
   }
 
   /** Whether silence counts: not when Redis was away, for then nobody could be heard. */

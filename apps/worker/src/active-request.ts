@@ -21,6 +21,7 @@ import {
   writeOutput,
 } from '@darkroom/store';
 import { encodeCheckpoint } from './checkpoint-bytes.ts';
+import { type DropReason, isLoss } from './step-meter.ts';
 
 /** From what the engine gives out to what clients get. */
 export interface OutputEncoder {
@@ -51,8 +52,8 @@ export interface ActiveRequestOptions {
 export class ActiveRequest {
   readonly envelope: RequestEnvelope;
   readonly delivery: Delivery;
-  /** The engine has been told to take it out. */
-  isDropped = false;
+  /** Why the engine has been told to take it out. */
+  dropped: DropReason | undefined;
   /** Leased to this worker once more, after this delivery was lost: nothing of it counts any more. */
   isSuperseded = false;
   /** Settles when its end is stored; undefined while the engine has it. */
@@ -140,6 +141,11 @@ export class ActiveRequest {
     await Promise.all(this.#unanswered);
     const { store, workerId } = this.#options;
     const { model, rows } = this.envelope;
+    if (finish.state === 'canceled' && this.dropped !== undefined && isLoss(this.dropped)) {
+      // Nobody has canceled it, and it may be ours again by now: after a failover, that is.
+      await this.#untilAnswered(() => releaseRows(store, model, workerId, this.delivery, 'all'));
+      return 'lost';
+    }
     const ending = finish.state === 'succeeded' ? ({ state: 'succeeded', outputs: rows } as const) : finish;
     return this.#untilAnswered(() => finishRequest(store, model, workerId, this.delivery, ending));
   }

@@ -25,6 +25,11 @@ const lossLabels: Readonly<Partial<Record<DropReason, string>>> = {
   lost: 'refused',
 };
 
+/** Whether it is somebody else's by now. */
+export function isLoss(reason: DropReason): boolean {
+  return lossLabels[reason] !== undefined;
+}
+
 /** Counts what an engine does, from what it says anyway. */
 export class StepMeter {
   readonly #options: StepMeterOptions;

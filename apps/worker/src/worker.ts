@@ -221,8 +221,8 @@ export class Worker extends BaseService {
   #drop(request: ActiveRequest, reason: DropReason): void {
     const { id, token } = request.delivery;
     // Every row of it may be refused; it is dropped once.
-    if (!this.#active.has(token) || request.isDropped) return;
-    request.isDropped = true;
+    if (!this.#active.has(token) || request.dropped !== undefined) return;
+    request.dropped = reason;
     this.#meter.dropped(reason);
     this.#options.log.info({ request_id: id, reason }, 'dropping');
     this.#executor.cancel(token);

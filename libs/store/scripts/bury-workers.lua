@@ -14,7 +14,9 @@ if lastMs and nowMs - lastMs > tonumber(ARGV[1]) then
   forgivingUntilMs = string.format('%.0f', nowMs + ARGV[2])
   redis.call('HSET', sweptKey, 'forgivingUntilMs', forgivingUntilMs)
 end
-if forgivingUntilMs and nowMs < tonumber(forgivingUntilMs) then return { 'forgiving' } end
+-- What is left can be more than was given: a clock was set back, or another server's runs behind.
+local leftMs = (tonumber(forgivingUntilMs) or 0) - nowMs
+if leftMs > 0 and leftMs <= tonumber(ARGV[2]) then return { 'forgiving' } end
 
 -- One that is not dead after all registers again within this time, and must not take the leases an operator denied it.
 local drainedMs = 600000

@@ -59,7 +59,13 @@ export function createSubscriber(store: StoreConnection): Subscriber {
         channels.set(name, channel);
       }
       channel.listeners.add(listener);
-      await channel.confirmed;
+      try {
+        await channel.confirmed;
+      } catch (error) {
+        // Or all who come later would be told of this refusal.
+        if (channels.get(name) === channel) channels.delete(name);
+        throw error;
+      }
       return () => leave(name, listener);
     },
     onReconnect(listener) {

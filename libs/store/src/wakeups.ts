@@ -11,8 +11,8 @@ export function createWakeups(store: StoreConnection): Wakeups {
   const subscriber = createSubscriber(store);
   return {
     async listen(model, listener, channel = 'wakeup') {
-      const stopReconnects = subscriber.onReconnect(listener);
       const stopMessages = await subscriber.subscribe(store.keysOf(model)[channel], listener);
+      const stopReconnects = subscriber.onReconnect(listener);
       return () => {
         stopReconnects();
         stopMessages();

@@ -111,13 +111,13 @@ export async function readFinishedOutputs(store: StoreConnection, model: string,
   );
 }
 
-/** Promises rows of a lease to others before the request has ended. */
+/** Promises rows of a lease to others before the request has ended; `all` ends the lease. */
 export async function releaseRows(
   store: StoreConnection,
   model: string,
   workerId: string,
   { id, token }: Delivery,
-  rows: number,
+  rows: number | 'all',
   nowMs: number = Date.now(),
 ): Promise<void> {
   await runScript(store.redis, 'release-rows', store.keysOf(model).base, workerId, id, token, rows, nowMs);

@@ -96,3 +96,16 @@ it('a janitor that could not sweep for a while lets the living speak first', asy
   await store.redis.hset(keys.swept, 'forgivingUntilMs', 0);
   expect((await janitor.sweepOnce()).buried).toEqual(['w1']);
 });
+
+it('forgives no longer than it says, whatever clock Redis had when it began', async () => {
+  const running = await run();
+  const { store } = running;
+  const keys = store.keysOf('tiny');
+  const janitor = createJanitor(store);
+  await janitor.sweepOnce();
+  await store.redis.del(keys.alive('w1'));
+  // A clock that was a day ahead, or a master that was.
+  const aDayAhead = Date.now() + 86_400_000;
+  await store.redis.hset(keys.swept, 'atMs', aDayAhead, 'forgivingUntilMs', aDayAhead + 60_000);
+  expect((await janitor.sweepOnce()).buried).toEqual(['w1']);
+});
