@@ -108,7 +108,7 @@ it('what a janitor recovered before it died is requeued by the next', async () =
     lockMs: 60_000,
   });
   onTestFinished(() => janitor.stop());
-  await janitor.sweepOnce();
+  await janitor.sweepOnce('tiny');
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', queuePosition: 0 } });
 });
 
@@ -154,6 +154,16 @@ it('an inbox whose connection has gone silent is read over another', { timeout: 
   const message = inbox.next(0.1);
   await store.redis.rpush(store.keysOf('tiny').inbox('w1'), '{"type":"drained"}');
   expect((await message) ?? (await inbox.next(1))).toEqual({ type: 'drained' });
+});
+
+it('commands on a connection that has gone silent are sent again over another', { timeout: 15_000 }, async () => {
+  const store = openTestStore();
+  const proxy = await openProxy();
+  const behindProxy = connectStore({ url: proxy.url, prefix: store.prefix, silenceMs: 200 });
+  onTestFinished(() => behindProxy.close());
+  await registerWorker(behindProxy, identity, announcement);
+  proxy.silence();
+  expect(await heartbeatWorker(behindProxy, identity, { ttlMs: 600_000 })).toBe('alive');
 });
 
 /** A way to Redis on which the connections that are open at one moment can be made to carry nothing any more. */

@@ -1,4 +1,5 @@
 /** The janitor against a real queue: what dead processes leave is put right, once, whoever sweeps. */
+import { once } from 'node:events';
 import type { Clock, RequestEnvelope } from '@darkroom/core';
 import {
   admitRequest,
@@ -59,11 +60,11 @@ it("requeues a dead worker's requests first in line, with the attempt counted", 
   const id = await run(store);
   await submit(store);
   const janitor = createJanitor(store);
-  expect(await janitor.sweepOnce()).toEqual({ buried: [], requeued: [], expired: [] });
+  expect(await janitor.sweepOnce('tiny')).toEqual({ buried: [], requeued: [], expired: [] });
   await store.redis.del(store.keysOf('tiny').alive('w1'));
-  expect((await janitor.sweepOnce()).buried).toEqual(['w1']);
+  expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
   await vi.waitFor(async () => {
-    await janitor.sweepOnce();
+    await janitor.sweepOnce('tiny');
     expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', queuePosition: 0, attempts: 1 } });
   });
   expect(await readPool(store, 'tiny')).toMatchObject({ loading: 0, idle: 0, busy: 0, queued: 2 });
@@ -75,7 +76,7 @@ it('requeues what a former held when it died', async () => {
   expect((await take(store, 1)).id).toBe(id);
   const janitor = createJanitor(store);
   await vi.waitFor(async () => {
-    await janitor.sweepOnce();
+    await janitor.sweepOnce('tiny');
     expect(await store.queueOf('tiny').getWaitingCount()).toBe(1);
   });
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 0 } });
@@ -87,7 +88,7 @@ it('says nothing of what a former has chosen and takes while it looks', async ()
   const id = await submit(store);
   await take(store);
   vi.spyOn(store.queueOf('tiny'), 'getRanges').mockResolvedValue([id]);
-  expect(await createJanitor(store).sweepOnce()).toEqual({ buried: [], requeued: [], expired: [] });
+  expect(await createJanitor(store).sweepOnce('tiny')).toEqual({ buried: [], requeued: [], expired: [] });
 });
 
 it('a request that loses every worker ends as failed, alone at last, and can be found', async () => {
@@ -98,7 +99,7 @@ it('a request that loses every worker ends as failed, alone at last, and can be 
   for (const [attempt, workerId] of ['w1', 'w2', 'w3'].entries()) {
     await store.redis.del(store.keysOf('tiny').alive(workerId));
     await vi.waitFor(async () => {
-      await janitor.sweepOnce();
+      await janitor.sweepOnce('tiny');
       expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: attempt + 1 } });
     });
     await registerWorker(store, { ...identity, workerId: `w${attempt + 2}` }, announcement);
@@ -123,7 +124,7 @@ it('expires what is overdue by its clock, once, however many janitors sweep', as
   const overdue = await submit(store, { createdAtMs: now, startDeadlineMs: now + 1000 });
   await submit(store, { createdAtMs: now });
   const janitors = Array.from({ length: 3 }, () => createJanitor(store, { now: () => now + 1000 }));
-  const results = await Promise.all(janitors.map((janitor) => janitor.sweepOnce()));
+  const results = await Promise.all(janitors.map((janitor) => janitor.sweepOnce('tiny')));
   expect(results.flatMap(({ expired }) => expired)).toEqual([overdue]);
   expect((await readEvents(store, overdue, { after: 0 })).map(({ type }) => type)).toEqual(['queued', 'expired']);
   expect(await store.queueOf('tiny').getPrioritizedCount()).toBe(1);
@@ -141,4 +142,21 @@ it('gives keys their TTL back and removes what dead workers left', async () => {
   expect(await store.redis.pttl(keys.request(id))).toBeGreaterThan(0);
   expect(await store.redis.exists(keys.inbox('long-gone'))).toBe(0);
   expect(await store.redis.exists(keys.inbox('w1'), keys.leases('w1'), keys.worker('w1'))).toBe(3);
+});
+
+it('a model whose server does not answer keeps no other waiting', async () => {
+  const store = openTestStore();
+  for (const model of ['stuck', 'tiny']) {
+    await publishModel(store, { id: model } as never);
+    await registerWorker(store, { ...identity, model }, announcement);
+  }
+  const redis = store.redis as unknown as Record<string, (base: string, ...values: unknown[]) => Promise<unknown>>;
+  const bury = redis['bury-workers']!.bind(redis);
+  const over = new AbortController();
+  const silence = once(over.signal, 'abort').then(() => ['forgiving']);
+  redis['bury-workers'] = (base, ...values) => (base === store.keysOf('stuck').base ? silence : bury(base, ...values));
+  await store.redis.del(store.keysOf('tiny').alive('w1'));
+  await createJanitor(store).start();
+  await expect.poll(() => store.redis.exists(store.keysOf('tiny').worker('w1'))).toBe(0);
+  over.abort();
 });

@@ -3,7 +3,7 @@
  * deadline, keys without a TTL. Every sweep is safe to run in any number of janitors at once.
  */
 import { type Clock, systemClock } from '@darkroom/core';
-import { BaseService, type Logger, Metrics, PeriodicLoop } from '@darkroom/service';
+import { BaseService, type Logger, LoopsByName, Metrics, PeriodicLoop } from '@darkroom/service';
 import {
   buryWorkers,
   expireRequests,
@@ -41,7 +41,7 @@ export interface SweepResult {
 export class Janitor extends BaseService {
   readonly #options: Required<JanitorOptions>;
   readonly #takers = new Map<string, JobTaker>();
-  readonly #sweeping: PeriodicLoop;
+  readonly #sweeping: LoopsByName;
   readonly #leakSweeping: PeriodicLoop;
   readonly #reportKeySizes: ReportKeySizes;
 
@@ -51,10 +51,12 @@ export class Janitor extends BaseService {
     this.#options = { ...options, metrics, clock };
     this.#reportKeySizes = createKeySizeReport(metrics);
     const { log, sweepIntervalMs, leakSweepIntervalMs } = options;
-    this.#sweeping = new PeriodicLoop({
+    this.#sweeping = new LoopsByName({
       name: 'sweep',
+      discover: () => listModelIds(options.store),
+      discoverEveryMs: sweepIntervalMs,
       intervalMs: sweepIntervalMs,
-      runOnce: () => this.sweepOnce(),
+      runOnce: (model) => this.sweepOnce(model),
       log,
     });
     this.#leakSweeping = new PeriodicLoop({
@@ -65,12 +67,13 @@ export class Janitor extends BaseService {
     });
   }
 
-  /** Buries dead workers, requeues what stalled, ends what is overdue. */
-  async sweepOnce(): Promise<SweepResult> {
+  /** Buries a model's dead workers, requeues what stalled, ends what is overdue. */
+  async sweepOnce(model: string): Promise<SweepResult> {
     const result: SweepResult = { buried: [], requeued: [], expired: [] };
-    // All at once: with many models one turn would take so long that it looks as if Redis had been away.
-    const models = await listModelIds(this.#options.store);
-    await Promise.all(models.map((model) => this.#sweepModel(model, result)));
+    // In this order: burying drops the locks of a dead worker's jobs, which the stalled check then finds missing.
+    // While silence is forgiven, that of locks is too.
+    if (await this.#bury(model, result)) await this.#recoverStalled(model, result);
+    await this.#expire(model, result);
     return result;
   }
 
@@ -94,13 +97,6 @@ export class Janitor extends BaseService {
     await Promise.all([this.#sweeping.stop(), this.#leakSweeping.stop()]);
     await Promise.all([...this.#takers.values()].map((taker) => taker.close()));
     this.#takers.clear();
-  }
-
-  async #sweepModel(model: string, result: SweepResult): Promise<void> {
-    // In this order: burying drops the locks of a dead worker's jobs, which the stalled check then finds missing.
-    // While silence is forgiven, that of locks is too.
-    if (await this.#bury(model, result)) await this.#recoverStalled(model, result);
-    await this.#expire(model, result);
   }
 
   /** Whether silence counts: not when Redis was away, for then nobody could be heard. */

@@ -3,7 +3,7 @@
  * one of them, and so does a delivery. One that dies loses nothing, what it held is taken by others after a while.
  */
 import { type Clock, systemClock } from '@darkroom/core';
-import { BaseService, type Logger, Metrics, PeriodicLoop } from '@darkroom/service';
+import { BaseService, type Logger, LoopsByName, Metrics } from '@darkroom/service';
 import {
   listModelIds,
   openWebhookWorker,
@@ -47,7 +47,7 @@ const mostPerHost = 16;
 export class WebhookSender extends BaseService {
   readonly #options: Required<Omit<WebhookSenderOptions, 'metrics'>>;
   readonly #metrics: SenderMetrics;
-  readonly #moving: PeriodicLoop;
+  readonly #moving: LoopsByName;
   readonly #listeners = new Map<string, () => void>();
   #stopping = new AbortController();
   #worker: WebhookWorker | undefined;
@@ -62,24 +62,24 @@ export class WebhookSender extends BaseService {
     super();
     this.#options = { ...options, schedule, stopGraceMs, clock };
     this.#metrics = createSenderMetrics(metrics ?? new Metrics({ app: 'webhook-sender', log: options.log }));
-    this.#moving = new PeriodicLoop({
+    this.#moving = new LoopsByName({
       name: 'move the outbox',
+      discover: () => listModelIds(options.store),
+      discoverEveryMs: slowTickMs,
       intervalMs: slowTickMs,
-      runOnce: () => this.moveOnce(),
+      runOnce: (model) => this.moveOnce(model),
       log: options.log,
     });
   }
 
-  /** Moves the outboxes of all models to the queue of deliveries, until they are empty. */
-  async moveOnce(): Promise<void> {
+  /** Moves a model's outbox to the queue of deliveries, until it is empty. */
+  async moveOnce(model: string): Promise<void> {
     const { store, schedule } = this.#options;
-    for (const model of await listModelIds(store)) {
-      await this.#listen(model);
-      let moved = moveLimit;
-      while (moved >= moveLimit) {
-        moved = await moveOutbox(store, model, { limit: moveLimit, reclaimAfterMs, attempts: schedule.attempts });
-        this.#metrics.moved.inc(moved);
-      }
+    await this.#listen(model);
+    let moved = moveLimit;
+    while (moved >= moveLimit) {
+      moved = await moveOutbox(store, model, { limit: moveLimit, reclaimAfterMs, attempts: schedule.attempts });
+      this.#metrics.moved.inc(moved);
     }
   }
 
@@ -117,7 +117,7 @@ export class WebhookSender extends BaseService {
 
   async #listen(model: string): Promise<void> {
     if (this.#listeners.has(model)) return;
-    const stop = await this.#options.wakeups.listen(model, () => void this.#moving.trigger(), 'webhooks');
+    const stop = await this.#options.wakeups.listen(model, () => void this.#moving.trigger(model), 'webhooks');
     this.#listeners.set(model, stop);
   }
 

@@ -1,5 +1,6 @@
 export { closingService } from './closing-service.ts';
 export { type CreateLoggerOptions, type Logger, createLogger } from './logger.ts';
+export { LoopsByName, type LoopsByNameOptions } from './loops-by-name.ts';
 export * from './metrics.ts';
 export { MetricsServer, type MetricsServerOptions } from './metrics-server.ts';
 export { PeriodicLoop, type PeriodicLoopOptions } from './periodic-loop.ts';

@@ -4,6 +4,7 @@
  * messages may have been lost.
  */
 import { Cluster } from 'ioredis';
+import type { RedisClient } from './open-redis.ts';
 import type { StoreConnection } from './store-connection.ts';
 
 export type MessageListener = (message: Buffer) => void;
@@ -27,18 +28,7 @@ export function createSubscriber(store: StoreConnection): Subscriber {
   const redis = store.duplicate();
   const channels = new Map<string, Channel>();
   const reconnectListeners = new Set<() => void>();
-  let wasReady = false;
-  const tellLater = (): void => {
-    setImmediate(() => reconnectListeners.forEach((listener) => listener()));
-  };
-
-  redis.on('ready', () => {
-    // ioredis has re-subscribed by the time of the next turn.
-    if (wasReady) tellLater();
-    wasReady = true;
-  });
-  // A Cluster's subscriptions are with one of its nodes, and go to another when that is lost. Which one is not told.
-  if (redis instanceof Cluster) redis.on('-node', tellLater);
+  onSubscriptionsBack(redis, () => reconnectListeners.forEach((listener) => listener()));
   redis.on('messageBuffer', (name: Buffer, message: Buffer) => {
     for (const listener of channels.get(name.toString())?.listeners ?? []) listener(message);
   });
@@ -55,17 +45,16 @@ export function createSubscriber(store: StoreConnection): Subscriber {
     async subscribe(name, listener) {
       let channel = channels.get(name);
       if (channel === undefined) {
-        channel = { listeners: new Set(), confirmed: redis.subscribe(name) };
+        const confirmed = redis.subscribe(name).catch((error: unknown) => {
+          // Or all who come later would be told of this refusal.
+          channels.delete(name);
+          throw error;
+        });
+        channel = { listeners: new Set(), confirmed };
         channels.set(name, channel);
       }
       channel.listeners.add(listener);
-      try {
-        await channel.confirmed;
-      } catch (error) {
-        // Or all who come later would be told of this refusal.
-        if (channels.get(name) === channel) channels.delete(name);
-        throw error;
-      }
+      await channel.confirmed;
       return () => leave(name, listener);
     },
     onReconnect(listener) {
@@ -77,4 +66,15 @@ export function createSubscriber(store: StoreConnection): Subscriber {
     },
     close: () => redis.disconnect(),
   };
+}
+
+function onSubscriptionsBack(redis: RedisClient, listener: () => void): void {
+  let wasReady = false;
+  // ioredis has re-subscribed by the time of the next turn.
+  redis.on('ready', () => {
+    if (wasReady) setImmediate(listener);
+    wasReady = true;
+  });
+  // A Cluster's subscriptions are with one of its nodes, and go to another when that is lost. Which one is not told.
+  if (redis instanceof Cluster) redis.on('-node', () => setImmediate(listener));
 }

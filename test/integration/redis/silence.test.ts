@@ -86,15 +86,15 @@ it('a janitor that could not sweep for a while lets the living speak first', asy
   const { store, delivery } = running;
   const keys = store.keysOf('tiny');
   const janitor = createJanitor(store);
-  await janitor.sweepOnce();
+  await janitor.sweepOnce('tiny');
   await store.redis.hincrby(keys.swept, 'atMs', -60_000);
   await store.redis.del(keys.alive('w1'));
   await loseLock(running);
   const nothing = { buried: [], requeued: [], expired: [] };
-  for (let sweep = 0; sweep < 5; sweep++) expect(await janitor.sweepOnce()).toEqual(nothing);
+  for (let sweep = 0; sweep < 5; sweep++) expect(await janitor.sweepOnce('tiny')).toEqual(nothing);
   expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'running' } });
   await store.redis.hset(keys.swept, 'forgivingUntilMs', 0);
-  expect((await janitor.sweepOnce()).buried).toEqual(['w1']);
+  expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
 });
 
 it('forgives no longer than it says, whatever clock Redis had when it began', async () => {
@@ -102,10 +102,10 @@ it('forgives no longer than it says, whatever clock Redis had when it began', as
   const { store } = running;
   const keys = store.keysOf('tiny');
   const janitor = createJanitor(store);
-  await janitor.sweepOnce();
+  await janitor.sweepOnce('tiny');
   await store.redis.del(keys.alive('w1'));
   // A clock that was a day ahead, or a master that was.
   const aDayAhead = Date.now() + 86_400_000;
   await store.redis.hset(keys.swept, 'atMs', aDayAhead, 'forgivingUntilMs', aDayAhead + 60_000);
-  expect((await janitor.sweepOnce()).buried).toEqual(['w1']);
+  expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
 });
