@@ -12,15 +12,17 @@ import {
   type Delivery,
   type FinishOutcome,
   finishRequest,
+  giveBackRequest,
   type LeasedRequest,
   releaseRows,
+  type RequeueOutcome,
   type StoreConnection,
-  untilAnswered,
   writeCheckpoint,
   type WriteOutcome,
   writeOutput,
 } from '@darkroom/store';
 import { encodeCheckpoint } from './checkpoint-bytes.ts';
+import { OrderedWrites } from './ordered-writes.ts';
 import { type DropReason, isLoss } from './step-meter.ts';
 
 /** From what the engine gives out to what clients get. */
@@ -63,13 +65,13 @@ export class ActiveRequest {
   /** Of each row under way, how much is done: 0 to 1. */
   readonly #shares = new Map<number, number>();
   #chain: Promise<unknown> = Promise.resolve();
-  /** Writes that Redis has not answered. */
-  readonly #unanswered = new Set<Promise<void>>();
+  readonly #writes: OrderedWrites;
 
   constructor(options: ActiveRequestOptions) {
     this.#options = options;
     this.envelope = options.leased.envelope;
     this.delivery = { id: this.envelope.id, token: options.leased.token };
+    this.#writes = new OrderedWrites(options.store, this.envelope.deadlineMs);
   }
 
   /** Cost of one of its rows. */
@@ -136,23 +138,25 @@ export class ActiveRequest {
 
   /** Ends the request after everything written before. `canceled` of one that has ended otherwise just frees its rows. */
   async finish(finish: EngineEnding): Promise<FinishOutcome> {
-    await this.settled();
+    await this.#chain;
     // Sent again to another server of a Cluster, what was said before could come after.
-    await Promise.all(this.#unanswered);
+    await this.#writes.answered();
     const { store, workerId } = this.#options;
     const { model, rows } = this.envelope;
     if (finish.state === 'canceled' && this.dropped !== undefined && isLoss(this.dropped)) {
       // Nobody has canceled it, and it may be ours again by now: after a failover, that is.
-      await this.#untilAnswered(() => releaseRows(store, model, workerId, this.delivery, 'all'));
+      await this.#writes.send(() => releaseRows(store, model, workerId, this.delivery, 'all'));
       return 'lost';
     }
     const ending = finish.state === 'succeeded' ? ({ state: 'succeeded', outputs: rows } as const) : finish;
-    return this.#untilAnswered(() => finishRequest(store, model, workerId, this.delivery, ending));
+    return this.#writes.send(() => finishRequest(store, model, workerId, this.delivery, ending));
   }
 
-  /** Resolves when all that was said so far is on its way to Redis. */
-  async settled(): Promise<void> {
+  /** Hands it back, behind all that was said: because the worker `stops`, or because its engine `failed` under it. */
+  async giveBack(reason: 'stops' | 'failed'): Promise<RequeueOutcome> {
     await this.#chain;
+    const { store, workerId } = this.#options;
+    return this.#writes.send(() => giveBackRequest(store, this.envelope.model, workerId, this.delivery, reason));
   }
 
   #enqueue(step: () => Promise<void>): void {
@@ -160,17 +164,12 @@ export class ActiveRequest {
   }
 
   #write(write: () => Promise<WriteOutcome>): void {
-    const answered = this.#untilAnswered(write)
+    this.#writes
+      .send(write)
       .then((outcome) => {
         if (outcome !== 'written') this.#options.onRefused(outcome);
       })
-      .catch(this.#options.onError)
-      .finally(() => this.#unanswered.delete(answered));
-    this.#unanswered.add(answered);
-  }
-
-  #untilAnswered<Result>(call: () => Promise<Result>): Promise<Result> {
-    return untilAnswered(this.#options.store, { untilMs: this.envelope.deadlineMs }, call);
+      .catch(this.#options.onError);
   }
 }
 

@@ -262,11 +262,8 @@ export class Worker extends BaseService {
   }
 
   async #giveBack(request: ActiveRequest, reason: 'stops' | 'failed'): Promise<void> {
-    const { store, card, workerId, log } = this.#options;
-    // What was said before goes out before.
-    await request.settled();
-    const outcome = await giveBackRequest(store, card.id, workerId, request.delivery, reason);
-    log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
+    const outcome = await request.giveBack(reason);
+    this.#options.log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
   }
 
   /** Asked again after every wait, since a stop may come meanwhile. */
