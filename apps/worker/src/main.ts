@@ -24,13 +24,7 @@ function superviseWorkers({ config, log, readiness }: MainContext<'worker'>, cou
   return processes;
 }
 
-async function createWorker({
-  config,
-  log,
-  metrics,
-  readiness,
-  stopSignal,
-}: MainContext<'worker'>): Promise<Service> {
+async function createWorker({ config, log, metrics, readiness, stopSignal }: MainContext<'worker'>): Promise<Service> {
   const model = {
     directory: config.modelDir,
     id: config.modelId,
