@@ -34,6 +34,7 @@ import { createRateLimit } from './limit-rate.ts';
 import { addStatusRoute } from './routes/status.ts';
 import { addWebhookRoutes } from './routes/webhook-deliveries.ts';
 import { createStoreGuard } from './store-guard.ts';
+import { traceRequests } from './trace-requests.ts';
 
 const defaultStoreWaitMs = 3000;
 
@@ -41,6 +42,7 @@ const defaultStoreWaitMs = 3000;
 export function createApp(deps: ApiDeps): Api {
   const context = createContext(deps);
   const api: Api = new OpenAPIHono<ApiEnv>({ getPath: falPath });
+  api.use(traceRequests());
   api.use(measureRequests(context.metrics));
   api.use(requestLog(context.log));
   api.use(cors(context.config.corsOrigins));

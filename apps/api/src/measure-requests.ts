@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Context, MiddlewareHandler } from 'hono';
-import { matchedRoutes } from 'hono/route';
 import type { ApiEnv } from './api-context.ts';
 import type { ApiMetrics } from './api-metrics.ts';
+import { routeOf } from './route-of.ts';
 
 /** Methods with a label of their own: a client may send anything. */
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
@@ -22,11 +22,6 @@ export function measureRequests({ httpSeconds, eventStreams }: ApiMetrics): Midd
     eventStreams.inc({ route });
     connection.once('close', () => eventStreams.dec({ route }));
   };
-}
-
-/** The pattern of the route that answered. Those of middleware end in a wildcard; no path of a client's making gets in. */
-function routeOf(c: Context<ApiEnv>): string {
-  return matchedRoutes(c).findLast(({ path }) => !path.endsWith('*'))?.path ?? 'none';
 }
 
 /** Undefined when the app is called without a server. */

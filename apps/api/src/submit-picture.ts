@@ -10,6 +10,7 @@ import {
   type ResolvedPicture,
   resolvePicture,
 } from '@darkroom/core';
+import { activeTrace } from '@darkroom/service';
 import type { AdmitRequestResult } from '@darkroom/store';
 import type { Context } from 'hono';
 import { admit } from './admit.ts';
@@ -122,6 +123,7 @@ async function resolve(
 
 function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number): RequestEnvelope<PictureInput> {
   const { model, input, priority, timeoutS, startTimeoutS, webhook } = picture;
+  const trace = activeTrace();
   return {
     id: createRequestId({ model, nowMs }),
     model,
@@ -134,6 +136,7 @@ function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number):
     deadlineMs: nowMs + Math.ceil(timeoutS * 1000),
     startDeadlineMs: nowMs + Math.ceil(startTimeoutS * 1000),
     ...(webhook === undefined ? {} : { webhook }),
+    ...(trace === undefined ? {} : { trace }),
     input,
   };
 }

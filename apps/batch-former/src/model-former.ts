@@ -4,7 +4,7 @@
  */
 import { type BatchPolicy, type HeldRequest, nextBatch, takeCount } from '@darkroom/batching';
 import { type Clock, systemClock } from '@darkroom/core';
-import { BaseService, type Logger, Metrics, PeriodicLoop } from '@darkroom/service';
+import { BaseService, type Logger, Metrics, PeriodicLoop, startSpan } from '@darkroom/service';
 import {
   closeJob,
   giveBackJob,
@@ -148,6 +148,9 @@ export class ModelFormer extends BaseService {
     const { workerId, outcomes } = await leaseBatch(store, model, batch, options);
     await Promise.all(batch.map((request, index) => this.#settle(request, outcomes[index] ?? 'waiting')));
     const leased = batch.filter((_request, index) => outcomes[index] === 'leased');
+    const attributes = { 'darkroom.worker': workerId ?? '', 'darkroom.together': leased.length };
+    for (const { trace, takenAtMs } of leased)
+      startSpan('dispatch', { kind: 'consumer', parent: trace, startedAtMs: takenAtMs, attributes }).end();
     for (const outcome of outcomes) metrics.leases.inc({ model, outcome });
     if (leased.length > 0) metrics.together.observe({ model }, leased.length);
     for (const { id } of leased) log.info({ request_id: id, worker: workerId, together: leased.length }, 'leased');

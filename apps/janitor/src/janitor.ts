@@ -3,7 +3,7 @@
  * deadline, keys without a TTL. Every sweep is safe to run in any number of janitors at once.
  */
 import { type Clock, systemClock } from '@darkroom/core';
-import { BaseService, type Logger, LoopsByName, Metrics, PeriodicLoop } from '@darkroom/service';
+import { BaseService, type Logger, LoopsByName, Metrics, PeriodicLoop, startSpan } from '@darkroom/service';
 import {
   buryWorkers,
   expireRequests,
@@ -11,6 +11,7 @@ import {
   listModelIds,
   listRecovered,
   openJobTaker,
+  readTrace,
   requeueStalled,
   type StoreConnection,
   sweepLeaks,
@@ -120,6 +121,10 @@ export class Janitor extends BaseService {
       // Chosen by a former, which may have taken it by now.
       if (!stalled.has(id) && (outcome === 'ended' || outcome === 'held')) continue;
       log.warn({ request_id: id, outcome }, 'recovered a stalled request');
+      startSpan('recover', {
+        parent: await readTrace(store, model, id),
+        attributes: { 'darkroom.outcome': outcome },
+      }).end();
       result.requeued.push(id);
     }
   }

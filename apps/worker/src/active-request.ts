@@ -7,6 +7,7 @@
 import type { RequestEnvelope, RequestError } from '@darkroom/core';
 import type { RowOutput } from '@darkroom/diffusion';
 import type { CheckpointEvent, ExecutorEvent, OutputEvent, ProgressEvent } from '@darkroom/executor';
+import { inSpan } from '@darkroom/service';
 import {
   appendProgress,
   type Delivery,
@@ -61,6 +62,7 @@ export class ActiveRequest {
   /** Settles when its end is stored; undefined while the engine has it. */
   ending: Promise<void> | undefined;
   readonly #options: ActiveRequestOptions;
+  readonly #startedAtMs = Date.now();
   readonly #steps = new Map<number, number>();
   /** Of each row under way, how much is done: 0 to 1. */
   readonly #shares = new Map<number, number>();
@@ -137,7 +139,27 @@ export class ActiveRequest {
   }
 
   /** Ends the request after everything written before. `canceled` of one that has ended otherwise just frees its rows. */
-  async finish(finish: EngineEnding): Promise<FinishOutcome> {
+  finish(finish: EngineEnding): Promise<FinishOutcome> {
+    return this.#inSpan(finish.state, () => this.#finish(finish));
+  }
+
+  /** Hands it back, behind all that was said: because the worker `stops`, or because its engine `failed` under it. */
+  giveBack(reason: 'stops' | 'failed'): Promise<RequeueOutcome> {
+    return this.#inSpan(`given back: ${reason}`, async () => {
+      await this.#chain;
+      const { store, workerId } = this.#options;
+      return this.#writes.send(() => giveBackRequest(store, this.envelope.model, workerId, this.delivery, reason));
+    });
+  }
+
+  /** Its time in this worker is a span, and what ends it is part of that. */
+  #inSpan<Result>(outcome: string, work: () => Promise<Result>): Promise<Result> {
+    const { trace: parent, id, rows } = this.envelope;
+    const attributes = { 'darkroom.request_id': id, 'darkroom.rows': rows, 'darkroom.outcome': outcome };
+    return inSpan('run', { kind: 'consumer', parent, startedAtMs: this.#startedAtMs, attributes }, work);
+  }
+
+  async #finish(finish: EngineEnding): Promise<FinishOutcome> {
     await this.#chain;
     // Sent again to another server of a Cluster, what was said before could come after.
     await this.#writes.answered();
@@ -150,13 +172,6 @@ export class ActiveRequest {
     }
     const ending = finish.state === 'succeeded' ? ({ state: 'succeeded', outputs: rows } as const) : finish;
     return this.#writes.send(() => finishRequest(store, model, workerId, this.delivery, ending));
-  }
-
-  /** Hands it back, behind all that was said: because the worker `stops`, or because its engine `failed` under it. */
-  async giveBack(reason: 'stops' | 'failed'): Promise<RequeueOutcome> {
-    await this.#chain;
-    const { store, workerId } = this.#options;
-    return this.#writes.send(() => giveBackRequest(store, this.envelope.model, workerId, this.delivery, reason));
   }
 
   #enqueue(step: () => Promise<void>): void {

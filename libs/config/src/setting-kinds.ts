@@ -108,6 +108,12 @@ export const origins: SettingKind<readonly string[]> = {
   range: '* or origins such as https://example.com, with commas between them',
 };
 
+/** Where a server is. */
+export const httpUrl: SettingKind<string> = {
+  schema: z.string().refine((text) => /^https?:\/\//.test(text) && URL.canParse(text)),
+  range: 'an http or https URL',
+};
+
 function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text;
 }

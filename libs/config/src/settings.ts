@@ -3,7 +3,17 @@
  * change run `node tools/write-configuration-doc.mjs`.
  */
 import { appNames, defineSetting } from './setting.ts';
-import { address, oneOf, password, path, plainName, redisUrl, trueOrFalse, wholeNumber } from './setting-kinds.ts';
+import {
+  address,
+  httpUrl,
+  oneOf,
+  password,
+  path,
+  plainName,
+  redisUrl,
+  trueOrFalse,
+  wholeNumber,
+} from './setting-kinds.ts';
 import { apiSettings } from './api-settings.ts';
 import { workerSettings } from './worker-settings.ts';
 
@@ -66,6 +76,15 @@ const commonSettings = {
     default: '127.0.0.1',
     unit: '',
     doc: 'The address these are served on. Whoever reaches it can read how busy the system is, and no prompts.',
+    apps: appNames,
+  }),
+  tracesUrl: defineSetting({
+    variable: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    kind: httpUrl,
+    default: undefined,
+    defaultDoc: 'none: no traces',
+    unit: '',
+    doc: "Where an OpenTelemetry collector takes traces (OTLP over HTTP): [metrics.md](metrics.md#traces). OpenTelemetry's other `OTEL_*` variables work as well.",
     apps: appNames,
   }),
   resultTtlS: defineSetting({

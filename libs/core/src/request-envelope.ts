@@ -25,5 +25,7 @@ export interface RequestEnvelope<Input = unknown> {
   startDeadlineMs: number;
   /** Absent when nobody is to be told. */
   webhook?: WebhookRequest;
+  /** W3C `traceparent` of what brought it; absent when nobody traces. */
+  trace?: string;
   input: Input;
 }

@@ -9,4 +9,5 @@ export { type MainContext, type RunMainOptions, exitCodeOfWrongSettings, longest
 export { BaseService, type Service } from './service.ts';
 export { ServiceGroup } from './service-group.ts';
 export { startupCheck, type StartupCheckOptions } from './startup-check.ts';
+export * from './tracing.ts';
 export type { HistogramSeries, ReadSeries } from './stored-histogram.ts';

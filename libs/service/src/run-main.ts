@@ -4,6 +4,7 @@ import { Metrics } from './metrics.ts';
 import { MetricsServer } from './metrics-server.ts';
 import { createReadiness, type Readiness } from './readiness.ts';
 import type { Service } from './service.ts';
+import { startTracing } from './tracing.ts';
 
 /** What a process is made from. */
 export interface MainContext<App extends AppName> {
@@ -40,7 +41,7 @@ export async function runMain<App extends AppName>(
 ): Promise<void> {
   const config = readConfigOrExit(app);
   // Every app has the settings that all share; TypeScript does not resolve that for an App that is still open.
-  const { logLevel, logFile } = config as Config<AppName>;
+  const { logLevel, logFile, tracesUrl } = config as Config<AppName>;
   const log = createLogger({ app, level: logLevel, file: logFile });
   exitOnUncaughtErrors(log);
   const stopping = onStopRequest(log);
@@ -50,6 +51,7 @@ export async function runMain<App extends AppName>(
   stopping.addEventListener('abort', () => exitAfter(stopTimeoutMs, log));
   const { metrics, readiness, server } = watchProcess(app, config, log);
   try {
+    const stopTracing = tracesUrl === undefined ? undefined : await startTracing(app, log);
     // Before everything else, and till the end: starting and stopping are what one wants to watch.
     await server?.start();
     service = await build({ config, log, metrics, readiness, stopSignal: stopping });
@@ -59,6 +61,7 @@ export async function runMain<App extends AppName>(
     readiness.isStarted = false;
     await service.stop();
     await server?.stop();
+    await stopTracing?.();
   } catch (error) {
     log.fatal({ err: error }, service ? 'could not start or stop cleanly' : 'could not be set up');
     process.exit(1);

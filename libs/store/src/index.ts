@@ -19,6 +19,7 @@ export { readOutput, readOutputChunk } from './read-output.ts';
 export { type MeasuredWorker, readPaces } from './read-paces.ts';
 export { readRequest, type ReadRequestResult } from './read-request.ts';
 export { type ModelStats, readStats, type Tally, type TalliedDurations } from './read-stats.ts';
+export { readTrace } from './read-trace.ts';
 export { readWorkers, type WorkerStatus } from './read-workers.ts';
 export { isStoreReachable, readRedisMemory, type RedisMemory } from './redis-health.ts';
 export * from './register-worker.ts';

@@ -1,4 +1,5 @@
 /** One process's connection to Redis: commands, the BullMQ queues of the models it touches, and the settings that every write needs. */
+import { BullMQOtel } from 'bullmq-otel';
 import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
 import { type ConnectionPoolOptions, createConnectionPool } from './connection-pool.ts';
@@ -13,6 +14,8 @@ export interface ConnectStoreOptions extends ConnectionPoolOptions {
   resultTtlMs?: number;
   /** How much longer an id is answered with "gone" instead of "unknown", ms. */
   goneTtlMs?: number;
+  /** Whether BullMQ makes spans of what is done to jobs, and keeps with a job the trace that it belongs to. */
+  isTraced?: boolean;
 }
 
 export interface StoreConnection {
@@ -46,6 +49,7 @@ export function connectStore({
   prefix = 'darkroom',
   resultTtlMs = defaultResultTtlMs,
   goneTtlMs = defaultGoneTtlMs,
+  isTraced = false,
   onError = () => {},
   ...pool
 }: ConnectStoreOptions): StoreConnection {
@@ -53,7 +57,7 @@ export function connectStore({
   let isClosed = false;
   const redis = connections.open();
   defineScripts(redis);
-  const queues = createQueues(redis, prefix, onError);
+  const queues = createQueues(redis, prefix, { isTraced, onError });
 
   return {
     redis,
@@ -79,14 +83,15 @@ export function connectStore({
 function createQueues(
   connection: RedisClient,
   prefix: string,
-  onError: (error: Error) => void,
+  { isTraced, onError }: { isTraced: boolean; onError: (error: Error) => void },
 ): { of: (model: string) => Queue; close: () => Promise<void> } {
   const queues = new Map<string, Queue>();
+  const telemetry = isTraced ? { telemetry: new BullMQOtel({ tracerName: 'bullmq' }) } : {};
   return {
     of(model) {
       const known = queues.get(model);
       if (known !== undefined) return known;
-      const queue = new Queue(queueName, queueOptions(connection, modelKeys(prefix, model).base));
+      const queue = new Queue(queueName, { ...queueOptions(connection, modelKeys(prefix, model).base), ...telemetry });
       queue.on('error', onError);
       queues.set(model, queue);
       return queue;

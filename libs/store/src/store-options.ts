@@ -7,11 +7,12 @@ export interface StoreSettings {
   redisPrefix: string;
   resultTtlS: number;
   goneTtlS: number;
+  tracesUrl: string | undefined;
 }
 
 /** How a process with these settings connects. `onError` is told of lost connections; reconnecting goes on by itself. */
 export function storeOptions(
-  { redisUrl, redisSentinelPassword, redisPrefix, resultTtlS, goneTtlS }: StoreSettings,
+  { redisUrl, redisSentinelPassword, redisPrefix, resultTtlS, goneTtlS, tracesUrl }: StoreSettings,
   onError: (error: Error) => void,
 ): ConnectStoreOptions {
   return {
@@ -20,6 +21,7 @@ export function storeOptions(
     prefix: redisPrefix,
     resultTtlMs: resultTtlS * 1000,
     goneTtlMs: goneTtlS * 1000,
+    isTraced: tracesUrl !== undefined,
     onError,
   };
 }

@@ -15,6 +15,8 @@ export interface TakenJob extends Delivery {
   rows: number;
   /** Times a worker or former was lost while holding it. */
   stalls: number;
+  /** W3C `traceparent` of what put it into the queue. */
+  trace?: string;
 }
 
 export interface JobTaker {
@@ -63,7 +65,8 @@ export function openJobTaker(
     const job = await worker.getNextJob(token, { block: false });
     if (job?.id === undefined) return undefined;
     const { shapeKey, rows } = job.data as { shapeKey: string; rows: number };
-    return { id: job.id, token, shapeKey, rows, stalls: job.stalledCounter };
+    const trace = traceOf(job.opts.telemetry?.metadata);
+    return { id: job.id, token, shapeKey, rows, stalls: job.stalledCounter, ...(trace ? { trace } : {}) };
   }
 
   return {
@@ -89,4 +92,9 @@ export function openJobTaker(
     recoverStalled: () => worker.recoverStalled(),
     close: () => worker.close(),
   };
+}
+
+/** bullmq-otel keeps OpenTelemetry's carrier with the job, as JSON. */
+function traceOf(metadata: string | undefined): string | undefined {
+  return metadata === undefined ? undefined : (JSON.parse(metadata) as { traceparent?: string }).traceparent;
 }
