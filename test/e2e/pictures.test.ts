@@ -15,7 +15,18 @@ beforeAll(async () => {
 afterAll(() => stopSystem(system));
 
 const things = ['a cat face', 'a red apple', 'a rocket', 'pizza', 'a penguin', 'a guitar', 'a star', 'a panda'];
-const schedulers = ['ddim', 'euler', 'euler_ancestral', 'dpmpp_2m', 'dpmpp_2m_karras'];
+const schedulers = [
+  'ddim',
+  'pndm',
+  'euler',
+  'euler_ancestral',
+  'dpmpp_2m',
+  'dpmpp_2m_karras',
+  'dpmpp_2m_sde',
+  'dpmpp_2m_sde_karras',
+  'unipc',
+  'lcm',
+];
 
 function mixedRequests(count: number): PredictBody[] {
   return Array.from({ length: count }, (_value, index) => ({

@@ -8,5 +8,7 @@ export type { LoadPipelineOptions, PictureRow } from './pipelines/stable-diffusi
 export * from './random/torch-generator.ts';
 export * from './registry.ts';
 export * from './schedulers/create-scheduler.ts';
+export * from './schedulers/flow-shift.ts';
 export * from './schedulers/scheduler-config.ts';
+export * from './schedulers/scheduler-misfit.ts';
 export * from './schedulers/scheduler.ts';

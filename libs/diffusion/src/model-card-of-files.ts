@@ -4,7 +4,7 @@ import type { DarkroomJson } from './darkroom-json.ts';
 import type { unetConfigSchema } from './model-configs.ts';
 import { modelFileError } from './model-file.ts';
 import type { ParsedSchedulerConfig } from './schedulers/scheduler-config.ts';
-import { schedulerNames } from './schedulers/scheduler.ts';
+import { fittingSchedulers } from './schedulers/scheduler-misfit.ts';
 import type { TokenizerFiles } from './tokenizer/tokenizer-files.ts';
 
 // What a diffusers pipeline does when it is not told otherwise, and limits that keep a mistyped number from costing hours.
@@ -31,7 +31,9 @@ export interface CreateModelCardOptions {
  */
 export function createModelCard(options: CreateModelCardOptions): ModelCard {
   const { id, created, pipelineClass, darkroom, scheduler, tokenizer } = options;
-  const maxSteps = Math.min(defaultSteps.max, scheduler.config.numTrainTimesteps);
+  const { numTrainTimesteps, originalInferenceSteps } = scheduler.config;
+  const trainedSteps = scheduler.defaultScheduler === 'lcm' ? originalInferenceSteps : numTrainTimesteps;
+  const maxSteps = Math.min(defaultSteps.max, trainedSteps);
   return {
     id,
     created,
@@ -40,7 +42,7 @@ export function createModelCard(options: CreateModelCardOptions): ModelCard {
     sizes: sizesOf(options),
     steps: limitsOf('steps', darkroom.steps, { ...defaultSteps, max: maxSteps }),
     guidance: limitsOf('guidance', darkroom.guidance, defaultGuidance),
-    schedulers: schedulerNames,
+    schedulers: fittingSchedulers(scheduler.config),
     defaultScheduler: scheduler.defaultScheduler,
     maxPromptTokens: tokenizer.maxTokens,
   };

@@ -40,7 +40,18 @@ describe('reading a model directory', () => {
       sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
       steps: { min: 1, max: 200, default: 20 },
       guidance: { min: 0, max: 20, default: 3 },
-      schedulers: ['ddim', 'euler', 'euler_ancestral', 'dpmpp_2m', 'dpmpp_2m_karras'],
+      schedulers: [
+        'ddim',
+        'pndm',
+        'euler',
+        'euler_ancestral',
+        'dpmpp_2m',
+        'dpmpp_2m_karras',
+        'dpmpp_2m_sde',
+        'dpmpp_2m_sde_karras',
+        'unipc',
+        'lcm',
+      ],
       defaultScheduler: 'dpmpp_2m',
       maxPromptTokens: 77,
     });
@@ -59,6 +70,24 @@ describe('reading a model directory', () => {
       guidance: { default: 7.5 },
     });
     expect(preview).toBeUndefined();
+  });
+
+  it('lists the schedulers that can serve the model, and the steps it can take', async () => {
+    const file = join(directory, 'scheduler/scheduler_config.json');
+    await rm(join(directory, 'darkroom.json'));
+    const cardWith = async (json: unknown) => {
+      await writeFile(file, JSON.stringify(json));
+      return (await readModelDirectory(directory)).card;
+    };
+    expect(await cardWith({ _class_name: 'FlowMatchEulerDiscreteScheduler', shift: 3 })).toMatchObject({
+      schedulers: ['unipc', 'flow_match_euler'],
+      defaultScheduler: 'flow_match_euler',
+    });
+    expect(await cardWith({ _class_name: 'LCMScheduler', original_inference_steps: 40 })).toMatchObject({
+      steps: { max: 40, default: 40 },
+      defaultScheduler: 'lcm',
+    });
+    expect((await cardWith({ _class_name: 'PNDMScheduler', skip_prk_steps: true })).defaultScheduler).toBe('pndm');
   });
 
   it('takes the variant asked for, or the first there is', async () => {
@@ -92,6 +121,13 @@ describe('reading a model directory', () => {
     ['unet/config.json', { time_cond_proj_dim: 256 }, 'time_cond_proj_dim: is not supported'],
     ['vae_decoder/config.json', { scaling_factor: -1 }, 'scaling_factor: '],
     ['scheduler/scheduler_config.json', { _class_name: 'Heun' }, 'scheduler class Heun is not supported'],
+    ['scheduler/scheduler_config.json', { solver_order: 3 }, 'scheduler config: solver_order 3 is not supported'],
+    ['scheduler/scheduler_config.json', { use_ays: true }, 'scheduler config: use_ays (true) is not a field'],
+    [
+      'scheduler/scheduler_config.json',
+      { _class_name: 'FlowMatchEulerDiscreteScheduler', prediction_type: null, use_dynamic_shifting: true },
+      'use_dynamic_shifting true is not supported by OnnxStableDiffusionPipeline',
+    ],
     ['tokenizer/tokenizer_config.json', { eos_token: '<end>' }, 'eos_token: "<end>" is not in the vocabulary'],
     ['darkroom.json', { step: {} }, 'Unrecognized key'],
     ['darkroom.json', { steps: { min: 5, default: 2 } }, 'steps.default: 2 is not in 5 … 200'],

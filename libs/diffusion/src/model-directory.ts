@@ -81,6 +81,7 @@ export async function readModelDirectory(
     stat(join(directory, 'model_index.json')),
   ]);
   checkChannels(vae.latent_channels, unet.in_channels, darkroom);
+  checkDynamicShift(scheduler, pipelineClass);
   const factor = 2 ** (vae.block_out_channels.length - 1);
   const created = Math.floor(mtimeMs / 1000);
   return {
@@ -108,6 +109,13 @@ function checkChannels(latentChannels: number, inChannels: number, { preview }: 
   if (preview && preview.matrix.length !== latentChannels) {
     throw modelFileError('darkroom.json', `preview.matrix: must have ${latentChannels} rows, one a latent channel`);
   }
+}
+
+function checkDynamicShift({ config }: ParsedSchedulerConfig, pipelineClass: PipelineClass): void {
+  if (config.flow?.useDynamicShifting !== true) return;
+  // Which shift goes with a size is the pipeline's to say, and this one has none.
+  const file = 'scheduler/scheduler_config.json';
+  throw modelFileError(file, `use_dynamic_shifting true is not supported by ${pipelineClass}`);
 }
 
 function checkModelId(id: string): string {

@@ -21,6 +21,9 @@ const schedulers: ReadonlyMap<string, string> = new Map([
   ['Euler A', 'euler_ancestral'],
   ['DPM++ 2M', 'dpmpp_2m'],
   ['DPM++ 2M Karras', 'dpmpp_2m_karras'],
+  ['DPM++ 2M SDE', 'dpmpp_2m_sde'],
+  ['DPM++ 2M SDE Karras', 'dpmpp_2m_sde_karras'],
+  ['LCM', 'lcm'],
 ]);
 const sizeExpected = `one of ${Object.keys(sizes).join(', ')} or {"width": pixels, "height": pixels}`;
 const pixels = z.int().min(1).max(99_999);

@@ -8,6 +8,7 @@ import { commonFields, without } from '../foreign-input.ts';
 /** As the Stable Diffusion models there name them. */
 const schedulers: ReadonlyMap<string, string> = new Map([
   ['DDIM', 'ddim'],
+  ['PNDM', 'pndm'],
   ['K_EULER', 'euler'],
   ['K_EULER_ANCESTRAL', 'euler_ancestral'],
   ['DPMSolverMultistep', 'dpmpp_2m'],

@@ -66,7 +66,7 @@ describe('inputs', () => {
       'width and height is "96x70", expected each side a multiple of 32 from 64 to 256',
     ],
     [{ output_quality: 101 }, 'output_quality', 'output_quality is 101, expected a whole number from 0 to 100'],
-    [{ scheduler: 'PNDM' }, 'scheduler', 'scheduler is "PNDM", expected one of ddim, euler'],
+    [{ scheduler: 'KLMS' }, 'scheduler', 'scheduler is "KLMS", expected one of ddim, euler'],
     [{ refine: 'base_image_refiner' }, 'refine', expect.stringContaining('expected "no_refiner"')],
     [{ num_images: 2 }, 'num_images', expect.stringContaining('num_images is not a field')],
   ])('%j is refused in its own names, and nothing is stored', async (input, field, description: unknown) => {

@@ -29,13 +29,17 @@ export type PictureRequest = z.infer<typeof schema>;
  *
  * @throws DarkroomError `invalid_request` naming the field.
  */
-export function checkPictureRequest(input: unknown, { sizes, steps, guidance }: ModelCard): PictureRequest {
+export function checkPictureRequest(input: unknown, card: ModelCard): PictureRequest {
+  const { sizes, steps, guidance, schedulers } = card;
   const result = schema.safeParse(input);
   if (!result.success) {
     const { path, message } = result.error.issues[0]!;
     throw invalid(`${path.join('.')}: ${message}`, result.error);
   }
   const request = result.data;
+  if (!schedulers.includes(request.scheduler)) {
+    throw invalid(`scheduler: ${request.scheduler} cannot serve this model; expected one of ${schedulers.join(', ')}`);
+  }
   assertWithin('numInferenceSteps', request.numInferenceSteps, steps);
   assertWithin('guidanceScale', request.guidanceScale, guidance);
   for (const side of ['width', 'height'] as const) {

@@ -11,7 +11,7 @@ interface Recording {
 }
 
 const recording = JSON.parse(
-  readFileSync(new URL('./__fixtures__/torch-randn.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../../tools/golden/vectors/torch-randn.json', import.meta.url), 'utf8'),
 ) as Recording;
 
 // Torch's log, sin and cos are float32 vector code, right to a unit or two in the last place; most values here are equal

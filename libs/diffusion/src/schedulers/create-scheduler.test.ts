@@ -3,12 +3,18 @@ import { describe, expect, it } from 'vitest';
 import { createTorchGenerator } from '../random/torch-generator.ts';
 import { createScheduler } from './create-scheduler.ts';
 import { parseSchedulerConfig } from './scheduler-config.ts';
+import { fittingSchedulers } from './scheduler-misfit.ts';
+import { schedulerNames } from './scheduler.ts';
 import type { Scheduler, SchedulerName } from './scheduler.ts';
 
 function create(name: SchedulerName, numInferenceSteps: number, fields: Record<string, unknown>): Scheduler {
-  const { config } = parseSchedulerConfig({ _class_name: 'DDIMScheduler', clip_sample: false, ...fields });
-  return createScheduler(name, { config, numInferenceSteps });
+  const file = { _class_name: 'DDIMScheduler', clip_sample: false, skip_prk_steps: true, ...fields };
+  return createScheduler(name, { config: parseSchedulerConfig(file).config, numInferenceSteps });
 }
+
+const flowFile = { _class_name: 'FlowMatchEulerDiscreteScheduler' };
+const flowNames: readonly SchedulerName[] = ['unipc', 'flow_match_euler'];
+const noiseNames: readonly SchedulerName[] = schedulerNames.filter((name) => name !== 'flow_match_euler');
 
 /** Runs a scheduler whose model says nothing but `output`, given the sample at the scheduler's scale and its sigma. */
 function run(scheduler: Scheduler, modelOutput: (sample: Float32Array, scaled: Float32Array) => Float32Array) {
@@ -30,7 +36,7 @@ describe('createScheduler', () => {
   const original = Float32Array.from({ length: 16 }, (_, index) => Math.sin(index));
   const latentDiffusion = { beta_start: 0.00085, beta_end: 0.012, beta_schedule: 'scaled_linear' };
 
-  it.each(['ddim', 'euler', 'euler_ancestral', 'dpmpp_2m', 'dpmpp_2m_karras'] as const)(
+  it.each(noiseNames.filter((name) => name !== 'pndm' && name !== 'lcm'))(
     '%s ends at the picture that a model of prediction type sample insists on',
     (name) => {
       const scheduler = create(name, 12, { ...latentDiffusion, prediction_type: 'sample' });
@@ -39,6 +45,70 @@ describe('createScheduler', () => {
       for (const [index, value] of sample.entries()) expect(value).toBeCloseTo(original[index]!, 5);
     },
   );
+
+  it.each(flowNames)('%s ends at the picture that a flow always points away from', (name) => {
+    const scheduler = create(name, 12, { ...flowFile, shift: 3 });
+    let sigma = 1;
+    const { sample } = run(scheduler, (present) => {
+      // What noise − x0 must be for this picture, at the sigma that the timestep says.
+      sigma = Math.max(scheduler.timesteps[scheduler.stepIndex]! / 1000, 1e-3);
+      return present.map((value, index) => (value - original[index]!) / sigma);
+    });
+    for (const [index, value] of sample.entries()) expect(value).toBeCloseTo(original[index]!, 2);
+  });
+
+  it.each<[string, Record<string, unknown>, readonly SchedulerName[]]>([
+    ['a model that predicts noise', {}, noiseNames],
+    [
+      'one with zero terminal SNR',
+      { rescale_betas_zero_snr: true, prediction_type: 'v_prediction' },
+      noiseNames.filter((name) => name !== 'pndm'),
+    ],
+    ['one that predicts its picture', { prediction_type: 'sample' }, noiseNames.filter((name) => name !== 'pndm')],
+    [
+      'one with thresholding',
+      { thresholding: true },
+      noiseNames.filter((name) => !['pndm', 'euler', 'euler_ancestral'].includes(name)),
+    ],
+    ['a solver of the third order', { solver_order: 3 }, noiseNames.filter((name) => !name.startsWith('dpmpp'))],
+    ['a flow model', flowFile, flowNames],
+    ['a flow model with sigmas of their own', { ...flowFile, use_beta_sigmas: true }, ['flow_match_euler']],
+  ])('serves %s with those that can and refuses the others', (_, fields, names) => {
+    const { config } = parseSchedulerConfig({ _class_name: 'DDIMScheduler', skip_prk_steps: true, ...fields });
+    expect(fittingSchedulers(config)).toEqual(names);
+    for (const name of names) {
+      expect(createScheduler(name, { config, numInferenceSteps: 5 }).timesteps.length).toBeGreaterThanOrEqual(5);
+    }
+    for (const name of schedulerNames.filter((candidate) => !names.includes(candidate))) {
+      expect(() => createScheduler(name, { config, numInferenceSteps: 5 })).toThrow(RangeError);
+    }
+  });
+
+  it('refuses flow models whose shift goes with the size of the picture without that shift', () => {
+    for (const name of flowNames) {
+      expect(() => create(name, 4, { ...flowFile, use_dynamic_shifting: true })).toThrow('dynamicShift must be given');
+    }
+  });
+
+  it('refuses prescribed steps of another number, and where the solver has no use for them', () => {
+    const { config } = parseSchedulerConfig(flowFile);
+    const options = { config, numInferenceSteps: 3, flowGrid: { sigmas: [1, 0.5] } };
+    expect(() => createScheduler('flow_match_euler', options)).toThrow('flowGrid must have 3 sigmas and timesteps');
+    expect(() => createScheduler('unipc', options)).toThrow('unipc cannot take sigmas or timesteps of the pipeline');
+  });
+
+  it('refuses more steps than a consistency model was distilled from', () => {
+    const few = { original_inference_steps: 8 };
+    expect(() => create('lcm', 9, few)).toThrow('9 steps are more than the 8 that the model was distilled from');
+    expect(create('lcm', 8, few).timesteps).toEqual([999, 874, 749, 624, 499, 374, 249, 124]);
+  });
+
+  it('refuses pndm with Runge-Kutta in fewer steps than that has', () => {
+    const file = { skip_prk_steps: false };
+    expect(() => create('pndm', 3, file)).toThrow('pndm with skip_prk_steps false needs at least 4 steps');
+    expect(create('pndm', 4, file).timesteps).toHaveLength(13);
+    expect(create('pndm', 3, {}).timesteps).toHaveLength(4);
+  });
 
   it('gives euler_ancestral the same picture from x0 as from the noise that this x0 means', () => {
     const fields = { ...latentDiffusion, timestep_spacing: 'trailing' };
@@ -56,6 +126,7 @@ describe('createScheduler', () => {
   it.each([
     ['dpmpp_2m', 'linspace', 1000],
     ['dpmpp_2m', 'leading', 1000],
+    ['unipc', 'leading', 1000],
   ] as const)('refuses %s with %s spacing and %s steps, two of which share a timestep', (name, spacing, steps) => {
     expect(() => create(name, steps, { timestep_spacing: spacing })).toThrow(
       `${steps} steps put two on one timestep of this model; use fewer steps`,
@@ -68,21 +139,29 @@ describe('createScheduler', () => {
     );
   });
 
+  it('refuses pndm with a step that would begin beyond the last timestep of the model', () => {
+    expect(() => create('pndm', 1000, { steps_offset: 1 })).toThrow(
+      'reach timestep 1000, beyond the last of the model',
+    );
+  });
+
+  it('refuses lcm on a noise-predicting model where nothing is left of the picture', () => {
+    const zeroSnr = { rescale_betas_zero_snr: true };
+    expect(() => create('lcm', 4, zeroSnr)).toThrow('lcm cannot start from zero terminal SNR');
+    expect(create('lcm', 4, { ...zeroSnr, prediction_type: 'v_prediction' }).timesteps[0]).toBe(999);
+  });
+
   it('refuses ddim on a noise-predicting model where nothing is left of the picture', () => {
     const zeroSnr = { rescale_betas_zero_snr: true, timestep_spacing: 'trailing' };
     expect(() => create('ddim', 10, zeroSnr)).toThrow('ddim cannot start from zero terminal SNR');
     expect(create('ddim', 10, { ...zeroSnr, prediction_type: 'v_prediction' }).timesteps[0]).toBe(999);
   });
 
-  it('never draws noise for the deterministic schedulers and once a step for the ancestral one', () => {
-    for (const [name, draws] of [
-      ['ddim', 0],
-      ['euler', 0],
-      ['euler_ancestral', 4],
-      ['dpmpp_2m', 0],
-      ['dpmpp_2m_karras', 0],
-    ] as const) {
-      const scheduler = create(name, 4, latentDiffusion);
+  it('draws noise once a step where the scheduler has any, lcm not for the last, and never elsewhere', () => {
+    const drawing = { euler_ancestral: 4, dpmpp_2m_sde: 4, dpmpp_2m_sde_karras: 4, lcm: 3 };
+    for (const name of schedulerNames) {
+      const draws = drawing[name as keyof typeof drawing] ?? 0;
+      const scheduler = create(name, 4, name === 'flow_match_euler' ? flowFile : latentDiffusion);
       let calls = 0;
       for (let step = 0; step < 4; step++) {
         scheduler.step({
@@ -92,7 +171,7 @@ describe('createScheduler', () => {
           fillNoise: () => (calls += 1),
         });
       }
-      expect(calls).toBe(draws);
+      expect([name, calls]).toEqual([name, draws]);
     }
   });
 });

@@ -2,10 +2,12 @@
  * DDIM with eta = 0: deterministic, first order.
  * Source: Song et al. 2020, "Denoising Diffusion Implicit Models", equation 12; diffusers `DDIMScheduler`.
  *
- * Known limits: eta is 0, so `fillNoise` is never called; no dynamic thresholding.
+ * Known limits: eta is 0, so `fillNoise` is never called.
  */
 
+import { createDynamicThreshold } from './dynamic-threshold.ts';
 import { createNoiseSchedule } from './noise-schedule.ts';
+import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
 import type { SchedulerConfig } from './scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
@@ -18,7 +20,7 @@ import { linspace, roundHalfEven, trailingTimesteps } from './timestep-grid.ts';
  * picture left (`rescaleBetasZeroSnr`) and the model predicts noise: x0 is then 0/0.
  */
 export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
-  const { numTrainTimesteps, predictionType, clipSample, clipSampleRange } = config;
+  const { numTrainTimesteps, predictionType, thresholding } = config;
   assertStepCount(numInferenceSteps, numTrainTimesteps);
   const timesteps = createTimesteps(config, numInferenceSteps);
   const { alphasCumprod } = createNoiseSchedule(config);
@@ -31,10 +33,11 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
   if (predictionType === 'epsilon' && alphasCumprod[timesteps[0]!] === 0) {
     throw new RangeError('ddim cannot start from zero terminal SNR with a model that predicts noise');
   }
-  const finalAlphaCumprod = config.setAlphaToOne ? 1 : alphasCumprod[0]!;
+  const finalAlphaCumprod = (config.setAlphaToOne ?? true) ? 1 : alphasCumprod[0]!;
   // Not the next entry of timesteps: with linspace spacing and with offsets diffusers, too, steps by this distance.
   const distance = Math.floor(numTrainTimesteps / numInferenceSteps);
-  const clipLimit = clipSample ? clipSampleRange : Number.POSITIVE_INFINITY;
+  const clipLimit = (config.clipSample ?? true) ? config.clipSampleRange : Number.POSITIVE_INFINITY;
+  const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
   let stepIndex = 0;
 
   return {
@@ -61,29 +64,19 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
       const previousSignal = Math.sqrt(previousAlphaCumprod);
       const previousNoise = Math.sqrt(1 - previousAlphaCumprod);
 
+      const { ofSample, ofOutput } = originalWeights(predictionType, signal, noise);
+      // The noise is not derived again from the clipped x0 (diffusers: use_clipped_model_output = False).
+      const noiseOfSample = (1 - signal * ofSample) / noise;
+      const noiseOfOutput = (-signal * ofOutput) / noise;
+
       for (let index = 0; index < sample.length; index++) {
-        const value = sample[index]!;
-        const output = modelOutput[index]!;
-        let original: number;
-        let epsilon: number;
-        switch (predictionType) {
-          case 'epsilon':
-            original = (value - noise * output) / signal;
-            epsilon = output;
-            break;
-          case 'v_prediction':
-            original = signal * value - noise * output;
-            epsilon = signal * output + noise * value;
-            break;
-          case 'sample':
-            original = output;
-            epsilon = (value - signal * output) / noise;
-            break;
-        }
-        // The noise is not derived again from the clipped x0 (diffusers: use_clipped_model_output = False).
-        original = Math.min(Math.max(original, -clipLimit), clipLimit);
-        predictedOriginal[index] = original;
-        sample[index] = previousSignal * original + previousNoise * epsilon;
+        const original = ofSample * sample[index]! + ofOutput * modelOutput[index]!;
+        predictedOriginal[index] = threshold ? original : Math.min(Math.max(original, -clipLimit), clipLimit);
+      }
+      threshold?.(predictedOriginal);
+      for (let index = 0; index < sample.length; index++) {
+        const epsilon = noiseOfSample * sample[index]! + noiseOfOutput * modelOutput[index]!;
+        sample[index] = previousSignal * predictedOriginal[index]! + previousNoise * epsilon;
       }
       stepIndex += 1;
     },

@@ -1,7 +1,8 @@
 /**
- * DPM-Solver++(2M): second order from the present and the one earlier x0 estimate, one model call a step.
- * Source: Lu et al. 2022, "DPM-Solver++", Algorithm 2; diffusers `DPMSolverMultistepScheduler` with
- * algorithm_type dpmsolver++, solver_type midpoint, solver_order 2.
+ * DPM-Solver++(2M): second order from the present and the one earlier x0 estimate, one model call a step. As SDE it goes
+ * down twice as far and half of the way up again with fresh noise.
+ * Source: Lu et al. 2022, "DPM-Solver++", Algorithm 2 and section 5 (SDE); diffusers `DPMSolverMultistepScheduler` with
+ * algorithm_type dpmsolver++ or sde-dpmsolver++, solver_type midpoint, solver_order 2.
  *
  * Latents are kept at the scale alpha·x0 + noise level, so the model's input needs no scaling.
  *
@@ -10,11 +11,13 @@
  * step is taken.
  */
 
+import { createDynamicThreshold } from './dynamic-threshold.ts';
 import { createNoiseSchedule } from './noise-schedule.ts';
+import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
-import type { SchedulerConfig } from './scheduler-config.ts';
-import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { interpolateSigma, karrasSigmas, sigmaToTimestep } from './sigma-grid.ts';
+import type { SchedulerConfig, SigmaSchedule } from './scheduler-config.ts';
+import type { CreateSchedulerOptions, Scheduler, SchedulerName } from './scheduler.ts';
+import { interpolateSigma, scheduledSigmas, sigmaToTimestep } from './sigma-grid.ts';
 import { linspace, roundHalfEven, trailingTimesteps } from './timestep-grid.ts';
 
 /** Runs shorter than this end with a first-order step if `lowerOrderFinal` says so: the second order overshoots. */
@@ -22,8 +25,11 @@ const SHORT_RUN_STEPS = 15;
 
 /** What a DPM-Solver++ scheduler is made from. */
 export interface CreateDpmSolverMultistepOptions extends CreateSchedulerOptions {
-  /** Whether the sigmas of Karras et al. replace the config's timestep spacing. */
-  readonly useKarrasSigmas: boolean;
+  readonly name: SchedulerName;
+  /** What the sigmas follow; null: the config's timestep spacing. */
+  readonly sigmaSchedule: SigmaSchedule | null;
+  /** Whether each step draws noise. */
+  readonly isSde: boolean;
 }
 
 /**
@@ -32,18 +38,20 @@ export interface CreateDpmSolverMultistepOptions extends CreateSchedulerOptions 
  * @throws RangeError if the number of steps does not suit the model, or is so large that two steps fall on one timestep.
  */
 export function createDpmSolverMultistepScheduler(options: CreateDpmSolverMultistepOptions): Scheduler {
-  const { config, numInferenceSteps, useKarrasSigmas } = options;
+  const { name, config, numInferenceSteps, isSde } = options;
   assertStepCount(numInferenceSteps, config.numTrainTimesteps);
-  const { predictionType } = config;
+  const { predictionType, thresholding } = config;
   const { timesteps, sigmas } = createGrid(options);
+  const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
   const isShortRun = config.lowerOrderFinal && timesteps.length < SHORT_RUN_STEPS;
   const isFirstOrderAtEnd = config.eulerAtFinal || isShortRun || config.finalSigmasType === 'zero';
   let stepIndex = 0;
   /** The x0 estimate of the step before; empty before the first. */
   let earlier = new Float32Array(0);
+  let noise = new Float32Array(0);
 
   return {
-    name: useKarrasSigmas ? 'dpmpp_2m_karras' : 'dpmpp_2m',
+    name,
     timesteps,
     initNoiseSigma: 1,
     get stepIndex() {
@@ -56,7 +64,7 @@ export function createDpmSolverMultistepScheduler(options: CreateDpmSolverMultis
     step(stepArguments) {
       assertStepLeft(stepIndex, timesteps.length);
       assertSameLength(stepArguments);
-      const { modelOutput, sample, predictedOriginal } = stepArguments;
+      const { modelOutput, sample, predictedOriginal, fillNoise } = stepArguments;
       const sigma = sigmas[stepIndex]!;
       const next = sigmas[stepIndex + 1]!;
       // A sigma is noise over signal of the latents whose variance is 1; this splits it into the two.
@@ -66,30 +74,27 @@ export function createDpmSolverMultistepScheduler(options: CreateDpmSolverMultis
       const nextNoiseLevel = next * nextAlpha;
       // The paper's step size h is a difference of lambda = −log(sigma), so its exp(−h) is the ratio of the sigmas,
       // which needs no infinite h where the last sigma is 0.
-      const sampleFactor = nextNoiseLevel / noiseLevel;
-      const originalFactor = nextAlpha * (1 - next / sigma);
+      const decay = next / sigma;
+      const sampleFactor = (nextNoiseLevel / noiseLevel) * (isSde ? decay : 1);
+      const originalFactor = nextAlpha * (1 - (isSde ? decay * decay : decay));
+      const noiseFactor = isSde ? nextNoiseLevel * Math.sqrt(1 - decay * decay) : 0;
       const isFirstOrder = stepIndex === 0 || (stepIndex === timesteps.length - 1 && isFirstOrderAtEnd);
       // Half of h / h_0: how far the trend from the estimate before to this one is carried on (0: not at all).
       const trend = isFirstOrder ? 0 : (0.5 * Math.log(sigma / next)) / Math.log(sigmas[stepIndex - 1]! / sigma);
+      const { ofSample, ofOutput } = originalWeights(predictionType, alpha, noiseLevel);
       if (earlier.length !== sample.length) earlier = new Float32Array(sample.length);
+      if (noise.length !== sample.length) noise = new Float32Array(sample.length);
+      // Drawn at the last step, too, where it counts for nothing: the generator then stands where torch's does.
+      if (isSde) fillNoise(noise);
 
       for (let index = 0; index < sample.length; index++) {
-        const value = sample[index]!;
-        const output = modelOutput[index]!;
-        let original: number;
-        switch (predictionType) {
-          case 'epsilon':
-            original = (value - noiseLevel * output) / alpha;
-            break;
-          case 'v_prediction':
-            original = alpha * value - noiseLevel * output;
-            break;
-          case 'sample':
-            original = output;
-            break;
-        }
-        sample[index] = sampleFactor * value + originalFactor * (original + trend * (original - earlier[index]!));
-        predictedOriginal[index] = original;
+        predictedOriginal[index] = ofSample * sample[index]! + ofOutput * modelOutput[index]!;
+      }
+      threshold?.(predictedOriginal);
+      for (let index = 0; index < sample.length; index++) {
+        const original = predictedOriginal[index]!;
+        const carriedOn = original + trend * (original - earlier[index]!);
+        sample[index] = sampleFactor * sample[index]! + originalFactor * carriedOn + noiseFactor * noise[index]!;
         earlier[index] = original;
       }
       stepIndex += 1;
@@ -106,18 +111,20 @@ export function createDpmSolverMultistepScheduler(options: CreateDpmSolverMultis
 }
 
 /** Timesteps, and the sigma at each with the final one behind them, in float32 as diffusers keeps them. */
-function createGrid({ config, numInferenceSteps, useKarrasSigmas }: CreateDpmSolverMultistepOptions): {
+function createGrid({ config, numInferenceSteps, sigmaSchedule }: CreateDpmSolverMultistepOptions): {
   timesteps: number[];
   sigmas: Float32Array;
 } {
   const trained = createNoiseSchedule(config).sigmas;
   let timesteps: number[];
   let sigmas: number[];
-  if (useKarrasSigmas) {
+  if (sigmaSchedule !== null) {
     const logSigmas = trained.map(Math.log);
-    // A cosine schedule's timesteps are cut instead of rounded: that is how diffusers' cast to integers ends.
-    const round = config.betaSchedule === 'squaredcos_cap_v2' ? Math.trunc : roundHalfEven;
-    sigmas = karrasSigmas(trained.at(-1)!, trained[0]!, numInferenceSteps);
+    // All others are cut: that is how diffusers' cast to integers ends.
+    const isRounded = sigmaSchedule === 'karras' && config.betaSchedule !== 'squaredcos_cap_v2';
+    const round = isRounded ? roundHalfEven : Math.trunc;
+    const ends = { sigmaMax: trained.at(-1)!, sigmaMin: trained[0]!, count: numInferenceSteps };
+    sigmas = scheduledSigmas(sigmaSchedule, ends);
     timesteps = sigmas.map((sigma) => round(sigmaToTimestep(sigma, logSigmas)));
   } else {
     timesteps = createTimesteps(config, trained, numInferenceSteps);

@@ -2,10 +2,11 @@
  * Ancestral sampling with Euler steps: each step goes below the next noise level and adds fresh noise back up to it.
  * Source: k-diffusion `sample_euler_ancestral` (Crowson 2022); diffusers `EulerAncestralDiscreteScheduler`.
  *
- * The one scheduler here that draws noise: its rows need their generator's snapshot beside the scheduler's to resume.
+ * It draws noise: its rows need their generator's snapshot beside the scheduler's to resume.
  */
 
 import { createNoiseSchedule } from './noise-schedule.ts';
+import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
 import type { SchedulerConfig } from './scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
@@ -53,27 +54,16 @@ export function createEulerAncestralScheduler({ config, numInferenceSteps }: Cre
       const up = Math.sqrt((next ** 2 * (sigma ** 2 - next ** 2)) / sigma ** 2);
       const down = Math.sqrt(next ** 2 - up ** 2);
       const change = down - sigma;
-      const variance = sigma * sigma + 1;
-      const velocityScale = -sigma / Math.sqrt(variance);
+      // The model's input has the variance 1; these latents are that much larger.
+      const scale = Math.sqrt(sigma * sigma + 1);
+      const { ofSample, ofOutput } = originalWeights(predictionType, 1 / scale, sigma / scale);
       if (noise.length !== sample.length) noise = new Float32Array(sample.length);
       // Drawn at the last step, too, where it counts for nothing: the generator then stands where torch's does.
       fillNoise(noise);
 
       for (let index = 0; index < sample.length; index++) {
         const value = sample[index]!;
-        const output = modelOutput[index]!;
-        let original: number;
-        switch (predictionType) {
-          case 'epsilon':
-            original = value - sigma * output;
-            break;
-          case 'v_prediction':
-            original = velocityScale * output + value / variance;
-            break;
-          case 'sample':
-            original = output;
-            break;
-        }
+        const original = (ofSample / scale) * value + ofOutput * modelOutput[index]!;
         const derivative = (value - original) / sigma;
         predictedOriginal[index] = original;
         sample[index] = value + derivative * change + noise[index]! * up;

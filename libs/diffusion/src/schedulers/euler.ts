@@ -7,10 +7,11 @@
  */
 
 import { createNoiseSchedule } from './noise-schedule.ts';
+import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
 import type { SchedulerConfig } from './scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { interpolateSigma, karrasSigmas, sigmaToTimestep } from './sigma-grid.ts';
+import { interpolateSigma, scheduledSigmas, sigmaToTimestep } from './sigma-grid.ts';
 import { linspace, trailingTimesteps } from './timestep-grid.ts';
 
 /**
@@ -45,24 +46,13 @@ export function createEulerScheduler({ config, numInferenceSteps }: CreateSchedu
       const { modelOutput, sample, predictedOriginal } = stepArguments;
       const sigma = sigmas[stepIndex]!;
       const change = sigmas[stepIndex + 1]! - sigma;
-      const variance = sigma * sigma + 1;
-      const velocityScale = -sigma / Math.sqrt(variance);
+      // The model's input has the variance 1; these latents are that much larger.
+      const scale = Math.sqrt(sigma * sigma + 1);
+      const { ofSample, ofOutput } = originalWeights(predictionType, 1 / scale, sigma / scale);
 
       for (let index = 0; index < sample.length; index++) {
         const value = sample[index]!;
-        const output = modelOutput[index]!;
-        let original: number;
-        switch (predictionType) {
-          case 'epsilon':
-            original = value - sigma * output;
-            break;
-          case 'v_prediction':
-            original = velocityScale * output + value / variance;
-            break;
-          case 'sample':
-            original = output;
-            break;
-        }
+        const original = (ofSample / scale) * value + ofOutput * modelOutput[index]!;
         const derivative = (value - original) / sigma;
         predictedOriginal[index] = original;
         sample[index] = value + derivative * change;
@@ -84,9 +74,9 @@ function createGrid(config: SchedulerConfig, count: number): { timesteps: number
   const trained = createNoiseSchedule(config).sigmas;
   let timesteps = createTimesteps(config, count).map(Math.fround);
   let sigmas = timesteps.map((timestep) => interpolateSigma(trained, timestep));
-  if (config.useKarrasSigmas) {
+  if (config.sigmaSchedule !== null) {
     const logSigmas = trained.map(Math.log);
-    sigmas = karrasSigmas(sigmas[0]!, sigmas.at(-1)!, count);
+    sigmas = scheduledSigmas(config.sigmaSchedule, { sigmaMax: sigmas[0]!, sigmaMin: sigmas.at(-1)!, count });
     timesteps = sigmas.map((sigma) => Math.fround(sigmaToTimestep(sigma, logSigmas)));
   }
   const last = config.finalSigmasType === 'zero' ? 0 : trained[0]!;

@@ -1,6 +1,7 @@
 /**
  * How much of the picture is left at each training timestep: betas → alphas → their cumulative product ᾱ.
- * Source: the constructors of diffusers' schedulers (all four share this code).
+ * Source: the constructors of diffusers' schedulers, which share this code (`pndm` without zero terminal SNR, `lcm` with
+ * other defaults).
  *
  * Rounded to float32 where torch rounds. This matters at both ends: 1 − ᾱ at the first timestep has three good digits
  * in float32, and the first sigma of every picture comes from the last ᾱ.
@@ -37,9 +38,12 @@ export function createNoiseSchedule(config: SchedulerConfig): NoiseSchedule {
   return { alphasCumprod, sigmas };
 }
 
-function createBetas({ numTrainTimesteps, betaStart, betaEnd, betaSchedule, trainedBetas }: SchedulerConfig) {
+function createBetas(config: SchedulerConfig) {
+  const { numTrainTimesteps, betaSchedule, trainedBetas } = config;
+  const betaStart = config.betaStart ?? 0.0001;
+  const betaEnd = config.betaEnd ?? 0.02;
   if (trainedBetas !== null) return Float32Array.from(trainedBetas);
-  if (betaSchedule === 'linear') return linspaceFloat(betaStart, betaEnd, numTrainTimesteps);
+  if (betaSchedule === null || betaSchedule === 'linear') return linspaceFloat(betaStart, betaEnd, numTrainTimesteps);
   if (betaSchedule === 'squaredcos_cap_v2') return cosineBetas(numTrainTimesteps);
   // scaled_linear, the schedule of latent diffusion (Rombach et al. 2022): linear in the square root.
   return linspaceFloat(Math.sqrt(betaStart), Math.sqrt(betaEnd), numTrainTimesteps).map((root) => root * root);

@@ -9,7 +9,19 @@
 import type { SchedulerConfig } from './scheduler-config.ts';
 
 /** The schedulers there are, under the names requests use. */
-export const schedulerNames = ['ddim', 'euler', 'euler_ancestral', 'dpmpp_2m', 'dpmpp_2m_karras'] as const;
+export const schedulerNames = [
+  'ddim',
+  'pndm',
+  'euler',
+  'euler_ancestral',
+  'dpmpp_2m',
+  'dpmpp_2m_karras',
+  'dpmpp_2m_sde',
+  'dpmpp_2m_sde_karras',
+  'unipc',
+  'lcm',
+  'flow_match_euler',
+] as const;
 
 /** One of {@link schedulerNames}. */
 export type SchedulerName = (typeof schedulerNames)[number];
@@ -18,7 +30,10 @@ export type SchedulerName = (typeof schedulerNames)[number];
 export interface SchedulerSnapshot {
   /** Steps already taken, 0 … timesteps.length. */
   readonly stepIndex: number;
-  /** Copies of the earlier x0 estimates a multistep solver still needs, newest last; empty for one-step solvers. */
+  /**
+   * Copies of the arrays that a multistep solver still needs of the steps before, all of the latents' length; empty for
+   * one-step solvers. Which they are is the scheduler's own affair.
+   */
   readonly history: Float32Array[];
 }
 
@@ -30,7 +45,7 @@ export interface SchedulerStepArguments {
   readonly sample: Float32Array;
   /** Receives the estimate of the finished latents (x0) that this step went by. */
   readonly predictedOriginal: Float32Array;
-  /** Fills an array with the row's next standard normal values. Called by ancestral schedulers only, once a step. */
+  /** Fills an array with the row's next standard normal values. Called once a step at most, and by few schedulers. */
   readonly fillNoise: (target: Float32Array) => void;
 }
 
@@ -40,15 +55,31 @@ export interface CreateSchedulerOptions {
   readonly config: SchedulerConfig;
   /** Steps to take, 1 … config.numTrainTimesteps. */
   readonly numInferenceSteps: number;
+  /**
+   * Flow models with `useDynamicShifting`: the shift that goes with the size of the picture (diffusers: `mu`), which
+   * families derive differently, see `interpolatedShift` and `squareRootShift`.
+   */
+  readonly dynamicShift?: number;
+  /** `flow_match_euler`: steps of the pipeline's own instead of the scheduler's, as CogView4 has them. */
+  readonly flowGrid?: FlowGrid;
+}
+
+/** The steps that a pipeline prescribes; both arrays have `numInferenceSteps` values. */
+export interface FlowGrid {
+  /** Falling, 1 at most, before any shift. Without the 0 at the end. */
+  readonly sigmas: readonly number[];
+  /** What the model is given at each step, instead of the shifted sigma × numTrainTimesteps. */
+  readonly timesteps?: readonly number[];
 }
 
 /** The state and arithmetic of one row's way from noise to latents. */
 export interface Scheduler {
   readonly name: SchedulerName;
   /**
-   * What the model is given at each step, falling; its length is the number of model calls. Usually whole numbers;
-   * `euler` and `euler_ancestral` with linspace spacing or Karras sigmas give fractions, which diffusers' ONNX pipeline
-   * truncates when the model's input is an integer.
+   * What the model is given at each step; its length is the number of model calls, which is that of the steps except
+   * for `pndm`. Usually whole numbers; `euler` and `euler_ancestral` with linspace spacing, and `euler` with sigmas of
+   * their own, give fractions, which diffusers' ONNX pipeline truncates when the model's input is an integer, and so does
+   * `flow_match_euler`, whose models take fractions.
    */
   readonly timesteps: readonly number[];
   /** Standard deviation of the first latents: latents = standard normal noise × this. */

@@ -1,7 +1,7 @@
 """Records torch.randn on the CPU for libs/diffusion/src/random/torch-generator.test.ts.
 
     pip install torch==2.15.0 numpy==2.4.6
-    python tools/reference/record-randn.py
+    python tools/golden/record-randn.py
 
 Recorded with Python 3.11, torch 2.15.0 (AVX2). Each sequence draws its sizes one after the other from one generator;
 of an array longer than 40 values the first 24 and the last 16 are kept.
@@ -31,6 +31,6 @@ for seed in SEEDS:
 
 lines = ",\n".join("  " + json.dumps(draw) for draw in draws)
 root = pathlib.Path(__file__).resolve().parents[2]
-target = root / "libs/diffusion/src/random/__fixtures__/torch-randn.json"
+target = root / "tools/golden/vectors/torch-randn.json"
 target.parent.mkdir(parents=True, exist_ok=True)
 target.write_text(f'{{"torch": "{torch.__version__}", "draws": [\n{lines}\n]}}\n')

@@ -1,7 +1,7 @@
 """Records one whole picture of models/emoji-sd (INT8 files) for the tests of the pipeline.
 
     pip install torch==2.15.0 diffusers==0.42.1 transformers==5.23.0 onnxruntime==1.31.1 numpy==2.4.6
-    python tools/reference/record-picture.py [picture.png]
+    python tools/golden/record-picture.py [picture.png]
 
 Recorded with Python 3.11 on the CPU, the CPU provider of ONNX Runtime. The steps are those of diffusers'
 OnnxStableDiffusionPipeline: unconditional and conditional half in one batch, unconditional first. Recorded: input_ids
@@ -22,7 +22,7 @@ from transformers import CLIPTokenizer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = ROOT / "models/emoji-sd"
-TARGET = ROOT / "libs/diffusion/src/__fixtures__/emoji-sd-int8-seed7.json"
+TARGET = ROOT / "tools/golden/vectors/emoji-sd-int8-seed7.json"
 PROMPT, NEGATIVE_PROMPT = "a red apple on a white background", ""
 SEED, STEPS, GUIDANCE, SIZE = 7, 10, 3, 128
 

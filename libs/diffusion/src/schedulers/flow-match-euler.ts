@@ -1,0 +1,100 @@
+/**
+ * Euler's method on the straight paths of flow matching: deterministic, first order.
+ * Source: Lipman et al. 2022, "Flow Matching for Generative Modeling"; Esser et al. 2024, "Scaling Rectified Flow
+ * Transformers"; diffusers `FlowMatchEulerDiscreteScheduler`.
+ *
+ * Latents are (1 − sigma)·x0 + sigma·noise and the model says noise − x0, so one sigma is all there is to know of a step.
+ *
+ * Known limits: no `invert_sigmas`, no `stochastic_sampling`; `parseSchedulerConfig` refuses them.
+ */
+
+import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import type { FlowConfig } from './scheduler-config.ts';
+import type { CreateSchedulerOptions, FlowGrid, Scheduler } from './scheduler.ts';
+import { shiftedSigmas } from './shifted-sigmas.ts';
+import { scheduledSigmas } from './sigma-grid.ts';
+import { linspace } from './timestep-grid.ts';
+
+const { fround } = Math;
+
+/**
+ * Makes a flow-matching Euler scheduler for one row.
+ *
+ * @throws RangeError if the number of steps does not suit the model or the grid, or a dynamic shift is missing.
+ */
+export function createFlowMatchEulerScheduler(options: CreateSchedulerOptions): Scheduler {
+  assertStepCount(options.numInferenceSteps, options.config.numTrainTimesteps);
+  const { timesteps, sigmas } = createGrid(options);
+  let stepIndex = 0;
+
+  return {
+    name: 'flow_match_euler',
+    timesteps,
+    initNoiseSigma: 1,
+    get stepIndex() {
+      return stepIndex;
+    },
+    scaleModelInput(sample, target, targetOffset) {
+      assertStepLeft(stepIndex, timesteps.length);
+      target.set(sample, targetOffset);
+    },
+    step(stepArguments) {
+      assertStepLeft(stepIndex, timesteps.length);
+      assertSameLength(stepArguments);
+      const { modelOutput, sample, predictedOriginal } = stepArguments;
+      const sigma = sigmas[stepIndex]!;
+      const change = fround(sigmas[stepIndex + 1]! - sigma);
+      for (let index = 0; index < sample.length; index++) {
+        const value = sample[index]!;
+        const output = modelOutput[index]!;
+        predictedOriginal[index] = value - sigma * output;
+        sample[index] = value + change * output;
+      }
+      stepIndex += 1;
+    },
+    snapshot() {
+      return { stepIndex, history: [] };
+    },
+    restore(snapshot) {
+      assertSnapshot(snapshot, timesteps.length, 0);
+      stepIndex = snapshot.stepIndex;
+    },
+  };
+}
+
+/** Timesteps, and the sigma at each with a 0 behind them, in float32 as diffusers keeps both. */
+function createGrid(options: CreateSchedulerOptions): { timesteps: readonly number[]; sigmas: Float32Array } {
+  const { config, numInferenceSteps: count, dynamicShift, flowGrid } = options;
+  const { numTrainTimesteps, sigmaSchedule } = config;
+  const flow = config.flow!;
+  if (flowGrid !== undefined) assertGridLength(flowGrid, count);
+  const round = flowGrid === undefined ? (value: number) => value : fround;
+  const even = flowGrid?.sigmas.map(fround) ?? evenSigmas(flow, numTrainTimesteps, count);
+  let sigmas = shiftedSigmas(even, { flow, dynamicShift, round });
+  if (sigmaSchedule !== null) {
+    sigmas = scheduledSigmas(sigmaSchedule, { sigmaMax: sigmas[0]!, sigmaMin: sigmas.at(-1)!, count });
+  }
+  const timesteps = flowGrid?.timesteps ?? sigmas.map((sigma) => fround(fround(sigma) * numTrainTimesteps));
+  return { timesteps: timesteps.map(fround), sigmas: Float32Array.from([...sigmas, 0]) };
+}
+
+/**
+ * From the highest sigma of training to the lowest. Both have the config's shift already, and the sigmas between them
+ * get it once more: that is what diffusers computes, and models are tuned with it.
+ */
+function evenSigmas({ shift, useDynamicShifting }: FlowConfig, numTrainTimesteps: number, count: number): number[] {
+  const [highest, lowest] = [1, fround(1 / numTrainTimesteps)].map((sigma) => {
+    if (useDynamicShifting) return sigma;
+    return fround(fround(fround(shift) * sigma) / fround(1 + fround(fround(shift - 1) * sigma)));
+  });
+  return linspace(highest! * numTrainTimesteps, lowest! * numTrainTimesteps, count).map(
+    (timestep) => timestep / numTrainTimesteps,
+  );
+}
+
+function assertGridLength({ sigmas, timesteps }: FlowGrid, count: number): void {
+  if (sigmas.length === count && (timesteps ?? sigmas).length === count) return;
+  throw new RangeError(
+    `flowGrid must have ${count} sigmas and timesteps, one a step, not ${sigmas.length} and ${timesteps?.length ?? 0}`,
+  );
+}

@@ -1,0 +1,108 @@
+/**
+ * Sampling of latent consistency models: every step jumps to the finished latents and back up to the next noise level
+ * with fresh noise.
+ * Source: Luo et al. 2023, "Latent Consistency Models", Algorithm 3 and appendix C; diffusers `LCMScheduler`.
+ */
+
+import { createDynamicThreshold } from './dynamic-threshold.ts';
+import { createNoiseSchedule } from './noise-schedule.ts';
+import { originalWeights } from './original-weights.ts';
+import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import type { SchedulerConfig } from './scheduler-config.ts';
+import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+
+/** Standard deviation of the data that the boundary condition assumes (Karras et al. 2022). */
+const SIGMA_DATA = 0.5;
+
+/**
+ * Makes a scheduler for one row of a latent consistency model. `predictedOriginal` is the consistency function's value.
+ *
+ * @throws RangeError if the number of steps is more than the model was distilled from, or the first timestep has no trace
+ * of the picture left and the model predicts noise: x0 is then 0/0.
+ */
+export function createLcmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
+  const { numTrainTimesteps, predictionType, thresholding } = config;
+  assertStepCount(numInferenceSteps, numTrainTimesteps);
+  const timesteps = createTimesteps(config, numInferenceSteps);
+  const { alphasCumprod } = createNoiseSchedule({
+    ...config,
+    betaStart: config.betaStart ?? 0.00085,
+    betaEnd: config.betaEnd ?? 0.012,
+    betaSchedule: config.betaSchedule ?? 'scaled_linear',
+  });
+  if (predictionType === 'epsilon' && alphasCumprod[timesteps[0]!] === 0) {
+    throw new RangeError('lcm cannot start from zero terminal SNR with a model that predicts noise');
+  }
+  const clipLimit = config.clipSample === true ? config.clipSampleRange : Number.POSITIVE_INFINITY;
+  const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
+  let stepIndex = 0;
+  let noise = new Float32Array(0);
+
+  return {
+    name: 'lcm',
+    timesteps,
+    initNoiseSigma: 1,
+    get stepIndex() {
+      return stepIndex;
+    },
+    scaleModelInput(sample, target, targetOffset) {
+      assertStepLeft(stepIndex, timesteps.length);
+      target.set(sample, targetOffset);
+    },
+    step(stepArguments) {
+      assertStepLeft(stepIndex, timesteps.length);
+      assertSameLength(stepArguments);
+      const { modelOutput, sample, predictedOriginal, fillNoise } = stepArguments;
+      const timestep = timesteps[stepIndex]!;
+      const alphaCumprod = alphasCumprod[timestep]!;
+      const isLast = stepIndex === timesteps.length - 1;
+      const nextAlphaCumprod = isLast ? 1 : alphasCumprod[timesteps[stepIndex + 1]!]!;
+      const nextSignal = Math.sqrt(nextAlphaCumprod);
+      const nextNoise = Math.sqrt(1 - nextAlphaCumprod);
+      const weights = originalWeights(predictionType, Math.sqrt(alphaCumprod), Math.sqrt(1 - alphaCumprod));
+      const { ofSample, ofOutput } = weights;
+      // The boundary condition: at timestep 0 the function is the identity.
+      const scaled = timestep * config.timestepScaling;
+      const skip = SIGMA_DATA ** 2 / (scaled ** 2 + SIGMA_DATA ** 2);
+      const out = scaled / Math.sqrt(scaled ** 2 + SIGMA_DATA ** 2);
+      if (noise.length !== sample.length) noise = new Float32Array(sample.length);
+      // Not drawn at the last step: the generator then stands where torch's does.
+      if (!isLast) fillNoise(noise);
+
+      for (let index = 0; index < sample.length; index++) {
+        const original = ofSample * sample[index]! + ofOutput * modelOutput[index]!;
+        predictedOriginal[index] = threshold ? original : Math.min(Math.max(original, -clipLimit), clipLimit);
+      }
+      threshold?.(predictedOriginal);
+      for (let index = 0; index < sample.length; index++) {
+        const denoised = out * predictedOriginal[index]! + skip * sample[index]!;
+        predictedOriginal[index] = denoised;
+        sample[index] = nextSignal * denoised + (isLast ? 0 : nextNoise * noise[index]!);
+      }
+      stepIndex += 1;
+    },
+    snapshot() {
+      return { stepIndex, history: [] };
+    },
+    restore(snapshot) {
+      assertSnapshot(snapshot, timesteps.length, 0);
+      stepIndex = snapshot.stepIndex;
+    },
+  };
+}
+
+/** Some of the timesteps that the model was distilled on, from the highest down. */
+function createTimesteps({ numTrainTimesteps, originalInferenceSteps }: SchedulerConfig, count: number): number[] {
+  if (count > originalInferenceSteps) {
+    throw new RangeError(
+      `${count} steps are more than the ${originalInferenceSteps} that the model was distilled from ` +
+        '(original_inference_steps); use fewer steps',
+    );
+  }
+  const distance = Math.floor(numTrainTimesteps / originalInferenceSteps);
+  const stride = originalInferenceSteps / count;
+  return Array.from({ length: count }, (_, index) => {
+    const skipped = Math.floor(index * stride);
+    return (originalInferenceSteps - skipped) * distance - 1;
+  });
+}

@@ -1,0 +1,191 @@
+/**
+ * PNDM: DDIM's step with the noise of several model calls, by a linear multistep rule of up to four.
+ * Source: Liu et al. 2022, "Pseudo Numerical Methods for Diffusion Models on Manifolds", equations 9, 12 and 13, Algorithm
+ * 2; diffusers `PNDMScheduler`.
+ *
+ * The rule needs three earlier noises. Either three steps of Runge-Kutta give them, four model calls each (the paper), or
+ * the rule starts with one and grows (`skipPrkSteps`: PLMS, as Stable Diffusion has it), and only its second model call is
+ * one more: at the end of the first step, which is then taken again with the mean of both noises.
+ */
+
+import { createNoiseSchedule } from './noise-schedule.ts';
+import { originalWeights } from './original-weights.ts';
+import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import type { SchedulerConfig } from './scheduler-config.ts';
+import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import { linspace, roundHalfEven, trailingTimesteps } from './timestep-grid.ts';
+
+/** Model calls of the three Runge-Kutta steps, four a step. */
+const RUNGE_KUTTA_CALLS = 12;
+/** What the rule needs of them: with fewer steps than this there are fewer calls, and diffusers mixes them up. */
+const LEAST_RUNGE_KUTTA_STEPS = 4;
+/** The weights of the noises, the newest first (Adams-Bashforth). */
+const multistepWeights = [
+  [1],
+  [3 / 2, -1 / 2],
+  [23 / 12, -16 / 12, 5 / 12],
+  [55 / 24, -59 / 24, 37 / 24, -9 / 24],
+] as const;
+/** What each call of a Runge-Kutta step adds to the noise of that step. */
+const rungeKuttaWeights = [1 / 6, 1 / 3, 1 / 3, 1 / 6] as const;
+
+/**
+ * Makes a PNDM scheduler for one row.
+ *
+ * @throws RangeError if the number of steps does not suit the model, or is too small for Runge-Kutta.
+ */
+export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
+  const { numTrainTimesteps, predictionType, skipPrkSteps } = config;
+  assertStepCount(numInferenceSteps, numTrainTimesteps);
+  if (!skipPrkSteps && numInferenceSteps < LEAST_RUNGE_KUTTA_STEPS) {
+    throw new RangeError(`pndm with skip_prk_steps false needs at least ${LEAST_RUNGE_KUTTA_STEPS} steps`);
+  }
+  const distance = Math.floor(numTrainTimesteps / numInferenceSteps);
+  const timesteps = createTimesteps(config, numInferenceSteps, distance);
+  if (Math.max(...timesteps) >= numTrainTimesteps) {
+    throw new RangeError(
+      `${numInferenceSteps} steps of this spacing reach timestep ${Math.max(...timesteps)}, beyond the last of the ` +
+        `model, ${numTrainTimesteps - 1}; use fewer steps`,
+    );
+  }
+  const { alphasCumprod } = createNoiseSchedule(config);
+  const finalAlphaCumprod = config.setAlphaToOne === true ? 1 : alphasCumprod[0]!;
+  const rungeKuttaCalls = skipPrkSteps ? 0 : RUNGE_KUTTA_CALLS;
+  let stepIndex = 0;
+  /** Noises of earlier steps, the newest first: as many as the rule still needs. */
+  let earlier: Float32Array[] = [];
+  /** Where a step that takes several model calls began; empty between such steps. */
+  let start = new Float32Array(0);
+  /** The sum of a Runge-Kutta step's noises so far; empty between such steps. */
+  let sum = new Float32Array(0);
+
+  /** From where to where a step goes, which is not always from the timestep that the model was given. */
+  function wayOf(call: number): { from: number; to: number } {
+    const timestep = timesteps[call]!;
+    if (call < rungeKuttaCalls) {
+      const isHalf = call % 2 === 0;
+      return { from: timesteps[call - (call % 4)]!, to: timestep - (isHalf ? Math.floor(distance / 2) : 0) };
+    }
+    if (skipPrkSteps && call === 1) return { from: timestep + distance, to: timestep };
+    return { from: timestep, to: timestep - distance };
+  }
+
+  return {
+    name: 'pndm',
+    timesteps,
+    initNoiseSigma: 1,
+    get stepIndex() {
+      return stepIndex;
+    },
+    scaleModelInput(sample, target, targetOffset) {
+      assertStepLeft(stepIndex, timesteps.length);
+      target.set(sample, targetOffset);
+    },
+    step(stepArguments) {
+      assertStepLeft(stepIndex, timesteps.length);
+      assertSameLength(stepArguments);
+      const { modelOutput, sample, predictedOriginal } = stepArguments;
+      const stage = stepIndex < rungeKuttaCalls ? stepIndex % 4 : undefined;
+      const isAgain = skipPrkSteps && stepIndex === 1;
+      const { from, to } = wayOf(stepIndex);
+      const alphaCumprod = alphasCumprod[from]!;
+      const nextAlphaCumprod = to >= 0 ? alphasCumprod[to]! : finalAlphaCumprod;
+      const signal = Math.sqrt(alphaCumprod);
+      const noiseLevel = Math.sqrt(1 - alphaCumprod);
+      // Equation 9.
+      const sampleFactor = Math.sqrt(nextAlphaCumprod / alphaCumprod);
+      const noiseFactor =
+        -(nextAlphaCumprod - alphaCumprod) /
+        (alphaCumprod * Math.sqrt(1 - nextAlphaCumprod) +
+          Math.sqrt(alphaCumprod * (1 - alphaCumprod) * nextAlphaCumprod));
+      const alphaHere = alphasCumprod[timesteps[stepIndex]!]!;
+      const { ofSample, ofOutput } = originalWeights(predictionType, Math.sqrt(alphaHere), Math.sqrt(1 - alphaHere));
+      const begins = stage === 0 || (skipPrkSteps && stepIndex === 0);
+      if (begins) start = start.length === sample.length ? start : new Float32Array(sample.length);
+      if (stage === 0) sum = sum.length === sample.length ? sum.fill(0) : new Float32Array(sample.length);
+      if (stage === 0 || (stage === undefined && !isAgain)) remember(modelOutput);
+      const weights = multistepWeights[earlier.length - 1]!;
+
+      for (let index = 0; index < sample.length; index++) {
+        const output = modelOutput[index]!;
+        const value = sample[index]!;
+        predictedOriginal[index] = ofSample * value + ofOutput * output;
+        if (begins) start[index] = value;
+        let combined = output;
+        if (stage !== undefined) {
+          sum[index]! += rungeKuttaWeights[stage]! * output;
+          if (stage === 3) combined = sum[index]!;
+        } else if (isAgain) {
+          combined = (output + earlier[0]![index]!) / 2;
+        } else {
+          combined = 0;
+          for (let age = 0; age < weights.length; age++) combined += weights[age]! * earlier[age]![index]!;
+        }
+        const base = stage !== undefined || isAgain ? start[index]! : value;
+        const epsilon = predictionType === 'v_prediction' ? signal * combined + noiseLevel * base : combined;
+        sample[index] = sampleFactor * base + noiseFactor * epsilon;
+      }
+      stepIndex += 1;
+    },
+    snapshot() {
+      const { starts, sums } = openStepAt(stepIndex);
+      const kept = earlier.slice(0, keptAt(stepIndex));
+      const open = [...(starts ? [start] : []), ...(sums ? [sum] : [])];
+      return { stepIndex, history: [...kept, ...open].map((array) => array.slice()) };
+    },
+    restore(snapshot) {
+      const { starts, sums } = openStepAt(snapshot.stepIndex);
+      const kept = keptAt(snapshot.stepIndex);
+      assertSnapshot(snapshot, timesteps.length, kept + Number(starts) + Number(sums));
+      const arrays = snapshot.history.map((array) => array.slice());
+      stepIndex = snapshot.stepIndex;
+      earlier = arrays.slice(0, kept);
+      start = starts ? arrays[kept]! : new Float32Array(0);
+      sum = sums ? arrays[kept + 1]! : new Float32Array(0);
+    },
+  };
+
+  /** Puts a noise first, over the oldest if the rule needs no more of them. */
+  function remember(noise: Float32Array): void {
+    const place = earlier.length === multistepWeights.length ? earlier.pop()! : new Float32Array(noise.length);
+    place.set(noise);
+    earlier.unshift(place);
+  }
+
+  /** How many earlier noises the rule needs after so many steps. */
+  function keptAt(steps: number): number {
+    if (skipPrkSteps) return Math.min(steps < 2 ? steps : steps - 1, 3);
+    return Math.min(Math.ceil(steps / 4), 3);
+  }
+
+  /** What a step that is under way after so many steps needs besides. */
+  function openStepAt(steps: number): { starts: boolean; sums: boolean } {
+    if (skipPrkSteps) return { starts: steps === 1, sums: false };
+    const isOpen = steps < rungeKuttaCalls && steps % 4 !== 0;
+    return { starts: isOpen, sums: isOpen };
+  }
+}
+
+function createTimesteps(config: SchedulerConfig, count: number, distance: number): number[] {
+  const even = createEvenTimesteps(config, count);
+  if (config.skipPrkSteps) return even.length === 1 ? even : [even[0]!, even[1]!, ...even.slice(1)];
+  const half = Math.floor(distance / 2);
+  // Between the four highest: each end of a step, and twice its middle.
+  const [first, second, third, fourth] = even as [number, number, number, number];
+  const middles = [second, third, fourth].map((timestep) => timestep + half);
+  const rungeKutta = [first, middles[0]!, middles[0]!, second, second, middles[1]!, middles[1]!, third, third];
+  return [...rungeKutta, middles[2]!, middles[2]!, fourth, ...even.slice(3)];
+}
+
+function createEvenTimesteps(config: SchedulerConfig, count: number): number[] {
+  const { numTrainTimesteps, stepsOffset, timestepSpacing } = config;
+  const spacing = timestepSpacing ?? 'leading';
+  if (spacing === 'trailing') return trailingTimesteps(numTrainTimesteps, numTrainTimesteps, count);
+  if (spacing === 'linspace') {
+    return linspace(0, numTrainTimesteps - 1, count)
+      .map(roundHalfEven)
+      .toReversed();
+  }
+  const distance = Math.floor(numTrainTimesteps / count);
+  return Array.from({ length: count }, (_, index) => (count - 1 - index) * distance + stepsOffset);
+}

@@ -1,0 +1,134 @@
+/**
+ * UniPC: a multistep predictor of order 1 … 3, whose result the next step corrects with its own model output before it goes
+ * on, so that the corrector costs no model call.
+ * Source: Zhao et al. 2023, "UniPC: A Unified Predictor-Corrector Framework", Algorithms 5 … 8; diffusers
+ * `UniPCMultistepScheduler`.
+ *
+ * Known difference: with solver_type bh1 and a last sigma of 0 the last step of diffusers is ∞·0 = NaN; here the term is
+ * left out, as it is of order 0.
+ *
+ * Known limits: no `solver_p`; sigmas and timesteps of the pipeline's own are refused.
+ */
+
+import { createDynamicThreshold } from './dynamic-threshold.ts';
+import { originalWeights } from './original-weights.ts';
+import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import type { SchedulerConfig } from './scheduler-config.ts';
+import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import { createUniPcGrid } from './unipc-grid.ts';
+import { uniPcWeights } from './unipc-weights.ts';
+
+/**
+ * Makes a UniPC scheduler for one row.
+ *
+ * @throws RangeError if the number of steps does not suit the model, or is so large that two steps fall on one timestep;
+ * if a dynamic shift is missing or steps are prescribed.
+ */
+export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler {
+  const { config, numInferenceSteps } = options;
+  assertStepCount(numInferenceSteps, config.numTrainTimesteps);
+  if (options.flowGrid !== undefined) throw new RangeError('unipc cannot take sigmas or timesteps of the pipeline');
+  const { predictionType, predictX0, thresholding } = config;
+  const { timesteps, sigmas } = createUniPcGrid(options);
+  const levels = Array.from(sigmas, (sigma) => levelsOf(sigma, config));
+  const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
+  let stepIndex = 0;
+  /** What the latest steps converted the model's output to, x0 or noise, the newest first. */
+  let earlier: Float32Array<ArrayBuffer>[] = [];
+  /** The latents that the step before started from, corrected. */
+  let startOfLast = new Float32Array(0);
+  /** Takes what this step converts, until it is the newest of `earlier`. */
+  let converted = new Float32Array(0);
+
+  function orderAt(index: number): number {
+    const left = config.lowerOrderFinal ? timesteps.length - index : config.solverOrder;
+    return Math.min(config.solverOrder, left, index + 1);
+  }
+
+  return {
+    name: 'unipc',
+    timesteps,
+    initNoiseSigma: 1,
+    get stepIndex() {
+      return stepIndex;
+    },
+    scaleModelInput(sample, target, targetOffset) {
+      assertStepLeft(stepIndex, timesteps.length);
+      target.set(sample, targetOffset);
+    },
+    step(stepArguments) {
+      assertStepLeft(stepIndex, timesteps.length);
+      assertSameLength(stepArguments);
+      const { modelOutput, sample, predictedOriginal } = stepArguments;
+      const { signal, noise } = levels[stepIndex]!;
+      const { ofSample, ofOutput } = originalWeights(predictionType, signal, noise);
+      if (converted.length !== sample.length) converted = new Float32Array(sample.length);
+      if (startOfLast.length !== sample.length) startOfLast = new Float32Array(sample.length);
+      for (let index = 0; index < sample.length; index++) {
+        predictedOriginal[index] = ofSample * sample[index]! + ofOutput * modelOutput[index]!;
+      }
+      threshold?.(predictedOriginal);
+      // Of the noise that x0 means, as latents are signal·x0 + noise·ε.
+      const noiseOfSample = (1 - signal * ofSample) / noise;
+      const noiseOfOutput = (-signal * ofOutput) / noise;
+      for (let index = 0; index < sample.length; index++) {
+        converted[index] = predictX0
+          ? predictedOriginal[index]!
+          : noiseOfSample * sample[index]! + noiseOfOutput * modelOutput[index]!;
+      }
+
+      const isCorrected = stepIndex > 0 && !config.disableCorrector.includes(stepIndex - 1);
+      const corrector = isCorrected
+        ? uniPcWeights({ config, levels, to: stepIndex, order: orderAt(stepIndex - 1), isCorrector: true })
+        : undefined;
+      const predictor = uniPcWeights({
+        config,
+        levels,
+        to: stepIndex + 1,
+        order: orderAt(stepIndex),
+        isCorrector: false,
+      });
+      for (let index = 0; index < sample.length; index++) {
+        const here = converted[index]!;
+        if (corrector !== undefined) {
+          let corrected = corrector.ofSample * startOfLast[index]! + corrector.ofTarget * here;
+          for (let age = 0; age < corrector.ofOutputs.length; age++) {
+            corrected += corrector.ofOutputs[age]! * earlier[age]![index]!;
+          }
+          sample[index] = corrected;
+        }
+        startOfLast[index] = sample[index]!;
+        let next = predictor.ofSample * sample[index]! + predictor.ofOutputs[0]! * here;
+        for (let age = 1; age < predictor.ofOutputs.length; age++) {
+          next += predictor.ofOutputs[age]! * earlier[age - 1]![index]!;
+        }
+        sample[index] = next;
+      }
+      const oldest = earlier.length === config.solverOrder ? earlier.pop()! : new Float32Array(sample.length);
+      earlier.unshift(converted);
+      converted = oldest;
+      stepIndex += 1;
+    },
+    snapshot() {
+      const history = stepIndex === 0 ? [] : [...earlier, startOfLast];
+      return { stepIndex, history: history.map((array) => array.slice()) };
+    },
+    restore(snapshot) {
+      const kept = Math.min(snapshot.stepIndex, config.solverOrder);
+      assertSnapshot(snapshot, timesteps.length, kept === 0 ? 0 : kept + 1);
+      const arrays = snapshot.history.map((array) => array.slice());
+      stepIndex = snapshot.stepIndex;
+      earlier = arrays.slice(0, kept);
+      startOfLast = arrays[kept] ?? new Float32Array(0);
+      converted = new Float32Array(0);
+    },
+  };
+}
+
+/** How much of the latents is x0 and how much noise at a sigma. */
+function levelsOf(sigma: number, { flow }: SchedulerConfig): { signal: number; noise: number } {
+  if (flow !== null) return { signal: 1 - sigma, noise: sigma };
+  // A sigma is noise over signal of the latents whose variance is 1; this splits it into the two.
+  const signal = 1 / Math.sqrt(sigma * sigma + 1);
+  return { signal, noise: sigma * signal };
+}
