@@ -26,6 +26,7 @@ const multistepWeights = [
   [23 / 12, -16 / 12, 5 / 12],
   [55 / 24, -59 / 24, 37 / 24, -9 / 24],
 ] as const;
+const KEPT_NOISES = multistepWeights.length - 1;
 /** What each call of a Runge-Kutta step adds to the noise of that step. */
 const rungeKuttaWeights = [1 / 6, 1 / 3, 1 / 3, 1 / 6] as const;
 
@@ -52,11 +53,11 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
   const finalAlphaCumprod = config.setAlphaToOne === true ? 1 : alphasCumprod[0]!;
   const rungeKuttaCalls = skipPrkSteps ? 0 : RUNGE_KUTTA_CALLS;
   let stepIndex = 0;
-  /** Noises of earlier steps, the newest first: as many as the rule still needs. */
+  /** Noises of earlier steps, the newest first: the three that the rule needs beside the present one, or fewer. */
   let earlier: Float32Array[] = [];
-  /** Where a step that takes several model calls began; empty between such steps. */
+  /** Where a step that takes several model calls began; empty after the last such step. */
   let start = new Float32Array(0);
-  /** The sum of a Runge-Kutta step's noises so far; empty between such steps. */
+  /** The sum of a Runge-Kutta step's noises so far; empty after the last such step. */
   let sum = new Float32Array(0);
 
   /** From where to where a step goes, which is not always from the timestep that the model was given. */
@@ -103,8 +104,7 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
       const begins = stage === 0 || (skipPrkSteps && stepIndex === 0);
       if (begins) start = start.length === sample.length ? start : new Float32Array(sample.length);
       if (stage === 0) sum = sum.length === sample.length ? sum.fill(0) : new Float32Array(sample.length);
-      if (stage === 0 || (stage === undefined && !isAgain)) remember(modelOutput);
-      const weights = multistepWeights[earlier.length - 1]!;
+      const weights = multistepWeights[earlier.length]!;
 
       for (let index = 0; index < sample.length; index++) {
         const output = modelOutput[index]!;
@@ -118,20 +118,21 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
         } else if (isAgain) {
           combined = (output + earlier[0]![index]!) / 2;
         } else {
-          combined = 0;
-          for (let age = 0; age < weights.length; age++) combined += weights[age]! * earlier[age]![index]!;
+          combined = weights[0] * output;
+          for (let age = 1; age < weights.length; age++) combined += weights[age]! * earlier[age - 1]![index]!;
         }
         const base = stage !== undefined || isAgain ? start[index]! : value;
         const epsilon = predictionType === 'v_prediction' ? signal * combined + noiseLevel * base : combined;
         sample[index] = sampleFactor * base + noiseFactor * epsilon;
       }
+      if (stage === 0 || (stage === undefined && !isAgain)) remember(modelOutput);
       stepIndex += 1;
+      if (stepIndex === (skipPrkSteps ? 2 : RUNGE_KUTTA_CALLS)) start = sum = new Float32Array(0);
     },
     snapshot() {
       const { starts, sums } = openStepAt(stepIndex);
-      const kept = earlier.slice(0, keptAt(stepIndex));
       const open = [...(starts ? [start] : []), ...(sums ? [sum] : [])];
-      return { stepIndex, history: [...kept, ...open].map((array) => array.slice()) };
+      return { stepIndex, history: [...earlier, ...open].map((array) => array.slice()) };
     },
     restore(snapshot) {
       const { starts, sums } = openStepAt(snapshot.stepIndex);
@@ -147,15 +148,15 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
 
   /** Puts a noise first, over the oldest if the rule needs no more of them. */
   function remember(noise: Float32Array): void {
-    const place = earlier.length === multistepWeights.length ? earlier.pop()! : new Float32Array(noise.length);
+    const place = earlier.length === KEPT_NOISES ? earlier.pop()! : new Float32Array(noise.length);
     place.set(noise);
     earlier.unshift(place);
   }
 
-  /** How many earlier noises the rule needs after so many steps. */
+  /** How many earlier noises there are after so many steps. */
   function keptAt(steps: number): number {
-    if (skipPrkSteps) return Math.min(steps < 2 ? steps : steps - 1, 3);
-    return Math.min(Math.ceil(steps / 4), 3);
+    if (skipPrkSteps) return Math.min(steps < 2 ? steps : steps - 1, KEPT_NOISES);
+    return Math.min(Math.ceil(steps / 4), KEPT_NOISES);
   }
 
   /** What a step that is under way after so many steps needs besides. */
