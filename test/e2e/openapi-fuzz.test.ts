@@ -5,7 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createWakeups, isModelPaused, publishModel, readWorkers, type StoreConnection } from '@darkroom/store';
+import { createWakeups, readStats, publishModel, readWorkers, type StoreConnection } from '@darkroom/store';
 import { expect, it, onTestFinished } from 'vitest';
 import { NothingWaits, NotRunning, runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
@@ -116,7 +116,7 @@ it(
       '--phases=examples,coverage,fuzzing',
     ]);
     expect(exitCode === 0 ? '' : output).toBe('');
-    expect(await isModelPaused(system.store, card.id)).toBe(false);
+    expect((await readStats(system.store, card.id)).isPaused).toBe(false);
     expect(await readWorkers(system.store, card.id)).toMatchObject([{ workerId: 'w1', state: 'idle' }]);
   },
 );

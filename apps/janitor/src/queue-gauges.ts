@@ -17,6 +17,7 @@ const plainGauges = [
   ['darkroom_worker_rows', 'Rows that idle and busy workers can step at once.', ({ rows }) => rows],
   ['darkroom_worker_free_rows', 'Those of them that nobody has taken.', ({ freeRows }) => freeRows],
   ['darkroom_webhook_outbox_entries', 'Events that no webhook-sender has taken on.', ({ outbox }) => outbox],
+  ['darkroom_model_paused', '1 when an operator has paused the model.', ({ isPaused }) => (isPaused ? 1 : 0)],
 ] satisfies [name: string, help: string, read: (stats: ModelStats, nowMs: number) => number][];
 
 export function createQueueGauges(metrics: Metrics): QueueGauges {

@@ -2,11 +2,12 @@
 -- KEYS: 1 base
 -- Returns: {live workers: loading, idle, busy, draining, without a heartbeat, rows of idle and busy ones, free rows of these,
 --           waiting requests, running ones, owners with waiting ones, when the oldest waiting one was admitted or '',
---           entries of the outbox, {bounds of the tally's buckets, ms}, {field of the tally, value, …}}
+--           entries of the outbox, paused 0|1, {bounds of the tally's buckets, ms}, {field of the tally, value, …}}
 local base = KEYS[1]
 --- @include "keys"
 --- @include "tally"
 --- @include "queue-order"
+--- @include "is-paused"
 local stats, dead, rows, freeRows = {}, 0, 0, 0
 for position, list in ipairs({ loadingKey, idleKey, busyKey, drainingKey }) do
   stats[position] = 0
@@ -43,4 +44,5 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', queuedKey, '-inf', '(0')) do loo
 local waiting = redis.call('ZCARD', queuedKey)
 local running = math.max(0, redis.call('ZCARD', deadlinesKey) - waiting)
 return { stats[1], stats[2], stats[3], stats[4], dead, rows, freeRows, waiting, running, redis.call('SCARD', linesKey),
-  oldestMs and string.format('%.0f', oldestMs) or '', redis.call('XLEN', base .. ':webhooks'), tallyBoundsMs, redis.call('HGETALL', tallyKey) }
+  oldestMs and string.format('%.0f', oldestMs) or '', redis.call('XLEN', base .. ':webhooks'), isPaused() and 1 or 0,
+  tallyBoundsMs, redis.call('HGETALL', tallyKey) }

@@ -11,7 +11,7 @@ export * from './idempotency-key.ts';
 export { type Delivery, leaseBatch, type LeaseBatchOptions, type LeaseOutcome } from './lease-batch.ts';
 export { type DeadRequest, listDead } from './list-dead.ts';
 export { listModelIds, listModels, type ModelPool, publishModel, readPool, readPools } from './model-registry.ts';
-export { isModelPaused, pauseModel, resumeModel } from './pause-model.ts';
+export { pauseModel, resumeModel } from './pause-model.ts';
 export { createRateLimiter, type RateCount, type RateLimiter, type RateLimiterOptions } from './rate-limiter.ts';
 export { readEvents, type ReadEventsOptions } from './read-events.ts';
 export { countFinished, type FailedRequest, listFailed } from './read-finished.ts';

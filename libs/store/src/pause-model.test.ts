@@ -7,7 +7,7 @@ import {
   type Delivery,
   expireRequests,
   finishRequest,
-  isModelPaused,
+  readStats,
   leaseBatch,
   openJobTaker,
   pauseModel,
@@ -100,10 +100,10 @@ it('is said twice without a difference, leaves no key, and wakes formers when it
   const woken = new Promise<void>((resolve) => void wakeups.listen('tiny', resolve));
   await pauseModel(store, 'tiny');
   await pauseModel(store, 'tiny');
-  expect(await isModelPaused(store, 'tiny')).toBe(true);
+  expect((await readStats(store, 'tiny')).isPaused).toBe(true);
   await resumeModel(store, 'tiny');
   await resumeModel(store, 'tiny');
   await woken;
-  expect(await isModelPaused(store, 'tiny')).toBe(false);
+  expect((await readStats(store, 'tiny')).isPaused).toBe(false);
   expect(await ownKeys()).toEqual(before);
 });

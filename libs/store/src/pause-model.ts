@@ -14,8 +14,3 @@ export async function resumeModel(store: StoreConnection, model: string): Promis
   await store.queueOf(model).resume();
   await store.redis.publish(store.keysOf(model).wakeup, 'resumed');
 }
-
-/** One round trip. */
-export function isModelPaused(store: StoreConnection, model: string): Promise<boolean> {
-  return store.queueOf(model).isPaused();
-}

@@ -197,6 +197,7 @@ describe('how things stand', () => {
       waitingOwners: 0,
       oldestQueuedAtMs: undefined,
       outbox: 0,
+      isPaused: false,
     });
   });
 

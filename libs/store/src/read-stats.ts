@@ -26,6 +26,8 @@ export interface ModelStats {
   oldestQueuedAtMs: number | undefined;
   /** Events that no webhook-sender has taken. */
   outbox: number;
+  /** An operator has it hand nothing out. */
+  isPaused: boolean;
   /** What became of requests, since Redis began. */
   tally: Tally;
 }
@@ -73,6 +75,7 @@ export async function readStats(store: StoreConnection, model: string): Promise<
     waitingOwners: at(9),
     oldestQueuedAtMs: oldest === '' || oldest === undefined ? undefined : Number(oldest),
     outbox: at(11),
+    isPaused: at(12) === 1,
     tally: decodeTally(tallied, boundsMs),
   };
 }

@@ -11,7 +11,7 @@ import {
   enqueueWebhooks,
   type Finish,
   finishRequest,
-  isModelPaused,
+  readStats,
   leaseBatch,
   listDead,
   listDeliveries,
@@ -130,7 +130,7 @@ it('takes what operators say, on whichever master a model is', async () => {
     expect(await retryRequest(store, id, { newId })).toEqual({ status: 'retried', id: newId, isNew: true });
     expect(await dropRequest(store, id)).toEqual({ status: 'dropped' });
     await pauseModel(store, model);
-    expect([await isModelPaused(store, model), (await readPool(store, model)).isPaused]).toEqual([true, true]);
+    expect([(await readStats(store, model)).isPaused, (await readPool(store, model)).isPaused]).toEqual([true, true]);
     await resumeModel(store, model);
     expect(await withdrawWorker(store, worker)).toBe(true);
     expect((await readWorkers(store, model)).map(({ state }) => state)).toEqual(['draining']);

@@ -1,7 +1,6 @@
 import {
   countFinished,
   type FailedRequest,
-  isModelPaused,
   listFailed,
   listModelIds,
   type ModelStats,
@@ -43,19 +42,17 @@ interface ModelStatus {
   failures: readonly FailedRequest[];
   completed: number;
   failed: number;
-  isPaused: boolean;
 }
 
 async function readModel(store: StoreConnection, model: string, nowMs: number): Promise<ModelStatus> {
-  const [stats, workers, failures, completed, failed, isPaused] = await Promise.all([
+  const [stats, workers, failures, completed, failed] = await Promise.all([
     readStats(store, model),
     readWorkers(store, model),
     listFailed(store, model, failuresPerModel),
     countFinished(store, model, { kind: 'completed', minutes, nowMs }),
     countFinished(store, model, { kind: 'failed', minutes, nowMs }),
-    isModelPaused(store, model),
   ]);
-  return { stats, workers, failures, completed, failed, isPaused };
+  return { stats, workers, failures, completed, failed };
 }
 
 function workerView({ workerId, model, state, info, pace, ...worker }: WorkerStatus): Status['workers'][number] {
@@ -77,13 +74,13 @@ function workerView({ workerId, model, state, info, pace, ...worker }: WorkerSta
   };
 }
 
-function queueView({ stats, completed, failed, isPaused }: ModelStatus, nowMs: number): Status['queues'][number] {
+function queueView({ stats, completed, failed }: ModelStatus, nowMs: number): Status['queues'][number] {
   const { model, queued, running, oldestQueuedAtMs, tally } = stats;
   const endedAs = (wanted: string): number =>
     tally.ends.find(({ state }) => state === wanted)?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
   return {
     model,
-    paused: isPaused,
+    paused: stats.isPaused,
     queued,
     running,
     oldest_age_s: oldestQueuedAtMs === undefined ? null : Math.max(0, nowMs - oldestQueuedAtMs) / 1000,
