@@ -13,10 +13,21 @@ export const unetConfigSchema = z.looseObject({
   /** Latent pixels: one side, or height and width. */
   sample_size: z.union([count, z.tuple([count, count])]),
   block_out_channels: z.array(count).min(1),
+  /** Width of what the text encoder gives. */
+  cross_attention_dim: count.default(1280),
   time_cond_proj_dim: unsupported,
   addition_embed_type: unsupported,
   class_embed_type: unsupported,
 });
+
+export const textEncoderConfigSchema = z.looseObject({
+  /** Ids that there are embeddings for: all below this. */
+  vocab_size: count,
+  max_position_embeddings: count,
+  hidden_size: count,
+});
+
+export type TextEncoderConfig = z.infer<typeof textEncoderConfigSchema>;
 
 export const vaeConfigSchema = z.looseObject({
   latent_channels: count,

@@ -9,14 +9,15 @@ import type { ModelCard } from '@darkroom/core';
 import { darkroomJsonSchema } from './darkroom-json.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
 import { createModelCard } from './model-card-of-files.ts';
-import { modelIndexSchema, unetConfigSchema, vaeConfigSchema } from './model-configs.ts';
-import { checkModelJson, modelFileError, readModelJson } from './model-file.ts';
+import { modelIndexSchema, textEncoderConfigSchema, unetConfigSchema, vaeConfigSchema } from './model-configs.ts';
+import { checkModelJson, modelFileError, readModelJson, unlessMissing } from './model-file.ts';
 import { findModelFile } from './model-variant.ts';
 import type { ModelVariant } from './model-variant.ts';
 import { pipelineClasses } from './pipeline-classes.ts';
 import type { PipelineClass } from './pipeline-classes.ts';
 import { parseSchedulerConfig } from './schedulers/scheduler-config.ts';
 import type { ParsedSchedulerConfig } from './schedulers/scheduler-config.ts';
+import { checkTokenizerFits } from './tokenizer/check-tokenizer-fits.ts';
 import { readTokenizerFiles } from './tokenizer/tokenizer-files.ts';
 import type { TokenizerFiles } from './tokenizer/tokenizer-files.ts';
 
@@ -48,6 +49,8 @@ export interface ModelDirectory {
   readonly tokenizer: TokenizerFiles;
   readonly scheduler: ParsedSchedulerConfig;
   readonly latents: LatentFacts;
+  /** Numbers that the text encoder gives for each token. */
+  readonly embeddingWidth: number;
   /** undefined: the model gives no previews. */
   readonly preview: PreviewProjection | undefined;
 }
@@ -71,10 +74,12 @@ export async function readModelDirectory(
   const directory = resolve(path);
   const modelId = checkModelId(id ?? basename(directory));
   const pipelineClass = findPipelineClass(await readConfig(directory, 'model_index.json', modelIndexSchema));
-  const [unet, vae, darkroom, scheduler, tokenizer, graphs, { mtimeMs }] = await Promise.all([
+  const [textEncoder, unet, vae, darkroom, scheduler, tokenizer, graphs, { mtimeMs }] = await Promise.all([
+    // Old exports have none; what it would have told is then seen when the graph is tried.
+    unlessMissing(readConfig(directory, 'text_encoder/config.json', textEncoderConfigSchema)),
     readConfig(directory, 'unet/config.json', unetConfigSchema),
     readConfig(directory, 'vae_decoder/config.json', vaeConfigSchema),
-    readDarkroomJson(directory),
+    unlessMissing(readConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
     readScheduler(directory),
     readTokenizerFiles(directory),
     findGraphs(directory, variant),
@@ -82,6 +87,10 @@ export async function readModelDirectory(
   ]);
   checkChannels(vae.latent_channels, unet.in_channels, darkroom);
   checkDynamicShift(scheduler, pipelineClass);
+  if (textEncoder !== undefined) {
+    checkTokenizerFits(tokenizer, textEncoder);
+    checkWidth(textEncoder.hidden_size, unet.cross_attention_dim);
+  }
   const factor = 2 ** (vae.block_out_channels.length - 1);
   const created = Math.floor(mtimeMs / 1000);
   return {
@@ -97,8 +106,15 @@ export async function readModelDirectory(
       scalingFactor: vae.scaling_factor,
       shiftFactor: vae.shift_factor ?? 0,
     },
+    embeddingWidth: unet.cross_attention_dim,
     preview: darkroom.preview,
   };
+}
+
+function checkWidth(hiddenSize: number, crossAttentionDim: number): void {
+  if (hiddenSize === crossAttentionDim) return;
+  const expected = `${hiddenSize}, the hidden_size of text_encoder/config.json`;
+  throw modelFileError('unet/config.json', `cross_attention_dim: is ${crossAttentionDim}, expected ${expected}`);
 }
 
 function checkChannels(latentChannels: number, inChannels: number, { preview }: DarkroomJson): void {
@@ -140,16 +156,6 @@ async function readConfig<Output>(
   schema: Parameters<typeof checkModelJson<Output>>[2],
 ): Promise<Output> {
   return checkModelJson(file, await readModelJson(directory, file), schema);
-}
-
-async function readDarkroomJson(directory: string): Promise<DarkroomJson> {
-  try {
-    return await readConfig(directory, 'darkroom.json', darkroomJsonSchema);
-  } catch (error) {
-    const { cause } = error as DarkroomError;
-    if ((cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT') return {};
-    throw error;
-  }
 }
 
 async function readScheduler(directory: string): Promise<ParsedSchedulerConfig> {

@@ -47,3 +47,14 @@ export function checkModelJson<Output>(file: string, json: unknown, schema: z.Zo
   const field = issue.path.join('.');
   throw modelFileError(file, field === '' ? issue.message : `${field}: ${issue.message}`, result.error);
 }
+
+/** What a reader of a file gives, or undefined where there is no such file. */
+export async function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    const { cause } = error as DarkroomError;
+    if ((cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

@@ -11,3 +11,4 @@ export {
   startRedisServer,
   type StartRedisServerOptions,
 } from './redis-server.ts';
+export * from './externalize-weights.ts';

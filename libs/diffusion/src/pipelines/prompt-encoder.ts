@@ -1,4 +1,4 @@
-import type { OnnxSession } from '@darkroom/runtime';
+import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
 import { createClipTokenizer } from '../tokenizer/clip-tokenizer.ts';
 import type { TokenizerFiles } from '../tokenizer/tokenizer-files.ts';
 
@@ -14,6 +14,8 @@ export interface PromptEncoder {
    * @throws DarkroomError if the graph fails.
    */
   encode(text: string): Promise<Float32Array>;
+  /** The same of one row of token ids, as long as the tokenizer makes it; not kept. */
+  encodeIds(ids: readonly number[]): Promise<FloatTensor>;
 }
 
 /** Makes a prompt encoder of a tokenizer and a loaded CLIP text encoder. */
@@ -23,14 +25,16 @@ export function createPromptEncoder(files: TokenizerFiles, session: OnnxSession)
   const output = session.outputs.find(({ name }) => name === 'last_hidden_state') ?? session.outputs[0]!;
   // In order of use, the oldest first.
   const kept = new Map<string, Float32Array>();
+
+  function encodeIds(ids: readonly number[]): Promise<FloatTensor> {
+    const data = isInt32 ? Int32Array.from(ids) : BigInt64Array.from(ids, BigInt);
+    return session.run({ input_ids: { data, dims: [1, ids.length] } }, output.name);
+  }
+
   return {
+    encodeIds,
     async encode(text) {
-      let embedding = kept.get(text);
-      if (embedding === undefined) {
-        const ids = tokenizer.encode(text);
-        const data = isInt32 ? Int32Array.from(ids) : BigInt64Array.from(ids, BigInt);
-        embedding = (await session.run({ input_ids: { data, dims: [1, ids.length] } }, output.name)).data;
-      }
+      const embedding = kept.get(text) ?? (await encodeIds(tokenizer.encode(text))).data;
       kept.delete(text);
       kept.set(text, embedding);
       if (kept.size > KEPT_TEXTS) kept.delete(kept.keys().next().value!);

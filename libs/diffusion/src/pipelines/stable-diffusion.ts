@@ -6,8 +6,8 @@
  * Known limits: no safety checker, no clip skip, no guidance rescale, no image input.
  */
 import { DarkroomError, pictureShapeKey, seedOfPicture } from '@darkroom/core';
-import { loadOnnxSession } from '@darkroom/runtime';
 import type { Device } from '@darkroom/runtime';
+import { loadGraph } from '../load-graph.ts';
 import type { ModelDirectory } from '../model-directory.ts';
 import type { Pipeline, PipelineRow, RowCheckpoint } from '../pipeline.ts';
 import { createTorchGenerator, restoreTorchGenerator } from '../random/torch-generator.ts';
@@ -19,6 +19,7 @@ import { checkPictureRequest } from './picture-request.ts';
 import type { PictureRequest } from './picture-request.ts';
 import { createPromptEncoder } from './prompt-encoder.ts';
 import { decodeRowSnapshot, encodeRowSnapshot } from './row-snapshot.ts';
+import { tryStableDiffusion } from './try-stable-diffusion.ts';
 import { createUnetBatch } from './unet-batch.ts';
 import type { UnetBatchRow } from './unet-batch.ts';
 
@@ -47,20 +48,22 @@ export interface LoadPipelineOptions {
 }
 
 /**
- * Loads the model's three graphs.
+ * Loads the model's three graphs and calls each of them once.
  *
- * @throws DarkroomError if a graph cannot be loaded or wants what there is not.
+ * @throws DarkroomError naming the file, if one cannot be loaded or does not fit the others.
  */
 export async function loadStableDiffusion(
-  { card, graphs, tokenizer, scheduler: schedulerFile, latents: latentFacts, preview }: ModelDirectory,
+  model: ModelDirectory,
   options: LoadPipelineOptions = {},
 ): Promise<Pipeline<PictureRow>> {
-  const textEncoder = await loadOnnxSession({ file: graphs.textEncoder, ...options });
-  const unet = await loadOnnxSession({ file: graphs.unet, ...options });
-  const vaeDecoder = await loadOnnxSession({ file: graphs.vaeDecoder, ...options });
-  const promptEncoder = createPromptEncoder(tokenizer, textEncoder);
+  const { card, tokenizer, latents: latentFacts, preview } = model;
+  const textEncoder = await loadGraph(model, 'textEncoder', options);
+  const unet = await loadGraph(model, 'unet', options);
+  const vaeDecoder = await loadGraph(model, 'vaeDecoder', options);
+  const promptEncoder = createPromptEncoder(tokenizer, textEncoder.session);
   const unetBatch = createUnetBatch(unet, tokenizer.maxTokens);
-  const { config } = schedulerFile;
+  await tryStableDiffusion({ model, textEncoder, promptEncoder, unet, unetBatch, vaeDecoder });
+  const { config } = model.scheduler;
   const { channels, factor } = latentFacts;
 
   return {
@@ -96,7 +99,9 @@ export async function loadStableDiffusion(
       // All model calls first: if one of them fails, no row has moved.
       const calls = unetBatch.hasTimestepPerRow ? [rows] : groupByTimestep(rows);
       const outputs: Float32Array[] = [];
-      for (const call of calls) outputs.push(await unetBatch.run(call.flatMap(batchRowsOf), call[0]!.latentDims));
+      for (const call of calls) {
+        outputs.push((await unetBatch.run(call.flatMap(batchRowsOf), call[0]!.latentDims)).data);
+      }
 
       const failures: { row: PictureRow; error: DarkroomError }[] = [];
       let modelRows = 0;
@@ -126,7 +131,7 @@ export async function loadStableDiffusion(
       const shift = Math.fround(latentFacts.shiftFactor);
       const scaled = latents.map((value) => Math.fround(value / scaling) + shift);
       const feeds = { latent_sample: { data: scaled, dims: [1, ...latentDims] } };
-      const { data } = await vaeDecoder.run(feeds, vaeDecoder.outputs[0]!.name);
+      const { data } = await vaeDecoder.session.run(feeds, vaeDecoder.session.outputs[0]!.name);
       return { data: interleaveSample(data), facts: { seed, width, height } };
     },
 
@@ -137,7 +142,7 @@ export async function loadStableDiffusion(
     },
 
     async dispose() {
-      await Promise.all([textEncoder.dispose(), unet.dispose(), vaeDecoder.dispose()]);
+      await Promise.all([textEncoder, unet, vaeDecoder].map(({ session }) => session.dispose()));
     },
   };
 }

@@ -1,5 +1,6 @@
-import { DarkroomError } from '@darkroom/core';
-import type { OnnxSession } from '@darkroom/runtime';
+import type { FloatTensor } from '@darkroom/runtime';
+import type { LoadedGraph } from '../load-graph.ts';
+import { modelFileError } from '../model-file.ts';
 
 /** One row of the UNet's batch writes itself through this. */
 export interface UnetBatchRow {
@@ -20,7 +21,7 @@ export interface UnetBatch {
    * @returns one output after the other, each as long as a row's latents.
    * @throws DarkroomError if the graph fails.
    */
-  run(rows: readonly UnetBatchRow[], latentDims: readonly [number, number, number]): Promise<Float32Array>;
+  run(rows: readonly UnetBatchRow[], latentDims: readonly [number, number, number]): Promise<FloatTensor>;
 }
 
 const knownInputs = ['sample', 'timestep', 'encoder_hidden_states'];
@@ -30,16 +31,12 @@ const knownInputs = ['sample', 'timestep', 'encoder_hidden_states'];
  *
  * @throws DarkroomError `model_unsupported` if the graph wants an input that there is nothing for.
  */
-export function createUnetBatch(session: OnnxSession, maxTokens: number): UnetBatch {
+export function createUnetBatch({ file, session }: LoadedGraph, maxTokens: number): UnetBatch {
   const unknown = session.inputs.find(({ name }) => !knownInputs.includes(name));
   const timestepSpec = session.inputs.find(({ name }) => name === 'timestep');
   if (unknown !== undefined || timestepSpec === undefined) {
     const problem = unknown === undefined ? 'has no input timestep' : `has an input ${unknown.name}`;
-    throw new DarkroomError({
-      code: 'model_unsupported',
-      op: 'diffusion.load',
-      message: `the unet ${problem}; supported are exactly ${knownInputs.join(', ')}`,
-    });
+    throw modelFileError(file, `${problem}; supported are exactly ${knownInputs.join(', ')}`);
   }
   const hasTimestepPerRow = typeof timestepSpec.shape[0] === 'string';
   const isScalar = timestepSpec.shape.length === 0;
@@ -75,7 +72,7 @@ export function createUnetBatch(session: OnnxSession, maxTokens: number): UnetBa
           dims: [rows.length, maxTokens, embeddingLength / maxTokens],
         },
       };
-      return (await session.run(feeds, output)).data;
+      return session.run(feeds, output);
     },
   };
 }

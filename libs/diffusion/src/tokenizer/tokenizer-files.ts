@@ -3,9 +3,8 @@
  * `@huggingface/tokenizers` wants is put together here as transformers' CLIPTokenizer does; a tokenizer saved by newer
  * versions, tokenizer.json alone, is taken as it is.
  */
-import { DarkroomError } from '@darkroom/core';
 import { z } from 'zod';
-import { checkModelJson, modelFileError, readModelJson, readModelText } from '../model-file.ts';
+import { checkModelJson, modelFileError, readModelJson, readModelText, unlessMissing } from '../model-file.ts';
 
 /** What a tokenizer is made from. */
 export interface TokenizerFiles {
@@ -15,6 +14,10 @@ export interface TokenizerFiles {
   readonly startId: number;
   readonly endId: number;
   readonly padId: number;
+  /** The highest there is. */
+  readonly highestId: number;
+  /** Which file the ids come from, relative to the model's directory. */
+  readonly vocabularyFile: string;
   /** Tokens of a text that the model reads, start and end included; shorter texts are padded to it. */
   readonly maxTokens: number;
 }
@@ -33,7 +36,10 @@ type TokenizerConfig = z.infer<typeof configSchema>;
 type Vocabulary = Record<string, number>;
 
 const vocabularySchema = z.record(z.string(), z.number().int().min(0));
-const completeSchema = z.looseObject({ model: z.looseObject({ vocab: vocabularySchema }) });
+const completeSchema = z.looseObject({
+  added_tokens: z.array(z.looseObject({ id: z.number().int().min(0), content: z.string() })).default([]),
+  model: z.looseObject({ vocab: vocabularySchema }),
+});
 
 const contractions = "'s|'t|'re|'ve|'m|'ll|'d";
 
@@ -45,7 +51,7 @@ const contractions = "'s|'t|'re|'ve|'m|'ll|'d";
 export async function readTokenizerFiles(directory: string): Promise<TokenizerFiles> {
   const configFile = 'tokenizer/tokenizer_config.json';
   const config = checkModelJson(configFile, await readModelJson(directory, configFile), configSchema);
-  const { definition, vocabulary } = await readDefinition(directory, config);
+  const { definition, vocabulary, vocabularyFile } = await readDefinition(directory, config);
   const idOf = (token: string, field: string): number => {
     const id = Object.hasOwn(vocabulary, token) ? vocabulary[token] : undefined;
     if (id !== undefined) return id;
@@ -56,6 +62,8 @@ export async function readTokenizerFiles(directory: string): Promise<TokenizerFi
     startId: idOf(config.bos_token, 'bos_token'),
     endId: idOf(config.eos_token, 'eos_token'),
     padId: idOf(config.pad_token, 'pad_token'),
+    highestId: Object.values(vocabulary).reduce((highest, id) => Math.max(highest, id), 0),
+    vocabularyFile,
     maxTokens: config.model_max_length,
   };
 }
@@ -63,30 +71,35 @@ export async function readTokenizerFiles(directory: string): Promise<TokenizerFi
 async function readDefinition(
   directory: string,
   config: TokenizerConfig,
-): Promise<{ definition: Record<string, unknown>; vocabulary: Vocabulary }> {
+): Promise<{ definition: Record<string, unknown>; vocabulary: Vocabulary; vocabularyFile: string }> {
   try {
-    const vocabulary = checkModelJson(
-      'tokenizer/vocab.json',
-      await readModelJson(directory, 'tokenizer/vocab.json'),
-      vocabularySchema,
-    );
+    const vocabularyFile = 'tokenizer/vocab.json';
+    const vocabulary = checkModelJson(vocabularyFile, await readModelJson(directory, vocabularyFile), vocabularySchema);
     const merges = parseMerges(await readModelText(directory, 'tokenizer/merges.txt'));
-    return { definition: createDefinition(vocabulary, merges, config), vocabulary };
+    checkMerges(merges, vocabulary);
+    return { definition: createDefinition(vocabulary, merges, config), vocabulary, vocabularyFile };
   } catch (error) {
-    const complete = await readComplete(directory);
+    const vocabularyFile = 'tokenizer/tokenizer.json';
+    const complete = await unlessMissing(readComplete(directory, vocabularyFile));
     if (complete === undefined) throw error;
-    return { definition: complete, vocabulary: complete.model.vocab };
+    const added = complete.added_tokens.map(({ content, id }) => [content, id]);
+    return {
+      definition: complete,
+      vocabulary: { ...complete.model.vocab, ...Object.fromEntries(added) },
+      vocabularyFile,
+    };
   }
 }
 
-async function readComplete(directory: string): Promise<z.infer<typeof completeSchema> | undefined> {
-  const file = 'tokenizer/tokenizer.json';
-  try {
-    return checkModelJson(file, await readModelJson(directory, file), completeSchema);
-  } catch (error) {
-    const isMissing = DarkroomError.isInstance(error) && error.message === `${file}: is missing`;
-    if (isMissing) return undefined;
-    throw error;
+async function readComplete(directory: string, file: string): Promise<z.infer<typeof completeSchema>> {
+  return checkModelJson(file, await readModelJson(directory, file), completeSchema);
+}
+
+function checkMerges(merges: readonly string[][], vocabulary: Vocabulary): void {
+  for (const merge of merges) {
+    const token = merge.join('');
+    if (Object.hasOwn(vocabulary, token)) continue;
+    throw modelFileError('tokenizer/merges.txt', `makes ${JSON.stringify(token)}, which vocab.json has no id for`);
   }
 }
 
