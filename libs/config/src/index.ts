@@ -4,6 +4,7 @@ export type {
   BatchFormerConfig,
   Config,
   JanitorConfig,
+  ModelConfig,
   WebhookSenderConfig,
   WorkerConfig,
 } from './config.ts';
@@ -12,4 +13,4 @@ export { ConfigError } from './config-error.ts';
 export { configurationDocument } from './configuration-document.ts';
 export { type Environment, loadConfig } from './load-config.ts';
 export { isLoopback } from './loopback.ts';
-export { type AppName, appNames } from './setting.ts';
+export { type AppName, appNames, type ReaderName } from './setting.ts';

@@ -34,6 +34,22 @@ describe('loadConfig', () => {
     expectTypeOf(loadConfig('batch-former', {}).enablePromptBatching).toEqualTypeOf<boolean>();
   });
 
+  it('gives the model command the hub, and nothing that only services read', () => {
+    const model = loadConfig('model', { HF_ENDPOINT: 'http://127.0.0.1:9/hub/', HF_TOKEN: 'hf_x', REDIS_URL: 'wrong' });
+    expect(model).toEqual({
+      hubEndpoint: 'http://127.0.0.1:9/hub',
+      hubToken: 'hf_x',
+      modelVariant: 'auto',
+      device: 'cpu',
+      numThreads: 0,
+    });
+    expectTypeOf(model.hubToken).toEqualTypeOf<string | undefined>();
+    expect(problemsOf('model', { HF_ENDPOINT: 'huggingface.co', HF_TOKEN: 'secret' })).toEqual([
+      'HF_TOKEN is set to something else, expected a token, which begins hf_',
+      'HF_ENDPOINT is "huggingface.co", expected an http or https URL',
+    ]);
+  });
+
   it('reads values, and takes an empty one for one that is not set', () => {
     expect(
       loadConfig('batch-former', { BATCH_MAX_SIZE: ' 16 ', ENABLE_PROMPT_BATCHING: '0', BATCH_TIMEOUT_MS: '' }),

@@ -6,7 +6,7 @@ import { ConfigError } from './config-error.ts';
 import type { Config } from './config.ts';
 import { isLoopback } from './loopback.ts';
 import { findMisspelledVariables } from './misspelled-variables.ts';
-import type { AppName, Setting, SettingDefault } from './setting.ts';
+import type { ReaderName, Setting, SettingDefault } from './setting.ts';
 import { settings } from './settings.ts';
 
 /** Names and values as the operating system gives them. An empty value counts as not set, as compose files write it. */
@@ -17,7 +17,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  *
  * @throws {ConfigError} naming every wrong setting at once, with its value and what was expected.
  */
-export function loadConfig<App extends AppName>(app: App, environment: Environment = process.env): Config<App> {
+export function loadConfig<App extends ReaderName>(app: App, environment: Environment = process.env): Config<App> {
   const problems: string[] = [];
   const values: Values = {};
   for (const [name, setting] of settingsFor(app)) values[name] = readSetting(setting, environment, problems);
@@ -31,12 +31,12 @@ export function loadConfig<App extends AppName>(app: App, environment: Environme
   return Object.freeze(values) as Config<App>;
 }
 
-type AnySetting = Setting<unknown, AppName, SettingDefault>;
+type AnySetting = Setting<unknown, ReaderName, SettingDefault>;
 type SettingName = keyof typeof settings;
 type Values = { [Name in SettingName]?: unknown };
 
 /** The settings an app reads, by their names in its configuration. */
-function settingsFor(app: AppName): [SettingName, AnySetting][] {
+function settingsFor(app: ReaderName): [SettingName, AnySetting][] {
   const all = Object.entries(settings) as [SettingName, AnySetting][];
   return all.filter(([, setting]) => setting.apps.includes(app));
 }

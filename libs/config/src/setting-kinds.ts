@@ -72,6 +72,21 @@ export const plainName: SettingKind<string> = {
 /** What somebody else has chosen to be let in by. */
 export const password: SettingKind<string> = { schema: z.string().regex(/^\S+$/), range: 'text without spaces' };
 
+/** A token of the Hugging Face hub; the name of its kind is part of it. */
+export const hubToken: SettingKind<string> = {
+  schema: z.string().regex(/^hf_\S+$/),
+  range: 'a token, which begins hf_',
+};
+
+/** Where an HTTP server is, without a slash at the end. */
+export const httpUrl: SettingKind<string> = {
+  schema: z
+    .string()
+    .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol))
+    .transform((text) => text.replace(/\/+$/, '')),
+  range: 'an http or https URL',
+};
+
 /** A file or directory, made absolute against the working directory. */
 export const path: SettingKind<string> = { schema: z.string().transform((text) => resolve(text)), range: 'a path' };
 

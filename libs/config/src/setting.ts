@@ -1,8 +1,11 @@
 import type { z } from 'zod';
 
-/** The processes that read settings. */
+/** The processes that the system is made of. */
 export const appNames = ['api', 'batch-former', 'worker', 'janitor', 'webhook-sender'] as const;
 export type AppName = (typeof appNames)[number];
+
+/** All that read settings: the processes, and `npm run model`. */
+export type ReaderName = AppName | 'model';
 
 /** A way to read the text of an environment variable: what it becomes, and in words what it may be. */
 export interface SettingKind<Value> {
@@ -16,7 +19,7 @@ export const computed = Symbol('computed');
 export type SettingDefault = string | typeof computed | undefined;
 
 /** One row of the table of settings: all that the parser, the error messages and the documentation know about it. */
-export interface Setting<Value, Apps extends AppName, Default extends SettingDefault> {
+export interface Setting<Value, Apps extends ReaderName, Default extends SettingDefault> {
   /** The environment variable. */
   variable: string;
   kind: SettingKind<Value>;
@@ -33,7 +36,7 @@ export interface Setting<Value, Apps extends AppName, Default extends SettingDef
 }
 
 /** Keeps the literal types of a row, so that each app's configuration is typed from the table. */
-export function defineSetting<Value, const Apps extends AppName, Default extends SettingDefault>(
+export function defineSetting<Value, const Apps extends ReaderName, Default extends SettingDefault>(
   setting: Setting<Value, Apps, Default>,
 ): Setting<Value, Apps, Default> {
   return setting;

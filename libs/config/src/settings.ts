@@ -15,6 +15,7 @@ import {
   wholeNumber,
 } from './setting-kinds.ts';
 import { apiSettings } from './api-settings.ts';
+import { hubSettings } from './hub-settings.ts';
 import { workerSettings } from './worker-settings.ts';
 
 const commonSettings = {
@@ -208,6 +209,7 @@ export const settings = {
   ...apiSettings,
   ...dispatchSettings,
   ...workerSettings,
+  ...hubSettings,
   ...janitorSettings,
   ...webhookSettings,
 };

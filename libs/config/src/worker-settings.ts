@@ -26,7 +26,7 @@ export const workerSettings = {
     default: 'auto',
     unit: '',
     doc: 'Which files of the model are loaded; `auto` takes the best that is there for the device.',
-    apps: ['worker'],
+    apps: ['worker', 'model'],
   }),
   device: defineSetting({
     variable: 'DEVICE',
@@ -34,7 +34,7 @@ export const workerSettings = {
     default: 'cpu',
     unit: '',
     doc: 'Where the model runs.',
-    apps: ['worker'],
+    apps: ['worker', 'model'],
   }),
   numWorkerProcesses: defineSetting({
     variable: 'NUM_WORKER_PROCESSES',
@@ -60,7 +60,7 @@ export const workerSettings = {
     default: '0',
     unit: 'threads',
     doc: 'Threads of one operator on the CPU; 0 means one for each core.',
-    apps: ['worker'],
+    apps: ['worker', 'model'],
   }),
   chunkBytes: defineSetting({
     variable: 'CHUNK_BYTES',

@@ -1,0 +1,24 @@
+import { defineSetting } from './setting.ts';
+import { httpUrl, hubToken } from './setting-kinds.ts';
+
+/** The part of the table of settings (settings.ts) that is about the Hugging Face hub, by the names its own tools use. */
+export const hubSettings = {
+  hubToken: defineSetting({
+    variable: 'HF_TOKEN',
+    kind: hubToken,
+    default: undefined,
+    defaultDoc: 'none',
+    unit: '',
+    doc: 'Your access token at the Hugging Face hub, for private models and those whose licence you accepted there.',
+    apps: ['model'],
+    isSecret: true,
+  }),
+  hubEndpoint: defineSetting({
+    variable: 'HF_ENDPOINT',
+    kind: httpUrl,
+    default: 'https://huggingface.co',
+    unit: '',
+    doc: 'The hub, or a mirror of it, that models are downloaded from.',
+    apps: ['model'],
+  }),
+};
