@@ -6,7 +6,8 @@ import { modelFileError } from './model-file.ts';
 export const modelVariants = ['int8', 'fp32', 'fp16'] as const;
 export type ModelVariant = (typeof modelVariants)[number];
 
-const fileNames: Readonly<Record<ModelVariant, string>> = {
+/** The names of their files, in the folder of each part. */
+export const variantFileNames: Readonly<Record<ModelVariant, string>> = {
   int8: 'model_int8.onnx',
   fp32: 'model.onnx',
   fp16: 'model_fp16.onnx',
@@ -23,10 +24,10 @@ const fileNames: Readonly<Record<ModelVariant, string>> = {
 export async function findModelFile(directory: string, part: string, variant?: ModelVariant): Promise<string> {
   const candidates = variant === undefined ? modelVariants : [variant];
   for (const candidate of candidates) {
-    const file = `${part}/${fileNames[candidate]}`;
+    const file = `${part}/${variantFileNames[candidate]}`;
     if (await isThere(join(directory, file))) return file;
   }
-  const expected = candidates.map((candidate) => fileNames[candidate]).join(', ');
+  const expected = candidates.map((candidate) => variantFileNames[candidate]).join(', ');
   throw modelFileError(part, `has none of ${expected}`);
 }
 

@@ -1,0 +1,8 @@
+/** What can be known of a model without running it: nothing here loads ONNX Runtime. */
+export * from './describe-model.ts';
+export * from './model-directory.ts';
+export { modelVariants, variantFileNames } from './model-variant.ts';
+export type { ModelVariant } from './model-variant.ts';
+export { externalFile } from './onnx/check-onnx-file.ts';
+export { readOnnxFile } from './onnx/read-onnx-file.ts';
+export * from './pipeline-classes.ts';
