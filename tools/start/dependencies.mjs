@@ -18,12 +18,19 @@ export async function installDependencies(root) {
 
 /** As `npm run build`: compiles what has changed, and the page, which takes less than a second anyway. */
 export async function build(root) {
-  const run = (program, ...args) =>
-    runCommand(process.execPath, [join(root, 'node_modules', program), ...args], { cwd: root });
-  if (!(await run('typescript/bin/tsc', '-b', 'tsconfig.build.json')))
-    throw new SetupError('The build failed; what the compiler wrote above says why.');
-  if (!(await run('vite/bin/vite.js', 'build', 'apps/page')))
+  await compile(root);
+  if (!(await runProgram(root, 'vite/bin/vite.js', 'build', 'apps/page')))
     throw new SetupError('The page could not be built; what Vite wrote above says why.');
+}
+
+/** Compiles what has changed of the programs. */
+export async function compile(root) {
+  if (!(await runProgram(root, 'typescript/bin/tsc', '-b', 'tsconfig.build.json')))
+    throw new SetupError('The build failed; what the compiler wrote above says why.');
+}
+
+function runProgram(root, program, ...args) {
+  return runCommand(process.execPath, [join(root, 'node_modules', program), ...args], { cwd: root });
 }
 
 function modifiedMs(file) {

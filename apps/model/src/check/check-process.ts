@@ -1,0 +1,60 @@
+/**
+ * Loads a model, takes one step and ends the picture, in a process of its own: whatever a damaged model does to ONNX
+ * Runtime, the one that asked lives on and says so.
+ */
+import { loadPipeline } from '@darkroom/diffusion';
+import type { CheckMessage, CheckRequest } from './check-message.ts';
+
+function send(message: CheckMessage): Promise<void> {
+  return new Promise((resolve) => {
+    process.send!(message, undefined, undefined, () => resolve());
+  });
+}
+
+async function timed<Result>(what: 'load' | 'step' | 'decode', work: () => Promise<Result>): Promise<Result> {
+  const startedAtMs = performance.now();
+  const result = await work();
+  const ms = performance.now() - startedAtMs;
+  await send({ type: 'done', what, ms, peakBytes: process.resourceUsage().maxRSS * 1024 });
+  return result;
+}
+
+async function check({ model }: CheckRequest): Promise<void> {
+  const pipeline = await timed('load', () => loadPipeline(model));
+  const { sizes, steps, guidance, defaultScheduler } = pipeline.card;
+  const input = {
+    prompt: 'a red apple on a white background',
+    negativePrompt: '',
+    ...sizes.default,
+    n: 1,
+    numInferenceSteps: steps.default,
+    guidanceScale: guidance.default,
+    seed: 0,
+    scheduler: defaultScheduler,
+    previewEvery: 0,
+  };
+  const [row] = await timed('step', async () => {
+    const rows = await pipeline.createRows({ id: 'check', input });
+    const { failures } = await pipeline.step(rows);
+    if (failures[0] !== undefined) throw failures[0].error;
+    return rows;
+  });
+  await timed('decode', () => pipeline.finish(row!));
+}
+
+/** With ONNX Runtime's own words, which are the cause. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message} (${describe(error.cause)})` : error.message;
+}
+
+process.on('disconnect', () => process.exit(1));
+process.once('message', (request: CheckRequest) => {
+  check(request).then(
+    () => process.exit(0),
+    async (error: unknown) => {
+      await send({ type: 'failed', message: describe(error) });
+      process.exit(1);
+    },
+  );
+});

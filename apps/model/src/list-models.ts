@@ -1,0 +1,54 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { modelVariants, pipelineFolders, readModelDirectory, variantFileNames } from '@darkroom/diffusion/model-files';
+import type { PipelineClass } from '@darkroom/diffusion/model-files';
+import { sizeText } from './number-text.ts';
+import { readModelSource } from './pull/model-source.ts';
+import { table } from './table.ts';
+
+/** The models of a directory as a table; those that cannot be read say why. */
+export async function listModels(modelsDirectory: string): Promise<string> {
+  const entries = await readdir(modelsDirectory, { withFileTypes: true }).catch(() => []);
+  const names = entries.filter((entry) => !entry.isFile()).map(({ name }) => name);
+  const rows: string[][] = [];
+  const notes: string[] = [];
+  for (const name of names.toSorted()) {
+    const partial = /^\.(?<model>.+)\.partial$/.exec(name)?.groups?.['model'];
+    if (partial !== undefined) notes.push(`${partial} is not whole yet: the same pull goes on with it`);
+    if (name.startsWith('.')) continue;
+    const directory = join(modelsDirectory, name);
+    try {
+      rows.push(await describe(directory));
+    } catch (error) {
+      notes.push(`${name} cannot be used: ${(error as Error).message}`);
+    }
+  }
+  const list = rows.length === 0 ? 'no models' : table([['id', 'family', 'dtypes', 'on disk', 'from'], ...rows]);
+  return [list, ...notes].join('\n');
+}
+
+async function describe(directory: string): Promise<string[]> {
+  const { card, pipelineClass } = await readModelDirectory(directory);
+  const source = await readModelSource(directory);
+  const from = source === undefined ? '' : `${source.repo} ${source.commit.slice(0, 7)}`;
+  const dtypes = await dtypesOf(directory, pipelineClass);
+  return [card.id, pipelineClass, dtypes.join(' ') || 'mixed', sizeText(await bytesOf(directory)), from];
+}
+
+/** Those that all parts are there in. */
+async function dtypesOf(directory: string, pipelineClass: PipelineClass): Promise<string[]> {
+  const found: string[] = [];
+  for (const variant of modelVariants) {
+    const files = pipelineFolders[pipelineClass].graphs.map((part) => join(directory, part, variantFileNames[variant]));
+    const isThere = await Promise.all(files.map((file) => stat(file).then(Boolean, () => false)));
+    if (isThere.every(Boolean)) found.push(variant);
+  }
+  return found;
+}
+
+async function bytesOf(directory: string): Promise<number> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => !entry.isDirectory());
+  const sizes = await Promise.all(files.map(async (entry) => (await stat(join(entry.parentPath, entry.name))).size));
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
