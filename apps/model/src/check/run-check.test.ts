@@ -1,0 +1,35 @@
+import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { runCheck } from './run-check.ts';
+
+const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
+
+it('measures loading, one step and decoding', async () => {
+  const { load, step, decode } = await runCheck({ model: { directory, threads: 1 } }, new AbortController().signal);
+  for (const { ms } of [load, step, decode]) expect(ms).toBeGreaterThan(0);
+  // The UNet alone is 36 MB in memory, once its INT8 weights are folded to fp32.
+  expect(load.peakBytes).toBeGreaterThan(36e6);
+  expect(decode.peakBytes).toBeGreaterThanOrEqual(step.peakBytes);
+});
+
+it("survives its process's death and says how it ended", async () => {
+  // Before it is even up.
+  const stop = new AbortController();
+  const checking = runCheck({ model: { directory, threads: 1 } }, stop.signal);
+  stop.abort();
+  await expect(checking).rejects.toThrow(
+    'While the model was loaded, its process was killed (SIGKILL), as the kernel does when memory runs out',
+  );
+});
+
+it("says what a model fails by, with ONNX Runtime's own words", async () => {
+  const copy = join(await mkdtemp(join(tmpdir(), 'darkroom-check-')), 'tiny');
+  onTestFinished(() => rm(join(copy, '..'), { recursive: true }));
+  await cp(directory, copy, { recursive: true });
+  await cp(join(copy, 'vae_encoder/model.onnx'), join(copy, 'vae_decoder/model_int8.onnx'));
+  await expect(runCheck({ model: { directory: copy } }, new AbortController().signal)).rejects.toThrow(
+    /^vae_decoder\/model_int8\.onnx: does not take latent_sample \[1, 4, 4, 4\], as the other files of the model say it does \(.*sample/,
+  );
+});
