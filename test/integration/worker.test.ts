@@ -1,12 +1,15 @@
 /** The worker against a real queue and an engine that does what the test says. */
+import { DarkroomError } from '@darkroom/core';
 import type { ModelCard, RequestEnvelope } from '@darkroom/core';
 import type { Executor, ExecutorEvent, ExecutorRequest } from '@darkroom/executor';
 import {
   admitRequest,
   cancelRequest,
   leaseBatch,
+  listModelIds,
   openJobTaker,
   readEvents,
+  readLoadFailures,
   readPool,
   readRequest,
   requeueStalled,
@@ -15,6 +18,8 @@ import {
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { OutputEncoder } from '../../apps/worker/src/active-request.ts';
+import { LoadWatch } from '../../apps/worker/src/load-watch.ts';
+import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
 import { Worker } from '../../apps/worker/src/worker.ts';
 
 const card = { id: 'tiny' } as ModelCard;
@@ -91,13 +96,12 @@ interface Bench {
   executor: FakeExecutor;
 }
 
-function createWorker(
-  encodeOutput = (): Promise<Encoded> => Promise.resolve({ data: pixels.data, contentType: 'x/y' }),
-  engineTimeoutMs = 60_000,
-): Bench {
-  const store = openTestStore();
-  let executor: FakeExecutor | undefined;
-  const worker = new Worker({
+type CreateExecutor = (listener: (events: readonly ExecutorEvent[]) => void) => Executor;
+
+const encodeOutput = (): Promise<Encoded> => Promise.resolve({ data: pixels.data, contentType: 'x/y' });
+
+function optionsOf(store: StoreConnection, createExecutor: CreateExecutor): WorkerOptions {
+  return {
     store,
     card,
     workerId: 'w1',
@@ -106,12 +110,21 @@ function createWorker(
     lockMs: 60_000,
     heartbeatMs: 600_000,
     ttlMs: 600_000,
-    engineTimeoutMs,
+    engineTimeoutMs: 60_000,
     info: {},
     log: silentLogger(),
+    loads: new LoadWatch({ store, model: 'tiny', host: 'box', log: silentLogger() }),
     encoder: { encodeOutput, encodePreview: encodeOutput },
-    createExecutor: (listener) => (executor = new FakeExecutor(listener)),
-  });
+    createExecutor,
+  };
+}
+
+function createWorker(encodeOutput?: OutputEncoder['encodeOutput'], engineTimeoutMs = 60_000): Bench {
+  const store = openTestStore();
+  let executor: FakeExecutor | undefined;
+  const options = optionsOf(store, (listener) => (executor = new FakeExecutor(listener)));
+  const encoder = encodeOutput === undefined ? options.encoder : { ...options.encoder, encodeOutput };
+  const worker = new Worker({ ...options, encoder, engineTimeoutMs });
   onTestFinished(() => worker.stop());
   return { store, worker, executor: executor! };
 }
@@ -303,9 +316,39 @@ it('fails what it cannot encode, instead of calling it done', async () => {
 
 it('says so when its engine cannot be started, and is gone', { timeout: 5000 }, async () => {
   const { store, worker, executor } = createWorker();
-  executor.starting = () => Promise.reject(new Error('no such model'));
+  executor.starting = () => Promise.reject(new Error('no such model in /srv/models'));
   await expect(worker.start()).rejects.toThrow('no such model');
   expect(await readPool(store, 'tiny')).toMatchObject({ loading: 0, idle: 0, busy: 0 });
+  expect(await listModelIds(store)).toEqual([]);
+  // Of what is not known to be fit for others to read, nothing is shown.
+  const reason = "its worker's log says why";
+  expect(await readLoadFailures(store)).toMatchObject([{ model: 'tiny', host: 'box', reason }]);
+});
+
+it('says what its model fails by, until it can be loaded', async () => {
+  const { store, worker, executor } = createWorker();
+  const message = 'unet/model.onnx: is missing';
+  executor.starting = () => Promise.reject(new DarkroomError({ code: 'model_unsupported', op: 'test', message }));
+  await expect(worker.start()).rejects.toThrow(message);
+  expect(await readLoadFailures(store)).toMatchObject([{ reason: message }]);
+  executor.starting = () => Promise.resolve(card);
+  const again = new Worker(optionsOf(store, (listener) => new FakeExecutor(listener)));
+  onTestFinished(() => again.stop());
+  await again.start();
+  expect(await readLoadFailures(store)).toEqual([]);
+  expect(await listModelIds(store)).toEqual(['tiny']);
+});
+
+it('says nothing of a loading that is broken off because the process stops', async () => {
+  const store = openTestStore();
+  const stop = new AbortController();
+  const loads = new LoadWatch({ store, model: 'tiny', host: 'box', stopSignal: stop.signal, log: silentLogger() });
+  const held = createDeferred();
+  const loading = loads.watch(() => held.promise);
+  stop.abort();
+  held.reject(new Error('killed while loading'));
+  await expect(loading).rejects.toThrow('killed while loading');
+  expect(await readLoadFailures(store)).toEqual([]);
 });
 
 it('stops although it was buried while draining', { timeout: 5000 }, async () => {

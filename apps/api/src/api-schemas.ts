@@ -155,6 +155,13 @@ export const healthSchema = z
     model_loaded: z
       .boolean()
       .openapi({ description: 'At least one worker is registered, and all registered ones have loaded.' }),
+    failed_to_load: z
+      .array(z.strictObject({ model: z.string(), reason: z.string() }))
+      .optional()
+      .openapi({
+        description:
+          'Models that a worker could not load in the last minute, and why; there only when there are any. Such a worker does not register.',
+      }),
   })
   .openapi('Health', {
     example: { status: 'ok', worker_pool_initialized: true, active_workers: 1, model_loaded: true },

@@ -54,6 +54,11 @@ export const statusSchema = z
     failures: z
       .array(z.strictObject({ model: z.string(), failed_at: time, reason: z.string() }))
       .openapi({ description: 'The last ones of each model, newest first.' }),
+    failed_to_load: z
+      .array(z.strictObject({ model: z.string(), host: z.string(), failed_at: time, reason: z.string() }))
+      .openapi({
+        description: 'Models that a worker could not load in the last minute: such a worker is not registered.',
+      }),
   })
   .openapi('Status');
 

@@ -6,6 +6,7 @@ import { ProcessExecutor } from '@darkroom/executor';
 import { closingService, type MainContext, runMain, type Service, ServiceGroup, startupCheck } from '@darkroom/service';
 import { checkServer, connectStore, storeOptions } from '@darkroom/store';
 import { listGpus } from './list-gpus.ts';
+import { LoadWatch } from './load-watch.ts';
 import { readVersion } from './read-version.ts';
 import { WorkerProcesses } from './worker-processes.ts';
 import { Worker } from './worker.ts';
@@ -32,9 +33,10 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
     device: config.device,
     ...(config.numThreads === 0 ? {} : { threads: config.numThreads }),
   };
-  const { card } = await readModelDirectory(config.modelDir, model);
   const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
   const store = connectStore({ ...storeOptions(config, onError), stopSignal });
+  const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
+  const { card } = await loads.watch(() => readModelDirectory(config.modelDir, model));
   const worker = new Worker({
     store,
     card,
@@ -54,6 +56,7 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
       encodeOutput: (input, output) => encodePicture(output, input as PictureInput),
       encodePreview,
     },
+    loads,
     createExecutor: (onEvents) =>
       new ProcessExecutor({ model, maxRows: config.batchMaxSize, checkpointEvery: config.checkpointSteps, onEvents }),
   });

@@ -3,6 +3,7 @@ import type { Executor, ExecutorEvent } from '@darkroom/executor';
 import type { Logger, Metrics } from '@darkroom/service';
 import type { StoreConnection } from '@darkroom/store';
 import type { OutputEncoder } from './active-request.ts';
+import type { LoadWatch } from './load-watch.ts';
 
 export interface WorkerOptions {
   store: StoreConnection;
@@ -23,5 +24,7 @@ export interface WorkerOptions {
   encoder: OutputEncoder;
   /** Aborted when the process is asked to stop, however far its start has come. */
   stopSignal?: AbortSignal;
+  /** Tells the system when the model cannot be loaded. */
+  loads: LoadWatch;
   createExecutor: (listener: (events: readonly ExecutorEvent[]) => void) => Executor;
 }

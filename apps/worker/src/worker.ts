@@ -104,16 +104,13 @@ export class Worker extends BaseService {
       if (this.#isStopping()) return this.#markDrained();
       this.#meter.takenForDead();
       log.warn('taken for dead while alive; registering again');
-      // If it was Redis that lost everything, the model is unknown as well.
-      await publishModel(store, this.#options.card);
       await this.#register();
     }
   }
 
   protected override async onStart(): Promise<void> {
-    const { store, card, log } = this.#options;
+    const { card, log } = this.#options;
     this.#state = 'loading';
-    await publishModel(store, card);
     await this.#register();
     await this.#beating.start();
     await this.#load();
@@ -144,17 +141,20 @@ export class Worker extends BaseService {
 
   /** A stop does not wait until the model is there: nothing has to be given back before that. */
   async #load(): Promise<void> {
-    const { stopSignal } = this.#options;
+    const { loads, stopSignal } = this.#options;
     stopSignal?.throwIfAborted();
     const abandon = (): void => void this.#executor.shutdown();
     stopSignal?.addEventListener('abort', abandon, { once: true });
-    await this.#executor.start().finally(() => stopSignal?.removeEventListener('abort', abandon));
+    const starting = loads.watch(() => this.#executor.start());
+    await starting.finally(() => stopSignal?.removeEventListener('abort', abandon));
     stopSignal?.throwIfAborted();
   }
 
   async #register(): Promise<void> {
-    const { store, capacity, ttlMs, info } = this.#options;
+    const { store, card, capacity, ttlMs, loads, info } = this.#options;
     const state = this.#state === 'ready' ? 'ready' : 'loading';
+    // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
+    if (state === 'ready') await Promise.all([publishModel(store, card), loads.clear()]);
     await registerWorker(store, this.#identity, { state, capacity, ttlMs, info });
   }
 
@@ -273,7 +273,7 @@ export class Worker extends BaseService {
 
   /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started. */
   async #onEngineLost(message: string, tokens: readonly string[]): Promise<void> {
-    const { log } = this.#options;
+    const { loads, log } = this.#options;
     log.error({ reason: message, requests: tokens.length }, 'engine lost');
     if (this.#isStopping()) return;
     this.#state = 'loading';
@@ -285,7 +285,7 @@ export class Worker extends BaseService {
         if (request !== undefined) await this.#giveBack(request, 'failed');
       }
       if (this.#isStopping()) return;
-      await this.#executor.start();
+      await loads.watch(() => this.#executor.start());
       if (this.#isStopping()) return;
       this.#state = 'ready';
       await this.#register();

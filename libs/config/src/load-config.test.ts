@@ -2,9 +2,9 @@ import { resolve } from 'node:path';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 import { ConfigError } from './config-error.ts';
 import { loadConfig } from './load-config.ts';
-import { type AppName, appNames } from './setting.ts';
+import { appNames, type ReaderName } from './setting.ts';
 
-function problemsOf(app: AppName, environment: Record<string, string>): readonly string[] {
+function problemsOf(app: ReaderName, environment: Record<string, string>): readonly string[] {
   try {
     loadConfig(app, environment);
   } catch (error) {

@@ -23,7 +23,8 @@ export type MessageToEngine =
 
 export type MessageFromEngine =
   | { readonly type: 'ready'; readonly card: ModelCard }
-  | { readonly type: 'start-failed'; readonly code: ErrorCode; readonly message: string }
+  /** `detail` is for the operator's log: ONNX Runtime's own words, which name paths. */
+  | { readonly type: 'start-failed'; readonly code: ErrorCode; readonly message: string; readonly detail?: string }
   | { readonly type: 'events'; readonly events: readonly EngineEvent[] }
   | { readonly type: 'health'; readonly checkId: number; readonly rows: number; readonly waitingRequests: number }
   | { readonly type: 'stopped' };

@@ -27,16 +27,10 @@ async function start({ model, ...options }: EngineProcessOptions): Promise<void>
     await send({ type: 'ready', card: pipeline.card });
   } catch (error) {
     const code = DarkroomError.isInstance(error) ? error.code : 'internal';
-    await send({ type: 'start-failed', code, message: describe(error) });
+    const { message, cause } = error instanceof Error ? error : new Error(String(error));
+    await send({ type: 'start-failed', code, message, ...(cause instanceof Error && { detail: cause.message }) });
     process.exit(1);
   }
-}
-
-/** For the operator's log, so with ONNX Runtime's own words. What is wrong with a model's files says it all by itself. */
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const isComplete = DarkroomError.isInstance(error) && error.code === 'model_unsupported';
-  return !isComplete && error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
 }
 
 async function stop(shouldCheckpoint: boolean): Promise<void> {

@@ -61,7 +61,9 @@ export class ProcessExecutor implements Executor {
           this.#isReady = true;
           resolve(message.card);
         } else if (message.type === 'start-failed') {
-          failure = new DarkroomError({ code: message.code, op: 'executor.start', message: message.message });
+          const { code, detail } = message;
+          const cause = detail === undefined ? undefined : new Error(detail);
+          failure = new DarkroomError({ code, op: 'executor.start', message: message.message, cause });
         } else this.#receive(message);
       });
       // Only when the process is gone, so that the caller may start again at once.

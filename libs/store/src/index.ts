@@ -6,6 +6,7 @@ export { createEventHub, type EventHub } from './event-hub.ts';
 export { expireRequests } from './expire-requests.ts';
 export { closeJob, type Finish, type FinishOutcome, finishRequest } from './finish-request.ts';
 export type { KeySize } from './key-sizes.ts';
+export * from './load-failures.ts';
 export { type ModelKeys, modelKeys, modelsKey, queueName, webhooksTag } from './keys.ts';
 export * from './idempotency-key.ts';
 export { type Delivery, leaseBatch, type LeaseBatchOptions, type LeaseOutcome } from './lease-batch.ts';

@@ -64,6 +64,11 @@ export function modelsKey(prefix: string): string {
   return `${prefix}:models`;
 }
 
+/** Hash of what could not be loaded, for the whole system: it may be a model that is not known. */
+export function loadFailuresKey(prefix: string): string {
+  return `${prefix}:load-failures`;
+}
+
 /** Stands for a model where keys belong to the webhooks of all models; no model can be called so. */
 export const webhooksTag = '_webhooks';
 

@@ -1,5 +1,5 @@
 import { DarkroomError } from '@darkroom/core';
-import { type ModelPool, readPools } from '@darkroom/store';
+import { type LoadFailure, type ModelPool, readLoadFailures, readPools } from '@darkroom/store';
 import type { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../api-context.ts';
 import { retryAfterS } from '../api-error.ts';
@@ -11,7 +11,8 @@ type Health = z.infer<typeof healthSchema>;
 export function addHealthRoute(api: Api, { askStore }: ApiContext): void {
   addRoute(api, healthRoute, async (c) => {
     try {
-      return c.json(healthOf(await askStore(readPools)), 200);
+      const [pools, failures] = await askStore((store) => Promise.all([readPools(store), readLoadFailures(store)]));
+      return c.json(healthOf(pools, failures), 200);
     } catch (error) {
       if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
       return c.json(unavailable, 503, { 'Retry-After': String(retryAfterS) });
@@ -19,7 +20,7 @@ export function addHealthRoute(api: Api, { askStore }: ApiContext): void {
   });
 }
 
-function healthOf(pools: readonly ModelPool[]): Health {
+function healthOf(pools: readonly ModelPool[], failures: readonly LoadFailure[]): Health {
   let loading = 0;
   let loaded = 0;
   for (const pool of pools) {
@@ -28,10 +29,13 @@ function healthOf(pools: readonly ModelPool[]): Health {
   }
   const isLoaded = loaded > 0 && loading === 0;
   return {
-    status: isLoaded ? 'ok' : 'degraded',
+    status: isLoaded && failures.length === 0 ? 'ok' : 'degraded',
     worker_pool_initialized: loaded + loading > 0,
     active_workers: loaded,
     model_loaded: isLoaded,
+    ...(failures.length > 0 && {
+      failed_to_load: failures.map(({ model, reason }) => ({ model, reason: `failed to load: ${reason}` })),
+    }),
   };
 }
 
@@ -48,7 +52,7 @@ const healthRoute = {
   summary: 'Whether pictures can be made',
   responses: {
     200: {
-      description: 'The API works. `degraded`: no worker, or one that still loads.',
+      description: 'The API works. `degraded`: no worker, one that still loads, or one whose model failed to load.',
       content: { 'application/json': { schema: healthSchema } },
     },
     503: {

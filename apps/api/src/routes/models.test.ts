@@ -1,5 +1,5 @@
 import { createRequestId } from '@darkroom/core';
-import { connectStore } from '@darkroom/store';
+import { connectStore, reportLoadFailure } from '@darkroom/store';
 import { openTestStore } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { errorSchema, healthSchema, modelListSchema, modelSchema } from '../api-schemas.ts';
@@ -23,6 +23,22 @@ it('/health tells apart no worker, one that loads, some that load and all ready'
   expect(await health(test)).toEqual([200, 'degraded', true, 1, false]);
   await startWorker(test.store, { workerId: 'w1' });
   expect(await health(test)).toEqual([200, 'ok', true, 2, true]);
+});
+
+it('/health says what failed to load, beside workers that serve', async () => {
+  const test = await openTestApi();
+  await startWorker(test.store, { workerId: 'w1' });
+  const place = { model: 'broken', host: 'box' };
+  await reportLoadFailure(test.store, place, { reason: 'unet/config.json: is missing', shownMs: 60_000 });
+  const response = await test.api.request('/health');
+  expect(response.status).toBe(200);
+  expect(healthSchema.parse(await response.json())).toEqual({
+    status: 'degraded',
+    worker_pool_initialized: true,
+    active_workers: 1,
+    model_loaded: true,
+    failed_to_load: [{ model: 'broken', reason: 'failed to load: unet/config.json: is missing' }],
+  });
 });
 
 it('/v1/models lists what each model can do', async () => {

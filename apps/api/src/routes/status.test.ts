@@ -61,6 +61,7 @@ it('a model without workers and requests', async () => {
       },
     ],
     failures: [],
+    failed_to_load: [],
   });
 });
 

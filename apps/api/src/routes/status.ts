@@ -3,7 +3,9 @@ import {
   type FailedRequest,
   listFailed,
   listModelIds,
+  type LoadFailure,
   type ModelStats,
+  readLoadFailures,
   readStats,
   readWorkers,
   type StoreConnection,
@@ -20,8 +22,11 @@ const failuresPerModel = 10;
 export function addStatusRoute(api: Api, { askStore, clock }: ApiContext): void {
   addRoute(api, statusRoute, async (c) => {
     const nowMs = clock.now();
-    const models = await askStore((store) =>
-      listModelIds(store).then((ids) => Promise.all(ids.toSorted().map((model) => readModel(store, model, nowMs)))),
+    const [models, loadFailures] = await askStore((store) =>
+      Promise.all([
+        listModelIds(store).then((ids) => Promise.all(ids.toSorted().map((model) => readModel(store, model, nowMs)))),
+        readLoadFailures(store),
+      ]),
     );
     const status: Status = {
       time: isoTime(nowMs),
@@ -31,6 +36,7 @@ export function addStatusRoute(api: Api, { askStore, clock }: ApiContext): void 
         .flatMap(({ failures }) => failures)
         .toSorted((left, right) => right.failedAtMs - left.failedAtMs)
         .map(({ model, failedAtMs, reason }) => ({ model, failed_at: isoTime(failedAtMs), reason })),
+      failed_to_load: loadFailures.map(loadFailureView),
     };
     return c.json(status, 200, { 'Cache-Control': 'no-store' });
   });
@@ -72,6 +78,10 @@ function workerView({ workerId, model, state, info, pace, ...worker }: WorkerSta
     last_heartbeat_at: isoTime(worker.heartbeatAtMs),
     step_ms: pace === undefined ? null : { fast: pace.stepMs.fast, slow: pace.stepMs.slow },
   };
+}
+
+function loadFailureView({ model, host, reason, failedAtMs }: LoadFailure): Status['failed_to_load'][number] {
+  return { model, host, failed_at: isoTime(failedAtMs), reason };
 }
 
 function queueView({ stats, completed, failed }: ModelStatus, nowMs: number): Status['queues'][number] {
