@@ -15,7 +15,8 @@ export const hubSettings = {
   }),
   hubEndpoint: defineSetting({
     variable: 'HF_ENDPOINT',
-    kind: httpUrl,
+    // Paths are put behind it.
+    kind: { ...httpUrl, schema: httpUrl.schema.transform((text) => text.replace(/\/+$/, '')) },
     default: 'https://huggingface.co',
     unit: '',
     doc: 'The hub, or a mirror of it, that models are downloaded from.',

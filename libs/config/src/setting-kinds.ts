@@ -78,15 +78,6 @@ export const hubToken: SettingKind<string> = {
   range: 'a token, which begins hf_',
 };
 
-/** Where an HTTP server is, without a slash at the end. */
-export const httpUrl: SettingKind<string> = {
-  schema: z
-    .string()
-    .refine((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol))
-    .transform((text) => text.replace(/\/+$/, '')),
-  range: 'an http or https URL',
-};
-
 /** A file or directory, made absolute against the working directory. */
 export const path: SettingKind<string> = { schema: z.string().transform((text) => resolve(text)), range: 'a path' };
 

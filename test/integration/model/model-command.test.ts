@@ -51,7 +51,7 @@ it('pulls a model, lists it and checks it', async () => {
   const pulled = await run(['pull', hub.repo, '--dtype', 'int8'], { HF_TOKEN: 'hf_secret' });
   expect(pulled).toMatchObject({ code: 0, errors: '' });
   expect(pulled.output).toContain('unet/model_int8.onnx (10.1 MB)\n');
-  expect(pulled.output).toContain(`downloaded to ${join(directory, 'models/tiny_model')}\n`);
+  expect(pulled.output).toContain('downloaded to models/tiny_model\n');
 
   const { output: list } = await run(['list']);
   expect(list.split('\n').map((line) => line.split(/ {2,}/))).toEqual([

@@ -55,11 +55,12 @@ export class Progress {
     this.#draw();
   }
 
-  /** Leaves the terminal as it should be. */
+  /** Leaves the terminal as it should be. Does nothing where nothing was drawn, or twice. */
   end(): void {
-    if (!this.#options.isTerminal || this.#total === 0) return;
+    if (this.#drawnAtMs === -Infinity) return;
     this.#drawnAtMs = -Infinity;
     this.#draw();
+    this.#drawnAtMs = -Infinity;
     this.#options.write('\n');
   }
 

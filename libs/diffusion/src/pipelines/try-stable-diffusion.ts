@@ -14,7 +14,7 @@ export interface TryStableDiffusionOptions {
 }
 
 /**
- * Calls each graph once, each with what the one before gave, on the smallest latents.
+ * Calls each graph once, the UNet with what the text encoder gave, on small latents.
  *
  * @throws DarkroomError naming the file that does not fit.
  */
@@ -31,15 +31,12 @@ export async function tryStableDiffusion(options: TryStableDiffusionOptions): Pr
     gives: [1, maxTokens, model.embeddingWidth],
   });
 
-  const smallest = card.sizes.multiple / latents.factor;
-  const shape = unet.session.inputs.find(({ name }) => name === 'sample')?.shape ?? [];
-  const [height, width] = [2, 3].map((at) => (typeof shape[at] === 'number' ? shape[at] : smallest)) as [
-    number,
-    number,
-  ];
-  const latentDims = [latents.channels, height, width] as const;
+  // The least work, unless the model does one size only.
+  const { min, max, multiple } = card.sizes;
+  const side = (min === max ? min : multiple) / latents.factor;
+  const latentDims = [latents.channels, side, side] as const;
   const writeSample: UnetBatchRow['writeSample'] = (target, offset) =>
-    target.fill(0, offset, offset + latents.channels * height * width);
+    target.fill(0, offset, offset + latents.channels * side * side);
   // Two steps at once, where the graph says that each row may have its own.
   const rows = (unetBatch.hasTimestepPerRow ? [1, 2] : [1]).map((timestep) => ({ writeSample, timestep, embedding }));
   const embeddings = `encoder_hidden_states [${rows.length}, ${maxTokens}, ${embedding.length / maxTokens}]`;
@@ -50,11 +47,11 @@ export async function tryStableDiffusion(options: TryStableDiffusionOptions): Pr
     gives: [rows.length, ...latentDims],
   });
 
-  const sample = { data: new Float32Array(latents.channels * height * width), dims: [1, ...latentDims] };
+  const sample = { data: new Float32Array(latents.channels * side * side), dims: [1, ...latentDims] };
   await tryGraph({
     file: vaeDecoder.file,
     run: () => vaeDecoder.session.run({ latent_sample: sample }, vaeDecoder.session.outputs[0]!.name),
     takes: `latent_sample [${sample.dims.join(', ')}]`,
-    gives: [1, 3, height * latents.factor, width * latents.factor],
+    gives: [1, 3, side * latents.factor, side * latents.factor],
   });
 }
