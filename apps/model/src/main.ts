@@ -1,5 +1,5 @@
 /** `npm run model`: gets models, lists and checks them. */
-import { relative, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { ConfigError, loadConfig, type ModelConfig } from '@darkroom/config';
 import { DarkroomError } from '@darkroom/core';
 import { type Command, readArguments, usage } from './arguments.ts';
