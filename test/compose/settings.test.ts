@@ -1,0 +1,45 @@
+/** What the processes of docker-compose.yml are given. Nothing is started. */
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+
+const root = new URL('../../', import.meta.url).pathname;
+
+interface Given {
+  /** Lines of darkroom.env; undefined for no such file. */
+  file?: string;
+  /** What is set when compose is called. */
+  shell?: Record<string, string>;
+}
+
+function environmentOfApi({ file, shell = {} }: Given): Record<string, string> {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-compose-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  cpSync(join(root, 'docker-compose.yml'), join(directory, 'docker-compose.yml'));
+  mkdirSync(join(directory, 'deploy'));
+  cpSync(join(root, 'deploy/docker'), join(directory, 'deploy/docker'), { recursive: true });
+  if (file !== undefined) writeFileSync(join(directory, 'darkroom.env'), file);
+  const { PATH, HOME } = process.env;
+  const command = ['compose', 'config', '--format', 'json', 'api'];
+  const config = execFileSync('docker', command, { cwd: directory, env: { PATH, HOME, ...shell }, encoding: 'utf8' });
+  const { services } = JSON.parse(config) as { services: { api: { environment: Record<string, string> } } };
+  return services.api.environment;
+}
+
+it.each<[string, Given, Record<string, string>]>([
+  ['nothing is said', {}, { REDIS_URL: 'redis://redis:6379', OPEN_ACCESS: 'true' }],
+  [
+    'darkroom.env says otherwise',
+    { file: 'OPEN_ACCESS=false\nAPI_KEYS=alice:key\nREDIS_URL=rediss://elsewhere:6380\n' },
+    { REDIS_URL: 'rediss://elsewhere:6380', OPEN_ACCESS: 'false', API_KEYS: 'alice:key' },
+  ],
+  [
+    'the shell says otherwise',
+    { shell: { REDIS_URL: 'rediss://elsewhere:6380', OPEN_ACCESS: 'false' } },
+    { REDIS_URL: 'rediss://elsewhere:6380', OPEN_ACCESS: 'false' },
+  ],
+])('when %s, so are the settings', (_what, given, expected) => {
+  expect(environmentOfApi(given)).toEqual(expected);
+});
