@@ -2,17 +2,29 @@ import type { ExecutorEvent } from '@darkroom/executor';
 import { expect, it } from 'vitest';
 import { EngineWatch } from './engine-watch.ts';
 
-const step: ExecutorEvent = { type: 'progress', requestId: 'a', index: 0, step: 1, totalSteps: 9 };
+const step: ExecutorEvent = {
+  type: 'stats',
+  shapeKey: '64x64',
+  rows: 1,
+  modelRows: 1,
+  tableRows: 1,
+  waitingRequests: 0,
+  stepMs: 1,
+};
 
 /** Looks once a second; a second in which the engine spoke is none of silence. */
-function createWatch(timeoutMs = 60_000) {
+function createWatch({ timeoutMs = 60_000, hasStepped = true } = {}) {
   const watch = new EngineWatch({ timeoutMs, longestPauseMs: 2000 });
   let nowMs = 0;
-  watch.isOverdue({ nowMs, remainingMs: undefined });
+  if (hasStepped) watch.observe([step]);
+  watch.isOverdue({ nowMs, remainingMs: undefined, stepMs: undefined });
   /** Seconds of silence until it is overdue; undefined when it is not within the time. */
-  const overdueAfterS = (remainingMs: number | undefined, withinS = 10_000): number | undefined => {
+  const overdueAfterS = (
+    remainingMs: number | undefined,
+    { withinS = 10_000, stepMs = remainingMs === undefined ? undefined : 1000 } = {},
+  ): number | undefined => {
     for (let second = 1; second <= withinS; second++)
-      if (watch.isOverdue({ nowMs: (nowMs += 1000), remainingMs })) return second;
+      if (watch.isOverdue({ nowMs: (nowMs += 1000), remainingMs, stepMs })) return second;
     return undefined;
   };
   const pauseFor = (pauseMs: number): void => void (nowMs += pauseMs);
@@ -25,31 +37,43 @@ it('bears silence for as long as the work should take, and never less than its t
   expect([overdueAfterS(1000), overdueAfterS(200_000)]).toEqual([62, 201]);
 });
 
-it('has more patience before the first step', () => {
-  const { watch, overdueAfterS } = createWatch();
+it('has more patience before the first step, of each engine', () => {
+  const { watch, overdueAfterS } = createWatch({ hasStepped: false });
   watch.submitted('a');
   expect(overdueAfterS(undefined)).toBe(602);
+  watch.observe([step]);
+  expect(overdueAfterS(0)).toBe(62);
+  watch.observe([{ type: 'engine-lost', message: '', requestIds: ['a'] }]);
+  watch.submitted('a');
+  // The pace of the engine before is known.
+  expect(overdueAfterS(1000)).toBe(602);
+});
+
+it('bears that a picture is decoded, after the last step, as long as some steps take', () => {
+  const { watch, overdueAfterS } = createWatch();
+  watch.submitted('a');
+  expect(overdueAfterS(0, { stepMs: 30_000 })).toBe(302);
 });
 
 it('counts from the last sign of life, and from the first work', () => {
   const { watch, overdueAfterS } = createWatch();
-  expect(overdueAfterS(0, 100)).toBeUndefined();
+  expect(overdueAfterS(0, { withinS: 100 })).toBeUndefined();
   watch.submitted('a');
-  expect(overdueAfterS(0, 50)).toBeUndefined();
+  expect(overdueAfterS(0, { withinS: 50 })).toBeUndefined();
   watch.submitted('b');
-  expect(overdueAfterS(0, 9)).toBeUndefined();
+  expect(overdueAfterS(0, { withinS: 9 })).toBeUndefined();
   watch.observe([step]);
   expect(overdueAfterS(0)).toBe(62);
 });
 
 it('takes no engine for silent that speaks between two looks', () => {
-  const { watch, overdueAfterS } = createWatch(500);
+  const { watch, overdueAfterS } = createWatch({ timeoutMs: 500 });
   watch.submitted('a');
   for (let second = 0; second < 9; second++) {
     watch.observe([step]);
-    expect(overdueAfterS(0, 1)).toBeUndefined();
+    expect(overdueAfterS(0, { withinS: 1, stepMs: 10 })).toBeUndefined();
   }
-  expect(overdueAfterS(0, 1)).toBe(1);
+  expect(overdueAfterS(0, { withinS: 1, stepMs: 10 })).toBe(1);
 });
 
 it.each<ExecutorEvent>([
@@ -67,7 +91,7 @@ it.each<ExecutorEvent>([
 it('takes a time in which nobody looked for one in which nothing ran', () => {
   const { watch, overdueAfterS, pauseFor } = createWatch();
   watch.submitted('a');
-  expect(overdueAfterS(0, 10)).toBeUndefined();
+  expect(overdueAfterS(0, { withinS: 10 })).toBeUndefined();
   pauseFor(3_600_000);
   // After nine seconds of silence, and two that the pause counts.
   expect(overdueAfterS(0)).toBe(51);

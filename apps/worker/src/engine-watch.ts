@@ -1,7 +1,7 @@
 import type { ExecutorEvent } from '@darkroom/executor';
 
 export interface EngineWatchOptions {
-  /** Silence that is always borne, ms; before the first step ten times as much, for what is only done once. */
+  /** Silence that is always borne, ms; before an engine's first step ten times as much, for what is only done once. */
   timeoutMs: number;
   /** The longest pause between two looks that counts whole: in a longer one this process did not run either, ms. */
   longestPauseMs: number;
@@ -9,21 +9,27 @@ export interface EngineWatchOptions {
 
 export interface EngineLook {
   nowMs: number;
-  /** What all of the engine's work should take, ms; undefined before the first step. */
+  /** What all of the engine's steps should take, ms; undefined before the first. */
   remainingMs: number | undefined;
+  /** What a slow one of them takes, ms; undefined before the first. */
+  stepMs: number | undefined;
 }
 
 const firstStepFactor = 10;
+/** Steps' worth of time for what no step tells of, the decoding of one picture above all: it takes two or three. */
+const decodeSteps = 10;
 
 /**
  * Notices an engine that has work and says nothing, such as one whose call to the device never returns: it lives, so
- * nobody else would. It is given as long as all of its work should take, so that no slow step is taken for a hang.
+ * nobody else would. It is given as long as all of its work should take, so that nothing slow is taken for a hang.
  */
 export class EngineWatch {
   readonly #options: EngineWatchOptions;
   /** Requests that the engine has, by the name it knows them by. */
   readonly #inside = new Set<string>();
   #silentMs = 0;
+  /** This engine, not one before it. */
+  #hasStepped = false;
   /** Since the last look. */
   #hasSpoken = false;
   #lookedAtMs: number | undefined;
@@ -40,19 +46,23 @@ export class EngineWatch {
   observe(events: readonly ExecutorEvent[]): void {
     this.#hasSpoken = true;
     for (const event of events) {
-      if (event.type === 'engine-lost') this.#inside.clear();
-      else if (isEnd(event)) this.#inside.delete(event.requestId);
+      if (event.type === 'stats') this.#hasStepped = true;
+      else if (event.type === 'engine-lost') {
+        this.#hasStepped = false;
+        this.#inside.clear();
+      } else if (isEnd(event)) this.#inside.delete(event.requestId);
     }
   }
 
   /** To be called again and again. True once for each time that its patience is over. */
-  isOverdue({ nowMs, remainingMs }: EngineLook): boolean {
+  isOverdue({ nowMs, remainingMs = 0, stepMs = 0 }: EngineLook): boolean {
     const { timeoutMs, longestPauseMs } = this.#options;
     const passedMs = Math.min(nowMs - (this.#lookedAtMs ?? nowMs), longestPauseMs);
     this.#silentMs = this.#hasSpoken ? 0 : this.#silentMs + passedMs;
     this.#hasSpoken = false;
     this.#lookedAtMs = nowMs;
-    const patienceMs = remainingMs === undefined ? firstStepFactor * timeoutMs : Math.max(timeoutMs, remainingMs);
+    const leastMs = this.#hasStepped ? timeoutMs : firstStepFactor * timeoutMs;
+    const patienceMs = Math.max(leastMs, remainingMs, decodeSteps * stepMs);
     if (this.#inside.size === 0 || this.#silentMs <= patienceMs) return false;
     this.#silentMs = 0;
     return true;

@@ -87,7 +87,7 @@ export class Worker extends BaseService {
     const { store, ttlMs, log } = this.#options;
     const pace = this.#pace.read(this.#active);
     const remainingMs = pace && pace.costMs.slow * pace.remainingCost;
-    if (this.#watch.isOverdue({ nowMs: performance.now(), remainingMs })) {
+    if (this.#watch.isOverdue({ nowMs: performance.now(), remainingMs, stepMs: pace?.stepMs.slow })) {
       log.error({ requests: this.#active.size }, 'the engine has work and says nothing: killing it');
       this.#executor.kill();
     }

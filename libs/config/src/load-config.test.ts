@@ -80,6 +80,15 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('wants a port for the metrics of each worker process', () => {
+    const ports = (METRICS_PORT: string, NUM_WORKER_PROCESSES: string): readonly string[] =>
+      problemsOf('worker', { METRICS_PORT, NUM_WORKER_PROCESSES });
+    expect([ports('65531', '4'), ports('0', '4'), ports('65535', '1'), ports('65535', '')]).toEqual([[], [], [], []]);
+    expect(ports('65532', '4')).toEqual([
+      'METRICS_PORT is 65532, expected at most 65531: the 4 workers of NUM_WORKER_PROCESSES have the ports after it',
+    ]);
+  });
+
   it('asks for MODEL_ID when the directory has no name that could be one', () => {
     expect(problemsOf('worker', { MODEL_DIR: '/models/Stable Diffusion' })).toEqual([
       expect.stringMatching(/^MODEL_ID is not set and the name of MODEL_DIR, "Stable Diffusion", cannot be an id/),

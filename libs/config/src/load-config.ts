@@ -72,7 +72,7 @@ function crossFieldProblems(values: Values): string[] {
   const { lockMs, heartbeatMs, workerTtlMs, requestTimeoutS, requestTimeoutMaxS } = values as Partial<
     Config<'worker'> & Config<'api'>
   >;
-  const problems = openAccessProblems(values);
+  const problems = [...openAccessProblems(values), ...metricsPortProblems(values)];
   if (heartbeatMs !== undefined && lockMs !== undefined && lockMs <= 2 * heartbeatMs)
     problems.push(
       `LOCK_MS is ${lockMs}, expected more than twice HEARTBEAT_MS (${heartbeatMs}): one late renewal must not lose the lock`,
@@ -95,6 +95,15 @@ function openAccessProblems(values: Values): string[] {
   if (apiKeys !== undefined || apiKeysFile !== undefined) return [];
   return [
     `HOST is ${JSON.stringify(host)} and there are no API keys, so anybody could use the API: set API_KEYS or API_KEYS_FILE, or OPEN_ACCESS=true if something in front of it checks who comes`,
+  ];
+}
+
+/** Each worker process has a port of its own, after the one of the process that keeps them. */
+function metricsPortProblems(values: Values): string[] {
+  const { metricsPort = 0, numWorkerProcesses = 1 } = values as Partial<Config<'worker'>>;
+  if (metricsPort === 0 || numWorkerProcesses === 1 || metricsPort + numWorkerProcesses <= 65_535) return [];
+  return [
+    `METRICS_PORT is ${metricsPort}, expected at most ${65_535 - numWorkerProcesses}: the ${numWorkerProcesses} workers of NUM_WORKER_PROCESSES have the ports after it`,
   ];
 }
 
