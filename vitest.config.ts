@@ -10,6 +10,8 @@ const environment = {
   globalSetup: ['libs/testing/src/redis-global-setup.ts'],
   testTimeout: 60_000,
   hookTimeout: 60_000,
+  // A second, which it is without this, is not long for a machine with other things to do.
+  expect: { poll: { timeout: 10_000 } },
 };
 
 export default defineConfig({

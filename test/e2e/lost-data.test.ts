@@ -8,7 +8,7 @@ import { openSystem } from './system.ts';
 it('workers bring their models and themselves back, with nothing started again', async () => {
   const system = await openSystem();
   const lost = await submit(system.url, { prompt: 'a rocket', num_inference_steps: 150 });
-  await vi.waitUntil(async () => (await poll(system.url, lost)).status === 'running');
+  await expect.poll(async () => (await poll(system.url, lost)).status).toBe('running');
   await removeKeys(system.store);
   expect(await poll(system.url, lost)).toMatchObject({ error: { code: 'request_not_found' } });
   const health = async (): Promise<unknown> => (await fetch(`${system.url}/health`)).json();

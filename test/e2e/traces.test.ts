@@ -57,7 +57,7 @@ it("a request's spans in all processes are one tree under its client's, the jani
     body: JSON.stringify({ prompt: 'a secret garden', num_inference_steps: 100 }),
   });
   const { request_id: id } = (await response.json()) as { request_id: string };
-  await vi.waitUntil(async () => (await (await fetch(`${system.url}/v1/predict/${id}`)).text()).includes('"running"'));
+  await expect.poll(async () => (await fetch(`${system.url}/v1/predict/${id}`)).text()).toContain('"running"');
   const first = system.part('worker');
   await first.kill();
   await system.start('worker');

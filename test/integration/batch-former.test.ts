@@ -111,7 +111,7 @@ it('holds a bounded look-ahead, and gives it back when it stops', async () => {
   for (let count = 0; count < 5; count++) ids.push(await submit(store));
   const former = createFormer(store, {}, 2);
   await former.start();
-  await vi.waitFor(() => expect(former.held).toBe(2));
+  await expect.poll(() => former.held).toBe(2);
   await former.stop();
   expect(former.held).toBe(0);
   const waiting = await store.queueOf('tiny').getPrioritized();

@@ -19,6 +19,8 @@ import { Janitor } from '../../apps/janitor/src/janitor.ts';
 
 const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
 const announcement = { state: 'ready', capacity: 8, ttlMs: 600_000, info: {} } as const;
+/** For what takes a moment. */
+const patience = 10_000;
 const lease = { mode: 'shared', maxRows: 8, maxAttempts: 3 } as const;
 
 async function openStore(): Promise<StoreConnection> {
@@ -66,7 +68,7 @@ it("requeues a dead worker's requests first in line, with the attempt counted", 
   await vi.waitFor(async () => {
     await janitor.sweepOnce('tiny');
     expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', queuePosition: 0, attempts: 1 } });
-  });
+  }, patience);
   expect(await readPool(store, 'tiny')).toMatchObject({ loading: 0, idle: 0, busy: 0, queued: 2 });
 });
 
@@ -78,7 +80,7 @@ it('requeues what a former held when it died', async () => {
   await vi.waitFor(async () => {
     await janitor.sweepOnce('tiny');
     expect(await store.queueOf('tiny').getWaitingCount()).toBe(1);
-  });
+  }, patience);
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 0 } });
   expect((await readEvents(store, id, { after: 0 })).map(({ type }) => type)).toEqual(['queued']);
 });
@@ -101,7 +103,7 @@ it('a request that loses every worker ends as failed, alone at last, and can be 
     await vi.waitFor(async () => {
       await janitor.sweepOnce('tiny');
       expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: attempt + 1 } });
-    });
+    }, patience);
     await registerWorker(store, { ...identity, workerId: `w${attempt + 2}` }, announcement);
     const delivery = await take(store);
     const { outcomes } = await leaseBatch(store, 'tiny', [delivery], lease);

@@ -167,11 +167,11 @@ it('runs what it is leased', async () => {
   await worker.start();
   const id = await submit(store);
   await lease(store);
-  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);
-  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('succeeded'));
+  await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(await types(store, id)).toEqual(['queued', 'started', 'output', 'succeeded']);
-  await vi.waitFor(() => expect(worker.requestIds).toEqual([]));
+  await expect.poll(() => worker.requestIds).toEqual([]);
   expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
 });
 
@@ -180,10 +180,10 @@ it('a request it lost and was leased again runs once more, whatever becomes of i
   await worker.start();
   const id = await submit(store);
   await lease(store);
-  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  await expect.poll(() => executor.submitted).toHaveLength(1);
   await stall(store, id);
   await lease(store);
-  await vi.waitFor(() => expect(executor.submitted).toHaveLength(2));
+  await expect.poll(() => executor.submitted).toHaveLength(2);
   const [first, second] = executor.submitted.map((request) => request.id);
   await worker.beatOnce();
   expect(executor.canceled).toEqual([first]);
@@ -191,12 +191,12 @@ it('a request it lost and was leased again runs once more, whatever becomes of i
     { type: 'progress', requestId: first!, index: 0, step: 1, totalSteps: 2 },
     { type: 'request-canceled', requestId: first! },
   ]);
-  await vi.waitFor(() => expect(worker.requestIds).toEqual([id]));
+  await expect.poll(() => worker.requestIds).toEqual([id]);
   expect(executor.canceled).not.toContain(second);
   executor.complete(second!);
-  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('succeeded'));
+  await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(await types(store, id)).toEqual(['queued', 'started', 'queued', 'started', 'output', 'succeeded']);
-  await vi.waitFor(() => expect(worker.requestIds).toEqual([]));
+  await expect.poll(() => worker.requestIds).toEqual([]);
   expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
 });
 
@@ -207,9 +207,9 @@ it('cancels what it runs', async () => {
   await lease(store);
   // In the inbox behind the batch, whether or not that has been read yet.
   expect(await cancelRequest(store, id)).toEqual({ status: 'canceling' });
-  await vi.waitFor(() => expect(executor.canceled).toHaveLength(1));
+  await expect.poll(() => executor.canceled).toHaveLength(1);
   executor.emit([{ type: 'request-canceled', requestId: executor.canceled[0]! }]);
-  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('canceled'));
+  await expect.poll(() => stateOf(store, id)).toBe('canceled');
 });
 
 it('ends no request that it dropped because it was lost, though the lock is there again', async () => {
@@ -217,7 +217,7 @@ it('ends no request that it dropped because it was lost, though the lock is ther
   await worker.start();
   const id = await submit(store);
   await lease(store);
-  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  await expect.poll(() => executor.submitted).toHaveLength(1);
   const [{ id: token }] = executor.submitted as [ExecutorRequest];
   const lock = store.keysOf('tiny').lock(id);
   await store.redis.set(lock, 'somebody else');
@@ -226,7 +226,7 @@ it('ends no request that it dropped because it was lost, though the lock is ther
   // As after a failover to a server that knows nothing of the other.
   await store.redis.set(lock, token);
   executor.emit([{ type: 'request-canceled', requestId: token }]);
-  await vi.waitFor(() => expect(worker.requestIds).toEqual([]));
+  await expect.poll(() => worker.requestIds).toEqual([]);
   expect(await types(store, id)).toEqual(['queued', 'started']);
   expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
 });
@@ -239,11 +239,11 @@ it('gives back what comes while it has no engine, without counting an attempt', 
   const id = await submit(store);
   // Leased before the worker could say that it takes nothing now, read after its engine has died.
   await lease(store, () => executor.lose());
-  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('queued'));
+  await expect.poll(() => stateOf(store, id)).toBe('queued');
   expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 0, queuePosition: 0 } });
   expect(worker.requestIds).toEqual([]);
   held.resolve(card);
-  await vi.waitFor(async () => expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 }));
+  await expect.poll(() => readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
 });
 
 it('counts an attempt of what was in an engine that died', async () => {
@@ -251,9 +251,9 @@ it('counts an attempt of what was in an engine that died', async () => {
   await worker.start();
   const id = await submit(store);
   await lease(store);
-  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.lose(executor.submitted[0]!.id);
-  await vi.waitFor(async () => expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 }));
+  await expect.poll(() => readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
 });
 
@@ -263,12 +263,12 @@ it('kills an engine that says nothing, and counts an attempt of what it had', as
   await worker.start();
   const id = await submit(store);
   await lease(store);
-  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  await expect.poll(() => executor.submitted).toHaveLength(1);
   await vi.waitFor(async () => {
     await worker.beatOnce();
     expect(killed).toHaveBeenCalledOnce();
-  });
-  await vi.waitFor(async () => expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 }));
+  }, 10_000);
+  await expect.poll(() => readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
 });
 
@@ -279,12 +279,12 @@ it('kills no engine whose work is done while it is being stored', async () => {
   await worker.start();
   const id = await submit(store);
   await lease(store);
-  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);
   const deadlineMs = performance.now() + 50;
   while (performance.now() < deadlineMs) await worker.beatOnce();
   finish();
-  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('succeeded'));
+  await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(killed).not.toHaveBeenCalled();
 });
 
@@ -294,10 +294,10 @@ it('a stop waits for what has left the engine, instead of giving it back', async
   await worker.start();
   const id = await submit(store);
   await lease(store);
-  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);
   const stopped = worker.stop();
-  await vi.waitFor(() => expect(executor.isRunning).toBe(false));
+  await expect.poll(() => executor.isRunning).toBe(false);
   finish();
   await stopped;
   expect(await types(store, id)).toEqual(['queued', 'started', 'output', 'succeeded']);
@@ -308,9 +308,9 @@ it('fails what it cannot encode, instead of calling it done', async () => {
   await worker.start();
   const id = await submit(store);
   await lease(store);
-  await vi.waitFor(() => expect(executor.submitted).toHaveLength(1));
+  await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);
-  await vi.waitFor(async () => expect(await stateOf(store, id)).toBe('failed'));
+  await expect.poll(() => stateOf(store, id)).toBe('failed');
   expect(await types(store, id)).toEqual(['queued', 'started', 'failed']);
 });
 
@@ -361,7 +361,7 @@ it('stops although it was buried while draining', { timeout: 5000 }, async () =>
   });
   Object.assign(store.redis, { 'drain-worker': drained });
   const stopped = worker.stop();
-  await vi.waitFor(() => expect(drained).toHaveBeenCalled());
+  await expect.poll(() => drained).toHaveBeenCalled();
   await worker.beatOnce();
   await stopped;
 });
@@ -376,7 +376,7 @@ it('stops in order while a lost engine is being replaced', { timeout: 5000 }, as
   executor.starting = starting;
   executor.shutdown = () => Promise.resolve(held.reject(new Error('killed while loading')));
   executor.lose();
-  await vi.waitFor(() => expect(starting).toHaveBeenCalled());
+  await expect.poll(() => starting).toHaveBeenCalled();
   await worker.stop();
   expect(exit).not.toHaveBeenCalled();
   expect(await readPool(store, 'tiny')).toMatchObject({ loading: 0, idle: 0, busy: 0 });

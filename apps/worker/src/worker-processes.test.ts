@@ -59,7 +59,7 @@ it('deals out the GPUs, and gives each an id and a port for its metrics', async 
   onTestFinished(() => void vi.unstubAllEnvs());
   const processes = open({ gpus: ['2', 'GPU-5'], metricsPort: 9090, workerId: 'w'.repeat(64) });
   await processes.start();
-  await vi.waitUntil(() => processes.isReady);
+  await expect.poll(() => processes.isReady).toBe(true);
   expect(started().map((process) => [process.id, process.given])).toEqual([
     [`${'w'.repeat(61)}-0`, given('9091', '2')],
     [`${'w'.repeat(61)}-1`, given('9092', 'GPU-5')],
@@ -68,13 +68,16 @@ it('deals out the GPUs, and gives each an id and a port for its metrics', async 
 });
 
 it('starts one again that died, and is not ready until that one is', async () => {
-  const processes = open({ count: 2 });
+  const log = silentLogger();
+  const processes = open({ count: 2, log });
   await processes.start();
-  await vi.waitUntil(() => processes.isReady);
+  await expect.poll(() => processes.isReady).toBe(true);
   const [first, second] = started();
+  const readyAtAnEnd: boolean[] = [];
+  vi.spyOn(log, 'error').mockImplementation(() => void readyAtAnEnd.push(processes.isReady));
   process.kill(first!.pid, 'SIGKILL');
-  await vi.waitUntil(() => !processes.isReady);
-  await vi.waitUntil(() => processes.isReady);
+  await expect.poll(() => readyAtAnEnd).toEqual([false]);
+  await expect.poll(() => processes.isReady).toBe(true);
   const all = started();
   expect(all.filter(({ id }) => id === 'host-0')).toHaveLength(2);
   expect(all.filter(({ id }) => id === 'host-1')).toEqual([second]);
@@ -83,7 +86,7 @@ it('starts one again that died, and is not ready until that one is', async () =>
 it('takes all of them with it when it stops', async () => {
   const processes = open({ count: 2 });
   await processes.start();
-  await vi.waitUntil(() => processes.isReady);
+  await expect.poll(() => processes.isReady).toBe(true);
   await processes.stop();
   for (const { pid } of started()) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
   expect(processes.isReady).toBe(false);
