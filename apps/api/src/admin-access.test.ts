@@ -65,6 +65,15 @@ describe('without an admin key', () => {
       expect([path, await ask(test, `${base}${path}`, headers)]).toEqual([path, [403, 'not_an_admin']]);
     expect(await test.store.queueOf('tiny').isPaused()).toBe(false);
   });
+
+  it.each(['Forwarded', 'X-Forwarded-For', 'X-Real-IP', 'Via'])(
+    'nobody may who comes through a proxy on this machine that says %s',
+    async (header) => {
+      const test = await openTestApi({ config: { host: '127.0.0.1' } });
+      for (const path of [pause, list, board])
+        expect([path, await ask(test, path, { [header]: '203.0.113.7' })]).toEqual([path, [403, 'not_an_admin']]);
+    },
+  );
 });
 
 describe('with an admin key', () => {

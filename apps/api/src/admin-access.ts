@@ -21,7 +21,7 @@ export function adminAccessOf(keys: ApiKeys, host: string): AdminAccess {
 /** Whose request to something under `/admin/` it is. Throws 401 or 403 for all who may not administer. */
 export function adminOf(c: Context<ApiEnv>, keys: ApiKeys, access: 'keys' | 'loopback'): ApiKey {
   if (access === 'loopback') {
-    refuseOtherPages(c);
+    refuseOthers(c);
     return anybody;
   }
   if (c.req.path.startsWith(boardPath)) return boardVisitor(c, keys);
@@ -45,16 +45,20 @@ function boardVisitor(c: Context<ApiEnv>, keys: ApiKeys): ApiKey {
   throw unauthorized(code, message, 'Basic realm="Darkroom admin", charset="UTF-8"');
 }
 
+/** Of a proxy: who comes through one on this machine may be anywhere, whatever `Host` it sends. */
+const proxyHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-real-ip'];
+
 /**
  * A server without keys trusts who is on this machine, and a browser on it shows pages from anywhere: one that posts
  * here (`Origin`, `Sec-Fetch-Site`), or whose name leads here all of a sudden (`Host`), is none of ours.
  */
-function refuseOtherPages(c: Context<ApiEnv>): void {
+function refuseOthers(c: Context<ApiEnv>): void {
   const url = new URL(c.req.url);
   const site = c.req.header('sec-fetch-site') ?? 'none';
   const origin = c.req.header('origin') ?? url.origin;
   const isOurs = (site === 'none' || site === 'same-origin') && origin === url.origin;
-  if (isOurs && isLoopback(url.hostname.replace(/^\[(?<address>.*)\]$/, '$<address>'))) return;
+  const isProxied = proxyHeaders.some((name) => c.req.header(name) !== undefined);
+  if (isOurs && !isProxied && isLoopback(url.hostname.replace(/^\[(?<address>.*)\]$/, '$<address>'))) return;
   const message = 'Without ADMIN_KEYS only this machine may administer, by its own address and not from other pages.';
   throw new ApiError({ status: 403, code: 'not_an_admin', message });
 }
