@@ -1,8 +1,6 @@
 /** The client library on the real system, whose API dies while it streams. */
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { createClient, type ImageEvent, type RequestEvent } from '@darkroom/client';
+import { freePort } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startSystem, stopSystem, type System } from './system.ts';
 
@@ -16,15 +14,6 @@ beforeAll(async () => {
   await system.start('api');
 });
 afterAll(() => stopSystem(system));
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 const prompt = 'a red apple on a white background';
 

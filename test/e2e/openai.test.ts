@@ -1,6 +1,4 @@
 /** OpenAI's SDK and the Vercel AI SDK, as they come, on the real system. */
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateImage } from 'ai';
 import OpenAI, {
@@ -10,6 +8,7 @@ import OpenAI, {
   NotFoundError,
   UnprocessableEntityError,
 } from 'openai';
+import { freePort } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { picture, poll } from './client.ts';
 import { openSystem, startSystem, stopSystem, type System } from './system.ts';
@@ -245,12 +244,3 @@ describe('where nothing is drawn', () => {
     },
   );
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}

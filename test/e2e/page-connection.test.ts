@@ -1,10 +1,11 @@
 /** The page and the way to its server: cut, slow to come up, behind a proxy, shared by tabs, lossy. */
 import { once } from 'node:events';
-import { type AddressInfo, createServer as createNetServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { createServer, request as httpRequest } from 'node:http';
 import { readFile } from 'node:fs/promises';
 import { publishModel } from '@darkroom/store';
 import type { Browser, Locator, Page } from 'playwright-core';
+import { freePort } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { launchChromium, openPage, type OpenPageOptions } from './chromium.ts';
 import { openSystem, type Part, startSystem, stopSystem, type System } from './system.ts';
@@ -22,15 +23,6 @@ afterAll(async () => {
   await browser.close();
   await stopSystem(system);
 });
-
-async function freePort(): Promise<number> {
-  const server = createNetServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 async function open(options?: OpenPageOptions, url = system.url): Promise<Page> {
   const { page, context, faults } = await openPage(browser, url, options);

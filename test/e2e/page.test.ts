@@ -1,10 +1,9 @@
 /** The page in a real Chromium against the running system, as people use it. */
-import { createServer } from 'node:net';
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Browser, Locator, Page } from 'playwright-core';
+import { freePort } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { launchChromium, openPage, type OpenPageOptions } from './chromium.ts';
 import { type Part, startSystem, stopSystem, type System } from './system.ts';
@@ -21,16 +20,6 @@ afterAll(async () => {
   await browser.close();
   await stopSystem(system);
 });
-
-/** The API comes back at the same address, so it cannot take any free port. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
 
 async function open(options?: OpenPageOptions): Promise<Page> {
   const { page, context, faults } = await openPage(browser, system.url, options);

@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { webhooksTag } from '@darkroom/store';
 import { Webhook } from 'standardwebhooks';
+import { freePort } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { ended, submit } from './client.ts';
 import { openSystem, type System } from './system.ts';
@@ -214,12 +215,3 @@ it('the receiver of docs/webhooks.md runs as it is written there', async () => {
   const id = await submit(system.url, { ...quick, webhook_url: `http://127.0.0.1:${port}/darkroom` });
   expect((await said)[0]).toMatch(new RegExp(`^msg_\\w+ request\\.succeeded ${id}$`));
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}

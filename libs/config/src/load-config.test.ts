@@ -81,10 +81,14 @@ describe('loadConfig', () => {
   });
 
   it('wants a port for the metrics of each worker process', () => {
-    const ports = (METRICS_PORT: string, NUM_WORKER_PROCESSES: string): readonly string[] =>
-      problemsOf('worker', { METRICS_PORT, NUM_WORKER_PROCESSES });
-    expect([ports('65531', '4'), ports('0', '4'), ports('65535', '1'), ports('65535', '')]).toEqual([[], [], [], []]);
-    expect(ports('65532', '4')).toEqual([
+    for (const [METRICS_PORT, NUM_WORKER_PROCESSES] of [
+      ['65531', '4'],
+      ['0', '4'],
+      ['65535', '1'],
+    ] as const)
+      expect(problemsOf('worker', { METRICS_PORT, NUM_WORKER_PROCESSES })).toEqual([]);
+    expect(problemsOf('worker', { METRICS_PORT: '65535' })).toEqual([]);
+    expect(problemsOf('worker', { METRICS_PORT: '65532', NUM_WORKER_PROCESSES: '4' })).toEqual([
       'METRICS_PORT is 65532, expected at most 65531: the 4 workers of NUM_WORKER_PROCESSES have the ports after it',
     ]);
   });

@@ -88,11 +88,6 @@ export function startSpan(name: string, options: SpanOptions = {}): Span {
   return openSpan(name, options, parentOf(options));
 }
 
-/** Runs `work` with a span as the active one, which stays open. */
-export function underSpan<Result>(span: Span, work: () => Result): Result {
-  return context.with(trace.setSpan(context.active(), span), work);
-}
-
 function openSpan(name: string, { startedAtMs, attributes, kind = 'internal' }: SpanOptions, parent: Context): Span {
   const options = { kind: kinds[kind], ...(attributes ? { attributes } : {}) };
   const start = startedAtMs === undefined ? {} : { startTime: startedAtMs };

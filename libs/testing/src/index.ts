@@ -5,6 +5,7 @@ export { allKeys, openTestStore, removeKeys, testEnvelope, type TestStoreOptions
 export { ask, type RedisCluster, startRedisCluster, type StartRedisClusterOptions } from './redis-cluster.ts';
 export { type RedisBehindSentinel, startRedisBehindSentinel, type StartSentinelOptions } from './redis-sentinel.ts';
 export {
+  freePort,
   freePorts,
   redisPrograms,
   type RedisServer,

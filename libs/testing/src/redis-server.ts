@@ -101,3 +101,9 @@ export async function freePorts(count: number): Promise<number[]> {
     }),
   );
 }
+
+/** One of them. */
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1);
+  return port;
+}
