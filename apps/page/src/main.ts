@@ -1,3 +1,4 @@
+import { announce } from './announce.ts';
 import { findElement } from './find-element.ts';
 import { createGalleryStorage, galleryKey } from './gallery-storage.ts';
 import { createGallery } from './gallery.ts';
@@ -86,14 +87,6 @@ function showConnection(connection: Connection): void {
   }[connection];
   if (banner.textContent !== words) banner.textContent = words;
   banner.hidden = words === '';
-}
-
-function announce(words: string): void {
-  const line = document.createElement('p');
-  line.textContent = words;
-  const log = findElement(document, '#announcements', HTMLElement);
-  log.append(line);
-  if (log.childElementCount > 20) log.firstElementChild?.remove();
 }
 
 function protocolOfPage(): string | undefined {

@@ -1,3 +1,4 @@
+import { announce } from '../announce.ts';
 import { errorWords } from '../error-words.ts';
 import { findElement } from '../find-element.ts';
 import { createKeyDialog } from '../key-dialog.ts';
@@ -74,12 +75,4 @@ function showWords(banner: Banner, words: string): void {
   const element = findElement(document, `#${banner}`, HTMLParagraphElement);
   if (element.textContent !== words) element.textContent = words;
   element.hidden = words === '';
-}
-
-function announce(words: string): void {
-  const line = document.createElement('p');
-  line.textContent = words;
-  const log = findElement(document, '#announcements', HTMLElement);
-  log.append(line);
-  if (log.childElementCount > 20) log.firstElementChild?.remove();
 }
