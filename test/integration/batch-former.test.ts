@@ -158,7 +158,7 @@ it('what was canceled takes nobody its place', async () => {
   const former = createFormer(store);
   await former.start();
   await vi.waitFor(async () => expect(idsOf(await inbox(store, 'w1'))).toEqual([[next]]), { timeout: 700 });
-  expect(await store.redis.exists(store.keysOf('tiny').job(canceled))).toBe(0);
+  await vi.waitFor(async () => expect(await store.redis.exists(store.keysOf('tiny').job(canceled))).toBe(0));
 });
 
 it('reacts to requests and to freed rows by itself, for models it has just heard of', async () => {
