@@ -34,10 +34,12 @@ export interface ModelDescription {
  * @throws DarkroomError `model_unsupported` naming a file that is not whole.
  */
 export function describeModel({ path, graphs }: ModelDirectory): ModelDescription {
-  const described = Object.values(graphs).map((graph) => {
-    const file = relative(path, graph);
-    return { file, graph: checkOnnxFile(path, file) };
-  });
+  const described = Object.values(graphs)
+    .flat()
+    .map((graph: string) => {
+      const file = relative(path, graph);
+      return { file, graph: checkOnnxFile(path, file) };
+    });
   const unet = described.find(({ file }) => file === relative(path, graphs.unet))!;
   return {
     graphs: described.map(({ file, graph }) => describeGraph(path, file, graph)),

@@ -2,7 +2,6 @@ import { relative } from 'node:path';
 import { DarkroomError } from '@darkroom/core';
 import { loadOnnxSession } from '@darkroom/runtime';
 import type { LoadOnnxSessionOptions, OnnxSession } from '@darkroom/runtime';
-import type { ModelDirectory } from './model-directory.ts';
 import { checkOnnxFile } from './onnx/check-onnx-file.ts';
 
 /** A loaded graph, and the name of its file for messages. */
@@ -15,18 +14,19 @@ export interface LoadedGraph {
 /**
  * Loads one graph of a model. Its files are checked first, because ONNX Runtime names none of those it fails on.
  *
+ * @param graph absolute, in the model's directory.
  * @throws DarkroomError naming the file: `model_unsupported` if it is not whole, else `engine_failed` or
  * `out_of_memory`, whose cause has ONNX Runtime's own words.
  */
 export async function loadGraph(
-  { path, graphs }: Pick<ModelDirectory, 'path' | 'graphs'>,
-  part: keyof ModelDirectory['graphs'],
+  { path }: { path: string },
+  graph: string,
   options: Omit<LoadOnnxSessionOptions, 'file'>,
 ): Promise<LoadedGraph> {
-  const file = relative(path, graphs[part]);
+  const file = relative(path, graph);
   checkOnnxFile(path, file);
   try {
-    return { file, session: await loadOnnxSession({ file: graphs[part], ...options }) };
+    return { file, session: await loadOnnxSession({ file: graph, ...options }) };
   } catch (error) {
     throw namingFile(file, error);
   }

@@ -1,27 +1,34 @@
 import type { ModelCard } from '@darkroom/core';
-import type { z } from 'zod';
 import type { DarkroomJson } from './darkroom-json.ts';
-import type { unetConfigSchema } from './model-configs.ts';
+import type { UnetConfig } from './model-configs.ts';
 import { modelFileError } from './model-file.ts';
+import { pipelineFamilies } from './pipeline-classes.ts';
+import type { PipelineClass, PipelineFamily } from './pipeline-classes.ts';
 import type { ParsedSchedulerConfig } from './schedulers/scheduler-config.ts';
-import { fittingSchedulers } from './schedulers/scheduler-misfit.ts';
-import type { TokenizerFiles } from './tokenizer/tokenizer-files.ts';
+import { fittingSchedulers, schedulerMisfit } from './schedulers/scheduler-misfit.ts';
+import type { SchedulerName } from './schedulers/scheduler.ts';
 
-// What a diffusers pipeline does when it is not told otherwise, and limits that keep a mistyped number from costing hours.
-const defaultSteps = { min: 1, max: 200, default: 50 };
-const defaultGuidance = { min: 0, max: 30, default: 7.5 };
+// What diffusers' pipelines do when they are not told otherwise.
+const defaults: Readonly<Record<PipelineFamily, { steps: number; guidance: number }>> = {
+  'stable-diffusion': { steps: 50, guidance: 7.5 },
+  'latent-consistency': { steps: 4, guidance: 8.5 },
+  'stable-diffusion-xl': { steps: 50, guidance: 5 },
+};
+// Limits that keep a mistyped number from costing hours.
+const stepLimits = { min: 1, max: 200 };
+const guidanceLimits = { min: 0, max: 30 };
 
 /** What the files of a model say about it. */
 export interface CreateModelCardOptions {
   id: string;
   created: number;
-  pipelineClass: string;
-  unet: z.infer<typeof unetConfigSchema>;
+  pipelineClass: PipelineClass;
+  unet: UnetConfig;
   /** Pixels of the picture for one of the latents, each way. */
   factor: number;
   darkroom: DarkroomJson;
   scheduler: ParsedSchedulerConfig;
-  tokenizer: TokenizerFiles;
+  maxPromptTokens: number;
 }
 
 /**
@@ -30,22 +37,33 @@ export interface CreateModelCardOptions {
  * @throws DarkroomError `model_unsupported` if darkroom.json's numbers contradict each other or the model.
  */
 export function createModelCard(options: CreateModelCardOptions): ModelCard {
-  const { id, created, pipelineClass, darkroom, scheduler, tokenizer } = options;
+  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens } = options;
+  const family = pipelineFamilies[pipelineClass];
+  const { schedulers, defaultScheduler } = schedulersOf(family, scheduler);
   const { numTrainTimesteps, originalInferenceSteps } = scheduler.config;
-  const trainedSteps = scheduler.defaultScheduler === 'lcm' ? originalInferenceSteps : numTrainTimesteps;
-  const maxSteps = Math.min(defaultSteps.max, trainedSteps);
+  const trainedSteps = defaultScheduler === 'lcm' ? originalInferenceSteps : numTrainTimesteps;
+  const maxSteps = Math.min(stepLimits.max, trainedSteps);
   return {
     id,
     created,
     ownedBy: darkroom.ownedBy ?? 'darkroom',
     pipeline: pipelineClass,
     sizes: sizesOf(options),
-    steps: limitsOf('steps', darkroom.steps, { ...defaultSteps, max: maxSteps }),
-    guidance: limitsOf('guidance', darkroom.guidance, defaultGuidance),
-    schedulers: fittingSchedulers(scheduler.config),
-    defaultScheduler: scheduler.defaultScheduler,
-    maxPromptTokens: tokenizer.maxTokens,
+    steps: limitsOf('steps', darkroom.steps, { ...stepLimits, default: defaults[family].steps, max: maxSteps }),
+    guidance: limitsOf('guidance', darkroom.guidance, { ...guidanceLimits, default: defaults[family].guidance }),
+    schedulers,
+    defaultScheduler,
+    maxPromptTokens,
   };
+}
+
+/** Consistency models take the steps of their own scheduler and no others. */
+function schedulersOf(family: PipelineFamily, { config, defaultScheduler }: ParsedSchedulerConfig) {
+  if (family !== 'latent-consistency') return { schedulers: fittingSchedulers(config), defaultScheduler };
+  const lcm: SchedulerName = 'lcm';
+  const misfit = schedulerMisfit(lcm, config);
+  if (misfit !== undefined) throw modelFileError('scheduler/scheduler_config.json', misfit);
+  return { schedulers: [lcm], defaultScheduler: lcm };
 }
 
 interface Limits {

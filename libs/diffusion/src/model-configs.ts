@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { PipelineFamily } from './pipeline-classes.ts';
 
 /** The fields of diffusers' files that a latent diffusion pipeline goes by. All others are let through unread. */
 
@@ -6,25 +7,62 @@ const count = z.number().int().min(1);
 /** A field that must be null or absent: what it turns on is not implemented, and leaving it out would be another picture. */
 const unsupported = z.null({ error: 'is not supported' }).optional();
 
-export const modelIndexSchema = z.looseObject({ _class_name: z.string() }).transform((index) => index['_class_name']);
+export const modelIndexSchema = z.looseObject({
+  _class_name: z.string(),
+  force_zeros_for_empty_prompt: z.boolean().default(true),
+});
 
-export const unetConfigSchema = z.looseObject({
+const unetFields = {
   in_channels: count,
   /** Latent pixels: one side, or height and width. */
   sample_size: z.union([count, z.tuple([count, count])]),
   block_out_channels: z.array(count).min(1),
   /** Width of what the text encoder gives. */
   cross_attention_dim: count.default(1280),
-  time_cond_proj_dim: unsupported,
-  addition_embed_type: unsupported,
   class_embed_type: unsupported,
-});
+};
+
+/** What pipelines read of a UNet's config. */
+export interface UnetConfig {
+  in_channels: number;
+  sample_size: number | [number, number];
+  block_out_channels: number[];
+  cross_attention_dim: number;
+  /** Width of the guidance embedding. */
+  time_cond_proj_dim?: number | null | undefined;
+  /** What one time id is embedded in. */
+  addition_time_embed_dim?: number | undefined;
+  /** Width of the pooled embedding and of all time ids together. */
+  projection_class_embeddings_input_dim?: number | undefined;
+}
+
+export const unetConfigSchemas: Readonly<Record<PipelineFamily, z.ZodType<UnetConfig>>> = {
+  'stable-diffusion': z.looseObject({
+    ...unetFields,
+    time_cond_proj_dim: unsupported,
+    addition_embed_type: unsupported,
+  }),
+  'latent-consistency': z.looseObject({
+    ...unetFields,
+    time_cond_proj_dim: z.int({ error: 'is the width of the guidance embedding, which this class has' }).min(4),
+    addition_embed_type: unsupported,
+  }),
+  'stable-diffusion-xl': z.looseObject({
+    ...unetFields,
+    time_cond_proj_dim: unsupported,
+    addition_embed_type: z.literal('text_time'),
+    addition_time_embed_dim: count,
+    projection_class_embeddings_input_dim: count,
+  }),
+};
 
 export const textEncoderConfigSchema = z.looseObject({
   /** Ids that there are embeddings for: all below this. */
   vocab_size: count,
   max_position_embeddings: count,
   hidden_size: count,
+  /** Width of the pooled embedding, where the encoder has a projection. */
+  projection_dim: count.optional(),
 });
 
 export type TextEncoderConfig = z.infer<typeof textEncoderConfigSchema>;

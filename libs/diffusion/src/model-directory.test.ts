@@ -102,7 +102,10 @@ describe('reading a model directory', () => {
     const vocab = JSON.parse(await readFile(join(directory, 'tokenizer/vocab.json'), 'utf8')) as unknown;
     await rm(join(directory, 'tokenizer/vocab.json'));
     await writeFile(join(directory, 'tokenizer/tokenizer.json'), JSON.stringify({ model: { vocab } }));
-    expect((await readModelDirectory(directory)).tokenizer).toMatchObject({ startId: 1446, padId: 1447 });
+    expect((await readModelDirectory(directory)).textEncoders[0]?.tokenizer).toMatchObject({
+      startId: 1446,
+      padId: 1447,
+    });
   });
 
   it.each([...smallFiles.filter((file) => file !== 'darkroom.json'), 'tokenizer/vocab.json', 'tokenizer/merges.txt'])(

@@ -9,17 +9,17 @@ import type { ModelCard } from '@darkroom/core';
 import { darkroomJsonSchema } from './darkroom-json.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
 import { createModelCard } from './model-card-of-files.ts';
-import { modelIndexSchema, textEncoderConfigSchema, unetConfigSchema, vaeConfigSchema } from './model-configs.ts';
+import { modelIndexSchema, unetConfigSchemas, vaeConfigSchema } from './model-configs.ts';
+import type { UnetConfig } from './model-configs.ts';
 import { checkModelJson, modelFileError, readModelJson, unlessMissing } from './model-file.ts';
 import { findModelFile } from './model-variant.ts';
 import type { ModelVariant } from './model-variant.ts';
-import { pipelineClasses } from './pipeline-classes.ts';
+import { pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
 import type { PipelineClass } from './pipeline-classes.ts';
 import { parseSchedulerConfig } from './schedulers/scheduler-config.ts';
 import type { ParsedSchedulerConfig } from './schedulers/scheduler-config.ts';
-import { checkTokenizerFits } from './tokenizer/check-tokenizer-fits.ts';
-import { readTokenizerFiles } from './tokenizer/tokenizer-files.ts';
-import type { TokenizerFiles } from './tokenizer/tokenizer-files.ts';
+import { readTextEncoderFiles } from './text-encoder-files.ts';
+import type { TextEncoderFiles } from './text-encoder-files.ts';
 
 /** From scaled latents z to RGB in 0…1: z · matrix + bias. */
 export interface PreviewProjection {
@@ -45,12 +45,17 @@ export interface ModelDirectory {
   readonly card: ModelCard;
   readonly pipelineClass: PipelineClass;
   /** Absolute paths of the graphs. */
-  readonly graphs: { readonly textEncoder: string; readonly unet: string; readonly vaeDecoder: string };
-  readonly tokenizer: TokenizerFiles;
+  readonly graphs: { readonly textEncoders: readonly string[]; readonly unet: string; readonly vaeDecoder: string };
+  /** In the order of `graphs.textEncoders`, as many as the class has. */
+  readonly textEncoders: readonly TextEncoderFiles[];
   readonly scheduler: ParsedSchedulerConfig;
   readonly latents: LatentFacts;
-  /** Numbers that the text encoder gives for each token. */
+  /** Numbers that the text encoders together give for each token. */
   readonly embeddingWidth: number;
+  /** Of the embedding of the guidance, where the UNet is told it; else undefined. */
+  readonly guidanceWidth: number | undefined;
+  /** Stable Diffusion XL: whether zeros stand for the embeddings of no negative prompt. */
+  readonly zeroesEmptyNegative: boolean;
   /** undefined: the model gives no previews. */
   readonly preview: PreviewProjection | undefined;
 }
@@ -73,32 +78,31 @@ export async function readModelDirectory(
 ): Promise<ModelDirectory> {
   const directory = resolve(path);
   const modelId = checkModelId(id ?? basename(directory));
-  const pipelineClass = findPipelineClass(await readConfig(directory, 'model_index.json', modelIndexSchema));
-  const [textEncoder, unet, vae, darkroom, scheduler, tokenizer, graphs, { mtimeMs }] = await Promise.all([
-    // Old exports have none; what it would have told is then seen when the graph is tried.
-    unlessMissing(readConfig(directory, 'text_encoder/config.json', textEncoderConfigSchema)),
-    readConfig(directory, 'unet/config.json', unetConfigSchema),
+  const index = await readConfig(directory, 'model_index.json', modelIndexSchema);
+  const pipelineClass = findPipelineClass(index['_class_name']);
+  const family = pipelineFamilies[pipelineClass];
+  const [textEncoders, unet, vae, darkroom, scheduler, graphs, { mtimeMs }] = await Promise.all([
+    readTextEncoders(directory, pipelineClass),
+    readConfig(directory, 'unet/config.json', unetConfigSchemas[family]),
     readConfig(directory, 'vae_decoder/config.json', vaeConfigSchema),
     unlessMissing(readConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
     readScheduler(directory),
-    readTokenizerFiles(directory),
-    findGraphs(directory, variant),
+    findGraphs(directory, pipelineClass, variant),
     stat(join(directory, 'model_index.json')),
   ]);
   checkChannels(vae.latent_channels, unet.in_channels, darkroom);
   checkDynamicShift(scheduler, pipelineClass);
-  if (textEncoder !== undefined) {
-    checkTokenizerFits(tokenizer, textEncoder);
-    checkWidth(textEncoder.hidden_size, unet.cross_attention_dim);
-  }
+  checkWidths(textEncoders, unet);
+  if (family === 'stable-diffusion-xl') checkTimeIds(textEncoders, unet);
   const factor = 2 ** (vae.block_out_channels.length - 1);
   const created = Math.floor(mtimeMs / 1000);
+  const { maxTokens: maxPromptTokens } = textEncoders[0]!.tokenizer;
   return {
     path: directory,
-    card: createModelCard({ id: modelId, created, pipelineClass, unet, factor, darkroom, scheduler, tokenizer }),
+    card: createModelCard({ id: modelId, created, pipelineClass, unet, factor, darkroom, scheduler, maxPromptTokens }),
     pipelineClass,
     graphs,
-    tokenizer,
+    textEncoders,
     scheduler,
     latents: {
       channels: vae.latent_channels,
@@ -107,14 +111,48 @@ export async function readModelDirectory(
       shiftFactor: vae.shift_factor ?? 0,
     },
     embeddingWidth: unet.cross_attention_dim,
+    guidanceWidth: unet.time_cond_proj_dim ?? undefined,
+    zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
     preview: darkroom.preview,
   };
 }
 
-function checkWidth(hiddenSize: number, crossAttentionDim: number): void {
-  if (hiddenSize === crossAttentionDim) return;
-  const expected = `${hiddenSize}, the hidden_size of text_encoder/config.json`;
-  throw modelFileError('unet/config.json', `cross_attention_dim: is ${crossAttentionDim}, expected ${expected}`);
+async function readTextEncoders(directory: string, pipelineClass: PipelineClass): Promise<TextEncoderFiles[]> {
+  const folders = pipelineFolders[pipelineClass].tokenizers;
+  const encoders = await Promise.all(
+    folders.map((folder) => readTextEncoderFiles(directory, folder.slice('tokenizer'.length))),
+  );
+  const { maxTokens } = encoders[0]!.tokenizer;
+  const other = encoders.find(({ tokenizer }) => tokenizer.maxTokens !== maxTokens);
+  if (other === undefined) return encoders;
+  const { folder, maxTokens: otherTokens } = other.tokenizer;
+  const problem = `model_max_length: is ${otherTokens}, expected ${maxTokens}, that of tokenizer/tokenizer_config.json`;
+  throw modelFileError(`${folder}/tokenizer_config.json`, problem);
+}
+
+/** Texts are read by all encoders, and what they give lies side by side. */
+function checkWidths(textEncoders: readonly TextEncoderFiles[], { cross_attention_dim: given }: UnetConfig): void {
+  let expected = 0;
+  for (const { width } of textEncoders) {
+    if (width === undefined) return;
+    expected += width;
+  }
+  if (expected === given) return;
+  const configs = textEncoders.map((_, at) => `text_encoder${at === 0 ? '' : `_${at + 1}`}/config.json`).join(' and ');
+  const problem = `cross_attention_dim: is ${given}, expected ${expected}, the hidden_size of ${configs}`;
+  throw modelFileError('unet/config.json', problem);
+}
+
+/** The base model of SDXL has six. Its refiner has five, with a score in place of the target size. */
+function checkTimeIds(textEncoders: readonly TextEncoderFiles[], unet: UnetConfig): void {
+  const { addition_time_embed_dim: timeWidth = 0, projection_class_embeddings_input_dim: given } = unet;
+  const { pooledWidth } = textEncoders[1]!;
+  if (pooledWidth === undefined) throw modelFileError('text_encoder_2/config.json', 'projection_dim: is missing');
+  const expected = 6 * timeWidth + pooledWidth;
+  if (expected === given) return;
+  const parts = `six time ids of ${timeWidth} and the projection_dim of text_encoder_2/config.json, ${pooledWidth}`;
+  const problem = `projection_class_embeddings_input_dim: is ${given}, expected ${expected}: ${parts}`;
+  throw modelFileError('unet/config.json', problem);
 }
 
 function checkChannels(latentChannels: number, inChannels: number, { preview }: DarkroomJson): void {
@@ -168,13 +206,13 @@ async function readScheduler(directory: string): Promise<ParsedSchedulerConfig> 
   }
 }
 
-async function findGraphs(directory: string, variant: ModelVariant | undefined): Promise<ModelDirectory['graphs']> {
-  const [textEncoder, unet, vaeDecoder] = await Promise.all(
-    ['text_encoder', 'unet', 'vae_decoder'].map((part) => findModelFile(directory, part, variant)),
-  );
-  return {
-    textEncoder: join(directory, textEncoder!),
-    unet: join(directory, unet!),
-    vaeDecoder: join(directory, vaeDecoder!),
-  };
+async function findGraphs(
+  directory: string,
+  pipelineClass: PipelineClass,
+  variant: ModelVariant | undefined,
+): Promise<ModelDirectory['graphs']> {
+  const find = async (part: string) => join(directory, await findModelFile(directory, part, variant));
+  const encoders = pipelineFolders[pipelineClass].graphs.filter((part) => part.startsWith('text_encoder'));
+  const [unet, vaeDecoder, ...textEncoders] = await Promise.all(['unet', 'vae_decoder', ...encoders].map(find));
+  return { textEncoders, unet: unet!, vaeDecoder: vaeDecoder! };
 }

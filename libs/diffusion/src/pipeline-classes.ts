@@ -1,10 +1,30 @@
 /**
- * The `_class_name`s of model_index.json that there is a pipeline for. Apart from `registry.ts`, so that a model's
- * directory can be read, and refused, without loading ONNX Runtime.
+ * The `_class_name`s of model_index.json that there is a pipeline for, as diffusers and Optimum write them. Apart from
+ * `registry.ts`, so that a model's directory can be read, and refused, without loading ONNX Runtime.
  */
-export const pipelineClasses = ['StableDiffusionPipeline', 'OnnxStableDiffusionPipeline'] as const;
+export const pipelineClasses = [
+  'StableDiffusionPipeline',
+  'OnnxStableDiffusionPipeline',
+  'ORTStableDiffusionPipeline',
+  'LatentConsistencyModelPipeline',
+  'ORTLatentConsistencyModelPipeline',
+  'StableDiffusionXLPipeline',
+  'ORTStableDiffusionXLPipeline',
+] as const;
 
 export type PipelineClass = (typeof pipelineClasses)[number];
+export type PipelineFamily = 'stable-diffusion' | 'latent-consistency' | 'stable-diffusion-xl';
+
+/** Which pipeline runs a class. */
+export const pipelineFamilies: Readonly<Record<PipelineClass, PipelineFamily>> = {
+  StableDiffusionPipeline: 'stable-diffusion',
+  OnnxStableDiffusionPipeline: 'stable-diffusion',
+  ORTStableDiffusionPipeline: 'stable-diffusion',
+  LatentConsistencyModelPipeline: 'latent-consistency',
+  ORTLatentConsistencyModelPipeline: 'latent-consistency',
+  StableDiffusionXLPipeline: 'stable-diffusion-xl',
+  ORTStableDiffusionXLPipeline: 'stable-diffusion-xl',
+};
 
 /** What of a model's directory a pipeline reads, besides model_index.json and darkroom.json. */
 export interface PipelineFolders {
@@ -14,13 +34,23 @@ export interface PipelineFolders {
   readonly scheduler: string;
 }
 
-const stableDiffusion: PipelineFolders = {
+const oneEncoder: PipelineFolders = {
   graphs: ['text_encoder', 'unet', 'vae_decoder'],
   tokenizers: ['tokenizer'],
   scheduler: 'scheduler',
 };
+const twoEncoders: PipelineFolders = {
+  graphs: ['text_encoder', 'text_encoder_2', 'unet', 'vae_decoder'],
+  tokenizers: ['tokenizer', 'tokenizer_2'],
+  scheduler: 'scheduler',
+};
 
 export const pipelineFolders: Readonly<Record<PipelineClass, PipelineFolders>> = {
-  StableDiffusionPipeline: stableDiffusion,
-  OnnxStableDiffusionPipeline: stableDiffusion,
+  StableDiffusionPipeline: oneEncoder,
+  OnnxStableDiffusionPipeline: oneEncoder,
+  ORTStableDiffusionPipeline: oneEncoder,
+  LatentConsistencyModelPipeline: oneEncoder,
+  ORTLatentConsistencyModelPipeline: oneEncoder,
+  StableDiffusionXLPipeline: twoEncoders,
+  ORTStableDiffusionXLPipeline: twoEncoders,
 };

@@ -1,15 +1,20 @@
 import { readModelDirectory } from './model-directory.ts';
 import type { ModelDirectory, ReadModelDirectoryOptions } from './model-directory.ts';
-import type { PipelineClass } from './pipeline-classes.ts';
+import { pipelineFamilies } from './pipeline-classes.ts';
+import type { PipelineFamily } from './pipeline-classes.ts';
 import type { Pipeline } from './pipeline.ts';
+import { loadLatentConsistency } from './pipelines/latent-consistency.ts';
+import type { LoadPipelineOptions } from './pipelines/load-pipeline-options.ts';
+import type { PictureRow } from './pipelines/picture-row.ts';
+import { loadStableDiffusionXl } from './pipelines/stable-diffusion-xl.ts';
 import { loadStableDiffusion } from './pipelines/stable-diffusion.ts';
-import type { LoadPipelineOptions, PictureRow } from './pipelines/stable-diffusion.ts';
 
 const loaders: Readonly<
-  Record<PipelineClass, (directory: ModelDirectory, options: LoadPipelineOptions) => Promise<Pipeline<PictureRow>>>
+  Record<PipelineFamily, (directory: ModelDirectory, options: LoadPipelineOptions) => Promise<Pipeline<PictureRow>>>
 > = {
-  StableDiffusionPipeline: loadStableDiffusion,
-  OnnxStableDiffusionPipeline: loadStableDiffusion,
+  'stable-diffusion': loadStableDiffusion,
+  'latent-consistency': loadLatentConsistency,
+  'stable-diffusion-xl': loadStableDiffusionXl,
 };
 
 /** Which model, and how it is run. */
@@ -29,5 +34,5 @@ export async function loadPipeline({ directory, id, variant, ...options }: LoadM
     ...(id === undefined ? {} : { id }),
     ...(variant === undefined ? {} : { variant }),
   });
-  return loaders[model.pipelineClass](model, options);
+  return loaders[pipelineFamilies[model.pipelineClass]](model, options);
 }

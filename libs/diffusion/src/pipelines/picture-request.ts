@@ -12,6 +12,8 @@ const schema = z.object({
   n: z.number().int().min(1).max(10),
   numInferenceSteps: z.number().int(),
   guidanceScale: z.number(),
+  // Absent in requests that were queued before there was such a field.
+  guidanceRescale: z.number().min(0).max(1).default(0),
   seed: z
     .number()
     .int()

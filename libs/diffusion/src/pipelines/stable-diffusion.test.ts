@@ -5,7 +5,7 @@ import recorded from '../../../../tools/golden/vectors/emoji-sd-int8-seed7.json'
 import type { Pipeline, RowCheckpoint } from '../pipeline.ts';
 import { loadPipeline } from '../registry.ts';
 import { schedulerNames } from '../schedulers/scheduler.ts';
-import type { PictureRow } from './stable-diffusion.ts';
+import type { PictureRow } from './picture-row.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
 
@@ -84,6 +84,7 @@ describe('Stable Diffusion', () => {
       negativePrompt: at % 2 ? 'a house' : '',
       numInferenceSteps: 3 + at,
       guidanceScale: [1, 3, 5.5][at % 3]!,
+      guidanceRescale: [0, 0.7][at % 2]!,
       seed: 1000 + at,
       scheduler: schedulers[at]!,
     }));

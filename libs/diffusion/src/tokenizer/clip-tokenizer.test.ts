@@ -10,7 +10,7 @@ describe('the CLIP tokenizer', () => {
   let tokenizer: ClipTokenizer;
   beforeAll(async () => {
     tokenizer = createClipTokenizer(
-      await readTokenizerFiles(resolve(import.meta.dirname, '../../../../models/emoji-sd')),
+      await readTokenizerFiles(resolve(import.meta.dirname, '../../../../models/emoji-sd'), 'tokenizer'),
     );
   });
 

@@ -16,6 +16,8 @@ export interface TokenizerFiles {
   readonly padId: number;
   /** The highest there is. */
   readonly highestId: number;
+  /** Relative to the model's directory. */
+  readonly folder: string;
   /** Which file the ids come from, relative to the model's directory. */
   readonly vocabularyFile: string;
   /** Tokens of a text that the model reads, start and end included; shorter texts are padded to it. */
@@ -44,14 +46,15 @@ const completeSchema = z.looseObject({
 const contractions = "'s|'t|'re|'ve|'m|'ll|'d";
 
 /**
- * Reads `tokenizer/` of a model's directory.
+ * Reads a tokenizer of a model's directory.
  *
+ * @param folder relative to the directory.
  * @throws DarkroomError `model_unsupported` naming the file and the field.
  */
-export async function readTokenizerFiles(directory: string): Promise<TokenizerFiles> {
-  const configFile = 'tokenizer/tokenizer_config.json';
+export async function readTokenizerFiles(directory: string, folder: string): Promise<TokenizerFiles> {
+  const configFile = `${folder}/tokenizer_config.json`;
   const config = checkModelJson(configFile, await readModelJson(directory, configFile), configSchema);
-  const { definition, vocabulary, vocabularyFile } = await readDefinition(directory, config);
+  const { definition, vocabulary, vocabularyFile } = await readDefinition(directory, folder, config);
   const idOf = (token: string, field: string): number => {
     const id = Object.hasOwn(vocabulary, token) ? vocabulary[token] : undefined;
     if (id !== undefined) return id;
@@ -63,6 +66,7 @@ export async function readTokenizerFiles(directory: string): Promise<TokenizerFi
     endId: idOf(config.eos_token, 'eos_token'),
     padId: idOf(config.pad_token, 'pad_token'),
     highestId: Object.values(vocabulary).reduce((highest, id) => Math.max(highest, id), 0),
+    folder,
     vocabularyFile,
     maxTokens: config.model_max_length,
   };
@@ -70,16 +74,18 @@ export async function readTokenizerFiles(directory: string): Promise<TokenizerFi
 
 async function readDefinition(
   directory: string,
+  folder: string,
   config: TokenizerConfig,
 ): Promise<{ definition: Record<string, unknown>; vocabulary: Vocabulary; vocabularyFile: string }> {
   try {
-    const vocabularyFile = 'tokenizer/vocab.json';
+    const vocabularyFile = `${folder}/vocab.json`;
     const vocabulary = checkModelJson(vocabularyFile, await readModelJson(directory, vocabularyFile), vocabularySchema);
-    const merges = parseMerges(await readModelText(directory, 'tokenizer/merges.txt'));
-    checkMerges(merges, vocabulary);
+    const mergesFile = `${folder}/merges.txt`;
+    const merges = parseMerges(await readModelText(directory, mergesFile));
+    checkMerges(merges, vocabulary, mergesFile);
     return { definition: createDefinition(vocabulary, merges, config), vocabulary, vocabularyFile };
   } catch (error) {
-    const vocabularyFile = 'tokenizer/tokenizer.json';
+    const vocabularyFile = `${folder}/tokenizer.json`;
     const complete = await unlessMissing(readComplete(directory, vocabularyFile));
     if (complete === undefined) throw error;
     const added = complete.added_tokens.map(({ content, id }) => [content, id]);
@@ -95,11 +101,11 @@ async function readComplete(directory: string, file: string): Promise<z.infer<ty
   return checkModelJson(file, await readModelJson(directory, file), completeSchema);
 }
 
-function checkMerges(merges: readonly string[][], vocabulary: Vocabulary): void {
+function checkMerges(merges: readonly string[][], vocabulary: Vocabulary, file: string): void {
   for (const merge of merges) {
     const token = merge.join('');
     if (Object.hasOwn(vocabulary, token)) continue;
-    throw modelFileError('tokenizer/merges.txt', `makes ${JSON.stringify(token)}, which vocab.json has no id for`);
+    throw modelFileError(file, `makes ${JSON.stringify(token)}, which vocab.json has no id for`);
   }
 }
 

@@ -1,0 +1,105 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readModelDirectory } from './model-directory.ts';
+
+const vectors = resolve(import.meta.dirname, '../../../tools/golden/vectors/pipelines');
+
+/** What a model's directory needs beyond that of Stable Diffusion, by the class in its model_index.json. */
+describe('the directory of', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = join(await mkdtemp(join(tmpdir(), 'darkroom-family-')), 'tiny');
+  });
+  afterEach(() => rm(join(directory, '..'), { recursive: true }));
+
+  async function edit(file: string, change: Record<string, unknown>) {
+    const json = JSON.parse(await readFile(join(directory, file), 'utf8')) as Record<string, unknown>;
+    await writeFile(join(directory, file), JSON.stringify({ ...json, ...change }));
+  }
+
+  describe('a latent consistency model', () => {
+    beforeEach(() => cp(join(vectors, 'latent-consistency/model'), directory, { recursive: true }));
+
+    it.each(['LatentConsistencyModelPipeline', 'ORTLatentConsistencyModelPipeline'])('is known as %s', async (name) => {
+      await edit('model_index.json', { _class_name: name });
+      const { card, guidanceWidth } = await readModelDirectory(directory);
+      expect(card).toMatchObject({
+        pipeline: name,
+        steps: { min: 1, max: 50, default: 4 },
+        guidance: { default: 8.5 },
+        schedulers: ['lcm'],
+        defaultScheduler: 'lcm',
+      });
+      expect(guidanceWidth).toBe(32);
+    });
+
+    it('takes no other scheduler, whichever it was saved with', async () => {
+      await edit('scheduler/scheduler_config.json', { _class_name: 'DDIMScheduler' });
+      const { card } = await readModelDirectory(directory);
+      expect(card).toMatchObject({ schedulers: ['lcm'], defaultScheduler: 'lcm', steps: { max: 50 } });
+    });
+
+    it.each([
+      ['unet/config.json', { time_cond_proj_dim: null }, 'time_cond_proj_dim: is the width of the guidance embedding'],
+      ['unet/config.json', { addition_embed_type: 'text_time' }, 'addition_embed_type: is not supported'],
+      ['model_index.json', { _class_name: 'StableDiffusionPipeline' }, 'time_cond_proj_dim: is not supported'],
+      ['scheduler/scheduler_config.json', { original_inference_steps: 2000 }, 'original_inference_steps 2000 are more'],
+    ])('names what is wrong when %s has %j', async (file, change, message) => {
+      await edit(file, change);
+      await expect(readModelDirectory(directory)).rejects.toThrow(message);
+    });
+  });
+
+  describe('Stable Diffusion XL', () => {
+    beforeEach(() => cp(join(vectors, 'stable-diffusion-xl/model'), directory, { recursive: true }));
+
+    it.each(['StableDiffusionXLPipeline', 'ORTStableDiffusionXLPipeline'])('is known as %s', async (name) => {
+      await edit('model_index.json', { _class_name: name });
+      const { card, graphs, textEncoders, embeddingWidth, zeroesEmptyNegative } = await readModelDirectory(directory);
+      expect(card).toMatchObject({
+        pipeline: name,
+        sizes: { multiple: 4, min: 16, max: 64, default: { width: 32, height: 32 } },
+        steps: { default: 50 },
+        guidance: { default: 5 },
+        defaultScheduler: 'euler',
+      });
+      expect(graphs.textEncoders).toEqual([
+        join(directory, 'text_encoder/model.onnx'),
+        join(directory, 'text_encoder_2/model.onnx'),
+      ]);
+      expect(textEncoders).toMatchObject([
+        { width: 32, tokenizer: { padId: 1447 } },
+        { width: 32, pooledWidth: 24, tokenizer: { padId: 0 } },
+      ]);
+      expect([embeddingWidth, zeroesEmptyNegative]).toEqual([64, true]);
+    });
+
+    it.each([
+      'tokenizer_2/vocab.json',
+      'tokenizer_2/merges.txt',
+      'tokenizer_2/tokenizer_config.json',
+      'text_encoder_2/config.json',
+      'text_encoder_2/model.onnx',
+    ])('says that %s is missing', async (file) => {
+      await rm(join(directory, file));
+      const message = file.endsWith('.onnx') ? 'text_encoder_2: has none of' : file;
+      await expect(readModelDirectory(directory)).rejects.toThrow(message);
+    });
+
+    it.each([
+      ['unet/config.json', { addition_embed_type: null }, 'addition_embed_type: '],
+      ['unet/config.json', { time_cond_proj_dim: 256 }, 'time_cond_proj_dim: is not supported'],
+      ['unet/config.json', { cross_attention_dim: 32 }, 'cross_attention_dim: is 32, expected 64, the hidden_size of'],
+      // A refiner has five time ids.
+      ['unet/config.json', { projection_class_embeddings_input_dim: 64 }, 'is 64, expected 72: six time ids of 8 and'],
+      ['text_encoder_2/config.json', { vocab_size: 49_408 }, 'made for 49408 tokens (vocab_size of text_encoder_2/'],
+      ['tokenizer_2/tokenizer_config.json', { model_max_length: 64 }, 'model_max_length: is 64, expected 77, that of'],
+      ['tokenizer_2/tokenizer_config.json', { pad_token: '<pad>' }, 'pad_token: "<pad>" is not in the vocabulary'],
+    ])('names what is wrong when %s has %j', async (file, change, message) => {
+      await edit(file, change);
+      await expect(readModelDirectory(directory)).rejects.toThrow(message);
+    });
+  });
+});

@@ -1,0 +1,29 @@
+import type { OnnxSession } from '@darkroom/runtime';
+import type { LatentFacts, PreviewProjection } from '../model-directory.ts';
+import type { RowOutput } from '../pipeline.ts';
+import { interleaveSample, projectLatents } from './latents-to-rgb.ts';
+import type { PictureRow } from './picture-row.ts';
+
+/**
+ * What a finished row has become.
+ *
+ * @throws DarkroomError if the decoder fails.
+ */
+export async function decodePicture(
+  { latents, latentDims, request: { width, height }, seed }: PictureRow,
+  { vaeDecoder, facts }: { vaeDecoder: OnnxSession; facts: LatentFacts },
+): Promise<RowOutput> {
+  const scaling = Math.fround(facts.scalingFactor);
+  const shift = Math.fround(facts.shiftFactor);
+  const scaled = latents.map((value) => Math.fround(value / scaling) + shift);
+  const feeds = { latent_sample: { data: scaled, dims: [1, ...latentDims] } };
+  const { data } = await vaeDecoder.run(feeds, vaeDecoder.outputs[0]!.name);
+  return { data: interleaveSample(data), facts: { seed, width, height } };
+}
+
+/** What a row would become by its latest step; undefined before that, and for models without a projection. */
+export function previewPicture(row: PictureRow, projection: PreviewProjection | undefined): RowOutput | undefined {
+  if (projection === undefined || row.step === 0) return undefined;
+  const [, height, width] = row.latentDims;
+  return { data: projectLatents(row.predictedOriginal, projection), facts: { width, height } };
+}

@@ -1,0 +1,45 @@
+/** Whole runs of tiny models against those of diffusers; tools/golden/record-pipelines.py recorded them. */
+import { resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import latentConsistency from '../../../../tools/golden/vectors/pipelines/latent-consistency/recorded.json' with { type: 'json' };
+import stableDiffusionXl from '../../../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
+import type { Pipeline } from '../pipeline.ts';
+import { loadPipeline } from '../registry.ts';
+import type { PictureRow } from './picture-row.ts';
+
+const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
+const recordings = {
+  'latent-consistency': latentConsistency.runs,
+  'stable-diffusion-xl': stableDiffusionXl.runs,
+};
+
+describe.each(Object.entries(recordings))('the pipeline %s', (name, runs) => {
+  let pipeline: Pipeline<PictureRow>;
+  beforeAll(async () => {
+    pipeline = await loadPipeline({ directory: resolve(vectors, name, 'model'), id: 'tiny', threads: 1 });
+  });
+  afterAll(() => pipeline.dispose());
+
+  it.each(runs.map((run) => [JSON.stringify(run.asked), run] as const))(
+    'gives the latents of every step, and the picture, that diffusers gives for %s',
+    async (_, { asked, latents, picture }) => {
+      const input = { negativePrompt: '', n: 1, previewEvery: 0, ...asked };
+      const [row] = (await pipeline.createRows({ id: 'request', input })) as [PictureRow];
+      const { length } = row.latents;
+      const expected = new Float32Array(Uint8Array.from(Buffer.from(latents, 'base64')).buffer);
+      expect(expected).toHaveLength(row.totalSteps * length);
+      while (row.step < row.totalSteps) {
+        const theirs = expected.subarray(row.step * length, (row.step + 1) * length);
+        await pipeline.step([row]);
+        const difference = Math.hypot(...row.latents.map((value, at) => value - theirs[at]!));
+        // At most 3e-6 where it was recorded.
+        expect(difference / Math.hypot(...theirs)).toBeLessThan(1e-3);
+      }
+      const { data, facts } = await pipeline.finish(row);
+      expect(facts).toEqual({ seed: asked.seed, width: asked.width, height: asked.height });
+      const pixels = Buffer.from(picture, 'base64');
+      expect(data).toHaveLength(pixels.length);
+      expect(Math.max(...data.map((value, at) => Math.abs(value - pixels[at]!)))).toBeLessThanOrEqual(2);
+    },
+  );
+});

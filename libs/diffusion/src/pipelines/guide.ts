@@ -1,0 +1,45 @@
+/** How strongly the prompt counts. */
+export interface Guidance {
+  readonly guidanceScale: number;
+  /** 0 … 1: how far the result is brought back to the spread of the conditional half. */
+  readonly guidanceRescale: number;
+}
+
+/**
+ * Classifier-free guidance in float32: uncond + scale · (cond − uncond), and its rescaling.
+ * Source: Ho and Salimans 2022; Lin et al. 2023, section 3.4; diffusers `rescale_noise_cfg`.
+ *
+ * @param output the model's output without the prompt, then with it. Overwritten.
+ * @returns the first half of it, with the result.
+ */
+export function guide(output: Float32Array, { guidanceScale, guidanceRescale }: Guidance): Float32Array {
+  const length = output.length / 2;
+  const scale = Math.fround(guidanceScale);
+  for (let at = 0; at < length; at++) {
+    const unconditional = output[at]!;
+    const difference = Math.fround(output[length + at]! - unconditional);
+    output[at] = unconditional + Math.fround(scale * difference);
+  }
+  const guided = output.subarray(0, length);
+  if (guidanceRescale > 0) rescale(guided, output.subarray(length), Math.fround(guidanceRescale));
+  return guided;
+}
+
+function rescale(guided: Float32Array, conditional: Float32Array, part: number): void {
+  const ratio = Math.fround(spread(conditional) / spread(guided));
+  const rest = Math.fround(1 - part);
+  for (let at = 0; at < guided.length; at++) {
+    const rescaled = Math.fround(guided[at]! * ratio);
+    guided[at] = Math.fround(part * rescaled) + Math.fround(rest * guided[at]!);
+  }
+}
+
+/** The standard deviation, but for a factor that depends on the number of values only. */
+function spread(values: Float32Array): number {
+  let sum = 0;
+  for (const value of values) sum += value;
+  const mean = sum / values.length;
+  let squares = 0;
+  for (const value of values) squares += (value - mean) ** 2;
+  return Math.sqrt(squares);
+}

@@ -1,0 +1,84 @@
+/**
+ * Latent consistency models: Stable Diffusion distilled to a few steps. The UNet is told the guidance, so that one row of
+ * its batch is enough for a picture; negative prompts and guidance rescale are without effect.
+ * Source: Luo et al. 2023, "Latent Consistency Models"; diffusers `LatentConsistencyModelPipeline.__call__`.
+ *
+ * Known limits: no safety checker, no clip skip, no image input.
+ */
+import { loadGraph } from '../load-graph.ts';
+import type { ModelDirectory } from '../model-directory.ts';
+import type { Pipeline } from '../pipeline.ts';
+import { decodePicture, previewPicture } from './decode-picture.ts';
+import { denoise } from './denoise.ts';
+import type { LoadPipelineOptions } from './load-pipeline-options.ts';
+import { checkPictureRequest } from './picture-request.ts';
+import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
+import type { PictureRow } from './picture-row.ts';
+import { createPromptEncoder, lastHiddenState } from './prompt-encoder.ts';
+import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
+import { createUnetBatch } from './unet-batch.ts';
+
+/**
+ * Loads the model's three graphs and calls each of them once.
+ *
+ * @throws DarkroomError naming the file, if one cannot be loaded or does not fit the others.
+ */
+export async function loadLatentConsistency(
+  model: ModelDirectory,
+  options: LoadPipelineOptions = {},
+): Promise<Pipeline<PictureRow>> {
+  const { card, graphs, latents: facts, embeddingWidth, guidanceWidth = 0 } = model;
+  const { tokenizer } = model.textEncoders[0]!;
+  const textEncoder = await loadGraph(model, graphs.textEncoders[0]!, options);
+  const unet = await loadGraph(model, graphs.unet, options);
+  const vaeDecoder = await loadGraph(model, graphs.vaeDecoder, options);
+  const outputs = [lastHiddenState(textEncoder.session)];
+  const promptEncoder = createPromptEncoder({ tokenizer, session: textEncoder.session, outputs });
+  const embeddingShape = [tokenizer.maxTokens, embeddingWidth] as const;
+  const unetBatch = createUnetBatch(unet, { encoder_hidden_states: embeddingShape, timestep_cond: [guidanceWidth] });
+  const gives = [[1, ...embeddingShape]];
+  const [embedding] = await tryTextEncoder({ file: textEncoder.file, promptEncoder, tokenizer, gives });
+  const conditioning = { encoder_hidden_states: embedding!, timestep_cond: embedGuidance(1, guidanceWidth) };
+  await tryPictureGraphs({ model, unet, unetBatch, vaeDecoder, conditioning });
+
+  return {
+    card,
+
+    async createRows(rowRequest) {
+      const request = checkPictureRequest(rowRequest.input, card);
+      const [embedding] = await promptEncoder.encode(request.prompt);
+      const guidance = embedGuidance(request.guidanceScale, guidanceWidth);
+      const conditional = { encoder_hidden_states: embedding!, timestep_cond: guidance };
+      return createPictureRows({ model, rowRequest, request, conditional, unconditional: undefined });
+    },
+
+    step: (rows) => denoise(rows, unetBatch),
+    preview: (row) => previewPicture(row, model.preview),
+    finish: (row) => decodePicture(row, { vaeDecoder: vaeDecoder.session, facts }),
+    checkpoint: checkpointPictureRow,
+
+    async dispose() {
+      await Promise.all([textEncoder, unet, vaeDecoder].map(({ session }) => session.dispose()));
+    },
+  };
+}
+
+/**
+ * The guidance as the UNet reads it: sines and cosines of (guidance − 1) · 1000, in float32. The paper counts from 0 where
+ * pipelines count from 1.
+ * Source: diffusers `get_guidance_scale_embedding`.
+ */
+function embedGuidance(guidanceScale: number, width: number): Float32Array {
+  const scaled = Math.fround(Math.fround(guidanceScale - 1) * 1000);
+  const half = Math.floor(width / 2);
+  const distance = Math.fround(Math.fround(Math.log(10_000)) / (half - 1));
+  // An odd width ends in a 0.
+  const embedding = new Float32Array(width);
+  for (let at = 0; at < half; at++) {
+    const frequency = Math.fround(Math.exp(Math.fround(at * -distance)));
+    const angle = Math.fround(scaled * frequency);
+    embedding[at] = Math.sin(angle);
+    embedding[half + at] = Math.cos(angle);
+  }
+  return embedding;
+}

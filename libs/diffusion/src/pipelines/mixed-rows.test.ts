@@ -1,0 +1,82 @@
+/** Rows of different schedulers, steps, guidances and negative prompts in one step, with every kind of pipeline. */
+import { resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Pipeline, RowCheckpoint } from '../pipeline.ts';
+import { loadPipeline } from '../registry.ts';
+import type { PictureRow } from './picture-row.ts';
+
+const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
+
+describe.each(['latent-consistency', 'stable-diffusion-xl'])('the pipeline %s', (name) => {
+  let pipeline: Pipeline<PictureRow>;
+  beforeAll(async () => {
+    pipeline = await loadPipeline({ directory: resolve(vectors, name, 'model'), id: 'tiny', threads: 1 });
+  });
+  afterAll(() => pipeline.dispose());
+
+  const requestAt = (at: number) => ({
+    prompt: `a ${['cat', 'dog', 'red car', 'tree'][at % 4]!}`,
+    negativePrompt: at % 2 ? 'a house' : '',
+    width: 32,
+    height: 32,
+    n: 1,
+    numInferenceSteps: 4 + at,
+    guidanceScale: [1, 3, 5.5][at % 3]!,
+    guidanceRescale: [0, 0.7][at % 2]!,
+    seed: 1000 + at,
+    scheduler: pipeline.card.schedulers[at % pipeline.card.schedulers.length]!,
+    previewEvery: 0,
+  });
+
+  async function rowOf(at: number, checkpoint?: RowCheckpoint): Promise<PictureRow> {
+    const checkpoints = checkpoint === undefined ? {} : { checkpoints: new Map([[0, checkpoint]]) };
+    const [row] = await pipeline.createRows({ id: 'request', input: requestAt(at), ...checkpoints });
+    return row!;
+  }
+
+  async function run(row: PictureRow) {
+    while (row.step < row.totalSteps) await pipeline.step([row]);
+    return (await pipeline.finish(row)).data;
+  }
+
+  it('gives each picture of a changing batch the bytes it has alone', async () => {
+    const indexes = Array.from({ length: 8 }, (_, at) => at);
+    const alone = [];
+    for (const at of indexes) alone.push(await run(await rowOf(at)));
+    const rows = await Promise.all(indexes.map((at) => rowOf(at)));
+    // One more joins at each step, the first leave while the last are on their way.
+    for (let turn = 0; rows.some((row) => row.step < row.totalSteps); turn++) {
+      const present = rows.slice(0, turn + 1).filter((row) => row.step < row.totalSteps);
+      expect((await pipeline.step(present)).failures).toEqual([]);
+    }
+    for (const [at, row] of rows.entries()) {
+      expect(Buffer.compare((await pipeline.finish(row)).data, alone[at]!)).toBe(0);
+    }
+    expect(new Set(alone.map((picture) => Buffer.from(picture).toString('base64'))).size).toBe(indexes.length);
+  });
+
+  it('ends in the same bytes from a checkpoint', async () => {
+    const whole = await run(await rowOf(4));
+    const first = await rowOf(4);
+    for (let step = 0; step < 3; step++) await pipeline.step([first]);
+    const resumed = await rowOf(4, structuredClone(pipeline.checkpoint(first)));
+    expect(resumed.step).toBe(3);
+    expect(Buffer.compare(await run(resumed), whole)).toBe(0);
+  });
+});
+
+describe('the rows of the model', () => {
+  it.each([
+    ['latent-consistency', 2],
+    ['stable-diffusion-xl', 4],
+  ])('are as few as %s allows', async (name, modelRows) => {
+    const directory = resolve(vectors, name, 'model');
+    const pipeline = await loadPipeline({ directory, id: 'tiny', threads: 1 });
+    const { defaultScheduler: scheduler } = pipeline.card;
+    const input = { prompt: 'a cat', negativePrompt: '', width: 32, height: 32, n: 2, seed: 1, scheduler };
+    const request = { ...input, numInferenceSteps: 2, guidanceScale: 3, previewEvery: 0 };
+    const rows = await pipeline.createRows({ id: 'request', input: request });
+    expect(await pipeline.step(rows)).toEqual({ modelRows, failures: [] });
+    await pipeline.dispose();
+  });
+});

@@ -1,0 +1,147 @@
+/**
+ * Stable Diffusion XL, SDXL-Turbo included: two CLIP text encoders whose second last layers are read side by side, the
+ * pooled embedding of the second, and the sizes of the picture as time ids. Each row has its own prompt, steps, guidance,
+ * scheduler and seed; rows of one size share the UNet call of a step.
+ * Source: diffusers `StableDiffusionXLPipeline.__call__` with a CPU generator and one seed a picture.
+ *
+ * Known limits: both encoders read the same prompt; the original and the target size are that of the picture, nothing is
+ * cropped; no refiner, no watermark, no clip skip, no image input.
+ */
+import { loadGraph } from '../load-graph.ts';
+import type { LoadedGraph } from '../load-graph.ts';
+import type { ModelDirectory } from '../model-directory.ts';
+import { modelFileError } from '../model-file.ts';
+import type { Pipeline } from '../pipeline.ts';
+import { decodePicture, previewPicture } from './decode-picture.ts';
+import { denoise } from './denoise.ts';
+import type { LoadPipelineOptions } from './load-pipeline-options.ts';
+import { checkPictureRequest } from './picture-request.ts';
+import type { PictureRequest } from './picture-request.ts';
+import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
+import type { PictureRow } from './picture-row.ts';
+import { createPromptEncoder } from './prompt-encoder.ts';
+import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
+import { createUnetBatch } from './unet-batch.ts';
+import type { Conditioning } from './unet-batch.ts';
+
+/**
+ * Loads the model's four graphs and calls each of them once.
+ *
+ * @throws DarkroomError naming the file, if one cannot be loaded or does not fit the others.
+ */
+export async function loadStableDiffusionXl(
+  model: ModelDirectory,
+  options: LoadPipelineOptions = {},
+): Promise<Pipeline<PictureRow>> {
+  const { card, graphs, latents: facts, embeddingWidth, zeroesEmptyNegative } = model;
+  const [first, second] = [model.textEncoders[0]!, model.textEncoders[1]!];
+  const { maxTokens } = first.tokenizer;
+  const { pooledWidth = 0, width: width2 = 0 } = second;
+  const { width = embeddingWidth - width2 } = first;
+  const textEncoder = await loadGraph(model, graphs.textEncoders[0]!, options);
+  const textEncoder2 = await loadGraph(model, graphs.textEncoders[1]!, options);
+  const unet = await loadGraph(model, graphs.unet, options);
+  const vaeDecoder = await loadGraph(model, graphs.vaeDecoder, options);
+  const promptEncoder = createPromptEncoder({
+    tokenizer: first.tokenizer,
+    session: textEncoder.session,
+    outputs: [secondLastHiddenState(textEncoder)],
+  });
+  const promptEncoder2 = createPromptEncoder({
+    tokenizer: second.tokenizer,
+    session: textEncoder2.session,
+    outputs: [secondLastHiddenState(textEncoder2), 'text_embeds'],
+  });
+  const unetBatch = createUnetBatch(unet, {
+    encoder_hidden_states: [maxTokens, embeddingWidth],
+    text_embeds: [pooledWidth],
+    time_ids: [6],
+  });
+
+  async function encode(text: string, request: Pick<PictureRequest, 'width' | 'height'>): Promise<Conditioning> {
+    const [embedding] = await promptEncoder.encode(text);
+    const [embedding2, pooled] = await promptEncoder2.encode(text);
+    return conditioningOf({ embeddings: [embedding!, embedding2!], maxTokens, pooled: pooled!, ...request });
+  }
+
+  async function encodeNegative({ negativePrompt, ...request }: PictureRequest, like: Conditioning) {
+    if (negativePrompt !== '' || !zeroesEmptyNegative) return encode(negativePrompt, request);
+    // Such models were trained with zeros in place of the embeddings of no text.
+    const zeros = (input: string): Float32Array => new Float32Array(like[input]!.length);
+    return { ...like, encoder_hidden_states: zeros('encoder_hidden_states'), text_embeds: zeros('text_embeds') };
+  }
+
+  const [embedding] = await tryTextEncoder({
+    file: textEncoder.file,
+    promptEncoder,
+    tokenizer: first.tokenizer,
+    gives: [[1, maxTokens, width]],
+  });
+  const [embedding2, pooled] = await tryTextEncoder({
+    file: textEncoder2.file,
+    promptEncoder: promptEncoder2,
+    tokenizer: second.tokenizer,
+    gives: [
+      [1, maxTokens, width2],
+      [1, pooledWidth],
+    ],
+  });
+  const embeddings = [embedding!, embedding2!];
+  const conditioning = conditioningOf({ embeddings, maxTokens, pooled: pooled!, ...card.sizes.default });
+  await tryPictureGraphs({ model, unet, unetBatch, vaeDecoder, conditioning });
+
+  return {
+    card,
+
+    async createRows(rowRequest) {
+      const request = checkPictureRequest(rowRequest.input, card);
+      const conditional = await encode(request.prompt, request);
+      const unconditional = request.guidanceScale > 1 ? await encodeNegative(request, conditional) : undefined;
+      return createPictureRows({ model, rowRequest, request, conditional, unconditional });
+    },
+
+    step: (rows) => denoise(rows, unetBatch),
+    preview: (row) => previewPicture(row, model.preview),
+    finish: (row) => decodePicture(row, { vaeDecoder: vaeDecoder.session, facts }),
+    checkpoint: checkpointPictureRow,
+
+    async dispose() {
+      await Promise.all([textEncoder, textEncoder2, unet, vaeDecoder].map(({ session }) => session.dispose()));
+    },
+  };
+}
+
+/** The layer before the last: exports name them from 0, the embeddings, to the last. */
+function secondLastHiddenState({ file, session }: LoadedGraph): string {
+  const layers = session.outputs.filter(({ name }) => name.startsWith('hidden_states.')).length;
+  if (layers >= 2) return `hidden_states.${layers - 2}`;
+  throw modelFileError(
+    file,
+    'has no outputs hidden_states.0, hidden_states.1, …, as exports of text encoders for SDXL have',
+  );
+}
+
+interface ConditioningOptions {
+  /** Of both encoders: maxTokens × width each. */
+  embeddings: readonly Float32Array[];
+  maxTokens: number;
+  pooled: Float32Array;
+  /** Pixels. */
+  width: number;
+  height: number;
+}
+
+function conditioningOf({ embeddings, maxTokens, pooled, width, height }: ConditioningOptions): Conditioning {
+  const joined = new Float32Array(embeddings.reduce((length, embedding) => length + embedding.length, 0));
+  let offset = 0;
+  for (let token = 0; token < maxTokens; token++) {
+    for (const embedding of embeddings) {
+      const side = embedding.length / maxTokens;
+      joined.set(embedding.subarray(token * side, (token + 1) * side), offset);
+      offset += side;
+    }
+  }
+  // The size the picture was made from, its crop from the top and the left, and the size it is to have.
+  const timeIds = Float32Array.of(height, width, 0, 0, height, width);
+  return { encoder_hidden_states: joined, text_embeds: pooled, time_ids: timeIds };
+}

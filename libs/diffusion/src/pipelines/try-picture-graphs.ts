@@ -1,0 +1,79 @@
+import type { LoadedGraph } from '../load-graph.ts';
+import type { ModelDirectory } from '../model-directory.ts';
+import type { TokenizerFiles } from '../tokenizer/tokenizer-files.ts';
+import type { PromptEncoder } from './prompt-encoder.ts';
+import { tryGraph } from './try-graph.ts';
+import type { Conditioning, UnetBatch, UnetBatchRow } from './unet-batch.ts';
+
+export interface TryTextEncoderOptions {
+  /** For messages: the graph's, relative to the model's directory. */
+  file: string;
+  promptEncoder: PromptEncoder;
+  tokenizer: TokenizerFiles;
+  /** Dimensions of each output of the prompt encoder, as the other files of the model say. */
+  gives: readonly (readonly number[])[];
+}
+
+/**
+ * Calls a text encoder once, with the highest id that its tokenizer writes.
+ *
+ * @returns what it gave, flat.
+ * @throws DarkroomError naming the file if it does not fit.
+ */
+export async function tryTextEncoder(options: TryTextEncoderOptions): Promise<Float32Array[]> {
+  const { file, promptEncoder, tokenizer, gives } = options;
+  const { maxTokens, highestId, startId, endId, padId } = tokenizer;
+  const ids = [startId, highestId, endId];
+  while (ids.length < maxTokens) ids.push(padId);
+  const takes = `input_ids [1, ${maxTokens}] of ids up to ${highestId}`;
+  const results = promptEncoder.encodeIds(ids);
+  const outputs: Float32Array[] = [];
+  for (const [at, dims] of gives.entries()) {
+    const { data } = await tryGraph({ file, run: async () => (await results)[at]!, takes, gives: dims });
+    outputs.push(data);
+  }
+  return outputs;
+}
+
+export interface TryPictureGraphsOptions {
+  model: ModelDirectory;
+  unet: LoadedGraph;
+  unetBatch: UnetBatch;
+  vaeDecoder: LoadedGraph;
+  /** Of any prompt. */
+  conditioning: Conditioning;
+}
+
+/**
+ * Calls the UNet and the decoder once, on small latents.
+ *
+ * @throws DarkroomError naming the file that does not fit.
+ */
+export async function tryPictureGraphs(options: TryPictureGraphsOptions): Promise<void> {
+  const { model, unet, unetBatch, vaeDecoder, conditioning } = options;
+  const { latents, card } = model;
+  // The least work, unless the model does one size only.
+  const { min, max, multiple } = card.sizes;
+  const side = (min === max ? min : multiple) / latents.factor;
+  const latentDims = [latents.channels, side, side] as const;
+  const writeSample: UnetBatchRow['writeSample'] = (target, offset) =>
+    target.fill(0, offset, offset + latents.channels * side * side);
+  // Two steps at once, where the graph says that each row may have its own.
+  const timesteps = unetBatch.hasTimestepPerRow ? [1, 2] : [1];
+  const rows = timesteps.map((timestep) => ({ writeSample, timestep, conditioning }));
+  const inputs = Object.entries({ sample: latentDims, ...unetBatch.conditioningShapes });
+  await tryGraph({
+    file: unet.file,
+    run: () => unetBatch.run(rows, latentDims),
+    takes: inputs.map(([name, dims]) => `${name} [${[rows.length, ...dims].join(', ')}]`).join(' and '),
+    gives: [rows.length, ...latentDims],
+  });
+
+  const sample = { data: new Float32Array(latents.channels * side * side), dims: [1, ...latentDims] };
+  await tryGraph({
+    file: vaeDecoder.file,
+    run: () => vaeDecoder.session.run({ latent_sample: sample }, vaeDecoder.session.outputs[0]!.name),
+    takes: `latent_sample [${sample.dims.join(', ')}]`,
+    gives: [1, 3, side * latents.factor, side * latents.factor],
+  });
+}

@@ -1,0 +1,33 @@
+import { textEncoderConfigSchema } from './model-configs.ts';
+import { checkModelJson, readModelJson, unlessMissing } from './model-file.ts';
+import { checkTokenizerFits } from './tokenizer/check-tokenizer-fits.ts';
+import { readTokenizerFiles } from './tokenizer/tokenizer-files.ts';
+import type { TokenizerFiles } from './tokenizer/tokenizer-files.ts';
+
+/** What the files beside a text encoder's graph say. */
+export interface TextEncoderFiles {
+  readonly tokenizer: TokenizerFiles;
+  /** Numbers it gives for each token; undefined where there is no config.json. */
+  readonly width: number | undefined;
+  /** Numbers it gives for the whole text, where it has a projection. */
+  readonly pooledWidth: number | undefined;
+}
+
+/**
+ * Reads what belongs to one of a model's text encoders.
+ *
+ * @param suffix of its folders: empty for the first, `_2` for the second.
+ * @throws DarkroomError `model_unsupported` naming the file that is missing, wrong or of another encoder.
+ */
+export async function readTextEncoderFiles(directory: string, suffix: string): Promise<TextEncoderFiles> {
+  const file = `text_encoder${suffix}/config.json`;
+  const [tokenizer, json] = await Promise.all([
+    readTokenizerFiles(directory, `tokenizer${suffix}`),
+    // Old exports have none; what it would have told is then seen when the graph is tried.
+    unlessMissing(readModelJson(directory, file)),
+  ]);
+  if (json === undefined) return { tokenizer, width: undefined, pooledWidth: undefined };
+  const config = checkModelJson(file, json, textEncoderConfigSchema);
+  checkTokenizerFits(tokenizer, config, file);
+  return { tokenizer, width: config.hidden_size, pooledWidth: config.projection_dim };
+}
