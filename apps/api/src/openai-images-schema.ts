@@ -4,8 +4,8 @@ import { z } from '@hono/zod-openapi';
 
 export const maxPartialImages = 3;
 
-const { model, prompt, negative_prompt, size, n, num_inference_steps, guidance_scale, seed } = pictureSchema.shape;
-const { output_format, output_compression } = pictureSchema.shape;
+const { model, prompt, negative_prompt, size, n, num_inference_steps, seed } = pictureSchema.shape;
+const { guidance_scale, guidance_rescale, output_format, output_compression } = pictureSchema.shape;
 /** As `POST /v1/predict` has them; the model says what they may be. */
 const pictureFields = {
   prompt,
@@ -15,6 +15,7 @@ const pictureFields = {
   n,
   num_inference_steps,
   guidance_scale,
+  guidance_rescale,
   seed,
   output_format,
   output_compression,

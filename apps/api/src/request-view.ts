@@ -57,6 +57,7 @@ function parametersOf(model: string, input: StoredInput): RequestView['parameter
     n: input.n,
     num_inference_steps: input.numInferenceSteps,
     guidance_scale: input.guidanceScale,
+    guidance_rescale: input.guidanceRescale,
     seed: input.seed,
     scheduler: input.scheduler,
     output_format: input.outputFormat,

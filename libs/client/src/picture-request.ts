@@ -20,6 +20,8 @@ export interface PictureRequest {
   num_inference_steps?: number;
   /** How closely to follow the prompt, within the model's limits; 1 is without guidance and costs half. */
   guidance_scale?: number;
+  /** 0 to 1: how far guidance is kept from overexposing the picture. Default: 0. */
+  guidance_rescale?: number;
   /** 0 to 2³²−1; the same seed and parameters give the same bytes (on CPU). Default: drawn, and in the result. */
   seed?: number;
   /** One of the model's `schedulers`. Default: the model's. */

@@ -12,6 +12,8 @@ export interface PictureInput {
   numInferenceSteps: number;
   /** 1 means no guidance: the unconditional half is not computed. */
   guidanceScale: number;
+  /** 0 (not at all) to 1: how far the guided output is brought back to the spread of the unguided. */
+  guidanceRescale: number;
   /** 0 to 2³²−1. */
   seed: number;
   scheduler: string;

@@ -75,6 +75,10 @@ export const pictureSchema = z.strictObject({
   guidance_scale: finiteNumber(0, 1000).optional().meta({
     description: 'How closely to follow the prompt; 1 is without guidance and costs half. Default: the model’s.',
   }),
+  guidance_rescale: finiteNumber(0, 1).optional().meta({
+    description:
+      'How far guidance is kept from overexposing the picture; without effect at guidance 1 and on latent consistency models. Default: 0.',
+  }),
   seed: wholeNumber(0, maxSeed)
     .optional()
     .meta({ description: 'The same seed and parameters give the same bytes. Default: random; the result tells it.' }),

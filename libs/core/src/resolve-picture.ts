@@ -128,6 +128,7 @@ function fillDefaults(
       n: request.n ?? 1,
       numInferenceSteps: request.num_inference_steps ?? card.steps.default,
       guidanceScale: request.guidance_scale ?? card.guidance.default,
+      guidanceRescale: request.guidance_rescale ?? 0,
       seed: request.seed ?? drawSeed(),
       scheduler: request.scheduler ?? card.defaultScheduler,
       outputFormat: request.output_format ?? 'png',

@@ -55,6 +55,7 @@ describe('accepting', () => {
         n: 3,
         numInferenceSteps: 12,
         guidanceScale: 3,
+        guidanceRescale: 0,
         seed: 42,
         scheduler: 'ddim',
         outputFormat: 'png',

@@ -1,0 +1,47 @@
+/** A worker on a model of each family: what the system gives out is the picture that diffusers recorded of that model. */
+import { resolve } from 'node:path';
+import sharp from 'sharp';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import latentConsistency from '../../tools/golden/vectors/pipelines/latent-consistency/recorded.json' with { type: 'json' };
+import stableDiffusionXl from '../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
+import { make } from './client.ts';
+import { startSystem, stopSystem, type System } from './system.ts';
+
+const vectors = resolve(import.meta.dirname, '../../tools/golden/vectors/pipelines');
+const recordings = {
+  'latent-consistency': latentConsistency.runs,
+  'stable-diffusion-xl': stableDiffusionXl.runs,
+};
+const names = Object.keys(recordings) as (keyof typeof recordings)[];
+
+let system: System;
+beforeAll(async () => {
+  system = await startSystem({ parts: ['api', 'batch-former'] });
+  const start = (name: string) =>
+    system.start('worker', { MODEL_ID: name, MODEL_DIR: resolve(vectors, name, 'model'), NUM_THREADS: '1' });
+  await Promise.all(names.map(start));
+});
+afterAll(() => stopSystem(system));
+
+it.each(names)('draws with %s what diffusers draws, all requests at once', async (model) => {
+  const worst = await Promise.all(
+    recordings[model].map(async ({ asked, picture }) => {
+      const png = await make(system.url, {
+        model,
+        prompt: asked.prompt,
+        ...('negativePrompt' in asked ? { negative_prompt: asked.negativePrompt } : {}),
+        ...('guidanceRescale' in asked ? { guidance_rescale: asked.guidanceRescale } : {}),
+        size: `${asked.width}x${asked.height}`,
+        num_inference_steps: asked.numInferenceSteps,
+        guidance_scale: asked.guidanceScale,
+        scheduler: asked.scheduler,
+        seed: asked.seed,
+      });
+      const ours = await sharp(png).raw().toBuffer();
+      const theirs = Buffer.from(picture, 'base64');
+      expect(ours).toHaveLength(theirs.length);
+      return Math.max(...ours.map((value, at) => Math.abs(value - theirs[at]!)));
+    }),
+  );
+  for (const difference of worst) expect(difference).toBeLessThanOrEqual(2);
+});
