@@ -1,14 +1,17 @@
 /** A worker on a model of each family: what the system gives out is the picture that diffusers recorded of that model. */
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import latentConsistency from '../../tools/golden/vectors/pipelines/latent-consistency/recorded.json' with { type: 'json' };
+import stableDiffusion2 from '../../tools/golden/vectors/pipelines/stable-diffusion-2/recorded.json' with { type: 'json' };
 import stableDiffusionXl from '../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
 import { make } from './client.ts';
 import { startSystem, stopSystem, type System } from './system.ts';
 
 const vectors = resolve(import.meta.dirname, '../../tools/golden/vectors/pipelines');
 const recordings = {
+  'stable-diffusion-2': stableDiffusion2.runs,
   'latent-consistency': latentConsistency.runs,
   'stable-diffusion-xl': stableDiffusionXl.runs,
 };
@@ -44,4 +47,12 @@ it.each(names)('draws with %s what diffusers draws, all requests at once', async
     }),
   );
   for (const difference of worst) expect(difference).toBeLessThanOrEqual(2);
+});
+
+it('says of the exports with one timestep for all rows what that costs, and not of the other', () => {
+  const lines = readFileSync(system.logFile, 'utf8').split('\n').filter(Boolean);
+  const logged = lines.map((line) => JSON.parse(line) as { msg: string; model?: string; cost?: string });
+  const warnings = logged.filter(({ msg }) => msg === 'the unet was exported with one timestep for all rows');
+  expect(warnings.map(({ model }) => model).toSorted()).toEqual(['latent-consistency', 'stable-diffusion-2']);
+  expect(warnings[0]?.cost).toMatch(/one model call for each timestep/);
 });

@@ -22,9 +22,11 @@ import torch
 import transformers
 from diffusers import (
     AutoencoderKL,
+    DDIMScheduler,
     EulerDiscreteScheduler,
     LatentConsistencyModelPipeline,
     LCMScheduler,
+    StableDiffusionPipeline,
     StableDiffusionXLPipeline,
     UNet2DConditionModel,
 )
@@ -36,6 +38,7 @@ TOKENIZER = ROOT / "models/emoji-sd/tokenizer"
 OPSET = 18
 PROMPT = "a red apple on a white background"
 SCHEDULERS = {
+    "ddim": diffusers.DDIMScheduler,
     "euler": diffusers.EulerDiscreteScheduler,
     "euler_ancestral": diffusers.EulerAncestralDiscreteScheduler,
     "dpmpp_2m": diffusers.DPMSolverMultistepScheduler,
@@ -111,8 +114,8 @@ def export(folder, model, forward, inputs, outputs):
     """`inputs` by name: an example, and the names of the dimensions that vary."""
     folder.mkdir(parents=True, exist_ok=True)
     config = model.config if isinstance(model.config, dict) else model.config.to_dict()
-    config = {key: value for key, value in config.items() if not key.startswith("_name")}
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    config = {key: value for key, value in config.items() if not key.startswith("_")}
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     dynamic = {name: axes for name, (_, axes) in inputs.items()} | {name: {0: "batch_size"} for name in outputs}
     torch.onnx.export(
         Wrapped(model, forward).eval(),
@@ -178,10 +181,11 @@ def packed(arrays, kind):
     return base64.b64encode(b"".join(np.ascontiguousarray(array, dtype=kind).tobytes() for array in arrays)).decode()
 
 
-def record(name, pipeline, cases, extra=("model_index.json", {})):
+def record(name, pipeline, cases):
     """Runs each case. A case has the fields of our requests that are not the usual ones."""
     pipeline.set_progress_bar_config(disable=True)
-    config = pipeline.scheduler.config
+    # From the file: of a scheduler made here, another class would not take over what was not said, but the default.
+    config = json.loads((TARGET / name / "model/scheduler/scheduler_config.json").read_text())
     recorded = []
     for case in cases:
         asked = {"prompt": PROMPT, "seed": 7, "width": 32, "height": 32, **case}
@@ -221,6 +225,41 @@ def save_small_files(folder, class_name, scheduler, **fields):
     (folder / "tokenizer").mkdir(exist_ok=True)
     for file in ("vocab.json", "merges.txt", "tokenizer_config.json"):
         shutil.copy(TOKENIZER / file, folder / "tokenizer" / file)
+
+
+def stable_diffusion_2():
+    name = "stable-diffusion-2"
+    folder = TARGET / name / "model"
+    unet = unet_of(
+        layers_per_block=1, cross_attention_dim=32, attention_head_dim=(2, 4), use_linear_projection=True
+    )
+    # As that of Stable Diffusion 2.1.
+    scheduler = DDIMScheduler(
+        **NOISE, clip_sample=False, prediction_type="v_prediction", set_alpha_to_one=False, steps_offset=1
+    )
+    save_small_files(folder, "StableDiffusionPipeline", scheduler)
+    parts = {"vae": vae(), "text_encoder": text_encoder(hidden_act="gelu"), "unet": unet, "scheduler": scheduler}
+    export_text_encoder(folder / "text_encoder", parts["text_encoder"])
+    # As Optimum exports it: one timestep for all rows.
+    export_unet(folder / "unet", unet, {}, timestep_per_row=False)
+    export_vae(folder / "vae_decoder", parts["vae"])
+    pipeline = StableDiffusionPipeline(
+        **parts,
+        tokenizer=CLIPTokenizer.from_pretrained(str(folder / "tokenizer")),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+    record(
+        name,
+        pipeline,
+        [
+            {"scheduler": "ddim", "numInferenceSteps": 5, "guidanceScale": 7.5},
+            {"scheduler": "euler", "numInferenceSteps": 4, "guidanceScale": 9, "guidanceRescale": 0.7},
+            {"scheduler": "dpmpp_2m", "numInferenceSteps": 5, "guidanceScale": 3, "negativePrompt": "a house"},
+            {"scheduler": "ddim", "numInferenceSteps": 3, "guidanceScale": 1, "width": 24, "height": 40, "seed": 1},
+        ],
+    )
 
 
 def latent_consistency():
@@ -299,6 +338,10 @@ def stable_diffusion_xl():
     )
 
 
-RECORDERS = {"latent-consistency": latent_consistency, "stable-diffusion-xl": stable_diffusion_xl}
+RECORDERS = {
+    "stable-diffusion-2": stable_diffusion_2,
+    "latent-consistency": latent_consistency,
+    "stable-diffusion-xl": stable_diffusion_xl,
+}
 for recorder in sys.argv[1:] or RECORDERS:
     RECORDERS[recorder]()

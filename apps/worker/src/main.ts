@@ -1,12 +1,12 @@
 import { hostname } from 'node:os';
 import type { PictureInput } from '@darkroom/core';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
-import { readModelDirectory } from '@darkroom/diffusion/model-directory';
 import { ProcessExecutor } from '@darkroom/executor';
 import { closingService, type MainContext, runMain, type Service, ServiceGroup, startupCheck } from '@darkroom/service';
 import { checkServer, connectStore, storeOptions } from '@darkroom/store';
 import { listGpus } from './list-gpus.ts';
 import { LoadWatch } from './load-watch.ts';
+import { readModel } from './read-model.ts';
 import { readVersion } from './read-version.ts';
 import { WorkerProcesses } from './worker-processes.ts';
 import { Worker } from './worker.ts';
@@ -36,7 +36,7 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
   const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
   const store = connectStore({ ...storeOptions(config, onError), stopSignal });
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
-  const { card } = await loads.watch(() => readModelDirectory(config.modelDir, model));
+  const { card } = await loads.watch(() => readModel(config.modelDir, model, log));
   const worker = new Worker({
     store,
     card,

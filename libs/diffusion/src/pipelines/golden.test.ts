@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import latentConsistency from '../../../../tools/golden/vectors/pipelines/latent-consistency/recorded.json' with { type: 'json' };
+import stableDiffusion2 from '../../../../tools/golden/vectors/pipelines/stable-diffusion-2/recorded.json' with { type: 'json' };
 import stableDiffusionXl from '../../../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
 import type { Pipeline } from '../pipeline.ts';
 import { loadPipeline } from '../registry.ts';
@@ -9,6 +10,7 @@ import type { PictureRow } from './picture-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
 const recordings = {
+  'stable-diffusion-2': stableDiffusion2.runs,
   'latent-consistency': latentConsistency.runs,
   'stable-diffusion-xl': stableDiffusionXl.runs,
 };

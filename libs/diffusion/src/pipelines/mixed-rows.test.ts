@@ -7,7 +7,7 @@ import type { PictureRow } from './picture-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
 
-describe.each(['latent-consistency', 'stable-diffusion-xl'])('the pipeline %s', (name) => {
+describe.each(['stable-diffusion-2', 'latent-consistency', 'stable-diffusion-xl'])('the pipeline %s', (name) => {
   let pipeline: Pipeline<PictureRow>;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory: resolve(vectors, name, 'model'), id: 'tiny', threads: 1 });
@@ -67,6 +67,7 @@ describe.each(['latent-consistency', 'stable-diffusion-xl'])('the pipeline %s', 
 
 describe('the rows of the model', () => {
   it.each([
+    ['stable-diffusion-2', 4],
     ['latent-consistency', 2],
     ['stable-diffusion-xl', 4],
   ])('are as few as %s allows', async (name, modelRows) => {

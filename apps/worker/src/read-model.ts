@@ -1,0 +1,21 @@
+import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
+import type { ModelDirectory, ReadModelDirectoryOptions } from '@darkroom/diffusion/model-files';
+import type { Logger } from '@darkroom/service';
+
+/**
+ * Reads the model's directory and the heads of its graphs, and logs what of it costs time.
+ *
+ * @throws DarkroomError `model_unsupported` as `readModelDirectory` and `describeModel` do.
+ */
+export async function readModel(
+  path: string,
+  options: ReadModelDirectoryOptions,
+  log: Logger,
+): Promise<ModelDirectory> {
+  const directory = await readModelDirectory(path, options);
+  if (!describeModel(directory).hasTimestepPerRow) {
+    const cost = 'a step costs one model call for each timestep among its pictures, not one for all';
+    log.warn({ model: directory.card.id, cost }, 'the unet was exported with one timestep for all rows');
+  }
+  return directory;
+}
