@@ -53,6 +53,6 @@ it('says of the exports with one timestep for all rows what that costs, and not 
   const lines = readFileSync(system.logFile, 'utf8').split('\n').filter(Boolean);
   const logged = lines.map((line) => JSON.parse(line) as { msg: string; model?: string; cost?: string });
   const warnings = logged.filter(({ msg }) => msg === 'the unet was exported with one timestep for all rows');
-  expect(warnings.map(({ model }) => model).toSorted()).toEqual(['latent-consistency', 'stable-diffusion-2']);
+  expect(new Set(warnings.map(({ model }) => model))).toEqual(new Set(['latent-consistency', 'stable-diffusion-2']));
   expect(warnings[0]?.cost).toMatch(/one model call for each timestep/);
 });
