@@ -14,6 +14,7 @@ import {
   readEvents,
   readRequest,
   readStats,
+  readTrace,
   registerWorker,
   retryRequest,
   type StoreConnection,
@@ -128,6 +129,16 @@ it('retries once, however many ask', async () => {
   expect(ids.size).toBe(1);
   expect(results.filter((result) => result.status === 'retried' && result.isNew)).toHaveLength(1);
   expect(await store.queueOf('tiny').getJobCounts('prioritized', 'failed')).toEqual({ prioritized: 1, failed: 0 });
+});
+
+it('belongs to the trace of who retries, not to that of the failed one', async () => {
+  const store = openTestStore();
+  const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const [traced, untraced] = [newId(), newId()];
+  await retryRequest(store, await fail(store, { trace: `${trace}-of-the-first` }), { newId: traced, trace });
+  await retryRequest(store, await fail(store, { trace }), { newId: untraced });
+  expect(await readTrace(store, 'tiny', traced)).toBe(trace);
+  expect(await readTrace(store, 'tiny', untraced)).toBeUndefined();
 });
 
 it('adds the job of a retry whose asker died before it could', async () => {

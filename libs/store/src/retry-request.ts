@@ -17,6 +17,8 @@ export type RetryRequestResult =
 export interface RetryRequestOptions {
   newId: string;
   nowMs?: number;
+  /** The `traceparent` of who asks; undefined when nobody traces. */
+  trace?: string | undefined;
   /** What is kept of an envelope once the request has ended; undefined: all of it. */
   strip?: ((envelope: RequestEnvelope) => RequestEnvelope) | undefined;
 }
@@ -28,7 +30,7 @@ export interface RetryRequestOptions {
 export async function retryRequest(
   store: StoreConnection,
   id: string,
-  { newId, nowMs = Date.now(), strip }: RetryRequestOptions,
+  { newId, nowMs = Date.now(), trace, strip }: RetryRequestOptions,
 ): Promise<RetryRequestResult> {
   const model = modelOfRequestId(id);
   if (model === undefined) return { status: 'unknown' };
@@ -36,7 +38,7 @@ export async function retryRequest(
   // What a request asks for never changes, so it may be read before the script decides.
   const stored = await store.redis.hget(keys.request(id), 'envelope');
   if (stored === null) return { status: (await store.redis.exists(keys.gone(id))) === 1 ? 'gone' : 'unknown' };
-  const envelope = renewed(JSON.parse(stored) as RequestEnvelope, newId, nowMs);
+  const envelope = renewed(JSON.parse(stored) as RequestEnvelope, { id: newId, nowMs, trace });
   const reply = await runRetry(store, id, envelope, strip?.(envelope));
   if (reply[0] === 'not-dead') return { status: 'not-dead', state: reply[1] };
   if (reply[0] !== 'retried') return { status: reply[0] };
@@ -78,11 +80,15 @@ async function runRetry(
 }
 
 /** With as much time as it was given at first. */
-function renewed(envelope: RequestEnvelope, id: string, nowMs: number): RequestEnvelope {
+function renewed(
+  { trace: _trace, ...envelope }: RequestEnvelope,
+  { id, nowMs, trace }: { id: string; nowMs: number; trace: string | undefined },
+): RequestEnvelope {
   const { createdAtMs, deadlineMs, startDeadlineMs } = envelope;
   const laterMs = nowMs - createdAtMs;
   return {
     ...envelope,
+    ...(trace === undefined ? {} : { trace }),
     id,
     createdAtMs: nowMs,
     deadlineMs: deadlineMs + laterMs,

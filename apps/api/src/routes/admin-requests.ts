@@ -1,4 +1,5 @@
 import { createRequestId, isoTime, modelOfRequestId, type PictureInput, type RequestEnvelope } from '@darkroom/core';
+import { activeTrace } from '@darkroom/service';
 import { type DeadRequest, dropRequest, listDead, listModelIds, retryRequest } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -31,7 +32,9 @@ async function retry(c: Context<ApiEnv>, context: ApiContext): Promise<Response>
   const nowMs = context.clock.now();
   const newId = createRequestId({ model: modelOfRequestId(id) ?? '', nowMs });
   const strip = context.config.storePrompts ? undefined : stripPrompts;
-  const result = await context.askStore((store) => retryRequest(store, id, { newId, nowMs, strip }));
+  const result = await context.askStore((store) =>
+    retryRequest(store, id, { newId, nowMs, trace: activeTrace(), strip }),
+  );
   const { status } = result;
   const retried = status === 'retried' ? { retried_as: result.id } : {};
   audit(c, context, { action: 'retry request', request_id: id, outcome: status, ...retried });
