@@ -272,6 +272,22 @@ it('kills an engine that says nothing, and counts an attempt of what it had', as
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
 });
 
+it('goes itself when its engine cannot be killed, so that others take over what it has', async () => {
+  const { store, worker, executor } = createWorker(undefined, 1);
+  const exit = vi.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
+  onTestFinished(() => exit.mockRestore());
+  const killed = vi.spyOn(executor, 'kill').mockImplementation(() => {});
+  await worker.start();
+  await submit(store);
+  await lease(store);
+  await expect.poll(() => executor.submitted).toHaveLength(1);
+  await vi.waitFor(async () => {
+    await worker.beatOnce();
+    expect(exit).toHaveBeenCalledWith(1);
+  }, 10_000);
+  expect(killed).toHaveBeenCalledOnce();
+});
+
 it('kills no engine whose work is done while it is being stored', async () => {
   const { encode, finish } = createHeldEncoder();
   const { store, worker, executor } = createWorker(encode, 1);

@@ -33,9 +33,15 @@ export class EngineWatch {
   /** Since the last look. */
   #hasSpoken = false;
   #lookedAtMs: number | undefined;
+  #timesOverdue = 0;
 
   constructor(options: EngineWatchOptions) {
     this.#options = options;
+  }
+
+  /** Of the engine that is there now. */
+  get timesOverdue(): number {
+    return this.#timesOverdue;
   }
 
   submitted(requestId: string): void {
@@ -49,6 +55,7 @@ export class EngineWatch {
       if (event.type === 'stats') this.#hasStepped = true;
       else if (event.type === 'engine-lost') {
         this.#hasStepped = false;
+        this.#timesOverdue = 0;
         this.#inside.clear();
       } else if (isEnd(event)) this.#inside.delete(event.requestId);
     }
@@ -65,6 +72,7 @@ export class EngineWatch {
     const patienceMs = Math.max(leastMs, remainingMs, decodeSteps * stepMs);
     if (this.#inside.size === 0 || this.#silentMs <= patienceMs) return false;
     this.#silentMs = 0;
+    this.#timesOverdue++;
     return true;
   }
 }

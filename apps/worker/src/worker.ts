@@ -20,6 +20,7 @@ import {
   type WorkerInbox,
 } from '@darkroom/store';
 import { ActiveRequest, type EngineEnding, type EngineRequestEvent } from './active-request.ts';
+import { endHungEngine } from './end-hung-engine.ts';
 import { EngineWatch } from './engine-watch.ts';
 import { PaceMeter } from './pace-meter.ts';
 import { type DropReason, StepMeter } from './step-meter.ts';
@@ -87,10 +88,8 @@ export class Worker extends BaseService {
     const { store, ttlMs, log } = this.#options;
     const pace = this.#pace.read(this.#active);
     const remainingMs = pace && pace.costMs.slow * pace.remainingCost;
-    if (this.#watch.isOverdue({ nowMs: performance.now(), remainingMs, stepMs: pace?.stepMs.slow })) {
-      log.error({ requests: this.#active.size }, 'the engine has work and says nothing: killing it');
-      this.#executor.kill();
-    }
+    if (this.#watch.isOverdue({ nowMs: performance.now(), remainingMs, stepMs: pace?.stepMs.slow }))
+      endHungEngine(this.#executor, { timesOverdue: this.#watch.timesOverdue, requests: this.#active.size, log });
     const requests = [...this.#active.values()].filter(({ isSuperseded }) => !isSuperseded);
     const { life, lost } = await renewRequests(this.#identity, requests, {
       store,
