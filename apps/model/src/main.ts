@@ -1,5 +1,5 @@
 /** `npm run model`: gets models, lists and checks them. */
-import { resolve } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { ConfigError, loadConfig, type ModelConfig } from '@darkroom/config';
 import { DarkroomError } from '@darkroom/core';
 import { type Command, readArguments, usage } from './arguments.ts';
@@ -23,9 +23,10 @@ async function pull(command: Extract<Command, { command: 'pull' }>, config: Mode
     const access = { endpoint: hubEndpoint, token: hubToken };
     const options = { ...command, ...access, modelsDirectory, progress, signal: stop.signal };
     const { directory, isNew } = await pullModel(options);
-    write(
-      `${isNew ? 'downloaded to' : 'already there:'} ${directory}\ncheck it: npm run model -- check ${directory}\n`,
-    );
+    const shown = relative(process.cwd(), directory);
+    write(`${isNew ? 'downloaded to' : 'already there:'} ${shown}
+check it: npm run model -- check ${shown}
+`);
   } finally {
     progress.end();
   }

@@ -42,7 +42,7 @@ const run = (words: string[], environment?: Record<string, string>) => start(wor
 /** Bytes of the UNet that have been written so far. */
 async function partBytes(): Promise<number> {
   const folder = join(directory, 'models/.tiny_model.partial/unet');
-  const part = (await readdir(folder).catch(() => [])).find((name) => name.endsWith('.part'));
+  const part = (await readdir(folder).catch(() => [])).find((name) => /^model.*\.part$/.test(name));
   return part === undefined ? 0 : (await stat(join(folder, part))).size;
 }
 
