@@ -1,0 +1,30 @@
+// Loads a model's directory as a worker does and makes one picture: node make-picture.mjs DIRECTORY VARIANT
+import { loadPipeline } from '../../../libs/diffusion/dist/index.js';
+
+const [directory, variant] = process.argv.slice(2);
+const pipeline = await loadPipeline({ directory, variant, threads: 1 });
+const [row] = await pipeline.createRows({
+  id: 'request',
+  input: {
+    prompt: 'a cat on a blue background',
+    negativePrompt: '',
+    width: 128,
+    height: 128,
+    n: 1,
+    numInferenceSteps: 4,
+    guidanceScale: 3,
+    seed: 7,
+    scheduler: 'dpmpp_2m',
+    outputFormat: 'png',
+    outputCompression: 100,
+    previewEvery: 1,
+  },
+});
+while (row.step < row.totalSteps) {
+  const { failures } = await pipeline.step([row]);
+  if (failures.length > 0) throw failures[0].error;
+}
+const { data, facts } = await pipeline.finish(row);
+const preview = pipeline.preview(row);
+await pipeline.dispose();
+console.log(JSON.stringify({ bytes: data.length, facts, values: new Set(data).size, preview: preview.facts }));
