@@ -62,6 +62,13 @@ describe('runMain', () => {
     expect(await end).toMatchObject({ code: 0, stdout: expect.stringContaining('the supervisor is gone') });
   });
 
+  it('stops when its supervisor has gone before it could listen for that', async () => {
+    const gone = encodeURIComponent('await new Promise((resolve) => process.once("disconnect", resolve));');
+    const { child, end } = startApp('behave', { NODE_OPTIONS: `--import=data:text/javascript,${gone}` });
+    child.disconnect();
+    expect(await end).toMatchObject({ code: 0, stdout: expect.stringContaining('the supervisor is gone') });
+  });
+
   it('ends at once on a second signal', async () => {
     const { child, ready, end } = startApp('never-stop');
     await ready;

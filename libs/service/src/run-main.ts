@@ -113,9 +113,12 @@ function onStopRequest(log: Logger): AbortSignal {
   process.on('SIGINT', () => request('SIGINT', 130));
   process.on('SIGTERM', () => request('SIGTERM', 143));
   // The supervisor may go while we are stopping on its word: that is no second request.
-  process.on('disconnect', () => {
+  const onSupervisorGone = (): void => {
     if (!controller.signal.aborted) request('the supervisor is gone', 1);
-  });
+  };
+  process.on('disconnect', onSupervisorGone);
+  // It may have gone while our modules were loaded, and that is told once. Undefined for who has none.
+  if (process.connected === false) onSupervisorGone();
   return controller.signal;
 }
 
