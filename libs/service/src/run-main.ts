@@ -117,8 +117,8 @@ function onStopRequest(log: Logger): AbortSignal {
     if (!controller.signal.aborted) request('the supervisor is gone', 1);
   };
   process.on('disconnect', onSupervisorGone);
-  // It may have gone while our modules were loaded, and that is told once. Undefined for who has none.
-  if (process.connected === false) onSupervisorGone();
+  // It may have gone while our modules were loaded, and that is told once. Later, for all who are yet to listen.
+  if (process.send !== undefined && !process.connected) setImmediate(onSupervisorGone);
   return controller.signal;
 }
 
