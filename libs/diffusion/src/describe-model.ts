@@ -24,7 +24,7 @@ export interface GraphDescription {
 /** What a model's files say of it. */
 export interface ModelDescription {
   readonly graphs: readonly GraphDescription[];
-  /** Whether rows at different steps may share a call of the UNet. If not, each step costs a call for each timestep. */
+  /** Whether rows at different steps may share a call of the denoiser. If not, each step costs a call for each timestep. */
   readonly hasTimestepPerRow: boolean;
 }
 
@@ -40,10 +40,10 @@ export function describeModel({ path, graphs }: ModelDirectory): ModelDescriptio
       const file = relative(path, graph);
       return { file, graph: checkOnnxFile(path, file) };
     });
-  const unet = described.find(({ file }) => file === relative(path, graphs.unet))!;
+  const denoiser = described.find(({ file }) => file === relative(path, graphs.denoiser))!;
   return {
     graphs: described.map(({ file, graph }) => describeGraph(path, file, graph)),
-    hasTimestepPerRow: hasTimestepPerRow(unet.graph),
+    hasTimestepPerRow: hasTimestepPerRow(denoiser.graph),
   };
 }
 

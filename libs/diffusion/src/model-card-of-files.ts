@@ -1,6 +1,6 @@
 import type { ModelCard } from '@darkroom/core';
 import type { DarkroomJson } from './darkroom-json.ts';
-import type { UnetConfig } from './model-configs.ts';
+import type { DenoiserFacts } from './denoiser-facts.ts';
 import { modelFileError } from './model-file.ts';
 import { pipelineFamilies } from './pipeline-classes.ts';
 import type { PipelineClass, PipelineFamily } from './pipeline-classes.ts';
@@ -23,7 +23,7 @@ export interface CreateModelCardOptions {
   id: string;
   created: number;
   pipelineClass: PipelineClass;
-  unet: UnetConfig;
+  denoiser: DenoiserFacts;
   /** Pixels of the picture for one of the latents, each way. */
   factor: number;
   darkroom: DarkroomJson;
@@ -80,11 +80,9 @@ function limitsOf(field: string, given: DarkroomJson['steps'], absent: Limits): 
   throw modelFileError('darkroom.json', `${field}.default: ${value} is not in ${min} … ${max}`);
 }
 
-function sizesOf({ unet, factor, darkroom: { sizes } }: CreateModelCardOptions): ModelCard['sizes'] {
-  const [latentHeight, latentWidth] =
-    typeof unet.sample_size === 'number' ? [unet.sample_size, unet.sample_size] : unet.sample_size;
-  // The UNet halves the latents once between two levels, and an odd side would not come back to its size.
-  const needed = factor * 2 ** (unet.block_out_channels.length - 1);
+function sizesOf({ denoiser, factor, darkroom: { sizes } }: CreateModelCardOptions): ModelCard['sizes'] {
+  const [latentHeight, latentWidth] = denoiser.sampleSize;
+  const needed = factor * denoiser.multiple;
   const multiple = sizes?.multiple ?? needed;
   if (multiple % needed !== 0) {
     throw modelFileError('darkroom.json', `sizes.multiple: ${multiple} is not a multiple of ${needed} pixels`);

@@ -36,7 +36,10 @@ export interface UnetConfig {
   projection_class_embeddings_input_dim?: number | undefined;
 }
 
-export const unetConfigSchemas: Readonly<Record<PipelineFamily, z.ZodType<UnetConfig>>> = {
+/** The families whose denoiser is a UNet. */
+export type UnetFamily = Extract<PipelineFamily, 'stable-diffusion' | 'latent-consistency' | 'stable-diffusion-xl'>;
+
+export const unetConfigSchemas: Readonly<Record<UnetFamily, z.ZodType<UnetConfig>>> = {
   'stable-diffusion': z.looseObject({
     ...unetFields,
     time_cond_proj_dim: unsupported,
@@ -75,3 +78,5 @@ export const vaeConfigSchema = z.looseObject({
   latents_mean: unsupported,
   latents_std: unsupported,
 });
+
+export type VaeConfig = z.infer<typeof vaeConfigSchema>;

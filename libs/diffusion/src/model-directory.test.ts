@@ -56,7 +56,7 @@ describe('reading a model directory', () => {
       maxPromptTokens: 77,
     });
     expect(latents).toEqual({ channels: 4, factor: 8, scalingFactor: 0.5517687385677271, shiftFactor: 0 });
-    expect(graphs.unet).toBe(join(directory, 'unet/model_int8.onnx'));
+    expect(graphs.denoiser).toBe(join(directory, 'unet/model_int8.onnx'));
     expect(preview?.matrix).toHaveLength(4);
   });
 
@@ -92,9 +92,9 @@ describe('reading a model directory', () => {
 
   it('takes the variant asked for, or the first there is', async () => {
     await writeFile(join(directory, 'unet/model.onnx'), '');
-    expect((await readModelDirectory(directory)).graphs.unet).toContain('model_int8.onnx');
+    expect((await readModelDirectory(directory)).graphs.denoiser).toContain('model_int8.onnx');
     await rm(join(directory, 'unet/model_int8.onnx'));
-    expect((await readModelDirectory(directory)).graphs.unet).toContain('model.onnx');
+    expect((await readModelDirectory(directory)).graphs.denoiser).toContain('model.onnx');
     await expect(readModelDirectory(directory, { variant: 'fp16' })).rejects.toThrow('has none of model_fp16.onnx');
   });
 

@@ -8,18 +8,20 @@ import { DarkroomError, isModelId } from '@darkroom/core';
 import type { ModelCard } from '@darkroom/core';
 import { darkroomJsonSchema } from './darkroom-json.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
+import type { DenoiserFacts } from './denoiser-facts.ts';
 import { createModelCard } from './model-card-of-files.ts';
-import { modelIndexSchema, unetConfigSchemas, vaeConfigSchema } from './model-configs.ts';
-import type { UnetConfig } from './model-configs.ts';
+import { modelIndexSchema, vaeConfigSchema } from './model-configs.ts';
+import type { VaeConfig } from './model-configs.ts';
 import { checkModelJson, modelFileError, readModelJson, unlessMissing } from './model-file.ts';
 import { findModelFile } from './model-variant.ts';
 import type { ModelVariant } from './model-variant.ts';
 import { pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
-import type { PipelineClass } from './pipeline-classes.ts';
+import type { PipelineClass, PipelineFamily } from './pipeline-classes.ts';
 import { parseSchedulerConfig } from './schedulers/scheduler-config.ts';
 import type { ParsedSchedulerConfig } from './schedulers/scheduler-config.ts';
 import { readTextEncoderFiles } from './text-encoder-files.ts';
 import type { TextEncoderFiles } from './text-encoder-files.ts';
+import { readUnetFacts } from './unet-facts.ts';
 
 /** From scaled latents z to RGB in 0…1: z · matrix + bias. */
 export interface PreviewProjection {
@@ -45,15 +47,12 @@ export interface ModelDirectory {
   readonly card: ModelCard;
   readonly pipelineClass: PipelineClass;
   /** Absolute paths of the graphs. */
-  readonly graphs: { readonly textEncoders: readonly string[]; readonly unet: string; readonly vaeDecoder: string };
+  readonly graphs: { readonly textEncoders: readonly string[]; readonly denoiser: string; readonly vaeDecoder: string };
   /** In the order of `graphs.textEncoders`, as many as the class has. */
   readonly textEncoders: readonly TextEncoderFiles[];
   readonly scheduler: ParsedSchedulerConfig;
   readonly latents: LatentFacts;
-  /** Numbers that the text encoders together give for each token. */
-  readonly embeddingWidth: number;
-  /** Of the embedding of the guidance, where the UNet is told it; else undefined. */
-  readonly guidanceWidth: number | undefined;
+  readonly denoiser: DenoiserFacts;
   /** Stable Diffusion XL: whether zeros stand for the embeddings of no negative prompt. */
   readonly zeroesEmptyNegative: boolean;
   /** undefined: the model gives no previews. */
@@ -80,85 +79,73 @@ export async function readModelDirectory(
   const modelId = checkModelId(id ?? basename(directory));
   const index = await readConfig(directory, 'model_index.json', modelIndexSchema);
   const pipelineClass = findPipelineClass(index['_class_name']);
-  const family = pipelineFamilies[pipelineClass];
-  const [textEncoders, unet, vae, darkroom, scheduler, graphs, { mtimeMs }] = await Promise.all([
+  const [textEncoders, vae, darkroom, scheduler, graphs, { mtimeMs }] = await Promise.all([
     readTextEncoders(directory, pipelineClass),
-    readConfig(directory, 'unet/config.json', unetConfigSchemas[family]),
     readConfig(directory, 'vae_decoder/config.json', vaeConfigSchema),
     unlessMissing(readConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
     readScheduler(directory),
     findGraphs(directory, pipelineClass, variant),
     stat(join(directory, 'model_index.json')),
   ]);
-  checkChannels(vae.latent_channels, unet.in_channels, darkroom);
+  const denoiser = await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders);
+  checkChannels(vae.latent_channels, denoiser, darkroom);
   checkDynamicShift(scheduler, pipelineClass);
-  checkWidths(textEncoders, unet);
-  if (family === 'stable-diffusion-xl') checkTimeIds(textEncoders, unet);
-  const factor = 2 ** (vae.block_out_channels.length - 1);
-  const created = Math.floor(mtimeMs / 1000);
-  const { maxTokens: maxPromptTokens } = textEncoders[0]!.tokenizer;
+  const latents = latentFactsOf(vae);
+  const card = createModelCard({
+    id: modelId,
+    created: Math.floor(mtimeMs / 1000),
+    pipelineClass,
+    denoiser,
+    factor: latents.factor,
+    darkroom,
+    scheduler,
+    maxPromptTokens: Math.max(...textEncoders.map(({ tokenizer }) => tokenizer.maxTokens)),
+  });
   return {
     path: directory,
-    card: createModelCard({ id: modelId, created, pipelineClass, unet, factor, darkroom, scheduler, maxPromptTokens }),
+    card,
     pipelineClass,
     graphs,
     textEncoders,
     scheduler,
-    latents: {
-      channels: vae.latent_channels,
-      factor,
-      scalingFactor: vae.scaling_factor,
-      shiftFactor: vae.shift_factor ?? 0,
-    },
-    embeddingWidth: unet.cross_attention_dim,
-    guidanceWidth: unet.time_cond_proj_dim ?? undefined,
+    latents,
+    denoiser,
     zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
     preview: darkroom.preview,
   };
 }
 
-async function readTextEncoders(directory: string, pipelineClass: PipelineClass): Promise<TextEncoderFiles[]> {
-  const folders = pipelineFolders[pipelineClass].tokenizers;
-  const encoders = await Promise.all(
-    folders.map((folder) => readTextEncoderFiles(directory, folder.slice('tokenizer'.length))),
+function latentFactsOf(vae: VaeConfig): LatentFacts {
+  return {
+    channels: vae.latent_channels,
+    factor: 2 ** (vae.block_out_channels.length - 1),
+    scalingFactor: vae.scaling_factor,
+    shiftFactor: vae.shift_factor ?? 0,
+  };
+}
+
+type ReadDenoiser = (directory: string, textEncoders: readonly TextEncoderFiles[]) => Promise<DenoiserFacts>;
+
+const denoiserReaders: Readonly<Record<PipelineFamily, ReadDenoiser>> = {
+  'stable-diffusion': (directory, encoders) => readUnetFacts(directory, 'stable-diffusion', encoders),
+  'latent-consistency': (directory, encoders) => readUnetFacts(directory, 'latent-consistency', encoders),
+  'stable-diffusion-xl': (directory, encoders) => readUnetFacts(directory, 'stable-diffusion-xl', encoders),
+};
+
+function readTextEncoders(directory: string, pipelineClass: PipelineClass): Promise<TextEncoderFiles[]> {
+  return Promise.all(
+    pipelineFolders[pipelineClass].tokenizers.map((tokenizer) => readTextEncoderFiles(directory, tokenizer)),
   );
-  const { maxTokens } = encoders[0]!.tokenizer;
-  const other = encoders.find(({ tokenizer }) => tokenizer.maxTokens !== maxTokens);
-  if (other === undefined) return encoders;
-  const { folder, maxTokens: otherTokens } = other.tokenizer;
-  const problem = `model_max_length: is ${otherTokens}, expected ${maxTokens}, that of tokenizer/tokenizer_config.json`;
-  throw modelFileError(`${folder}/tokenizer_config.json`, problem);
 }
 
-/** Texts are read by all encoders, and what they give lies side by side. */
-function checkWidths(textEncoders: readonly TextEncoderFiles[], { cross_attention_dim: given }: UnetConfig): void {
-  let expected = 0;
-  for (const { width } of textEncoders) {
-    if (width === undefined) return;
-    expected += width;
-  }
-  if (expected === given) return;
-  const configs = textEncoders.map((_, at) => `text_encoder${at === 0 ? '' : `_${at + 1}`}/config.json`).join(' and ');
-  const problem = `cross_attention_dim: is ${given}, expected ${expected}, the hidden_size of ${configs}`;
-  throw modelFileError('unet/config.json', problem);
-}
-
-/** The base model of SDXL has six. Its refiner has five, with a score in place of the target size. */
-function checkTimeIds(textEncoders: readonly TextEncoderFiles[], unet: UnetConfig): void {
-  const { addition_time_embed_dim: timeWidth = 0, projection_class_embeddings_input_dim: given } = unet;
-  const { pooledWidth } = textEncoders[1]!;
-  if (pooledWidth === undefined) throw modelFileError('text_encoder_2/config.json', 'projection_dim: is missing');
-  const expected = 6 * timeWidth + pooledWidth;
-  if (expected === given) return;
-  const parts = `six time ids of ${timeWidth} and the projection_dim of text_encoder_2/config.json, ${pooledWidth}`;
-  const problem = `projection_class_embeddings_input_dim: is ${given}, expected ${expected}: ${parts}`;
-  throw modelFileError('unet/config.json', problem);
-}
-
-function checkChannels(latentChannels: number, inChannels: number, { preview }: DarkroomJson): void {
+function checkChannels(
+  latentChannels: number,
+  { configFile, inChannels }: DenoiserFacts,
+  { preview }: DarkroomJson,
+): void {
   if (inChannels !== latentChannels) {
     const expected = `${latentChannels}, the VAE's latent_channels`;
-    throw modelFileError('unet/config.json', `in_channels: ${inChannels} is not supported; expected ${expected}`);
+    throw modelFileError(configFile, `in_channels: ${inChannels} is not supported; expected ${expected}`);
   }
   if (preview && preview.matrix.length !== latentChannels) {
     throw modelFileError('darkroom.json', `preview.matrix: must have ${latentChannels} rows, one a latent channel`);
@@ -212,7 +199,10 @@ async function findGraphs(
   variant: ModelVariant | undefined,
 ): Promise<ModelDirectory['graphs']> {
   const find = async (part: string) => join(directory, await findModelFile(directory, part, variant));
-  const encoders = pipelineFolders[pipelineClass].graphs.filter((part) => part.startsWith('text_encoder'));
-  const [unet, vaeDecoder, ...textEncoders] = await Promise.all(['unet', 'vae_decoder', ...encoders].map(find));
-  return { textEncoders, unet: unet!, vaeDecoder: vaeDecoder! };
+  const { graphs, denoiser: denoiserFolder } = pipelineFolders[pipelineClass];
+  const encoders = graphs.filter((part) => part.startsWith('text_encoder'));
+  const [denoiser, vaeDecoder, ...textEncoders] = await Promise.all(
+    [denoiserFolder, 'vae_decoder', ...encoders].map(find),
+  );
+  return { textEncoders, denoiser: denoiser!, vaeDecoder: vaeDecoder! };
 }

@@ -24,7 +24,7 @@ describe('the directory of', () => {
 
     it.each(['LatentConsistencyModelPipeline', 'ORTLatentConsistencyModelPipeline'])('is known as %s', async (name) => {
       await edit('model_index.json', { _class_name: name });
-      const { card, guidanceWidth } = await readModelDirectory(directory);
+      const { card, denoiser } = await readModelDirectory(directory);
       expect(card).toMatchObject({
         pipeline: name,
         steps: { min: 1, max: 50, default: 4 },
@@ -32,7 +32,7 @@ describe('the directory of', () => {
         schedulers: ['lcm'],
         defaultScheduler: 'lcm',
       });
-      expect(guidanceWidth).toBe(32);
+      expect(denoiser.guidanceWidth).toBe(32);
     });
 
     it('takes no other scheduler, whichever it was saved with', async () => {
@@ -57,7 +57,7 @@ describe('the directory of', () => {
 
     it.each(['StableDiffusionXLPipeline', 'ORTStableDiffusionXLPipeline'])('is known as %s', async (name) => {
       await edit('model_index.json', { _class_name: name });
-      const { card, graphs, textEncoders, embeddingWidth, zeroesEmptyNegative } = await readModelDirectory(directory);
+      const { card, graphs, textEncoders, denoiser, zeroesEmptyNegative } = await readModelDirectory(directory);
       expect(card).toMatchObject({
         pipeline: name,
         sizes: { multiple: 4, min: 16, max: 64, default: { width: 32, height: 32 } },
@@ -73,7 +73,7 @@ describe('the directory of', () => {
         { width: 32, tokenizer: { padId: 1447 } },
         { width: 32, pooledWidth: 24, tokenizer: { padId: 0 } },
       ]);
-      expect([embeddingWidth, zeroesEmptyNegative]).toEqual([64, true]);
+      expect([denoiser.embeddingWidth, zeroesEmptyNegative]).toEqual([64, true]);
     });
 
     it.each([

@@ -26,22 +26,40 @@ export const pipelineFamilies: Readonly<Record<PipelineClass, PipelineFamily>> =
   ORTStableDiffusionXLPipeline: 'stable-diffusion-xl',
 };
 
+/** The kinds of tokenizers there are: what is cut, padded and marked differs. */
+export type TokenizerKind = 'clip';
+
+/** The tokenizer of a text encoder. */
+export interface TokenizerFolder {
+  readonly folder: string;
+  readonly kind: TokenizerKind;
+  /** The folder of the text encoder it writes for. */
+  readonly encoder: string;
+}
+
 /** What of a model's directory a pipeline reads, besides model_index.json and darkroom.json. */
 export interface PipelineFolders {
   /** Folders with a graph and its config.json. */
   readonly graphs: readonly string[];
-  readonly tokenizers: readonly string[];
+  /** That of them with the UNet or transformer. */
+  readonly denoiser: string;
+  readonly tokenizers: readonly TokenizerFolder[];
   readonly scheduler: string;
 }
 
 const oneEncoder: PipelineFolders = {
   graphs: ['text_encoder', 'unet', 'vae_decoder'],
-  tokenizers: ['tokenizer'],
+  denoiser: 'unet',
+  tokenizers: [{ folder: 'tokenizer', kind: 'clip', encoder: 'text_encoder' }],
   scheduler: 'scheduler',
 };
 const twoEncoders: PipelineFolders = {
   graphs: ['text_encoder', 'text_encoder_2', 'unet', 'vae_decoder'],
-  tokenizers: ['tokenizer', 'tokenizer_2'],
+  denoiser: 'unet',
+  tokenizers: [
+    { folder: 'tokenizer', kind: 'clip', encoder: 'text_encoder' },
+    { folder: 'tokenizer_2', kind: 'clip', encoder: 'text_encoder_2' },
+  ],
   scheduler: 'scheduler',
 };
 

@@ -28,6 +28,11 @@ export interface RowRequest {
   readonly indexes?: readonly number[];
   /** By output index: where an earlier run of the row was. One that does not fit is ignored, the row starts afresh. */
   readonly checkpoints?: ReadonlyMap<number, RowCheckpoint>;
+  /**
+   * By output index: what to start from instead of the noise of the seed; for pictures channels × height × width values
+   * of unit variance. Noise of later steps is still the seed's, from its start, as with diffusers' `latents`.
+   */
+  readonly initialNoise?: ReadonlyMap<number, Float32Array>;
 }
 
 /** What the engine sees of a row. Its pipeline knows more. */

@@ -1,5 +1,6 @@
 import { textEncoderConfigSchema } from './model-configs.ts';
 import { checkModelJson, readModelJson, unlessMissing } from './model-file.ts';
+import type { TokenizerFolder } from './pipeline-classes.ts';
 import { checkTokenizerFits } from './tokenizer/check-tokenizer-fits.ts';
 import { readTokenizerFiles } from './tokenizer/tokenizer-files.ts';
 import type { TokenizerFiles } from './tokenizer/tokenizer-files.ts';
@@ -16,13 +17,15 @@ export interface TextEncoderFiles {
 /**
  * Reads what belongs to one of a model's text encoders.
  *
- * @param suffix of its folders: empty for the first, `_2` for the second.
  * @throws DarkroomError `model_unsupported` naming the file that is missing, wrong or of another encoder.
  */
-export async function readTextEncoderFiles(directory: string, suffix: string): Promise<TextEncoderFiles> {
-  const file = `text_encoder${suffix}/config.json`;
+export async function readTextEncoderFiles(
+  directory: string,
+  { folder, encoder }: TokenizerFolder,
+): Promise<TextEncoderFiles> {
+  const file = `${encoder}/config.json`;
   const [tokenizer, json] = await Promise.all([
-    readTokenizerFiles(directory, `tokenizer${suffix}`),
+    readTokenizerFiles(directory, folder),
     // Old exports have none; what it would have told is then seen when the graph is tried.
     unlessMissing(readModelJson(directory, file)),
   ]);

@@ -35,7 +35,7 @@ export function chooseFiles({ repo, files, pipelineClass, dtype }: ChooseFilesOp
     topFiles.test(path) ||
     licences.test(path) ||
     configs.includes(path) ||
-    tokenizers.some((folder) => isIn(folder, path) && tokenizerFiles.test(path));
+    tokenizers.some(({ folder }) => isIn(folder, path) && tokenizerFiles.test(path));
   return {
     small: files.filter(isSmall),
     graphs,

@@ -2,56 +2,32 @@ import { DarkroomError } from '@darkroom/core';
 import type { StepReport } from '../pipeline.ts';
 import { guide } from './guide.ts';
 import type { PictureRow } from './picture-row.ts';
-import type { UnetBatch, UnetBatchRow } from './unet-batch.ts';
+import type { DenoiserBatch, DenoiserRow } from './denoiser-batch.ts';
 
 /**
- * Takes one step of every row: one call of the model, or one for each timestep among the rows where it takes only one.
+ * Takes one step of every row, with as few calls of the model as it allows.
  *
  * @throws DarkroomError if a model call fails; no row has moved then.
  */
-export async function denoise(rows: readonly PictureRow[], unetBatch: UnetBatch): Promise<StepReport<PictureRow>> {
-  const calls = unetBatch.hasTimestepPerRow ? [rows] : groupByTimestep(rows);
+export async function denoise(rows: readonly PictureRow[], batch: DenoiserBatch): Promise<StepReport<PictureRow>> {
+  const halves = rows.map(batchRowsOf);
   // All model calls first: if one of them fails, no row has moved.
-  const outputs: Float32Array[] = [];
-  for (const call of calls) {
-    outputs.push((await unetBatch.run(call.flatMap(batchRowsOf), call[0]!.latentDims)).data);
-  }
-
+  const outputs = await batch.run(halves.flat(), rows[0]!.latentDims);
   const failures: { row: PictureRow; error: DarkroomError }[] = [];
-  let modelRows = 0;
-  for (const [position, call] of calls.entries()) {
-    let offset = 0;
-    for (const row of call) {
-      const halves = row.unconditional === undefined ? 1 : 2;
-      const length = halves * row.latents.length;
-      const output = outputs[position]!.subarray(offset, offset + length);
-      offset += length;
-      modelRows += halves;
-      const error = stepRow(row, halves === 1 ? output : guide(output, row.request));
-      if (error !== undefined) failures.push({ row, error });
-    }
+  let offset = 0;
+  for (const [position, row] of rows.entries()) {
+    const [first, second] = outputs.slice(offset, offset + halves[position]!.length);
+    offset += halves[position]!.length;
+    const error = stepRow(row, second === undefined ? first! : guide(first!, second, row.request));
+    if (error !== undefined) failures.push({ row, error });
   }
-  return { modelRows, failures };
+  return { modelRows: outputs.length, failures };
 }
 
-function timestepOf({ scheduler }: PictureRow): number {
-  return scheduler.timesteps[scheduler.stepIndex]!;
-}
-
-function groupByTimestep(rows: readonly PictureRow[]): PictureRow[][] {
-  const groups = new Map<number, PictureRow[]>();
-  for (const row of rows) {
-    const group = groups.get(timestepOf(row));
-    if (group === undefined) groups.set(timestepOf(row), [row]);
-    else group.push(row);
-  }
-  return [...groups.values()];
-}
-
-/** The rows that a picture takes up in the UNet's batch: without and with its prompt, or only with. */
-function batchRowsOf(row: PictureRow): UnetBatchRow[] {
-  const timestep = timestepOf(row);
-  const writeSample: UnetBatchRow['writeSample'] = (target, offset) =>
+/** The rows that a picture takes up in the denoiser's batch: without and with its prompt, or only with. */
+function batchRowsOf(row: PictureRow): DenoiserRow[] {
+  const timestep = row.scheduler.timesteps[row.scheduler.stepIndex]!;
+  const writeSample: DenoiserRow['writeSample'] = (target, offset) =>
     row.scheduler.scaleModelInput(row.latents, target, offset);
   const conditional = { writeSample, timestep, conditioning: row.conditional };
   if (row.unconditional === undefined) return [conditional];

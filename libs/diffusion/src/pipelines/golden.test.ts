@@ -5,6 +5,7 @@ import latentConsistency from '../../../../tools/golden/vectors/pipelines/latent
 import stableDiffusion2 from '../../../../tools/golden/vectors/pipelines/stable-diffusion-2/recorded.json' with { type: 'json' };
 import stableDiffusionXl from '../../../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
 import type { Pipeline } from '../pipeline.ts';
+import { createTorchGenerator } from '../random/torch-generator.ts';
 import { loadPipeline } from '../registry.ts';
 import type { PictureRow } from './picture-row.ts';
 
@@ -44,4 +45,38 @@ describe.each(Object.entries(recordings))('the pipeline %s', (name, runs) => {
       expect(Math.max(...data.map((value, at) => Math.abs(value - pixels[at]!)))).toBeLessThanOrEqual(2);
     },
   );
+});
+
+describe('initial noise that is given', () => {
+  let pipeline: Pipeline<PictureRow>;
+  beforeAll(async () => {
+    pipeline = await loadPipeline({ directory: resolve(vectors, 'stable-diffusion-2/model'), id: 'tiny', threads: 1 });
+  });
+  afterAll(() => pipeline.dispose());
+
+  const { asked, latents } = recordings['stable-diffusion-2'][0]!;
+  const input = { negativePrompt: '', n: 1, previewEvery: 0, guidanceRescale: 0, ...asked };
+
+  it('takes the place of that of the seed', async () => {
+    const noise = new Float32Array(4 * 16 * 16);
+    createTorchGenerator(asked.seed).fillNormal(noise);
+    const other = { ...input, seed: asked.seed + 1 };
+    const [row] = await pipeline.createRows({ id: 'request', input: other, initialNoise: new Map([[0, noise]]) });
+    while (row!.step < row!.totalSteps) await pipeline.step([row!]);
+    const theirs = new Float32Array(Uint8Array.from(Buffer.from(latents, 'base64')).buffer).subarray(-noise.length);
+    const difference = Math.hypot(...row!.latents.map((value, at) => value - theirs[at]!));
+    expect(difference / Math.hypot(...theirs)).toBeLessThan(1e-3);
+  });
+
+  it.each([
+    ['of another size', new Float32Array(7)],
+    ['with a NaN', new Float32Array(4 * 16 * 16).fill(NaN)],
+  ])('is refused %s', async (_, noise) => {
+    await expect(
+      pipeline.createRows({ id: 'request', input, initialNoise: new Map([[0, noise]]) }),
+    ).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining('expected 1024 finite numbers, 4 × 16 × 16'),
+    });
+  });
 });

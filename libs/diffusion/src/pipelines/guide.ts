@@ -9,19 +9,21 @@ export interface Guidance {
  * Classifier-free guidance in float32: uncond + scale · (cond − uncond), and its rescaling.
  * Source: Ho and Salimans 2022; Lin et al. 2023, section 3.4; diffusers `rescale_noise_cfg`.
  *
- * @param output the model's output without the prompt, then with it. Overwritten.
- * @returns the first half of it, with the result.
+ * @param unconditional the model's output without the prompt. Overwritten with the result, and returned.
+ * @param conditional its output with the prompt.
  */
-export function guide(output: Float32Array, { guidanceScale, guidanceRescale }: Guidance): Float32Array {
-  const length = output.length / 2;
+export function guide(
+  unconditional: Float32Array,
+  conditional: Float32Array,
+  { guidanceScale, guidanceRescale }: Guidance,
+): Float32Array {
+  const guided = unconditional;
   const scale = Math.fround(guidanceScale);
-  for (let at = 0; at < length; at++) {
-    const unconditional = output[at]!;
-    const difference = Math.fround(output[length + at]! - unconditional);
-    output[at] = unconditional + Math.fround(scale * difference);
+  for (let at = 0; at < guided.length; at++) {
+    const difference = Math.fround(conditional[at]! - unconditional[at]!);
+    guided[at] = unconditional[at]! + Math.fround(scale * difference);
   }
-  const guided = output.subarray(0, length);
-  if (guidanceRescale > 0) rescale(guided, output.subarray(length), Math.fround(guidanceRescale));
+  if (guidanceRescale > 0) rescale(guided, conditional, Math.fround(guidanceRescale));
   return guided;
 }
 

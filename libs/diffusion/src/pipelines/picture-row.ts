@@ -4,10 +4,10 @@ import type { PipelineRow, RowCheckpoint, RowRequest } from '../pipeline.ts';
 import { createTorchGenerator, restoreTorchGenerator } from '../random/torch-generator.ts';
 import type { TorchGenerator, TorchGeneratorSnapshot } from '../random/torch-generator.ts';
 import { createScheduler } from '../schedulers/create-scheduler.ts';
-import type { Scheduler } from '../schedulers/scheduler.ts';
+import type { CreateSchedulerOptions, Scheduler } from '../schedulers/scheduler.ts';
+import type { Conditioning } from './denoiser-batch.ts';
 import type { PictureRequest } from './picture-request.ts';
 import { decodeRowSnapshot, encodeRowSnapshot } from './row-snapshot.ts';
-import type { Conditioning } from './unet-batch.ts';
 
 /** One picture on its way. */
 export interface PictureRow extends PipelineRow {
@@ -32,7 +32,12 @@ export interface CreatePictureRowsOptions {
   request: PictureRequest;
   conditional: Conditioning;
   unconditional: Conditioning | undefined;
+  /** What the family derives of its schedule from the picture; models of flow matching do. */
+  schedule?: PictureSchedule;
 }
+
+/** What a scheduler is told besides the model's config and the number of steps. */
+export type PictureSchedule = Pick<CreateSchedulerOptions, 'dynamicShift' | 'flowGrid'>;
 
 interface PictureFacts {
   key: string;
@@ -46,13 +51,15 @@ interface PictureFacts {
  * @throws DarkroomError `invalid_request` if the scheduler cannot take so many steps.
  */
 export function createPictureRows(options: CreatePictureRowsOptions): PictureRow[] {
-  const { model, rowRequest, request, conditional, unconditional } = options;
+  const { model, rowRequest, request, conditional, unconditional, schedule = {} } = options;
   const { channels, factor } = model.latents;
   const latentDims = [channels, request.height / factor, request.width / factor] as const;
   const { config } = model.scheduler;
   const indexes = rowRequest.indexes ?? Array.from({ length: request.n }, (_, index) => index);
   return indexes.map((index) => {
-    const start = startRow({ request, index, latentDims, config, checkpoint: rowRequest.checkpoints?.get(index) });
+    const checkpoint = rowRequest.checkpoints?.get(index);
+    const noise = rowRequest.initialNoise?.get(index);
+    const start = startRow({ request, index, latentDims, config, schedule, checkpoint, noise });
     return {
       ...start,
       index,
@@ -83,14 +90,16 @@ interface StartRowOptions {
   index: number;
   latentDims: readonly [number, number, number];
   config: ModelDirectory['scheduler']['config'];
+  schedule: PictureSchedule;
   checkpoint: RowCheckpoint | undefined;
+  noise: Float32Array | undefined;
 }
 
 function startRow(options: StartRowOptions): Pick<PictureRow, 'seed' | 'scheduler' | 'generator' | 'latents'> {
-  const { request, index, latentDims, config, checkpoint } = options;
+  const { request, index, latentDims, checkpoint, noise } = options;
   const seed = seedOfPicture(request.seed, index);
   const length = latentDims[0] * latentDims[1] * latentDims[2];
-  const create = () => createRowScheduler(request, config);
+  const create = () => createRowScheduler(options);
   if (checkpoint !== undefined) {
     const snapshot = decodeRowSnapshot(checkpoint.data, length);
     const facts = snapshot?.facts as PictureFacts | undefined;
@@ -108,15 +117,25 @@ function startRow(options: StartRowOptions): Pick<PictureRow, 'seed' | 'schedule
   const scheduler = create();
   const generator = createTorchGenerator(seed);
   const latents = new Float32Array(length);
-  generator.fillNormal(latents);
+  if (noise === undefined) generator.fillNormal(latents);
+  else latents.set(checkNoise(noise, latentDims));
   const sigma = Math.fround(scheduler.initNoiseSigma);
   for (let at = 0; at < length; at++) latents[at] = latents[at]! * sigma;
   return { seed, scheduler, generator, latents };
 }
 
-function createRowScheduler({ scheduler, numInferenceSteps }: PictureRequest, config: StartRowOptions['config']) {
+function checkNoise(noise: Float32Array, latentDims: readonly number[]): Float32Array {
+  const length = latentDims.reduce((product, side) => product * side, 1);
+  if (noise.length === length && noise.every((value) => Number.isFinite(value))) return noise;
+  const expected = `${length} finite numbers, ${latentDims.join(' × ')} (channels, height, width)`;
+  const message = `initialNoise: ${noise.length} values were given; expected ${expected}`;
+  throw new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message });
+}
+
+function createRowScheduler({ request, config, schedule }: StartRowOptions) {
+  const { scheduler, numInferenceSteps } = request;
   try {
-    return createScheduler(scheduler, { config, numInferenceSteps });
+    return createScheduler(scheduler, { config, numInferenceSteps, ...schedule });
   } catch (error) {
     const message = `${scheduler} with ${numInferenceSteps} steps: ${(error as Error).message}`;
     throw new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message, cause: error });

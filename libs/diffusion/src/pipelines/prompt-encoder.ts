@@ -1,51 +1,66 @@
 import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
-import { createClipTokenizer } from '../tokenizer/clip-tokenizer.ts';
+import { createPromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
+import type { PromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
 import type { TokenizerFiles } from '../tokenizer/tokenizer-files.ts';
 
 /** Texts whose embeddings are kept: most requests share their negative prompt, and often it is empty. */
 const KEPT_TEXTS = 32;
 
-/** Turns texts into what the UNet reads of them. */
+/** What a text encoder makes of a text. */
+export interface EncodedPrompt {
+  /** Its outputs that were asked for, flat. Shared between callers: read only. */
+  readonly outputs: readonly Float32Array[];
+  /** Tokens at the text's end that it did not read. */
+  readonly cutTokens: number;
+}
+
+/** Turns texts into what the denoiser reads of them. */
 export interface PromptEncoder {
+  readonly tokenizer: PromptTokenizer;
   /**
-   * The text encoder's outputs asked for, flat. Shared between callers: read only. Always encoded alone, so that a text's
-   * numbers do not depend on which others came with it.
+   * Always encodes a text alone, so that its numbers do not depend on which others came with it.
    *
    * @throws DarkroomError if the graph fails.
    */
-  encode(text: string): Promise<readonly Float32Array[]>;
-  /** The same of one row of token ids, as long as the tokenizer makes it; not kept. */
+  encode(text: string): Promise<EncodedPrompt>;
+  /** The graph's outputs for one row of token ids, as the tokenizer makes them; not kept. */
   encodeIds(ids: readonly number[]): Promise<readonly FloatTensor[]>;
 }
 
 export interface CreatePromptEncoderOptions {
   tokenizer: TokenizerFiles;
-  /** A loaded CLIP text encoder. */
+  /** A loaded text encoder. */
   session: OnnxSession;
   /** Names of its outputs. */
   outputs: readonly string[];
 }
 
-/** Makes a prompt encoder of a tokenizer and a loaded CLIP text encoder. */
+/** Makes a prompt encoder of a tokenizer and a loaded text encoder. */
 export function createPromptEncoder({ tokenizer: files, session, outputs }: CreatePromptEncoderOptions): PromptEncoder {
-  const tokenizer = createClipTokenizer(files);
+  const tokenizer = createPromptTokenizer(files);
   const isInt32 = session.inputs.find(({ name }) => name === 'input_ids')?.type === 'int32';
   // In order of use, the oldest first.
-  const kept = new Map<string, readonly Float32Array[]>();
+  const kept = new Map<string, EncodedPrompt>();
 
   function encodeIds(ids: readonly number[]): Promise<FloatTensor[]> {
     const data = isInt32 ? Int32Array.from(ids) : BigInt64Array.from(ids, BigInt);
     return session.runForAll({ input_ids: { data, dims: [1, ids.length] } }, outputs);
   }
 
+  async function encodeAnew(text: string): Promise<EncodedPrompt> {
+    const { ids, cutTokens } = tokenizer.encode(text);
+    return { outputs: (await encodeIds(ids)).map(({ data }) => data), cutTokens };
+  }
+
   return {
+    tokenizer,
     encodeIds,
     async encode(text) {
-      const embeddings = kept.get(text) ?? (await encodeIds(tokenizer.encode(text))).map(({ data }) => data);
+      const encoded = kept.get(text) ?? (await encodeAnew(text));
       kept.delete(text);
-      kept.set(text, embeddings);
+      kept.set(text, encoded);
       if (kept.size > KEPT_TEXTS) kept.delete(kept.keys().next().value!);
-      return embeddings;
+      return encoded;
     },
   };
 }

@@ -14,6 +14,8 @@ import { modelFileError } from '../model-file.ts';
 import type { Pipeline } from '../pipeline.ts';
 import { decodePicture, previewPicture } from './decode-picture.ts';
 import { denoise } from './denoise.ts';
+import { createDenoiserBatch } from './denoiser-batch.ts';
+import type { Conditioning } from './denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
 import { checkPictureRequest } from './picture-request.ts';
 import type { PictureRequest } from './picture-request.ts';
@@ -21,8 +23,6 @@ import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
 import type { PictureRow } from './picture-row.ts';
 import { createPromptEncoder } from './prompt-encoder.ts';
 import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
-import { createUnetBatch } from './unet-batch.ts';
-import type { Conditioning } from './unet-batch.ts';
 
 /**
  * Loads the model's four graphs and calls each of them once.
@@ -33,14 +33,15 @@ export async function loadStableDiffusionXl(
   model: ModelDirectory,
   options: LoadPipelineOptions = {},
 ): Promise<Pipeline<PictureRow>> {
-  const { card, graphs, latents: facts, embeddingWidth, zeroesEmptyNegative } = model;
+  const { card, graphs, latents: facts, zeroesEmptyNegative } = model;
+  const { embeddingWidth } = model.denoiser;
   const [first, second] = [model.textEncoders[0]!, model.textEncoders[1]!];
   const { maxTokens } = first.tokenizer;
   const { pooledWidth = 0, width: width2 = 0 } = second;
   const { width = embeddingWidth - width2 } = first;
   const textEncoder = await loadGraph(model, graphs.textEncoders[0]!, options);
   const textEncoder2 = await loadGraph(model, graphs.textEncoders[1]!, options);
-  const unet = await loadGraph(model, graphs.unet, options);
+  const unet = await loadGraph(model, graphs.denoiser, options);
   const vaeDecoder = await loadGraph(model, graphs.vaeDecoder, options);
   const promptEncoder = createPromptEncoder({
     tokenizer: first.tokenizer,
@@ -52,15 +53,17 @@ export async function loadStableDiffusionXl(
     session: textEncoder2.session,
     outputs: [secondLastHiddenState(textEncoder2), 'text_embeds'],
   });
-  const unetBatch = createUnetBatch(unet, {
-    encoder_hidden_states: [maxTokens, embeddingWidth],
-    text_embeds: [pooledWidth],
-    time_ids: [6],
+  const batch = createDenoiserBatch(unet, {
+    conditioning: {
+      encoder_hidden_states: [maxTokens, embeddingWidth],
+      text_embeds: [pooledWidth],
+      time_ids: [6],
+    },
   });
 
   async function encode(text: string, request: Pick<PictureRequest, 'width' | 'height'>): Promise<Conditioning> {
-    const [embedding] = await promptEncoder.encode(text);
-    const [embedding2, pooled] = await promptEncoder2.encode(text);
+    const [embedding] = (await promptEncoder.encode(text)).outputs;
+    const [embedding2, pooled] = (await promptEncoder2.encode(text)).outputs;
     return conditioningOf({ embeddings: [embedding!, embedding2!], maxTokens, pooled: pooled!, ...request });
   }
 
@@ -88,7 +91,7 @@ export async function loadStableDiffusionXl(
   });
   const embeddings = [embedding!, embedding2!];
   const conditioning = conditioningOf({ embeddings, maxTokens, pooled: pooled!, ...card.sizes.default });
-  await tryPictureGraphs({ model, unet, unetBatch, vaeDecoder, conditioning });
+  await tryPictureGraphs({ model, denoiser: unet, batch, vaeDecoder, conditioning });
 
   return {
     card,
@@ -100,7 +103,7 @@ export async function loadStableDiffusionXl(
       return createPictureRows({ model, rowRequest, request, conditional, unconditional });
     },
 
-    step: (rows) => denoise(rows, unetBatch),
+    step: (rows) => denoise(rows, batch),
     preview: (row) => previewPicture(row, model.preview),
     finish: (row) => decodePicture(row, { vaeDecoder: vaeDecoder.session, facts }),
     checkpoint: checkpointPictureRow,

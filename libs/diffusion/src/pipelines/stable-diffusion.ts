@@ -10,13 +10,13 @@ import type { ModelDirectory } from '../model-directory.ts';
 import type { Pipeline } from '../pipeline.ts';
 import { decodePicture, previewPicture } from './decode-picture.ts';
 import { denoise } from './denoise.ts';
+import { createDenoiserBatch } from './denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
 import { checkPictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
 import type { PictureRow } from './picture-row.ts';
 import { createPromptEncoder, lastHiddenState } from './prompt-encoder.ts';
 import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
-import { createUnetBatch } from './unet-batch.ts';
 
 /**
  * Loads the model's three graphs and calls each of them once.
@@ -27,22 +27,23 @@ export async function loadStableDiffusion(
   model: ModelDirectory,
   options: LoadPipelineOptions = {},
 ): Promise<Pipeline<PictureRow>> {
-  const { card, graphs, latents: facts, embeddingWidth } = model;
+  const { card, graphs, latents: facts } = model;
+  const { embeddingWidth } = model.denoiser;
   const { tokenizer } = model.textEncoders[0]!;
   const textEncoder = await loadGraph(model, graphs.textEncoders[0]!, options);
-  const unet = await loadGraph(model, graphs.unet, options);
+  const unet = await loadGraph(model, graphs.denoiser, options);
   const vaeDecoder = await loadGraph(model, graphs.vaeDecoder, options);
   const outputs = [lastHiddenState(textEncoder.session)];
   const promptEncoder = createPromptEncoder({ tokenizer, session: textEncoder.session, outputs });
   const embeddingShape = [tokenizer.maxTokens, embeddingWidth] as const;
-  const unetBatch = createUnetBatch(unet, { encoder_hidden_states: embeddingShape });
+  const batch = createDenoiserBatch(unet, { conditioning: { encoder_hidden_states: embeddingShape } });
   const gives = [[1, ...embeddingShape]];
   const [embedding] = await tryTextEncoder({ file: textEncoder.file, promptEncoder, tokenizer, gives });
   const conditioning = { encoder_hidden_states: embedding! };
-  await tryPictureGraphs({ model, unet, unetBatch, vaeDecoder, conditioning });
+  await tryPictureGraphs({ model, denoiser: unet, batch, vaeDecoder, conditioning });
 
   async function encode(text: string) {
-    const [embedding] = await promptEncoder.encode(text);
+    const [embedding] = (await promptEncoder.encode(text)).outputs;
     return { encoder_hidden_states: embedding! };
   }
 
@@ -56,7 +57,7 @@ export async function loadStableDiffusion(
       return createPictureRows({ model, rowRequest, request, conditional, unconditional });
     },
 
-    step: (rows) => denoise(rows, unetBatch),
+    step: (rows) => denoise(rows, batch),
     preview: (row) => previewPicture(row, model.preview),
     finish: (row) => decodePicture(row, { vaeDecoder: vaeDecoder.session, facts }),
     checkpoint: checkpointPictureRow,

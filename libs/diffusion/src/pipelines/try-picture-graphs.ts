@@ -3,7 +3,7 @@ import type { ModelDirectory } from '../model-directory.ts';
 import type { TokenizerFiles } from '../tokenizer/tokenizer-files.ts';
 import type { PromptEncoder } from './prompt-encoder.ts';
 import { tryGraph } from './try-graph.ts';
-import type { Conditioning, UnetBatch, UnetBatchRow } from './unet-batch.ts';
+import type { Conditioning, DenoiserBatch, DenoiserRow } from './denoiser-batch.ts';
 
 export interface TryTextEncoderOptions {
   /** For messages: the graph's, relative to the model's directory. */
@@ -22,11 +22,9 @@ export interface TryTextEncoderOptions {
  */
 export async function tryTextEncoder(options: TryTextEncoderOptions): Promise<Float32Array[]> {
   const { file, promptEncoder, tokenizer, gives } = options;
-  const { maxTokens, highestId, startId, endId, padId } = tokenizer;
-  const ids = [startId, highestId, endId];
-  while (ids.length < maxTokens) ids.push(padId);
-  const takes = `input_ids [1, ${maxTokens}] of ids up to ${highestId}`;
-  const results = promptEncoder.encodeIds(ids);
+  const { trialIds } = promptEncoder.tokenizer;
+  const takes = `input_ids [1, ${trialIds.length}] of ids up to ${tokenizer.highestId}`;
+  const results = promptEncoder.encodeIds(trialIds);
   const outputs: Float32Array[] = [];
   for (const [at, dims] of gives.entries()) {
     const { data } = await tryGraph({ file, run: async () => (await results)[at]!, takes, gives: dims });
@@ -37,35 +35,34 @@ export async function tryTextEncoder(options: TryTextEncoderOptions): Promise<Fl
 
 export interface TryPictureGraphsOptions {
   model: ModelDirectory;
-  unet: LoadedGraph;
-  unetBatch: UnetBatch;
+  denoiser: LoadedGraph;
+  batch: DenoiserBatch;
   vaeDecoder: LoadedGraph;
   /** Of any prompt. */
   conditioning: Conditioning;
 }
 
 /**
- * Calls the UNet and the decoder once, on small latents.
+ * Calls the denoiser and the decoder once, on small latents.
  *
  * @throws DarkroomError naming the file that does not fit.
  */
 export async function tryPictureGraphs(options: TryPictureGraphsOptions): Promise<void> {
-  const { model, unet, unetBatch, vaeDecoder, conditioning } = options;
+  const { model, denoiser, batch, vaeDecoder, conditioning } = options;
   const { latents, card } = model;
   // The least work, unless the model does one size only.
   const { min, max, multiple } = card.sizes;
   const side = (min === max ? min : multiple) / latents.factor;
   const latentDims = [latents.channels, side, side] as const;
-  const writeSample: UnetBatchRow['writeSample'] = (target, offset) =>
+  const writeSample: DenoiserRow['writeSample'] = (target, offset) =>
     target.fill(0, offset, offset + latents.channels * side * side);
   // Two steps at once, where the graph says that each row may have its own.
-  const timesteps = unetBatch.hasTimestepPerRow ? [1, 2] : [1];
+  const timesteps = batch.hasTimestepPerRow ? [1, 2] : [1];
   const rows = timesteps.map((timestep) => ({ writeSample, timestep, conditioning }));
-  const inputs = Object.entries({ sample: latentDims, ...unetBatch.conditioningShapes });
   await tryGraph({
-    file: unet.file,
-    run: () => unetBatch.run(rows, latentDims),
-    takes: inputs.map(([name, dims]) => `${name} [${[rows.length, ...dims].join(', ')}]`).join(' and '),
+    file: denoiser.file,
+    run: () => batch.runTogether(rows, latentDims),
+    takes: batch.describeInputs(rows, latentDims),
     gives: [rows.length, ...latentDims],
   });
 

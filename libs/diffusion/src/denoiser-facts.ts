@@ -1,0 +1,14 @@
+/** What the configuration of a model's denoiser, its UNet or transformer, says that a pipeline goes by. */
+export interface DenoiserFacts {
+  /** Relative to the model's directory, for messages. */
+  readonly configFile: string;
+  readonly inChannels: number;
+  /** Height and width of the latents that the model was made for. */
+  readonly sampleSize: readonly [number, number];
+  /** Both sides of the latents must be multiples of this. */
+  readonly multiple: number;
+  /** Width of what it reads of the text for each token. */
+  readonly embeddingWidth: number;
+  /** Of the embedding of the guidance, where it is told that; else undefined. */
+  readonly guidanceWidth: number | undefined;
+}
