@@ -10,7 +10,7 @@ export interface PictureInput {
   /** Pictures, 1–10. Picture `i` has the seed `seed + i` (modulo 2³²). */
   n: number;
   numInferenceSteps: number;
-  /** 1 means no guidance: the unconditional half is not computed. */
+  /** 1 and less mean no guidance: the unconditional half is not computed. */
   guidanceScale: number;
   /** 0 (not at all) to 1: how far the guided output is brought back to the spread of the unguided. */
   guidanceRescale: number;
@@ -36,5 +36,5 @@ export function pictureShapeKey(input: Pick<PictureInput, 'width' | 'height'>): 
 
 /** What a picture request takes of a worker, in pixels through the model: guidance runs it twice for every step. */
 export function pictureCost({ width, height, n, numInferenceSteps, guidanceScale }: PictureInput): number {
-  return width * height * n * numInferenceSteps * (guidanceScale === 1 ? 1 : 2);
+  return width * height * n * numInferenceSteps * (guidanceScale > 1 ? 2 : 1);
 }
