@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import cogview4 from '../../tools/golden/vectors/pipelines/cogview4/recorded.json' with { type: 'json' };
 import latentConsistency from '../../tools/golden/vectors/pipelines/latent-consistency/recorded.json' with { type: 'json' };
 import stableDiffusion2 from '../../tools/golden/vectors/pipelines/stable-diffusion-2/recorded.json' with { type: 'json' };
 import stableDiffusionXl from '../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
@@ -14,6 +15,7 @@ const recordings = {
   'stable-diffusion-2': stableDiffusion2.runs,
   'latent-consistency': latentConsistency.runs,
   'stable-diffusion-xl': stableDiffusionXl.runs,
+  cogview4: cogview4.runs,
 };
 const names = Object.keys(recordings) as (keyof typeof recordings)[];
 

@@ -343,5 +343,6 @@ RECORDERS = {
     "latent-consistency": latent_consistency,
     "stable-diffusion-xl": stable_diffusion_xl,
 }
-for recorder in sys.argv[1:] or RECORDERS:
-    RECORDERS[recorder]()
+if __name__ == "__main__":
+    for recorder in sys.argv[1:] or RECORDERS:
+        RECORDERS[recorder]()

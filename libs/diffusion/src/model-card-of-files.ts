@@ -13,6 +13,7 @@ const defaults: Readonly<Record<PipelineFamily, { steps: number; guidance: numbe
   'stable-diffusion': { steps: 50, guidance: 7.5 },
   'latent-consistency': { steps: 4, guidance: 8.5 },
   'stable-diffusion-xl': { steps: 50, guidance: 5 },
+  cogview4: { steps: 50, guidance: 5 },
 };
 // Limits that keep a mistyped number from costing hours.
 const stepLimits = { min: 1, max: 200 };
@@ -57,13 +58,21 @@ export function createModelCard(options: CreateModelCardOptions): ModelCard {
   };
 }
 
-/** Consistency models take the steps of their own scheduler and no others. */
+/**
+ * Families that take the steps of one scheduler and no others: consistency models were distilled for theirs, and CogView4's
+ * pipeline prescribes sigmas and timesteps, which only one takes.
+ */
+const onlySchedulers: Partial<Record<PipelineFamily, SchedulerName>> = {
+  'latent-consistency': 'lcm',
+  cogview4: 'flow_match_euler',
+};
+
 function schedulersOf(family: PipelineFamily, { config, defaultScheduler }: ParsedSchedulerConfig) {
-  if (family !== 'latent-consistency') return { schedulers: fittingSchedulers(config), defaultScheduler };
-  const lcm: SchedulerName = 'lcm';
-  const misfit = schedulerMisfit(lcm, config);
+  const only = onlySchedulers[family];
+  if (only === undefined) return { schedulers: fittingSchedulers(config), defaultScheduler };
+  const misfit = schedulerMisfit(only, config);
   if (misfit !== undefined) throw modelFileError('scheduler/scheduler_config.json', misfit);
-  return { schedulers: [lcm], defaultScheduler: lcm };
+  return { schedulers: [only], defaultScheduler: only };
 }
 
 interface Limits {

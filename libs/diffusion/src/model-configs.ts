@@ -66,6 +66,7 @@ export const textEncoderConfigSchema = z.looseObject({
   hidden_size: count,
   /** Width of the pooled embedding, where the encoder has a projection. */
   projection_dim: count.optional(),
+  num_hidden_layers: count.optional(),
 });
 
 export type TextEncoderConfig = z.infer<typeof textEncoderConfigSchema>;

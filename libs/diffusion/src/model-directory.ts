@@ -21,6 +21,7 @@ import { parseSchedulerConfig } from './schedulers/scheduler-config.ts';
 import type { ParsedSchedulerConfig } from './schedulers/scheduler-config.ts';
 import { readTextEncoderFiles } from './text-encoder-files.ts';
 import type { TextEncoderFiles } from './text-encoder-files.ts';
+import { readCogView4Facts } from './cogview4-facts.ts';
 import { readUnetFacts } from './unet-facts.ts';
 
 /** From scaled latents z to RGB in 0…1: z · matrix + bias. */
@@ -130,6 +131,7 @@ const denoiserReaders: Readonly<Record<PipelineFamily, ReadDenoiser>> = {
   'stable-diffusion': (directory, encoders) => readUnetFacts(directory, 'stable-diffusion', encoders),
   'latent-consistency': (directory, encoders) => readUnetFacts(directory, 'latent-consistency', encoders),
   'stable-diffusion-xl': (directory, encoders) => readUnetFacts(directory, 'stable-diffusion-xl', encoders),
+  cogview4: readCogView4Facts,
 };
 
 function readTextEncoders(directory: string, pipelineClass: PipelineClass): Promise<TextEncoderFiles[]> {
@@ -152,9 +154,12 @@ function checkChannels(
   }
 }
 
+/** Which shift goes with a size is the pipeline's to say, and only these do. */
+const familiesWithDynamicShift: readonly PipelineFamily[] = ['cogview4'];
+
 function checkDynamicShift({ config }: ParsedSchedulerConfig, pipelineClass: PipelineClass): void {
   if (config.flow?.useDynamicShifting !== true) return;
-  // Which shift goes with a size is the pipeline's to say, and this one has none.
+  if (familiesWithDynamicShift.includes(pipelineFamilies[pipelineClass])) return;
   const file = 'scheduler/scheduler_config.json';
   throw modelFileError(file, `use_dynamic_shifting true is not supported by ${pipelineClass}`);
 }

@@ -102,4 +102,75 @@ describe('the directory of', () => {
       await expect(readModelDirectory(directory)).rejects.toThrow(message);
     });
   });
+
+  describe('CogView4', () => {
+    beforeEach(() => cp(join(vectors, 'cogview4/model'), directory, { recursive: true }));
+
+    it('is known as CogView4Pipeline', async () => {
+      const { card, graphs, textEncoders, denoiser } = await readModelDirectory(directory);
+      expect(card).toMatchObject({
+        pipeline: 'CogView4Pipeline',
+        sizes: { multiple: 16, min: 32, max: 128, default: { width: 64, height: 64 } },
+        steps: { min: 1, max: 200, default: 50 },
+        guidance: { default: 5 },
+        schedulers: ['flow_match_euler'],
+        defaultScheduler: 'flow_match_euler',
+        maxPromptTokens: 1024,
+      });
+      expect(graphs.denoiser).toBe(join(directory, 'transformer/model.onnx'));
+      expect(textEncoders).toMatchObject([{ width: 32, layers: 3, tokenizer: { kind: 'glm', padId: 590 } }]);
+      expect(denoiser.embeddingWidth).toBe(32);
+    });
+
+    it('takes no other scheduler, whichever of those for flow models it was saved with', async () => {
+      await edit('scheduler/scheduler_config.json', {
+        _class_name: 'UniPCMultistepScheduler',
+        use_flow_sigmas: true,
+        prediction_type: 'flow_prediction',
+      });
+      const { card } = await readModelDirectory(directory);
+      expect(card).toMatchObject({ schedulers: ['flow_match_euler'], defaultScheduler: 'flow_match_euler' });
+    });
+
+    it.each([
+      'tokenizer/tokenizer.json',
+      'tokenizer/tokenizer_config.json',
+      'text_encoder/config.json',
+      'text_encoder/model.onnx',
+      'transformer/config.json',
+      'transformer/model.onnx',
+      'vae_decoder/config.json',
+      'vae_decoder/model.onnx',
+      'scheduler/scheduler_config.json',
+    ])('says that %s is missing', async (file) => {
+      await rm(join(directory, file));
+      const message = file.endsWith('.onnx') ? `${file.split('/')[0]}: has none of` : `${file}: is missing`;
+      await expect(readModelDirectory(directory)).rejects.toThrow(message);
+    });
+
+    it.each([
+      ['text_encoder/config.json', { num_hidden_layers: null }, 'text_encoder/config.json: num_hidden_layers: '],
+      [
+        'text_encoder/config.json',
+        { vocab_size: 151_552 },
+        'tokenizer/tokenizer.json: has ids up to 599, but the text',
+      ],
+      ['text_encoder/config.json', { hidden_size: 64 }, 'transformer/config.json: text_embed_dim: is 32, expected 64'],
+      ['transformer/config.json', { in_channels: 4 }, 'transformer/config.json: in_channels: 4 is not supported'],
+      ['transformer/config.json', { patch_size: 0 }, 'transformer/config.json: patch_size: '],
+      [
+        'tokenizer/tokenizer_config.json',
+        { pad_token: '<pad>' },
+        'tokenizer/tokenizer_config.json: pad_token: "<pad>"',
+      ],
+      [
+        'scheduler/scheduler_config.json',
+        { _class_name: 'DDIMScheduler', use_dynamic_shifting: false },
+        'scheduler/scheduler_config.json: flow_match_euler cannot serve a model that is not a flow model',
+      ],
+    ])('names what is wrong when %s has %j', async (file, change, message) => {
+      await edit(file, change);
+      await expect(readModelDirectory(directory)).rejects.toThrow(message);
+    });
+  });
 });

@@ -10,10 +10,11 @@ export const pipelineClasses = [
   'ORTLatentConsistencyModelPipeline',
   'StableDiffusionXLPipeline',
   'ORTStableDiffusionXLPipeline',
+  'CogView4Pipeline',
 ] as const;
 
 export type PipelineClass = (typeof pipelineClasses)[number];
-export type PipelineFamily = 'stable-diffusion' | 'latent-consistency' | 'stable-diffusion-xl';
+export type PipelineFamily = 'stable-diffusion' | 'latent-consistency' | 'stable-diffusion-xl' | 'cogview4';
 
 /** Which pipeline runs a class. */
 export const pipelineFamilies: Readonly<Record<PipelineClass, PipelineFamily>> = {
@@ -24,10 +25,11 @@ export const pipelineFamilies: Readonly<Record<PipelineClass, PipelineFamily>> =
   ORTLatentConsistencyModelPipeline: 'latent-consistency',
   StableDiffusionXLPipeline: 'stable-diffusion-xl',
   ORTStableDiffusionXLPipeline: 'stable-diffusion-xl',
+  CogView4Pipeline: 'cogview4',
 };
 
 /** The kinds of tokenizers there are: what is cut, padded and marked differs. */
-export type TokenizerKind = 'clip';
+export type TokenizerKind = 'clip' | 'glm';
 
 /** The tokenizer of a text encoder. */
 export interface TokenizerFolder {
@@ -62,6 +64,12 @@ const twoEncoders: PipelineFolders = {
   ],
   scheduler: 'scheduler',
 };
+const cogview4: PipelineFolders = {
+  graphs: ['text_encoder', 'transformer', 'vae_decoder'],
+  denoiser: 'transformer',
+  tokenizers: [{ folder: 'tokenizer', kind: 'glm', encoder: 'text_encoder' }],
+  scheduler: 'scheduler',
+};
 
 export const pipelineFolders: Readonly<Record<PipelineClass, PipelineFolders>> = {
   StableDiffusionPipeline: oneEncoder,
@@ -71,4 +79,5 @@ export const pipelineFolders: Readonly<Record<PipelineClass, PipelineFolders>> =
   ORTLatentConsistencyModelPipeline: oneEncoder,
   StableDiffusionXLPipeline: twoEncoders,
   ORTStableDiffusionXLPipeline: twoEncoders,
+  CogView4Pipeline: cogview4,
 };

@@ -3,6 +3,7 @@ import type { ModelDirectory, ReadModelDirectoryOptions } from './model-director
 import { pipelineFamilies } from './pipeline-classes.ts';
 import type { PipelineFamily } from './pipeline-classes.ts';
 import type { Pipeline } from './pipeline.ts';
+import { loadCogView4 } from './pipelines/cogview4.ts';
 import { loadLatentConsistency } from './pipelines/latent-consistency.ts';
 import type { LoadPipelineOptions } from './pipelines/load-pipeline-options.ts';
 import type { PictureRow } from './pipelines/picture-row.ts';
@@ -15,6 +16,7 @@ const loaders: Readonly<
   'stable-diffusion': loadStableDiffusion,
   'latent-consistency': loadLatentConsistency,
   'stable-diffusion-xl': loadStableDiffusionXl,
+  cogview4: loadCogView4,
 };
 
 /** Which model, and how it is run. */

@@ -1,6 +1,7 @@
-/** Whole runs of tiny models against those of diffusers; tools/golden/record-pipelines.py recorded them. */
+/** Whole runs of tiny models against those of diffusers; tools/golden/record-pipelines.py and record-cogview4.py recorded them. */
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import cogview4 from '../../../../tools/golden/vectors/pipelines/cogview4/recorded.json' with { type: 'json' };
 import latentConsistency from '../../../../tools/golden/vectors/pipelines/latent-consistency/recorded.json' with { type: 'json' };
 import stableDiffusion2 from '../../../../tools/golden/vectors/pipelines/stable-diffusion-2/recorded.json' with { type: 'json' };
 import stableDiffusionXl from '../../../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
@@ -14,6 +15,7 @@ const recordings = {
   'stable-diffusion-2': stableDiffusion2.runs,
   'latent-consistency': latentConsistency.runs,
   'stable-diffusion-xl': stableDiffusionXl.runs,
+  cogview4: cogview4.runs,
 };
 
 describe.each(Object.entries(recordings))('the pipeline %s', (name, runs) => {

@@ -1,7 +1,6 @@
 import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
 import { createPromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
-import type { PromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
-import type { TokenizerFiles } from '../tokenizer/tokenizer-files.ts';
+import type { PromptTokenizer, PromptTokenizerFiles } from '../tokenizer/prompt-tokenizer.ts';
 
 /** Texts whose embeddings are kept: most requests share their negative prompt, and often it is empty. */
 const KEPT_TEXTS = 32;
@@ -28,7 +27,7 @@ export interface PromptEncoder {
 }
 
 export interface CreatePromptEncoderOptions {
-  tokenizer: TokenizerFiles;
+  tokenizer: PromptTokenizerFiles;
   /** A loaded text encoder. */
   session: OnnxSession;
   /** Names of its outputs. */

@@ -1,6 +1,6 @@
 import type { LoadedGraph } from '../load-graph.ts';
 import type { ModelDirectory } from '../model-directory.ts';
-import type { TokenizerFiles } from '../tokenizer/tokenizer-files.ts';
+import type { PromptTokenizerFiles } from '../tokenizer/prompt-tokenizer.ts';
 import type { PromptEncoder } from './prompt-encoder.ts';
 import { tryGraph } from './try-graph.ts';
 import type { Conditioning, DenoiserBatch, DenoiserRow } from './denoiser-batch.ts';
@@ -9,7 +9,7 @@ export interface TryTextEncoderOptions {
   /** For messages: the graph's, relative to the model's directory. */
   file: string;
   promptEncoder: PromptEncoder;
-  tokenizer: TokenizerFiles;
+  tokenizer: PromptTokenizerFiles;
   /** Dimensions of each output of the prompt encoder, as the other files of the model say. */
   gives: readonly (readonly number[])[];
 }

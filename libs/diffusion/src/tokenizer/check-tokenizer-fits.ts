@@ -1,9 +1,9 @@
 import type { TextEncoderConfig } from '../model-configs.ts';
 import { modelFileError } from '../model-file.ts';
-import type { TokenizerFiles } from './tokenizer-files.ts';
+import type { PromptTokenizerFiles } from './prompt-tokenizer.ts';
 
-/** Rows of an embedding are often filled up to the next multiple of this. */
-const padding = 128;
+/** Rows of an embedding are often filled up to the next multiple of this; GLM-4's has 209 to spare. */
+const padding = 256;
 
 /**
  * Checks that a text encoder reads what its tokenizer writes. An encoder that knows many more tokens was trained with
@@ -13,7 +13,7 @@ const padding = 128;
  * @throws DarkroomError `model_unsupported` naming the tokenizer's file.
  */
 export function checkTokenizerFits(
-  { folder, vocabularyFile, highestId, maxTokens }: TokenizerFiles,
+  { kind, folder, vocabularyFile, highestId, maxTokens }: PromptTokenizerFiles,
   { vocab_size: known, max_position_embeddings: positions }: TextEncoderConfig,
   configFile: string,
 ): void {
@@ -21,7 +21,8 @@ export function checkTokenizerFits(
     const expected = `the text encoder was made for ${known} tokens (vocab_size of ${configFile})`;
     throw modelFileError(vocabularyFile, `has ids up to ${highestId}, but ${expected}`);
   }
-  if (maxTokens > positions) {
+  // Others are cut where their pipeline says, and their encoders have no table of positions.
+  if (kind === 'clip' && maxTokens > positions) {
     const expected = `the text encoder reads ${positions} (max_position_embeddings of ${configFile})`;
     throw modelFileError(`${folder}/tokenizer_config.json`, `model_max_length: is ${maxTokens}, but ${expected}`);
   }

@@ -1,4 +1,6 @@
 import { createClipTokenizer } from './clip-tokenizer.ts';
+import type { GlmTokenizerFiles } from './glm-tokenizer-files.ts';
+import { createGlmTokenizer } from './glm-tokenizer.ts';
 import type { TokenizerFiles } from './tokenizer-files.ts';
 
 /** What a text encoder reads of a text. */
@@ -18,11 +20,14 @@ export interface PromptTokenizer {
   readonly trialIds: readonly number[];
 }
 
+/** The files of any kind of tokenizer. */
+export type PromptTokenizerFiles = TokenizerFiles | GlmTokenizerFiles;
+
 /**
  * Makes the tokenizer of one of a model's text encoders.
  *
  * @throws Error if the definition is not one that `@huggingface/tokenizers` can run.
  */
-export function createPromptTokenizer(files: TokenizerFiles): PromptTokenizer {
-  return createClipTokenizer(files);
+export function createPromptTokenizer(files: PromptTokenizerFiles): PromptTokenizer {
+  return files.kind === 'glm' ? createGlmTokenizer(files) : createClipTokenizer(files);
 }

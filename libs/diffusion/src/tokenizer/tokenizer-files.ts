@@ -5,9 +5,11 @@
  */
 import { z } from 'zod';
 import { checkModelJson, modelFileError, readModelJson, readModelText, unlessMissing } from '../model-file.ts';
+import { specialTokenSchema } from './special-token-schema.ts';
 
-/** What a tokenizer is made from. */
+/** What a CLIP tokenizer is made from. */
 export interface TokenizerFiles {
+  readonly kind: 'clip';
   /** The structure of a tokenizer.json. */
   readonly definition: Readonly<Record<string, unknown>>;
   /** Token ids. */
@@ -24,13 +26,11 @@ export interface TokenizerFiles {
   readonly maxTokens: number;
 }
 
-const specialToken = z.union([z.string(), z.looseObject({ content: z.string() }).transform(({ content }) => content)]);
-
 const configSchema = z.looseObject({
-  bos_token: specialToken.default('<|startoftext|>'),
-  eos_token: specialToken.default('<|endoftext|>'),
-  unk_token: specialToken.default('<|endoftext|>'),
-  pad_token: specialToken.default('<|endoftext|>'),
+  bos_token: specialTokenSchema.default('<|startoftext|>'),
+  eos_token: specialTokenSchema.default('<|endoftext|>'),
+  unk_token: specialTokenSchema.default('<|endoftext|>'),
+  pad_token: specialTokenSchema.default('<|endoftext|>'),
   model_max_length: z.number().int().min(3).max(100_000).default(77),
 });
 
@@ -61,6 +61,7 @@ export async function readTokenizerFiles(directory: string, folder: string): Pro
     throw modelFileError(configFile, `${field}: ${JSON.stringify(token)} is not in the vocabulary`);
   };
   return {
+    kind: 'clip',
     definition,
     startId: idOf(config.bos_token, 'bos_token'),
     endId: idOf(config.eos_token, 'eos_token'),
