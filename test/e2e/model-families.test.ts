@@ -6,6 +6,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import cogview4 from '../../tools/golden/vectors/pipelines/cogview4/recorded.json' with { type: 'json' };
 import latentConsistency from '../../tools/golden/vectors/pipelines/latent-consistency/recorded.json' with { type: 'json' };
 import stableDiffusion2 from '../../tools/golden/vectors/pipelines/stable-diffusion-2/recorded.json' with { type: 'json' };
+import stableDiffusion3 from '../../tools/golden/vectors/pipelines/stable-diffusion-3/recorded.json' with { type: 'json' };
+import withoutT5 from '../../tools/golden/vectors/pipelines/stable-diffusion-3-without-t5/recorded.json' with { type: 'json' };
 import stableDiffusionXl from '../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
 import { make } from './client.ts';
 import { startSystem, stopSystem, type System } from './system.ts';
@@ -15,6 +17,8 @@ const recordings = {
   'stable-diffusion-2': stableDiffusion2.runs,
   'latent-consistency': latentConsistency.runs,
   'stable-diffusion-xl': stableDiffusionXl.runs,
+  'stable-diffusion-3': stableDiffusion3.runs,
+  'stable-diffusion-3-without-t5': withoutT5.runs,
   cogview4: cogview4.runs,
 };
 const names = Object.keys(recordings) as (keyof typeof recordings)[];

@@ -13,6 +13,7 @@ const defaults: Readonly<Record<PipelineFamily, { steps: number; guidance: numbe
   'stable-diffusion': { steps: 50, guidance: 7.5 },
   'latent-consistency': { steps: 4, guidance: 8.5 },
   'stable-diffusion-xl': { steps: 50, guidance: 5 },
+  'stable-diffusion-3': { steps: 28, guidance: 7 },
   cogview4: { steps: 50, guidance: 5 },
 };
 // Limits that keep a mistyped number from costing hours.
@@ -66,13 +67,16 @@ const onlySchedulers: Partial<Record<PipelineFamily, SchedulerName>> = {
   'latent-consistency': 'lcm',
   cogview4: 'flow_match_euler',
 };
+/** Families for which a config that this scheduler cannot go with is another model's. */
+const usualSchedulers: typeof onlySchedulers = { 'stable-diffusion-3': 'flow_match_euler', ...onlySchedulers };
 
 function schedulersOf(family: PipelineFamily, { config, defaultScheduler }: ParsedSchedulerConfig) {
-  const only = onlySchedulers[family];
-  if (only === undefined) return { schedulers: fittingSchedulers(config), defaultScheduler };
-  const misfit = schedulerMisfit(only, config);
+  const usual = usualSchedulers[family];
+  const misfit = usual && schedulerMisfit(usual, config);
   if (misfit !== undefined) throw modelFileError('scheduler/scheduler_config.json', misfit);
-  return { schedulers: [only], defaultScheduler: only };
+  const only = onlySchedulers[family];
+  if (only !== undefined) return { schedulers: [only], defaultScheduler: only };
+  return { schedulers: fittingSchedulers(config), defaultScheduler };
 }
 
 interface Limits {
@@ -97,8 +101,15 @@ function sizesOf({ denoiser, factor, darkroom: { sizes } }: CreateModelCardOptio
     throw modelFileError('darkroom.json', `sizes.multiple: ${multiple} is not a multiple of ${needed} pixels`);
   }
   const byDefault = sizes?.default ?? { width: latentWidth * factor, height: latentHeight * factor };
+  const limit = Math.floor(((denoiser.maxSide ?? Number.POSITIVE_INFINITY) * factor) / multiple) * multiple;
   const min = sizes?.min ?? roundUp(Math.min(byDefault.width, byDefault.height) / 2, multiple);
-  const max = sizes?.max ?? roundUp(Math.max(byDefault.width, byDefault.height) * 2, multiple);
+  const max = sizes?.max ?? Math.min(roundUp(Math.max(byDefault.width, byDefault.height) * 2, multiple), limit);
+  if (max > limit) {
+    throw modelFileError(
+      'darkroom.json',
+      `sizes.max: ${max} is more than ${limit}, all that ${denoiser.configFile} allows`,
+    );
+  }
   const allowed = { 'sizes.min': min, 'sizes.max': max, ...prefixed(byDefault) };
   for (const [field, value] of Object.entries(allowed)) {
     if (value % multiple === 0 && value >= min && value <= max) continue;

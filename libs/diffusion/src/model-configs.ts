@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { PipelineFamily } from './pipeline-classes.ts';
+import type { PipelineFamily, TokenizerKind } from './pipeline-classes.ts';
 
 /** The fields of diffusers' files that a latent diffusion pipeline goes by. All others are let through unread. */
 
@@ -59,17 +59,34 @@ export const unetConfigSchemas: Readonly<Record<UnetFamily, z.ZodType<UnetConfig
   }),
 };
 
-export const textEncoderConfigSchema = z.looseObject({
+/** What pipelines read of a text encoder's config. */
+export interface TextEncoderConfig {
   /** Ids that there are embeddings for: all below this. */
+  vocab_size: number;
+  /** The longest text it reads; undefined where it has no table of positions. */
+  max_position_embeddings?: number | undefined;
+  hidden_size: number;
+  /** Width of the pooled embedding, where the encoder has a projection. */
+  projection_dim?: number | undefined;
+  num_hidden_layers?: number | undefined;
+}
+
+const textEncoderConfigSchema = z.looseObject({
   vocab_size: count,
   max_position_embeddings: count,
   hidden_size: count,
-  /** Width of the pooled embedding, where the encoder has a projection. */
   projection_dim: count.optional(),
   num_hidden_layers: count.optional(),
 });
 
-export type TextEncoderConfig = z.infer<typeof textEncoderConfigSchema>;
+/** By the kind of the tokenizer that goes with the encoder. */
+export const textEncoderConfigSchemas: Readonly<Record<TokenizerKind, z.ZodType<TextEncoderConfig>>> = {
+  clip: textEncoderConfigSchema,
+  glm: textEncoderConfigSchema,
+  t5: z
+    .looseObject({ vocab_size: count, d_model: count })
+    .transform(({ vocab_size, d_model: hidden_size }) => ({ vocab_size, hidden_size })),
+};
 
 export const vaeConfigSchema = z.looseObject({
   latent_channels: count,

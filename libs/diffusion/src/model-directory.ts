@@ -6,6 +6,7 @@ import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { DarkroomError, isModelId } from '@darkroom/core';
 import type { ModelCard } from '@darkroom/core';
+import { readCogView4Facts } from './cogview4-facts.ts';
 import { darkroomJsonSchema } from './darkroom-json.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
 import type { DenoiserFacts } from './denoiser-facts.ts';
@@ -15,13 +16,13 @@ import type { VaeConfig } from './model-configs.ts';
 import { checkModelJson, modelFileError, readModelJson, unlessMissing } from './model-file.ts';
 import { findModelFile } from './model-variant.ts';
 import type { ModelVariant } from './model-variant.ts';
-import { pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
-import type { PipelineClass, PipelineFamily } from './pipeline-classes.ts';
+import { pipelineClasses, pipelineFamilies, pipelineFolders, withoutOptionalEncoder } from './pipeline-classes.ts';
+import type { PipelineClass, PipelineFamily, PipelineFolders } from './pipeline-classes.ts';
 import { parseSchedulerConfig } from './schedulers/scheduler-config.ts';
 import type { ParsedSchedulerConfig } from './schedulers/scheduler-config.ts';
+import { readStableDiffusion3Facts } from './stable-diffusion-3-facts.ts';
 import { readTextEncoderFiles } from './text-encoder-files.ts';
 import type { TextEncoderFiles } from './text-encoder-files.ts';
-import { readCogView4Facts } from './cogview4-facts.ts';
 import { readUnetFacts } from './unet-facts.ts';
 
 /** From scaled latents z to RGB in 0…1: z · matrix + bias. */
@@ -47,9 +48,11 @@ export interface ModelDirectory {
   readonly path: string;
   readonly card: ModelCard;
   readonly pipelineClass: PipelineClass;
+  /** Those that are read, relative to the path. */
+  readonly folders: PipelineFolders;
   /** Absolute paths of the graphs. */
   readonly graphs: { readonly textEncoders: readonly string[]; readonly denoiser: string; readonly vaeDecoder: string };
-  /** In the order of `graphs.textEncoders`, as many as the class has. */
+  /** In the order of `graphs.textEncoders`, as many as the model has. */
   readonly textEncoders: readonly TextEncoderFiles[];
   readonly scheduler: ParsedSchedulerConfig;
   readonly latents: LatentFacts;
@@ -80,12 +83,13 @@ export async function readModelDirectory(
   const modelId = checkModelId(id ?? basename(directory));
   const index = await readConfig(directory, 'model_index.json', modelIndexSchema);
   const pipelineClass = findPipelineClass(index['_class_name']);
+  const folders = await findFolders(directory, pipelineClass, index);
   const [textEncoders, vae, darkroom, scheduler, graphs, { mtimeMs }] = await Promise.all([
-    readTextEncoders(directory, pipelineClass),
+    readTextEncoders(directory, folders),
     readConfig(directory, 'vae_decoder/config.json', vaeConfigSchema),
     unlessMissing(readConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
     readScheduler(directory),
-    findGraphs(directory, pipelineClass, variant),
+    findGraphs(directory, folders, variant),
     stat(join(directory, 'model_index.json')),
   ]);
   const denoiser = await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders);
@@ -106,6 +110,7 @@ export async function readModelDirectory(
     path: directory,
     card,
     pipelineClass,
+    folders,
     graphs,
     textEncoders,
     scheduler,
@@ -131,13 +136,27 @@ const denoiserReaders: Readonly<Record<PipelineFamily, ReadDenoiser>> = {
   'stable-diffusion': (directory, encoders) => readUnetFacts(directory, 'stable-diffusion', encoders),
   'latent-consistency': (directory, encoders) => readUnetFacts(directory, 'latent-consistency', encoders),
   'stable-diffusion-xl': (directory, encoders) => readUnetFacts(directory, 'stable-diffusion-xl', encoders),
+  'stable-diffusion-3': readStableDiffusion3Facts,
   cogview4: readCogView4Facts,
 };
 
-function readTextEncoders(directory: string, pipelineClass: PipelineClass): Promise<TextEncoderFiles[]> {
-  return Promise.all(
-    pipelineFolders[pipelineClass].tokenizers.map((tokenizer) => readTextEncoderFiles(directory, tokenizer)),
-  );
+/** An optional encoder that model_index.json says is none, or that there is no folder of, is left out. */
+async function findFolders(
+  directory: string,
+  pipelineClass: PipelineClass,
+  index: Readonly<Record<string, unknown>>,
+): Promise<PipelineFolders> {
+  const folders = pipelineFolders[pipelineClass];
+  const { optionalEncoder } = folders;
+  if (optionalEncoder === undefined) return folders;
+  const named = index[optionalEncoder];
+  const isNone = Array.isArray(named) && named.every((part) => part === null);
+  const isThere = !isNone && (await stat(join(directory, optionalEncoder)).then(Boolean, () => false));
+  return isThere ? folders : withoutOptionalEncoder(folders);
+}
+
+function readTextEncoders(directory: string, { tokenizers }: PipelineFolders): Promise<TextEncoderFiles[]> {
+  return Promise.all(tokenizers.map((tokenizer) => readTextEncoderFiles(directory, tokenizer)));
 }
 
 function checkChannels(
@@ -155,7 +174,7 @@ function checkChannels(
 }
 
 /** Which shift goes with a size is the pipeline's to say, and only these do. */
-const familiesWithDynamicShift: readonly PipelineFamily[] = ['cogview4'];
+const familiesWithDynamicShift: readonly PipelineFamily[] = ['stable-diffusion-3', 'cogview4'];
 
 function checkDynamicShift({ config }: ParsedSchedulerConfig, pipelineClass: PipelineClass): void {
   if (config.flow?.useDynamicShifting !== true) return;
@@ -200,11 +219,10 @@ async function readScheduler(directory: string): Promise<ParsedSchedulerConfig> 
 
 async function findGraphs(
   directory: string,
-  pipelineClass: PipelineClass,
+  { graphs, denoiser: denoiserFolder }: PipelineFolders,
   variant: ModelVariant | undefined,
 ): Promise<ModelDirectory['graphs']> {
   const find = async (part: string) => join(directory, await findModelFile(directory, part, variant));
-  const { graphs, denoiser: denoiserFolder } = pipelineFolders[pipelineClass];
   const encoders = graphs.filter((part) => part.startsWith('text_encoder'));
   const [denoiser, vaeDecoder, ...textEncoders] = await Promise.all(
     [denoiserFolder, 'vae_decoder', ...encoders].map(find),

@@ -10,11 +10,18 @@ export const pipelineClasses = [
   'ORTLatentConsistencyModelPipeline',
   'StableDiffusionXLPipeline',
   'ORTStableDiffusionXLPipeline',
+  'StableDiffusion3Pipeline',
+  'ORTStableDiffusion3Pipeline',
   'CogView4Pipeline',
 ] as const;
 
 export type PipelineClass = (typeof pipelineClasses)[number];
-export type PipelineFamily = 'stable-diffusion' | 'latent-consistency' | 'stable-diffusion-xl' | 'cogview4';
+export type PipelineFamily =
+  | 'stable-diffusion'
+  | 'latent-consistency'
+  | 'stable-diffusion-xl'
+  | 'stable-diffusion-3'
+  | 'cogview4';
 
 /** Which pipeline runs a class. */
 export const pipelineFamilies: Readonly<Record<PipelineClass, PipelineFamily>> = {
@@ -25,11 +32,13 @@ export const pipelineFamilies: Readonly<Record<PipelineClass, PipelineFamily>> =
   ORTLatentConsistencyModelPipeline: 'latent-consistency',
   StableDiffusionXLPipeline: 'stable-diffusion-xl',
   ORTStableDiffusionXLPipeline: 'stable-diffusion-xl',
+  StableDiffusion3Pipeline: 'stable-diffusion-3',
+  ORTStableDiffusion3Pipeline: 'stable-diffusion-3',
   CogView4Pipeline: 'cogview4',
 };
 
 /** The kinds of tokenizers there are: what is cut, padded and marked differs. */
-export type TokenizerKind = 'clip' | 'glm';
+export type TokenizerKind = 'clip' | 't5' | 'glm';
 
 /** The tokenizer of a text encoder. */
 export interface TokenizerFolder {
@@ -47,6 +56,8 @@ export interface PipelineFolders {
   readonly denoiser: string;
   readonly tokenizers: readonly TokenizerFolder[];
   readonly scheduler: string;
+  /** The folder of a text encoder that models of the class may come without, and then without its tokenizer. */
+  readonly optionalEncoder?: string;
 }
 
 const oneEncoder: PipelineFolders = {
@@ -64,6 +75,13 @@ const twoEncoders: PipelineFolders = {
   ],
   scheduler: 'scheduler',
 };
+const threeEncoders: PipelineFolders = {
+  graphs: ['text_encoder', 'text_encoder_2', 'text_encoder_3', 'transformer', 'vae_decoder'],
+  denoiser: 'transformer',
+  tokenizers: [...twoEncoders.tokenizers, { folder: 'tokenizer_3', kind: 't5', encoder: 'text_encoder_3' }],
+  scheduler: 'scheduler',
+  optionalEncoder: 'text_encoder_3',
+};
 const cogview4: PipelineFolders = {
   graphs: ['text_encoder', 'transformer', 'vae_decoder'],
   denoiser: 'transformer',
@@ -79,5 +97,17 @@ export const pipelineFolders: Readonly<Record<PipelineClass, PipelineFolders>> =
   ORTLatentConsistencyModelPipeline: oneEncoder,
   StableDiffusionXLPipeline: twoEncoders,
   ORTStableDiffusionXLPipeline: twoEncoders,
+  StableDiffusion3Pipeline: threeEncoders,
+  ORTStableDiffusion3Pipeline: threeEncoders,
   CogView4Pipeline: cogview4,
 };
+
+/** What remains to be read of a model that comes without its optional encoder. */
+export function withoutOptionalEncoder(folders: PipelineFolders): PipelineFolders {
+  const { graphs, tokenizers, optionalEncoder } = folders;
+  return {
+    ...folders,
+    graphs: graphs.filter((graph) => graph !== optionalEncoder),
+    tokenizers: tokenizers.filter(({ encoder }) => encoder !== optionalEncoder),
+  };
+}

@@ -7,6 +7,7 @@ import { loadCogView4 } from './pipelines/cogview4.ts';
 import { loadLatentConsistency } from './pipelines/latent-consistency.ts';
 import type { LoadPipelineOptions } from './pipelines/load-pipeline-options.ts';
 import type { PictureRow } from './pipelines/picture-row.ts';
+import { loadStableDiffusion3 } from './pipelines/stable-diffusion-3.ts';
 import { loadStableDiffusionXl } from './pipelines/stable-diffusion-xl.ts';
 import { loadStableDiffusion } from './pipelines/stable-diffusion.ts';
 
@@ -16,6 +17,7 @@ const loaders: Readonly<
   'stable-diffusion': loadStableDiffusion,
   'latent-consistency': loadLatentConsistency,
   'stable-diffusion-xl': loadStableDiffusionXl,
+  'stable-diffusion-3': loadStableDiffusion3,
   cogview4: loadCogView4,
 };
 

@@ -1,9 +1,10 @@
-import { textEncoderConfigSchema } from './model-configs.ts';
+import { textEncoderConfigSchemas } from './model-configs.ts';
 import { checkModelJson, readModelJson, unlessMissing } from './model-file.ts';
 import type { TokenizerFolder, TokenizerKind } from './pipeline-classes.ts';
 import { checkTokenizerFits } from './tokenizer/check-tokenizer-fits.ts';
 import { readGlmTokenizerFiles } from './tokenizer/glm-tokenizer-files.ts';
 import type { PromptTokenizerFiles } from './tokenizer/prompt-tokenizer.ts';
+import { readT5TokenizerFiles } from './tokenizer/t5-tokenizer-files.ts';
 import { readTokenizerFiles } from './tokenizer/tokenizer-files.ts';
 
 /** What the files beside a text encoder's graph say. */
@@ -21,6 +22,7 @@ type ReadTokenizer = (directory: string, folder: string) => Promise<PromptTokeni
 
 const tokenizerReaders: Readonly<Record<TokenizerKind, ReadTokenizer>> = {
   clip: readTokenizerFiles,
+  t5: readT5TokenizerFiles,
   glm: readGlmTokenizerFiles,
 };
 
@@ -40,7 +42,7 @@ export async function readTextEncoderFiles(
     unlessMissing(readModelJson(directory, file)),
   ]);
   if (json === undefined) return { tokenizer, width: undefined, pooledWidth: undefined, layers: undefined };
-  const config = checkModelJson(file, json, textEncoderConfigSchema);
+  const config = checkModelJson(file, json, textEncoderConfigSchemas[kind]);
   checkTokenizerFits(tokenizer, config, file);
   const { hidden_size: width, projection_dim: pooledWidth, num_hidden_layers: layers } = config;
   return { tokenizer, width, pooledWidth, layers };

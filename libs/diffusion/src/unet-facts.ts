@@ -1,3 +1,4 @@
+import { checkSameTokens } from './check-same-tokens.ts';
 import type { DenoiserFacts } from './denoiser-facts.ts';
 import { unetConfigSchemas } from './model-configs.ts';
 import type { UnetConfig, UnetFamily } from './model-configs.ts';
@@ -17,7 +18,7 @@ export async function readUnetFacts(
   textEncoders: readonly TextEncoderFiles[],
 ): Promise<DenoiserFacts> {
   const unet = checkModelJson(configFile, await readModelJson(directory, configFile), unetConfigSchemas[family]);
-  checkSameLength(textEncoders);
+  checkSameTokens(textEncoders);
   checkWidths(textEncoders, unet);
   if (family === 'stable-diffusion-xl') checkTimeIds(textEncoders, unet);
   return {
@@ -26,18 +27,10 @@ export async function readUnetFacts(
     sampleSize: typeof unet.sample_size === 'number' ? [unet.sample_size, unet.sample_size] : unet.sample_size,
     // It halves the latents once between two levels, and an odd side would not come back to its size.
     multiple: 2 ** (unet.block_out_channels.length - 1),
+    maxSide: undefined,
     embeddingWidth: unet.cross_attention_dim,
     guidanceWidth: unet.time_cond_proj_dim ?? undefined,
   };
-}
-
-function checkSameLength([first, ...others]: readonly TextEncoderFiles[]): void {
-  const { maxTokens } = first!.tokenizer;
-  const other = others.find(({ tokenizer }) => tokenizer.maxTokens !== maxTokens);
-  if (other === undefined) return;
-  const { folder, maxTokens: otherTokens } = other.tokenizer;
-  const problem = `model_max_length: is ${otherTokens}, expected ${maxTokens}, that of tokenizer/tokenizer_config.json`;
-  throw modelFileError(`${folder}/tokenizer_config.json`, problem);
 }
 
 /** Texts are read by all encoders, and what they give lies side by side. */

@@ -6,7 +6,14 @@ import { loadPipeline } from '../registry.ts';
 import type { PictureRow } from './picture-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
-const names = ['stable-diffusion-2', 'latent-consistency', 'stable-diffusion-xl', 'cogview4'];
+const names = [
+  'stable-diffusion-2',
+  'latent-consistency',
+  'stable-diffusion-xl',
+  'stable-diffusion-3',
+  'stable-diffusion-3-without-t5',
+  'cogview4',
+];
 
 describe.each(names)('the pipeline %s', (name) => {
   let pipeline: Pipeline<PictureRow>;
@@ -72,6 +79,7 @@ describe('the rows of the model', () => {
     ['stable-diffusion-2', 4],
     ['latent-consistency', 2],
     ['stable-diffusion-xl', 4],
+    ['stable-diffusion-3', 4],
     ['cogview4', 4],
   ])('are as few as %s allows', async (name, modelRows) => {
     const directory = resolve(vectors, name, 'model');

@@ -1,4 +1,6 @@
 import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
+import type { LoadedGraph } from '../load-graph.ts';
+import { modelFileError } from '../model-file.ts';
 import { createPromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
 import type { PromptTokenizer, PromptTokenizerFiles } from '../tokenizer/prompt-tokenizer.ts';
 
@@ -67,4 +69,12 @@ export function createPromptEncoder({ tokenizer: files, session, outputs }: Crea
 /** The output of a text encoder that Stable Diffusion 1.x and its kin read: the last layer's, normalized. */
 export function lastHiddenState({ outputs }: OnnxSession): string {
   return (outputs.find(({ name }) => name === 'last_hidden_state') ?? outputs[0]!).name;
+}
+
+/** The layer before the last, which SDXL and its successors read: exports name them from 0, the embeddings, to the last. */
+export function secondLastHiddenState({ file, session }: LoadedGraph): string {
+  const layers = session.outputs.filter(({ name }) => name.startsWith('hidden_states.')).length;
+  if (layers >= 2) return `hidden_states.${layers - 2}`;
+  const needed = 'which the pipeline reads; Optimum exports them of text encoders for it';
+  throw modelFileError(file, `has no outputs hidden_states.0, hidden_states.1, …, ${needed}`);
 }

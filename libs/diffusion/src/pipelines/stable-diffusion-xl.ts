@@ -8,9 +8,7 @@
  * cropped; no refiner, no watermark, no clip skip, no image input.
  */
 import { loadGraph } from '../load-graph.ts';
-import type { LoadedGraph } from '../load-graph.ts';
 import type { ModelDirectory } from '../model-directory.ts';
-import { modelFileError } from '../model-file.ts';
 import type { Pipeline } from '../pipeline.ts';
 import { decodePicture, previewPicture } from './decode-picture.ts';
 import { denoise } from './denoise.ts';
@@ -21,7 +19,7 @@ import { checkPictureRequest } from './picture-request.ts';
 import type { PictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
 import type { PictureRow } from './picture-row.ts';
-import { createPromptEncoder } from './prompt-encoder.ts';
+import { createPromptEncoder, secondLastHiddenState } from './prompt-encoder.ts';
 import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
 
 /**
@@ -112,16 +110,6 @@ export async function loadStableDiffusionXl(
       await Promise.all([textEncoder, textEncoder2, unet, vaeDecoder].map(({ session }) => session.dispose()));
     },
   };
-}
-
-/** The layer before the last: exports name them from 0, the embeddings, to the last. */
-function secondLastHiddenState({ file, session }: LoadedGraph): string {
-  const layers = session.outputs.filter(({ name }) => name.startsWith('hidden_states.')).length;
-  if (layers >= 2) return `hidden_states.${layers - 2}`;
-  throw modelFileError(
-    file,
-    'has no outputs hidden_states.0, hidden_states.1, …, as exports of text encoders for SDXL have',
-  );
 }
 
 interface ConditioningOptions {

@@ -22,7 +22,7 @@ export function checkTokenizerFits(
     throw modelFileError(vocabularyFile, `has ids up to ${highestId}, but ${expected}`);
   }
   // Others are cut where their pipeline says, and their encoders have no table of positions.
-  if (kind === 'clip' && maxTokens > positions) {
+  if (kind === 'clip' && positions !== undefined && maxTokens > positions) {
     const expected = `the text encoder reads ${positions} (max_position_embeddings of ${configFile})`;
     throw modelFileError(`${folder}/tokenizer_config.json`, `model_max_length: is ${maxTokens}, but ${expected}`);
   }

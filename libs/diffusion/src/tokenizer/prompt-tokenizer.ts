@@ -1,6 +1,8 @@
 import { createClipTokenizer } from './clip-tokenizer.ts';
 import type { GlmTokenizerFiles } from './glm-tokenizer-files.ts';
 import { createGlmTokenizer } from './glm-tokenizer.ts';
+import type { T5TokenizerFiles } from './t5-tokenizer-files.ts';
+import { createT5Tokenizer } from './t5-tokenizer.ts';
 import type { TokenizerFiles } from './tokenizer-files.ts';
 
 /** What a text encoder reads of a text. */
@@ -21,7 +23,7 @@ export interface PromptTokenizer {
 }
 
 /** The files of any kind of tokenizer. */
-export type PromptTokenizerFiles = TokenizerFiles | GlmTokenizerFiles;
+export type PromptTokenizerFiles = TokenizerFiles | T5TokenizerFiles | GlmTokenizerFiles;
 
 /**
  * Makes the tokenizer of one of a model's text encoders.
@@ -29,5 +31,6 @@ export type PromptTokenizerFiles = TokenizerFiles | GlmTokenizerFiles;
  * @throws Error if the definition is not one that `@huggingface/tokenizers` can run.
  */
 export function createPromptTokenizer(files: PromptTokenizerFiles): PromptTokenizer {
-  return files.kind === 'glm' ? createGlmTokenizer(files) : createClipTokenizer(files);
+  if (files.kind === 'clip') return createClipTokenizer(files);
+  return files.kind === 't5' ? createT5Tokenizer(files) : createGlmTokenizer(files);
 }
