@@ -206,7 +206,7 @@ def main():
             {**usual, "numInferenceSteps": 3, "guidanceScale": 4.5, "width": 24, "height": 40, "seed": 1},
             {**usual, "numInferenceSteps": 1, "guidanceScale": 5, "prompt": LONG_PROMPT},
             {"scheduler": "unipc", "numInferenceSteps": 4, "guidanceScale": 6, "prompt": "a ﬁne ｗｉｄｅ blue bird 👍"},
-            {**usual, "numInferenceSteps": 2, "guidanceScale": 1, "width": 48, "height": 16, "prompt": ""},
+            {**usual, "numInferenceSteps": 2, "guidanceScale": 1, "width": 48, "height": 16, "prompt": "漢字 and a cat"},
         ],
     )
 

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { modelVariants, pipelineFolders, readModelDirectory, variantFileNames } from '@darkroom/diffusion/model-files';
-import type { PipelineClass } from '@darkroom/diffusion/model-files';
+import { modelVariants, readModelDirectory, variantFileNames } from '@darkroom/diffusion/model-files';
+import type { PipelineFolders } from '@darkroom/diffusion/model-files';
 import { sizeText } from './number-text.ts';
 import { readModelSource } from './pull/model-source.ts';
 import { table } from './table.ts';
@@ -28,18 +28,18 @@ export async function listModels(modelsDirectory: string): Promise<string> {
 }
 
 async function describe(directory: string): Promise<string[]> {
-  const { card, pipelineClass } = await readModelDirectory(directory);
+  const { card, pipelineClass, folders } = await readModelDirectory(directory);
   const source = await readModelSource(directory);
   const from = source === undefined ? '' : `${source.repo} ${source.commit.slice(0, 7)}`;
-  const dtypes = await dtypesOf(directory, pipelineClass);
+  const dtypes = await dtypesOf(directory, folders);
   return [card.id, pipelineClass, dtypes.join(' ') || 'mixed', sizeText(await bytesOf(directory)), from];
 }
 
 /** Those that all parts are there in. */
-async function dtypesOf(directory: string, pipelineClass: PipelineClass): Promise<string[]> {
+async function dtypesOf(directory: string, { graphs }: PipelineFolders): Promise<string[]> {
   const found: string[] = [];
   for (const variant of modelVariants) {
-    const files = pipelineFolders[pipelineClass].graphs.map((part) => join(directory, part, variantFileNames[variant]));
+    const files = graphs.map((part) => join(directory, part, variantFileNames[variant]));
     const isThere = await Promise.all(files.map((file) => stat(file).then(Boolean, () => false)));
     if (isThere.every(Boolean)) found.push(variant);
   }

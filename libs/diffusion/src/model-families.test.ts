@@ -1,10 +1,12 @@
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readModelDirectory } from './model-directory.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../tools/golden/vectors/pipelines');
+
+const folderOf = (path: string) => basename(dirname(path));
 
 /** What a model's directory needs beyond that of Stable Diffusion, by the class in its model_index.json. */
 describe('the directory of', () => {
@@ -99,6 +101,95 @@ describe('the directory of', () => {
       ['tokenizer_2/tokenizer_config.json', { pad_token: '<pad>' }, 'pad_token: "<pad>" is not in the vocabulary'],
     ])('names what is wrong when %s has %j', async (file, change, message) => {
       await edit(file, change);
+      await expect(readModelDirectory(directory)).rejects.toThrow(message);
+    });
+  });
+
+  describe('Stable Diffusion 3', () => {
+    beforeEach(() => cp(join(vectors, 'stable-diffusion-3/model'), directory, { recursive: true }));
+
+    it.each(['StableDiffusion3Pipeline', 'ORTStableDiffusion3Pipeline'])('is known as %s', async (name) => {
+      await edit('model_index.json', { _class_name: name });
+      const { card, graphs, textEncoders, denoiser, latents } = await readModelDirectory(directory);
+      expect(card).toMatchObject({
+        pipeline: name,
+        // Twice the default would be 64, but there are positions for 6 patches of 8 pixels each way.
+        sizes: { multiple: 8, min: 16, max: 48, default: { width: 32, height: 32 } },
+        steps: { default: 28 },
+        guidance: { default: 7 },
+        schedulers: ['unipc', 'flow_match_euler'],
+        defaultScheduler: 'flow_match_euler',
+        maxPromptTokens: 256,
+      });
+      expect(graphs.textEncoders.map(folderOf)).toEqual(['text_encoder', 'text_encoder_2', 'text_encoder_3']);
+      expect(folderOf(graphs.denoiser)).toBe('transformer');
+      expect(textEncoders).toMatchObject([
+        { width: 8, pooledWidth: 10, tokenizer: { kind: 'clip', padId: 1447 } },
+        { width: 12, pooledWidth: 12, tokenizer: { kind: 'clip', padId: 0 } },
+        { width: 32, tokenizer: { kind: 't5', padId: 0 } },
+      ]);
+      expect(denoiser).toMatchObject({ embeddingWidth: 32, multiple: 2, maxSide: 12 });
+      expect(latents).toEqual({ channels: 16, factor: 4, scalingFactor: 1.5305, shiftFactor: 0.0609 });
+    });
+
+    it('may come without its third text encoder', async () => {
+      const withoutT5 = { card: { maxPromptTokens: 77 }, textEncoders: [{ width: 8 }, { width: 12 }] };
+      await edit('model_index.json', { text_encoder_3: [null, null], tokenizer_3: [null, null] });
+      expect(await readModelDirectory(directory)).toMatchObject(withoutT5);
+      await cp(join(vectors, 'stable-diffusion-3/model/model_index.json'), join(directory, 'model_index.json'));
+      await rm(join(directory, 'text_encoder_3'), { recursive: true });
+      expect(await readModelDirectory(directory)).toMatchObject(withoutT5);
+    });
+
+    it('takes a shift that goes with the size', async () => {
+      await edit('scheduler/scheduler_config.json', { use_dynamic_shifting: true });
+      expect((await readModelDirectory(directory)).scheduler.config.flow).toMatchObject({ useDynamicShifting: true });
+    });
+
+    it.each([
+      'text_encoder/config.json',
+      'text_encoder_2/config.json',
+      'text_encoder_3/model.onnx',
+      'tokenizer_3/tokenizer.json',
+      'tokenizer_3/tokenizer_config.json',
+      'transformer/config.json',
+      'transformer/model.onnx',
+    ])('says that %s is missing', async (file) => {
+      await rm(join(directory, file));
+      const message = file.endsWith('.onnx') ? `${dirname(file)}: has none of` : file;
+      await expect(readModelDirectory(directory)).rejects.toThrow(message);
+    });
+
+    it.each([
+      ['transformer/config.json', { in_channels: 4 }, 'in_channels: 4 is not supported; expected 16, the VAE'],
+      ['transformer/config.json', { patch_size: 0 }, 'patch_size: '],
+      ['transformer/config.json', { sample_size: 16 }, 'sample_size: is 16, expected at most 12, pos_embed_max_size'],
+      ['transformer/config.json', { joint_attention_dim: 16 }, 'joint_attention_dim: is 16, expected at least 20, the'],
+      ['transformer/config.json', { joint_attention_dim: 64 }, 'is 64, expected 32, the d_model of text_encoder_3/'],
+      ['transformer/config.json', { pooled_projection_dim: 64 }, 'pooled_projection_dim: is 64, expected 22, the'],
+      [
+        'text_encoder/config.json',
+        { projection_dim: undefined },
+        'text_encoder/config.json: projection_dim: is missing',
+      ],
+      ['text_encoder_3/config.json', { d_model: undefined }, 'text_encoder_3/config.json: d_model: '],
+      ['text_encoder_3/config.json', { vocab_size: 32_128 }, 'tokenizer_3/tokenizer.json: has ids up to 311, but the'],
+      ['tokenizer_2/tokenizer_config.json', { model_max_length: 64 }, 'model_max_length: is 64, expected 77, that of'],
+      [
+        'scheduler/scheduler_config.json',
+        { _class_name: 'DDIMScheduler' },
+        'flow_match_euler cannot serve a model that is',
+      ],
+    ])('names what is wrong when %s has %j', async (file, change, message) => {
+      await edit(file, change);
+      const failure = readModelDirectory(directory);
+      await expect(failure).rejects.toThrow(message);
+      await expect(failure).rejects.toMatchObject({ code: 'model_unsupported' });
+    });
+
+    it('does not promise sizes that it has no positions for', async () => {
+      await writeFile(join(directory, 'darkroom.json'), JSON.stringify({ sizes: { max: 56 } }));
+      const message = 'darkroom.json: sizes.max: 56 is more than 48, all that transformer/config.json allows';
       await expect(readModelDirectory(directory)).rejects.toThrow(message);
     });
   });

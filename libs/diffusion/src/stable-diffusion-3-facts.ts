@@ -43,12 +43,17 @@ export async function readStableDiffusion3Facts(
   checkPooledWidths(clips, transformer);
   checkT5Width(textEncoders[2], transformer);
   const { sample_size: side, patch_size: patchSize, pos_embed_max_size: maxPatches } = transformer;
+  const maxSide = maxPatches * patchSize;
+  if (side > maxSide) {
+    const expected = `at most ${maxSide}, pos_embed_max_size patches of patch_size`;
+    throw modelFileError(configFile, `sample_size: is ${side}, expected ${expected}`);
+  }
   return {
     configFile,
     inChannels: transformer.in_channels,
     sampleSize: [side, side],
     multiple: patchSize,
-    maxSide: maxPatches * patchSize,
+    maxSide,
     embeddingWidth: transformer.joint_attention_dim,
     guidanceWidth: undefined,
   };

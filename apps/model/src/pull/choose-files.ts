@@ -1,5 +1,10 @@
-import { modelVariants, pipelineFolders, variantFileNames } from '@darkroom/diffusion/model-files';
-import type { ModelVariant, PipelineClass } from '@darkroom/diffusion/model-files';
+import {
+  modelVariants,
+  pipelineFolders,
+  variantFileNames,
+  withoutOptionalEncoder,
+} from '@darkroom/diffusion/model-files';
+import type { ModelVariant, PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import type { HubFile } from '../hub/hub-repo.ts';
 
@@ -28,7 +33,7 @@ const tokenizerFiles = /\.(?:json|txt|model)$/;
  * @throws CommandError saying what there is instead, if a graph is not there in the dtype asked for.
  */
 export function chooseFiles({ repo, files, pipelineClass, dtype }: ChooseFilesOptions): ChosenFiles {
-  const { graphs: parts, tokenizers, scheduler } = pipelineFolders[pipelineClass];
+  const { graphs: parts, tokenizers, scheduler } = foldersIn(files, pipelineClass);
   const graphs = parts.map((part) => chooseGraph(part, { repo, files, dtype }));
   const configs = [...parts.map((part) => `${part}/config.json`), `${scheduler}/scheduler_config.json`];
   const isSmall = ({ path }: HubFile): boolean =>
@@ -43,6 +48,13 @@ export function chooseFiles({ repo, files, pipelineClass, dtype }: ChooseFilesOp
       graphs.some((graph) => path !== graph.path && path.startsWith(graph.path)),
     ),
   };
+}
+
+/** A repository whose model has no optional encoder has no folder of it. */
+function foldersIn(files: readonly HubFile[], pipelineClass: PipelineClass): PipelineFolders {
+  const folders = pipelineFolders[pipelineClass];
+  const isThere = files.some(({ path }) => path.startsWith(`${folders.optionalEncoder}/`));
+  return isThere ? folders : withoutOptionalEncoder(folders);
 }
 
 function isIn(folder: string, path: string): boolean {
