@@ -5,8 +5,7 @@
     python tools/golden/record-stable-diffusion-3.py
 
 Recorded with Python 3.11 on the CPU, into vectors/pipelines/, as record-pipelines.py describes it. One model, twice: with all
-three text encoders, and without the third and with a shift that goes with the size, of which vectors/pipelines/
-stable-diffusion-3-without-t5/ has the files that differ and links to the others. Sizes are about those of diffusers' own tests.
+three text encoders, and without the third and with a shift that goes with the size. Sizes are about those of diffusers' own tests.
 """
 
 import importlib
@@ -167,10 +166,9 @@ def save_tokenizers():
         path.write_text(json.dumps({**json.loads(path.read_text()), "pad_token": pad_token}, indent=2) + "\n")
 
 
-def link_others(folder):
+def copy_others(folder):
     for name in ("text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2", "transformer", "vae_decoder"):
-        (folder / name).unlink(missing_ok=True)
-        (folder / name).symlink_to(f"../../{NAME}/model/{name}")
+        shutil.copytree(FOLDER / name, folder / name, dirs_exist_ok=True)
 
 
 def main():
@@ -213,7 +211,7 @@ def main():
     # As that of Stable Diffusion 3.5 Turbo, but for its numbers, which small pictures are far below.
     dynamic = FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True, base_image_seq_len=8, max_image_seq_len=64)
     save_index(shared.TARGET / WITHOUT_T5 / "model", dynamic, has_t5=False)
-    link_others(shared.TARGET / WITHOUT_T5 / "model")
+    copy_others(shared.TARGET / WITHOUT_T5 / "model")
     without = {**encoders, **tokenizers, "text_encoder_3": None, "tokenizer_3": None}
     shared.record(
         WITHOUT_T5,
