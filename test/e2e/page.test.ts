@@ -46,7 +46,9 @@ async function ask(page: Page, prompt: string, fields: Record<string, string> = 
   for (const [label, value] of Object.entries(fields)) await page.getByLabel(label, { exact: true }).fill(value);
   await page.getByRole('button', { name: 'Develop' }).click();
   const card = page.getByRole('article', { name: prompt });
-  await card.waitFor();
+  await card.waitFor().catch(async (error: Error) => {
+    throw new Error(`no card came; the page says: ${await page.locator('body').innerText()}`, { cause: error });
+  });
   return card;
 }
 
