@@ -77,7 +77,7 @@ FROM ${CUDA_IMAGE} AS worker-cuda
 WORKDIR /app
 RUN apt-get update && apt-get install -y --no-install-recommends tini && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
-ENV NODE_ENV=production METRICS_PORT=9090 METRICS_HOST=0.0.0.0 DEVICE=cuda MODEL_VARIANT=int8
+ENV NODE_ENV=production METRICS_PORT=9090 METRICS_HOST=0.0.0.0 DEVICE=cuda MODEL_DTYPE=int8
 USER 1000:1000
 EXPOSE 9090
 COPY deploy/docker/healthcheck.mjs ./

@@ -1,16 +1,15 @@
 import { parseArgs } from 'node:util';
-import { isModelId } from '@darkroom/core';
+import { dtypeChoiceRange, isModelId, parseDtypeChoice } from '@darkroom/core';
+import type { DtypeChoice } from '@darkroom/core';
 import { CommandError } from './command-error.ts';
-
-export const dtypes = ['auto', 'fp32', 'fp16', 'int8'] as const;
 
 export type Command =
   | { command: 'help' }
   | { command: 'list' }
   | { command: 'check'; directory: string }
-  | { command: 'pull'; repo: string; revision: string; dtype: (typeof dtypes)[number]; name: string | undefined };
+  | { command: 'pull'; repo: string; revision: string; dtypes: DtypeChoice; name: string | undefined };
 
-export const usage = `npm run model -- pull <repo id> [--revision <branch, tag or commit>] [--dtype auto|fp32|fp16|int8] [--name <id>]
+export const usage = `npm run model -- pull <repo id> [--revision <branch, tag or commit>] [--dtype auto|fp32|fp16|int8[,<part>=<dtype>…]] [--name <id>]
     downloads a model from the Hugging Face hub into models/<id>; run again, it goes on where it was
 npm run model -- list
     the models in models/
@@ -46,15 +45,15 @@ function readPull(words: readonly string[]): Command {
   if (!/^(?!.*\.\.)[\w.-]+(?:\/[\w.-]+)?$/.test(repo)) {
     throw new CommandError(`${JSON.stringify(repo)} is no repository's id, such as owner/name`);
   }
-  const dtype = dtypes.find((known) => known === wanted);
-  if (dtype === undefined) {
-    throw new CommandError(`--dtype is ${JSON.stringify(wanted)}, expected one of ${dtypes.join(', ')}`);
+  const dtypes = parseDtypeChoice(wanted);
+  if (dtypes === undefined) {
+    throw new CommandError(`--dtype is ${JSON.stringify(wanted)}, expected ${dtypeChoiceRange}`);
   }
   if (name !== undefined && !isModelId(name)) {
     const expected = '1 to 64 characters of a-z, 0-9, ".", "_" and "-", with a letter or digit at both ends';
     throw new CommandError(`--name is ${JSON.stringify(name)}, expected ${expected}`);
   }
-  return { command: 'pull', repo, revision, dtype, name };
+  return { command: 'pull', repo, revision, dtypes, name };
 }
 
 function read(words: readonly string[], count: number, options: Record<string, { type: 'string' }>) {

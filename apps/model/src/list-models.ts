@@ -1,6 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { modelVariants, readModelDirectory, variantFileNames } from '@darkroom/diffusion/model-files';
+import { modelDtypes } from '@darkroom/core';
+import { dtypeFileNames, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { PipelineFolders } from '@darkroom/diffusion/model-files';
 import { sizeText } from './number-text.ts';
 import { readModelSource } from './pull/model-source.ts';
@@ -38,10 +39,10 @@ async function describe(directory: string): Promise<string[]> {
 /** Those that all parts are there in. */
 async function dtypesOf(directory: string, { graphs }: PipelineFolders): Promise<string[]> {
   const found: string[] = [];
-  for (const variant of modelVariants) {
-    const files = graphs.map((part) => join(directory, part, variantFileNames[variant]));
+  for (const dtype of modelDtypes) {
+    const files = graphs.map((part) => join(directory, part, dtypeFileNames[dtype]));
     const isThere = await Promise.all(files.map((file) => stat(file).then(Boolean, () => false)));
-    if (isThere.every(Boolean)) found.push(variant);
+    if (isThere.every(Boolean)) found.push(dtype);
   }
   return found;
 }

@@ -37,10 +37,9 @@ async function run(command: Command): Promise<void> {
   if (command.command === 'list') return write(`${await listModels(modelsDirectory)}\n`);
   const config = loadConfig('model');
   if (command.command === 'pull') return pull(command, config);
-  const { modelVariant, device, numThreads } = config;
-  const variant = modelVariant === 'auto' ? undefined : modelVariant;
+  const { modelDtype: dtypes, device, numThreads } = config;
   const threads = numThreads === 0 ? undefined : numThreads;
-  return checkModel({ directory: command.directory, variant, device, threads, signal: stop.signal, write });
+  return checkModel({ directory: command.directory, dtypes, device, threads, signal: stop.signal, write });
 }
 
 /** What is said of a failure: expected ones in their own words, others as the defects they are. */

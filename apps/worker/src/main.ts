@@ -29,7 +29,7 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
   const model = {
     directory: config.modelDir,
     id: config.modelId,
-    ...(config.modelVariant === 'auto' ? {} : { variant: config.modelVariant }),
+    dtypes: config.modelDtype,
     device: config.device,
     ...(config.numThreads === 0 ? {} : { threads: config.numThreads }),
   };

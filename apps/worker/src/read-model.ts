@@ -3,7 +3,7 @@ import type { ModelDirectory, ReadModelDirectoryOptions } from '@darkroom/diffus
 import type { Logger } from '@darkroom/service';
 
 /**
- * Reads the model's directory and the heads of its graphs, and logs what of it costs time.
+ * Reads the model's directory and the heads of its graphs, and logs which files are its parts and what of it costs time.
  *
  * @throws DarkroomError `model_unsupported` as `readModelDirectory` and `describeModel` do.
  */
@@ -13,7 +13,11 @@ export async function readModel(
   log: Logger,
 ): Promise<ModelDirectory> {
   const directory = await readModelDirectory(path, options);
-  if (!describeModel(directory).hasTimestepPerRow) {
+  const { graphs, hasTimestepPerRow } = describeModel(directory);
+  for (const { part, files, dtype, bytes } of graphs) {
+    log.info({ model: directory.card.id, part, file: files[0], dtype, bytes }, 'a part of the model');
+  }
+  if (!hasTimestepPerRow) {
     const cost = 'a step costs one model call for each timestep among its pictures, not one for all';
     log.warn({ model: directory.card.id, cost }, 'the unet was exported with one timestep for all rows');
   }

@@ -39,7 +39,7 @@ describe('loadConfig', () => {
     expect(model).toEqual({
       hubEndpoint: 'http://127.0.0.1:9/hub',
       hubToken: 'hf_x',
-      modelVariant: 'auto',
+      modelDtype: { all: 'auto', parts: {} },
       device: 'cpu',
       numThreads: 0,
     });
@@ -47,6 +47,15 @@ describe('loadConfig', () => {
     expect(problemsOf('model', { HF_ENDPOINT: 'huggingface.co', HF_TOKEN: 'secret' })).toEqual([
       'HF_TOKEN is set to something else, expected a token, which begins hf_',
       'HF_ENDPOINT is "huggingface.co", expected an http or https URL',
+    ]);
+  });
+
+  it('reads which files of a model are loaded, part by part', () => {
+    const { modelDtype } = loadConfig('worker', { MODEL_DTYPE: 'int8,vae_decoder=fp16' });
+    expect(modelDtype).toEqual({ all: 'int8', parts: { vae_decoder: 'fp16' } });
+    expect(problemsOf('worker', { MODEL_DTYPE: 'int8,vae=fp16' })).toEqual([
+      'MODEL_DTYPE is "int8,vae=fp16", expected auto, fp32, fp16 or int8, for single parts as in int8,vae_decoder=fp16; ' +
+        'the parts are text_encoder, text_encoder_2, text_encoder_3, unet, transformer, vae_decoder',
     ]);
   });
 

@@ -1,6 +1,7 @@
 /** The kinds of values that settings have. Each reads text, because that is all an environment holds. */
 import { resolve } from 'node:path';
-import { isModelId, parseRedisUrl } from '@darkroom/core';
+import { dtypeChoiceRange, isModelId, parseDtypeChoice, parseRedisUrl } from '@darkroom/core';
+import type { DtypeChoice } from '@darkroom/core';
 import { z } from 'zod';
 import type { SettingKind } from './setting.ts';
 
@@ -85,6 +86,17 @@ export const path: SettingKind<string> = { schema: z.string().transform((text) =
 export const modelId: SettingKind<string> = {
   schema: z.string().refine(isModelId),
   range: '1 to 64 characters of a-z, 0-9, ".", "_" and "-", with a letter or digit at both ends',
+};
+
+/** Which files of a model are loaded. */
+export const dtypeChoice: SettingKind<DtypeChoice> = {
+  schema: z.string().transform((text, context) => {
+    const choice = parseDtypeChoice(text);
+    if (choice !== undefined) return choice;
+    context.addIssue({ code: 'custom' });
+    return z.NEVER;
+  }),
+  range: dtypeChoiceRange,
 };
 
 /** Names of keys: a key's name is the owner of its requests, so it is part of keys in Redis and of logs. */

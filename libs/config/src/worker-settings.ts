@@ -1,5 +1,14 @@
 import { computed, defineSetting } from './setting.ts';
-import { modelId, nameList, oneOf, path, plainName, wholeNumber, wholeNumberInSteps } from './setting-kinds.ts';
+import {
+  dtypeChoice,
+  modelId,
+  nameList,
+  oneOf,
+  path,
+  plainName,
+  wholeNumber,
+  wholeNumberInSteps,
+} from './setting-kinds.ts';
 
 /** The part of the table of settings (settings.ts) that only the worker reads. */
 export const workerSettings = {
@@ -20,12 +29,12 @@ export const workerSettings = {
     doc: 'The id the model is served under.',
     apps: ['worker'],
   }),
-  modelVariant: defineSetting({
-    variable: 'MODEL_VARIANT',
-    kind: oneOf(['auto', 'fp32', 'fp16', 'int8']),
+  modelDtype: defineSetting({
+    variable: 'MODEL_DTYPE',
+    kind: dtypeChoice,
     default: 'auto',
     unit: '',
-    doc: 'Which files of the model are loaded; `auto` takes the best that is there for the device.',
+    doc: 'Which files of the model are loaded, by their suffix; `auto` takes of each part the first there is of int8, fp32, fp16.',
     apps: ['worker', 'model'],
   }),
   device: defineSetting({

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import type { ModelDirectory } from './model-directory.ts';
-import { variantFileNames } from './model-variant.ts';
+import { dtypeFileNames } from './find-model-file.ts';
 import { checkOnnxFile } from './onnx/check-onnx-file.ts';
 import type { WholeOnnxFile } from './onnx/check-onnx-file.ts';
 
@@ -49,7 +49,7 @@ export function describeModel({ path, graphs }: ModelDirectory): ModelDescriptio
 
 function describeGraph(path: string, file: string, { tensors, externalFiles }: WholeOnnxFile): GraphDescription {
   const files = [file, ...externalFiles];
-  const dtype = Object.entries(variantFileNames).find(([, name]) => name === basename(file))?.[0] ?? 'unknown';
+  const dtype = Object.entries(dtypeFileNames).find(([, name]) => name === basename(file))?.[0] ?? 'unknown';
   const sizes = tensors.filter(({ dataType }) => dataType !== int64).map(({ shape }) => shape.reduce(multiply, 1));
   return {
     part: dirname(file),

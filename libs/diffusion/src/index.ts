@@ -1,6 +1,4 @@
 export * from './model-directory.ts';
-export { modelVariants } from './model-variant.ts';
-export type { ModelVariant } from './model-variant.ts';
 export * from './pipeline-classes.ts';
 export type * from './pipeline.ts';
 export type { LoadPipelineOptions } from './pipelines/load-pipeline-options.ts';

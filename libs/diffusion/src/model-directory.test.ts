@@ -1,6 +1,7 @@
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
+import { parseDtypeChoice } from '@darkroom/core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readModelDirectory } from './model-directory.ts';
 
@@ -90,12 +91,24 @@ describe('reading a model directory', () => {
     expect((await cardWith({ _class_name: 'PNDMScheduler', skip_prk_steps: true })).defaultScheduler).toBe('pndm');
   });
 
-  it('takes the variant asked for, or the first there is', async () => {
+  it('takes of each part the dtype asked for, or the first there is', async () => {
     await writeFile(join(directory, 'unet/model.onnx'), '');
     expect((await readModelDirectory(directory)).graphs.denoiser).toContain('model_int8.onnx');
     await rm(join(directory, 'unet/model_int8.onnx'));
     expect((await readModelDirectory(directory)).graphs.denoiser).toContain('model.onnx');
-    await expect(readModelDirectory(directory, { variant: 'fp16' })).rejects.toThrow('has none of model_fp16.onnx');
+    const withDtypes = (text: string) => readModelDirectory(directory, { dtypes: parseDtypeChoice(text)! });
+    await writeFile(join(directory, 'vae_decoder/model_fp16.onnx'), '');
+    const { graphs } = await withDtypes('int8,unet=auto,vae_decoder=fp16');
+    expect(
+      [...graphs.textEncoders, graphs.denoiser, graphs.vaeDecoder].map((file) => relative(directory, file)),
+    ).toEqual(['text_encoder/model_int8.onnx', 'unet/model.onnx', 'vae_decoder/model_fp16.onnx']);
+    await expect(withDtypes('fp16,text_encoder=int8')).rejects.toThrow(
+      "unet: has no model_fp16.onnx; of MODEL_DTYPE's values there is fp32",
+    );
+    await expect(withDtypes('auto,transformer=int8')).rejects.toThrow(
+      'model_index.json: the model has no transformer: MODEL_DTYPE is auto,transformer=int8, ' +
+        'expected of the parts only text_encoder, unet, vae_decoder',
+    );
   });
 
   it('takes a tokenizer that is a tokenizer.json alone', async () => {

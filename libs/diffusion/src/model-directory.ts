@@ -4,18 +4,17 @@
  */
 import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { DarkroomError, isModelId } from '@darkroom/core';
-import type { ModelCard } from '@darkroom/core';
+import { DarkroomError, dtypeChoiceText, dtypeOfPart, isModelId } from '@darkroom/core';
+import type { DtypeChoice, ModelCard, ModelPart } from '@darkroom/core';
 import { readCogView4Facts } from './cogview4-facts.ts';
 import { darkroomJsonSchema } from './darkroom-json.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
 import type { DenoiserFacts } from './denoiser-facts.ts';
+import { findModelFile } from './find-model-file.ts';
 import { createModelCard } from './model-card-of-files.ts';
 import { modelIndexSchema, vaeConfigSchema } from './model-configs.ts';
 import type { VaeConfig } from './model-configs.ts';
 import { checkModelJson, modelFileError, readModelJson, unlessMissing } from './model-file.ts';
-import { findModelFile } from './model-variant.ts';
-import type { ModelVariant } from './model-variant.ts';
 import { pipelineClasses, pipelineFamilies, pipelineFolders, withoutOptionalEncoder } from './pipeline-classes.ts';
 import type { PipelineClass, PipelineFamily, PipelineFolders } from './pipeline-classes.ts';
 import { parseSchedulerConfig } from './schedulers/scheduler-config.ts';
@@ -67,7 +66,7 @@ export interface ReadModelDirectoryOptions {
   /** What requests call the model; the directory's name if absent. */
   id?: string;
   /** Which files of weights; by default the first there is of each part, see `findModelFile`. */
-  variant?: ModelVariant;
+  dtypes?: DtypeChoice;
 }
 
 /**
@@ -77,7 +76,7 @@ export interface ReadModelDirectoryOptions {
  */
 export async function readModelDirectory(
   path: string,
-  { id, variant }: ReadModelDirectoryOptions = {},
+  { id, dtypes = { all: 'auto', parts: {} } }: ReadModelDirectoryOptions = {},
 ): Promise<ModelDirectory> {
   const directory = resolve(path);
   const modelId = checkModelId(id ?? basename(directory));
@@ -89,7 +88,7 @@ export async function readModelDirectory(
     readConfig(directory, 'vae_decoder/config.json', vaeConfigSchema),
     unlessMissing(readConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
     readScheduler(directory),
-    findGraphs(directory, folders, variant),
+    findGraphs(directory, folders, dtypes),
     stat(join(directory, 'model_index.json')),
   ]);
   const denoiser = await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders);
@@ -219,13 +218,23 @@ async function readScheduler(directory: string): Promise<ParsedSchedulerConfig> 
 
 async function findGraphs(
   directory: string,
-  { graphs, denoiser: denoiserFolder }: PipelineFolders,
-  variant: ModelVariant | undefined,
+  { graphs: parts, denoiser: denoiserPart }: PipelineFolders,
+  dtypes: DtypeChoice,
 ): Promise<ModelDirectory['graphs']> {
-  const find = async (part: string) => join(directory, await findModelFile(directory, part, variant));
-  const encoders = graphs.filter((part) => part.startsWith('text_encoder'));
+  checkParts(dtypes, parts);
+  const find = async (part: ModelPart) =>
+    join(directory, await findModelFile(directory, part, dtypeOfPart(dtypes, part)));
+  const encoders = parts.filter((part) => part.startsWith('text_encoder'));
   const [denoiser, vaeDecoder, ...textEncoders] = await Promise.all(
-    [denoiserFolder, 'vae_decoder', ...encoders].map(find),
+    ([denoiserPart, 'vae_decoder', ...encoders] as const).map(find),
   );
   return { textEncoders, denoiser: denoiser!, vaeDecoder: vaeDecoder! };
+}
+
+/** A dtype for a part that there is none of was meant for another one. */
+function checkParts(dtypes: DtypeChoice, parts: readonly ModelPart[]): void {
+  const other = Object.keys(dtypes.parts).find((name) => parts.every((part) => part !== name));
+  if (other === undefined) return;
+  const problem = `MODEL_DTYPE is ${dtypeChoiceText(dtypes)}, expected of the parts only ${parts.join(', ')}`;
+  throw modelFileError('model_index.json', `the model has no ${other}: ${problem}`);
 }

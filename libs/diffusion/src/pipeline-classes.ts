@@ -1,3 +1,5 @@
+import type { ModelPart } from '@darkroom/core';
+
 /**
  * The `_class_name`s of model_index.json that there is a pipeline for, as diffusers and Optimum write them. Apart from
  * `registry.ts`, so that a model's directory can be read, and refused, without loading ONNX Runtime.
@@ -51,13 +53,13 @@ export interface TokenizerFolder {
 /** What of a model's directory a pipeline reads, besides model_index.json and darkroom.json. */
 export interface PipelineFolders {
   /** Folders with a graph and its config.json. */
-  readonly graphs: readonly string[];
+  readonly graphs: readonly ModelPart[];
   /** That of them with the UNet or transformer. */
-  readonly denoiser: string;
+  readonly denoiser: ModelPart;
   readonly tokenizers: readonly TokenizerFolder[];
   readonly scheduler: string;
   /** The folder of a text encoder that models of the class may come without, and then without its tokenizer. */
-  readonly optionalEncoder?: string;
+  readonly optionalEncoder?: ModelPart;
 }
 
 const oneEncoder: PipelineFolders = {

@@ -33,10 +33,10 @@ export interface LoadModelOptions extends ReadModelDirectoryOptions, LoadPipelin
  * @throws DarkroomError `model_unsupported` if the directory is not one we can serve, `engine_failed` or `out_of_memory`
  * if its graphs cannot be loaded.
  */
-export async function loadPipeline({ directory, id, variant, ...options }: LoadModelOptions) {
+export async function loadPipeline({ directory, id, dtypes, ...options }: LoadModelOptions) {
   const model = await readModelDirectory(directory, {
     ...(id === undefined ? {} : { id }),
-    ...(variant === undefined ? {} : { variant }),
+    ...(dtypes === undefined ? {} : { dtypes }),
   });
   return loaders[pipelineFamilies[model.pipelineClass]](model, options);
 }

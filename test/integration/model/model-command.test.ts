@@ -105,7 +105,10 @@ it.each([
   [['fetch'], 'there is no command "fetch"; there are pull, list and check'],
   [['pull'], 'expected one argument, not 0'],
   [['pull', '../x'], '"../x" is no repository\'s id, such as owner/name'],
-  [['pull', 'a/b', '--dtype', 'int4'], '--dtype is "int4", expected one of auto, fp32, fp16, int8'],
+  [
+    ['pull', 'a/b', '--dtype', 'int4'],
+    '--dtype is "int4", expected auto, fp32, fp16 or int8, for single parts as in int8,vae_decoder=fp16; the parts are ',
+  ],
   [['pull', 'a/b', '--name', 'My Model'], '--name is "My Model", expected 1 to 64 characters of'],
   [['pull', 'a/b', '--force'], "Unknown option '--force'"],
   [['check', 'models/none'], 'there is no directory models/none'],

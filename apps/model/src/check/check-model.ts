@@ -1,8 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { isModelId } from '@darkroom/core';
+import type { DtypeChoice } from '@darkroom/core';
 import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
-import type { ModelDescription, ModelDirectory, ModelVariant } from '@darkroom/diffusion/model-files';
+import type { ModelDescription, ModelDirectory } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import { countText, sizeText } from '../number-text.ts';
 import { table } from '../table.ts';
@@ -10,7 +11,7 @@ import { runCheck } from './run-check.ts';
 
 export interface CheckModelOptions {
   directory: string;
-  variant: ModelVariant | undefined;
+  dtypes: DtypeChoice;
   device: 'cpu' | 'cuda';
   threads: number | undefined;
   signal: AbortSignal;
@@ -23,7 +24,7 @@ export interface CheckModelOptions {
  * @throws DarkroomError or CommandError naming the file and what is wrong.
  */
 export async function checkModel(options: CheckModelOptions): Promise<void> {
-  const { directory, variant, device, threads, signal, write } = options;
+  const { directory, dtypes, device, threads, signal, write } = options;
   const isDirectory = await stat(directory).then(
     (found) => found.isDirectory(),
     () => false,
@@ -31,7 +32,7 @@ export async function checkModel(options: CheckModelOptions): Promise<void> {
   if (!isDirectory) throw new CommandError(`there is no directory ${directory}`);
   // A worker on a directory of another name needs MODEL_ID; what is checked here does not depend on it.
   const id = isModelId(basename(resolve(directory))) ? {} : { id: 'unnamed' };
-  const chosen = { ...id, ...(variant === undefined ? {} : { variant }) };
+  const chosen = { ...id, dtypes };
   const model = await readModelDirectory(directory, chosen);
   write(`${describe(model, describeModel(model))}\n`);
   const request = { directory, ...chosen, device, ...(threads === undefined ? {} : { threads }) };

@@ -1,10 +1,7 @@
-import {
-  modelVariants,
-  pipelineFolders,
-  variantFileNames,
-  withoutOptionalEncoder,
-} from '@darkroom/diffusion/model-files';
-import type { ModelVariant, PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
+import { dtypeChoiceText, dtypeOfPart, modelDtypes } from '@darkroom/core';
+import type { DtypeChoice, ModelDtype, ModelPart } from '@darkroom/core';
+import { dtypeFileNames, pipelineFolders, withoutOptionalEncoder } from '@darkroom/diffusion/model-files';
+import type { PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import type { HubFile } from '../hub/hub-repo.ts';
 
@@ -20,7 +17,7 @@ export interface ChooseFilesOptions {
   repo: string;
   files: readonly HubFile[];
   pipelineClass: PipelineClass;
-  dtype: ModelVariant | 'auto';
+  dtypes: DtypeChoice;
 }
 
 const topFiles = /^(?:model_index\.json|darkroom\.json|(?:readme|licen[cs]e|notice|copying)[^/]*)$/i;
@@ -32,9 +29,15 @@ const tokenizerFiles = /\.(?:json|txt|model)$/;
  *
  * @throws CommandError saying what there is instead, if a graph is not there in the dtype asked for.
  */
-export function chooseFiles({ repo, files, pipelineClass, dtype }: ChooseFilesOptions): ChosenFiles {
+export function chooseFiles({ repo, files, pipelineClass, dtypes }: ChooseFilesOptions): ChosenFiles {
   const { graphs: parts, tokenizers, scheduler } = foldersIn(files, pipelineClass);
-  const graphs = parts.map((part) => chooseGraph(part, { repo, files, dtype }));
+  const other = Object.keys(dtypes.parts).find((name) => parts.every((part) => part !== name));
+  if (other !== undefined) {
+    throw new CommandError(
+      `--dtype names ${other}, expected of the parts of ${pipelineClass} only ${parts.join(', ')}`,
+    );
+  }
+  const graphs = parts.map((part) => chooseGraph(part, { repo, files, dtypes }));
   const configs = [...parts.map((part) => `${part}/config.json`), `${scheduler}/scheduler_config.json`];
   const isSmall = ({ path }: HubFile): boolean =>
     topFiles.test(path) ||
@@ -62,22 +65,24 @@ function isIn(folder: string, path: string): boolean {
 }
 
 function chooseGraph(
-  part: string,
-  { repo, files, dtype }: Pick<ChooseFilesOptions, 'repo' | 'files' | 'dtype'>,
+  part: ModelPart,
+  { repo, files, dtypes }: Pick<ChooseFilesOptions, 'repo' | 'files' | 'dtypes'>,
 ): HubFile {
-  const fileOf = (variant: ModelVariant): HubFile | undefined =>
-    files.find(({ path }) => path === `${part}/${variantFileNames[variant]}`);
-  const found = (dtype === 'auto' ? modelVariants : [dtype]).map(fileOf).find((file) => file !== undefined);
+  const fileOf = (dtype: ModelDtype): HubFile | undefined =>
+    files.find(({ path }) => path === `${part}/${dtypeFileNames[dtype]}`);
+  const dtype = dtypeOfPart(dtypes, part);
+  const found = (dtype === undefined ? modelDtypes : [dtype]).map(fileOf).find((file) => file !== undefined);
   if (found !== undefined) return found;
-  const there = modelVariants.filter((variant) => fileOf(variant) !== undefined);
+  const there = modelDtypes.filter((each) => fileOf(each) !== undefined);
   if (there.length > 0) {
-    throw new CommandError(`${repo} has no ${part} in ${dtype}, only in ${there.join(' and ')}: --dtype ${there[0]}`);
+    const instead = dtypeChoiceText({ ...dtypes, parts: { ...dtypes.parts, [part]: there[0] } });
+    throw new CommandError(`${repo} has no ${part} in ${dtype}, only in ${there.join(' and ')}: --dtype ${instead}`);
   }
   throw new CommandError(noOnnxMessage(repo, part, files));
 }
 
 function noOnnxMessage(repo: string, part: string, files: readonly HubFile[]): string {
-  const expected = Object.values(variantFileNames).join(', ');
+  const expected = Object.values(dtypeFileNames).join(', ');
   const other = files.find(({ path }) => path.endsWith('.onnx'));
   if (other !== undefined) return `${repo} has none of ${expected} in ${part}/, as exports by Optimum do.`;
   return `${repo} has no ONNX files. Some repositories keep them in a branch (--revision onnx); of many models there is an ONNX export under another name; and Optimum makes one: optimum-cli export onnx --model ${repo} <directory>`;

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { externalizeWeights } from '@darkroom/testing';
+import { parseDtypeChoice } from '@darkroom/core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FakeHub } from '../testing/fake-hub.ts';
 import { neededFiles, startTinyRepo } from '../testing/tiny-repo.ts';
@@ -29,7 +30,7 @@ function pull(options: Partial<PullModelOptions> = {}) {
     token: undefined,
     repo: hub.repo,
     revision: 'main',
-    dtype: 'auto',
+    dtypes: parseDtypeChoice('auto')!,
     name: undefined,
     modelsDirectory: models,
     progress: new Progress({ write: (text) => lines.push(text), isTerminal: false }),
@@ -111,14 +112,23 @@ describe('pulling a model', () => {
     for (const part of ['text_encoder', 'unet', 'vae_decoder']) {
       hub.put(`${part}/model.onnx`, hub.files.get(`${part}/model_int8.onnx`)!.content, true);
     }
-    await pull({ dtype: 'fp32' });
+    await pull({ dtypes: parseDtypeChoice('fp32')! });
     await expectWhole(
       'tiny_model',
       neededFiles.map((file) => file.replace('_int8', '')),
     );
     hub.files.delete('vae_decoder/model_int8.onnx');
-    await expect(pull({ dtype: 'int8', name: 'other' })).rejects.toThrow(
-      'somebody/Tiny_Model has no vae_decoder in int8, only in fp32: --dtype fp32',
+    await expect(pull({ dtypes: parseDtypeChoice('int8')!, name: 'other' })).rejects.toThrow(
+      'somebody/Tiny_Model has no vae_decoder in int8, only in fp32: --dtype int8,vae_decoder=fp32',
+    );
+    await pull({ dtypes: parseDtypeChoice('int8,vae_decoder=fp32')!, name: 'other' });
+    await expectWhole(
+      'other',
+      neededFiles.map((file) => file.replace('vae_decoder/model_int8', 'vae_decoder/model')),
+    );
+    const wrong = { dtypes: parseDtypeChoice('int8,transformer=fp32')!, name: 'third' };
+    await expect(pull(wrong)).rejects.toThrow(
+      /^--dtype names transformer, expected of the parts of .*Pipeline only text/,
     );
   });
 });

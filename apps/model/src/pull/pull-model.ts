@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { DarkroomError } from '@darkroom/core';
+import { DarkroomError, dtypeChoiceText } from '@darkroom/core';
+import type { DtypeChoice } from '@darkroom/core';
 import {
   describeModel,
   externalFile,
@@ -8,7 +9,7 @@ import {
   readModelDirectory,
   readOnnxFile,
 } from '@darkroom/diffusion/model-files';
-import type { ModelVariant, PipelineClass } from '@darkroom/diffusion/model-files';
+import type { PipelineClass } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import { download } from '../hub/download.ts';
 import { type HubFile, type HubRepo, openHubRepo } from '../hub/hub-repo.ts';
@@ -24,7 +25,7 @@ export interface PullModelOptions {
   /** Such as `owner/name`. */
   repo: string;
   revision: string;
-  dtype: ModelVariant | 'auto';
+  dtypes: DtypeChoice;
   /** What the model is called here; by default the last part of the repository's name. */
   name: string | undefined;
   /** Where models lie, one directory each. */
@@ -53,7 +54,7 @@ export function partialDirectory(modelsDirectory: string, name: string): string 
  * @throws CommandError saying what is wrong and what to do.
  */
 export async function pullModel(options: PullModelOptions): Promise<{ directory: string; isNew: boolean }> {
-  const { repo, revision, dtype, modelsDirectory, endpoint, token, progress, signal } = options;
+  const { repo, revision, dtypes, modelsDirectory, endpoint, token, progress, signal } = options;
   const name = options.name ?? modelNameOf(repo);
   const directory = join(modelsDirectory, name);
   const { pauseMs, stallMs } = options;
@@ -61,7 +62,7 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
   const retry = { signal, say, ...(pauseMs && { pauseMs }) };
   const hub = openHubRepo({ endpoint, token, repo, ...retry, ...(stallMs && { stallMs }) });
   const commit = await hub.resolveCommit(revision);
-  const source = { endpoint, repo, revision, commit, dtype };
+  const source = { endpoint, repo, revision, commit, dtype: dtypeChoiceText(dtypes) };
   if (await isThere(directory, source)) return { directory, isNew: false };
 
   const files = await hub.listFiles(commit);
@@ -70,7 +71,7 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
   await writeModelSource(partial, source);
   const fetched: FetchOptions = { hub, commit, directory: partial, progress, ...retry };
   const pipelineClass = await fetchPipelineClass(repo, files, fetched);
-  const { small, graphs, likelyWeights } = chooseFiles({ repo, files, pipelineClass, dtype });
+  const { small, graphs, likelyWeights } = chooseFiles({ repo, files, pipelineClass, dtypes });
   const freeBytes = options.freeBytes ?? freeBytesOf;
 
   // Small files and graphs first: what is wrong with them is seen before gigabytes have come.
@@ -84,7 +85,7 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
   await fetchFiles(weights, fetched);
   progress.end();
   await removeOthers(partial, [...needed, ...weights]);
-  await assertReadable(partial, { name, dtype });
+  await assertReadable(partial, { id: name, dtypes });
   await rename(partial, directory);
   return { directory, isNew: true };
 }
@@ -203,9 +204,9 @@ async function freeBytesOf(directory: string): Promise<number> {
 }
 
 /** @throws CommandError if a worker could not even read it. */
-async function assertReadable(directory: string, { name, dtype }: { name: string; dtype: ModelVariant | 'auto' }) {
+async function assertReadable(directory: string, options: { id: string; dtypes: DtypeChoice }) {
   try {
-    describeModel(await readModelDirectory(directory, { id: name, ...(dtype === 'auto' ? {} : { variant: dtype }) }));
+    describeModel(await readModelDirectory(directory, options));
   } catch (error) {
     if (!DarkroomError.isInstance(error)) throw error;
     throw new CommandError(`All came, but it cannot run here: ${error.message}. It was left in ${directory}.`);

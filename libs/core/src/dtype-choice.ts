@@ -1,0 +1,55 @@
+/** Which of a model's files are to be loaded, as `MODEL_DTYPE` and `--dtype` say it. */
+
+/** How a graph's weights are kept. In the order in which `auto` takes them. */
+export const modelDtypes = ['int8', 'fp32', 'fp16'] as const;
+export type ModelDtype = (typeof modelDtypes)[number];
+
+/** The parts of a model that have a graph, by the names of their folders. No model has all of them. */
+export const modelParts = [
+  'text_encoder',
+  'text_encoder_2',
+  'text_encoder_3',
+  'unet',
+  'transformer',
+  'vae_decoder',
+] as const;
+export type ModelPart = (typeof modelParts)[number];
+
+/** A dtype for all parts of a model, and others for some. `auto` is the first there is. */
+export interface DtypeChoice {
+  readonly all: ModelDtype | 'auto';
+  readonly parts: Readonly<Partial<Record<ModelPart, ModelDtype | 'auto'>>>;
+}
+
+/** What a text must be for `parseDtypeChoice`. */
+export const dtypeChoiceRange = `auto, fp32, fp16 or int8, for single parts as in int8,vae_decoder=fp16; the parts are ${modelParts.join(', ')}`;
+
+/** Reads such a text; undefined when it is none. What is said of no part is `auto`. */
+export function parseDtypeChoice(text: string): DtypeChoice | undefined {
+  const words = new Map<string, ModelDtype | 'auto'>();
+  for (const item of text.split(',')) {
+    const [part, dtype, ...rest] = item.includes('=') ? item.split('=') : ['all', item];
+    const known = (['auto', ...modelDtypes] as const).find((word) => word === dtype?.trim());
+    if (known === undefined || rest.length > 0 || words.has(part!.trim())) return undefined;
+    words.set(part!.trim(), known);
+  }
+  const all = words.get('all') ?? 'auto';
+  words.delete('all');
+  return [...words.keys()].every(isPart) ? { all, parts: Object.fromEntries(words) } : undefined;
+}
+
+function isPart(word: string): boolean {
+  return modelParts.some((part) => part === word);
+}
+
+/** The dtype chosen for one part; undefined for `auto`. */
+export function dtypeOfPart(choice: DtypeChoice, part: ModelPart): ModelDtype | undefined {
+  const dtype = choice.parts[part] ?? choice.all;
+  return dtype === 'auto' ? undefined : dtype;
+}
+
+/** The same text for the same choice. */
+export function dtypeChoiceText({ all, parts }: DtypeChoice): string {
+  const single = modelParts.flatMap((part) => (parts[part] === undefined ? [] : [`${part}=${parts[part]}`]));
+  return [all, ...single].join(',');
+}
