@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { modelDtypes } from '@darkroom/core';
-import { dtypeFileNames, readModelDirectory } from '@darkroom/diffusion/model-files';
+import { listDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { PipelineFolders } from '@darkroom/diffusion/model-files';
 import { sizeText } from './number-text.ts';
 import { readModelSource } from './pull/model-source.ts';
@@ -37,14 +37,9 @@ async function describe(directory: string): Promise<string[]> {
 }
 
 /** Those that all parts are there in. */
-async function dtypesOf(directory: string, { graphs }: PipelineFolders): Promise<string[]> {
-  const found: string[] = [];
-  for (const dtype of modelDtypes) {
-    const files = graphs.map((part) => join(directory, part, dtypeFileNames[dtype]));
-    const isThere = await Promise.all(files.map((file) => stat(file).then(Boolean, () => false)));
-    if (isThere.every(Boolean)) found.push(dtype);
-  }
-  return found;
+async function dtypesOf(directory: string, folders: PipelineFolders): Promise<string[]> {
+  const there = [...(await listDtypes(directory, folders)).values()];
+  return modelDtypes.filter((dtype) => there.every((dtypes) => dtypes.includes(dtype)));
 }
 
 async function bytesOf(directory: string): Promise<number> {

@@ -1,10 +1,11 @@
-/** `npm run model`: gets models, lists and checks them. */
+/** `npm run model`: gets models, lists, checks and compares them. */
 import { relative, resolve } from 'node:path';
 import { ConfigError, loadConfig, type ModelConfig } from '@darkroom/config';
 import { DarkroomError } from '@darkroom/core';
 import { type Command, readArguments, usage } from './arguments.ts';
 import { checkModel } from './check/check-model.ts';
 import { CommandError } from './command-error.ts';
+import { compareModel } from './compare/compare-model.ts';
 import { BrokenConnectionError } from './hub/broken-connection-error.ts';
 import { listModels } from './list-models.ts';
 import { Progress } from './pull/progress.ts';
@@ -39,7 +40,9 @@ async function run(command: Command): Promise<void> {
   if (command.command === 'pull') return pull(command, config);
   const { modelDtype: dtypes, device, numThreads } = config;
   const threads = numThreads === 0 ? undefined : numThreads;
-  return checkModel({ directory: command.directory, dtypes, device, threads, signal: stop.signal, write });
+  const where = { device, threads, signal: stop.signal, write };
+  if (command.command === 'compare') return compareModel({ ...command, ...where });
+  return checkModel({ directory: command.directory, dtypes, ...where });
 }
 
 /** What is said of a failure: expected ones in their own words, others as the defects they are. */

@@ -77,7 +77,9 @@ export async function loadOnnxSession(options: LoadOnnxSessionOptions): Promise<
       executionMode: 'sequential',
       // Threads that spin while they wait take the cores from Redis, the API and the worker beside them: with both cores of
       // a machine shared, a UNet call of 4 rows took 91 ms (median of 100) with spinning and 51 ms without.
-      extra: { session: { intra_op: { allow_spinning: '0' } } },
+      // Weights behind a DequantizeLinear become float when a graph is loaded for the CPU, not at each call: products and
+      // convolutions of weights that change have other roundings for one row than for two. On CUDA they stay INT8.
+      extra: { session: { intra_op: { allow_spinning: '0' }, ...(device === 'cpu' && { disable_quant_qdq: '1' }) } },
       logSeverityLevel: 3,
     });
   } catch (error) {

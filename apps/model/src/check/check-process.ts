@@ -3,19 +3,15 @@
  * Runtime, the one that asked lives on and says so.
  */
 import { loadPipeline } from '@darkroom/diffusion';
+import { send, serveRequest } from '../serve-request.ts';
 import type { CheckMessage, CheckRequest } from './check-message.ts';
-
-function send(message: CheckMessage): Promise<void> {
-  return new Promise((resolve) => {
-    process.send!(message, undefined, undefined, () => resolve());
-  });
-}
 
 async function timed<Result>(what: 'load' | 'step' | 'decode', work: () => Promise<Result>): Promise<Result> {
   const startedAtMs = performance.now();
   const result = await work();
   const ms = performance.now() - startedAtMs;
-  await send({ type: 'done', what, ms, peakBytes: process.resourceUsage().maxRSS * 1024 });
+  const message: CheckMessage = { type: 'done', what, ms, peakBytes: process.resourceUsage().maxRSS * 1024 };
+  await send(message);
   return result;
 }
 
@@ -42,19 +38,4 @@ async function check({ model }: CheckRequest): Promise<void> {
   await timed('decode', () => pipeline.finish(row!));
 }
 
-/** With ONNX Runtime's own words, which are the cause. */
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? `${error.message} (${describe(error.cause)})` : error.message;
-}
-
-process.on('disconnect', () => process.exit(1));
-process.once('message', (request: CheckRequest) => {
-  check(request).then(
-    () => process.exit(0),
-    async (error: unknown) => {
-      await send({ type: 'failed', message: describe(error) });
-      process.exit(1);
-    },
-  );
-});
+serveRequest(check);

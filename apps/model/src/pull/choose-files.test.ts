@@ -13,7 +13,7 @@ function choose(files: readonly string[]) {
     repo: 'a/b',
     files: listed,
     pipelineClass: 'StableDiffusion3Pipeline',
-    dtype: 'auto',
+    dtypes: { all: 'auto', parts: {} },
   });
   return [...chosen.small, ...chosen.graphs].map(({ path }) => path).toSorted();
 }

@@ -1,0 +1,40 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+
+export interface RunProcessOptions<Message> {
+  /** The built program's file: Node runs no TypeScript. */
+  program: string;
+  /** Its first message. */
+  request: object;
+  onMessage: (message: Message) => void;
+  signal: AbortSignal;
+}
+
+/** What a process that dies has to say comes last. */
+const keptText = 2000;
+
+/**
+ * Runs what loads a model in a process of its own: whatever a damaged model does to ONNX Runtime, the one that asked
+ * lives on and says so. Memory is that process's alone, and is free again when it ends.
+ *
+ * @returns how it ended, with its last words.
+ */
+export async function runProcess<Message>(options: RunProcessOptions<Message>): Promise<string> {
+  const { program, request, onMessage, signal } = options;
+  const child = fork(program, { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced' });
+  let lastWords = '';
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => (lastWords = (lastWords + text).slice(-keptText)));
+  child.on('message', (message) => onMessage(message as Message));
+  const kill = (): void => void child.kill('SIGKILL');
+  signal.addEventListener('abort', kill, { once: true });
+  child.send(request);
+  const [code, endSignal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+  signal.removeEventListener('abort', kill);
+  return `${howItEnded(code, endSignal)}\n${lastWords}`.trimEnd();
+}
+
+function howItEnded(code: number | null, signal: NodeJS.Signals | null): string {
+  if (signal === 'SIGKILL') return 'was killed (SIGKILL), as the kernel does when memory runs out';
+  if (signal === 'SIGABRT') return 'aborted (SIGABRT), as ONNX Runtime does when it gets no memory';
+  return signal === null ? `ended with code ${code}` : `crashed (${signal})`;
+}
