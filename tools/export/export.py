@@ -30,7 +30,7 @@ def main() -> None:
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    _export(checkpoint, partial, arguments.variant)
+    export(checkpoint, partial, arguments.variant)
     partial.rename(target)
     words = ["compare", str(target.resolve()), "--prompts", str(arguments.prompts)] if arguments.prompts else ["check", str(target.resolve())]
     sys.exit(subprocess.run(["node", "tools/model.mjs", *words], cwd=_ROOT, env=_environment(), check=False).returncode)
@@ -45,7 +45,8 @@ def _read_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _export(checkpoint: Checkpoint, target: Path, variant: str | None) -> None:
+def export(checkpoint: Checkpoint, target: Path, variant: str | None) -> None:
+    """Writes the model into `target`, which is there and empty; `variant` is that of the checkpoint's files."""
     diffusers_logging.set_verbosity_error()
     diffusers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()

@@ -99,7 +99,7 @@ describe('a damaged model', () => {
   it.each(['../vae_decoder/stolen', '/etc/passwd', 'a\\b'])(
     'whose external data is in %s says so',
     async (location) => {
-      externalizeWeights(path(unet), location, 'elsewhere');
+      externalizeWeights(path(unet), location, { writeTo: 'elsewhere' });
       const named = JSON.stringify(location);
       expect(await failure()).toMatchObject({
         code: 'model_unsupported',

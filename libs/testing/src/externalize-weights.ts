@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /** Smaller tensors stay where they are, as exporters leave them. */
@@ -9,10 +9,11 @@ const leastBytes = 1024;
  * gigabytes.
  *
  * @param location what the graph calls that file, and its name unless `writeTo` says otherwise.
+ * @param firstByte where the first of them lies in that file; what is before is a hole, which takes no disk.
  */
-export function externalizeWeights(file: string, location: string, writeTo: string = location): void {
+export function externalizeWeights(file: string, location: string, { writeTo = location, firstByte = 0 } = {}): void {
   const weights: Buffer[] = [];
-  let offset = 0;
+  let offset = firstByte;
   const graphOf = (graph: Buffer): Buffer =>
     mapFields(graph, (number, content) => (number === 5 ? tensorOf(content) : content));
   const tensorOf = (tensor: Buffer): Buffer => {
@@ -33,7 +34,9 @@ export function externalizeWeights(file: string, location: string, writeTo: stri
   };
   const model = mapFields(readFileSync(file), (number, content) => (number === 7 ? graphOf(content) : content));
   writeFileSync(file, model);
-  writeFileSync(join(dirname(file), writeTo), Buffer.concat(weights));
+  const outside = openSync(join(dirname(file), writeTo), 'w');
+  writeSync(outside, Buffer.concat(weights), 0, undefined, firstByte);
+  closeSync(outside);
 }
 
 /** A message with the content of its nested fields changed; undefined leaves one out. */

@@ -14,7 +14,7 @@ import onnx
 from onnx import helper, numpy_helper
 from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
-_SMALLEST = 1024
+_SMALLEST = 512
 """Numbers; smaller weights stay as they are."""
 _BLOCKS = (128, 64, 32)
 """Numbers that share a scale: the most that divide a matrix's rows without a rest."""
@@ -55,7 +55,7 @@ def quantize_graph(source: Path, target: Path) -> Quantized:
         weight.name: int(np.prod(weight.dims))
         for weight in model.graph.initializer
         if weight.data_type == onnx.TensorProto.FLOAT
-        and len(weight.dims) > 1
+        and sum(side > 1 for side in weight.dims) > 1
         and np.prod(weight.dims) >= _SMALLEST
         and not weight.name.endswith(("_scale", "_scales"))
     }
