@@ -1,14 +1,10 @@
 """python export.py <checkpoint> <model>: see README.md."""
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-from diffusers.utils import logging as diffusers_logging
-from transformers.utils import logging as transformers_logging
 
 from export_model.checkpoint import Checkpoint, read_checkpoint
 from export_model.graphs import Exported, export_graphs
@@ -32,8 +28,11 @@ def main() -> None:
     partial.mkdir(parents=True)
     export(checkpoint, partial, arguments.variant)
     partial.rename(target)
-    words = ["compare", str(target.resolve()), "--prompts", str(arguments.prompts)] if arguments.prompts else ["check", str(target.resolve())]
-    sys.exit(subprocess.run(["node", "tools/model.mjs", *words], cwd=_ROOT, env=_environment(), check=False).returncode)
+    words = ["compare", target.resolve(), "--prompts", str(arguments.prompts)]
+    if arguments.prompts == 0:
+        words = ["check", target.resolve()]
+    # From here on Darkroom speaks: npm run model.
+    sys.exit(subprocess.run(["node", "tools/model.mjs", *words], cwd=_ROOT, check=False).returncode)
 
 
 def _read_arguments() -> argparse.Namespace:
@@ -41,15 +40,14 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument("checkpoint", type=Path, help="a directory as save_pretrained writes it")
     parser.add_argument("model", type=Path, help="the directory to be made, such as ../../models/photo")
     parser.add_argument("--variant", help="of the checkpoint's files, such as fp16 for *.fp16.safetensors")
-    parser.add_argument("--prompts", type=int, default=32, help="pictures that are compared; 0: the model is loaded only")
+    parser.add_argument(
+        "--prompts", type=int, default=32, help="pictures that are compared; 0: the model is loaded only"
+    )
     return parser.parse_args()
 
 
 def export(checkpoint: Checkpoint, target: Path, variant: str | None) -> None:
     """Writes the model into `target`, which is there and empty; `variant` is that of the checkpoint's files."""
-    diffusers_logging.set_verbosity_error()
-    diffusers_logging.disable_progress_bar()
-    transformers_logging.set_verbosity_error()
     copy_files(checkpoint, target)
     for exported in export_graphs(checkpoint, target, "fp32", variant):
         _say(exported)
@@ -66,10 +64,6 @@ def export(checkpoint: Checkpoint, target: Path, variant: str | None) -> None:
 def _say(exported: Exported, what: str = "") -> None:
     size = sum(file.stat().st_size for file in exported.file.parent.glob(f"{exported.file.name}*"))
     print(f"{exported.part}/{exported.file.name}: {size / 1e6:.1f} MB{what and ', '}{what}", flush=True)
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "MODEL_DTYPE"}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """python onnx_checkpoint.py <model> <checkpoint>: weights back out of an fp32 model of tools/train-emoji.
 
-For trying the exporter on the embedded model: a checkpoint as diffusers writes it, from the model.onnx of text_encoder,
-unet, vae_decoder and vae_encoder. Names of weights are kept by torch's exporter, those of matrices in the names of nodes.
+For trying the exporter on the embedded model: a checkpoint as diffusers writes it, from the model.onnx of its parts and
+of vae_encoder. torch's exporter keeps the names of weights, and those of matrices in the names of nodes.
 """
 
 import json

@@ -35,6 +35,9 @@ PIPELINES: dict[str, dict[str, set[str]]] = {
 }
 """The components of each pipeline that can be exported, with the classes they may have."""
 
+_OPTIONAL = {"StableDiffusion3Pipeline": ("text_encoder_3", "tokenizer_3")}
+"""Components that a pipeline may come without, all of them or none."""
+
 UNUSED = ("safety_checker", "feature_extractor", "image_encoder")
 """Components that no picture from a prompt needs; Darkroom has nothing that reads them."""
 
@@ -69,6 +72,9 @@ def read_checkpoint(directory: Path) -> Checkpoint:
         raise SystemExit(f"{directory}: _class_name is {pipeline!r}, expected one of {', '.join(PIPELINES)}")
     there = {name: value[1] for name, value in index.items() if isinstance(value, list) and value[1] is not None}
     expected = PIPELINES[pipeline]
+    optional = _OPTIONAL.get(pipeline, ())
+    if there.keys().isdisjoint(optional):
+        expected = {name: classes for name, classes in expected.items() if name not in optional}
     problems = [
         f"{name} is {there[name]}, expected {' or '.join(sorted(classes))}" if name in there else f"{name} is missing"
         for name, classes in expected.items()

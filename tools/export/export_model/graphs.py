@@ -10,12 +10,14 @@ import numpy as np
 import onnxruntime
 import torch
 from diffusers import DiffusionPipeline
+from diffusers.utils import logging
 from optimum.exporters.onnx import OnnxConfig, export
 from optimum.exporters.onnx.model_configs import SD3TransformerOnnxConfig, UNetOnnxConfig
 from optimum.exporters.utils import get_diffusion_models_for_export
 from torch import nn
 
 from export_model.checkpoint import UNUSED, Checkpoint
+from export_model.int8 import make_readable
 
 _OPSET = 18
 _LARGEST_DIFFERENCE = 1e-3
@@ -75,6 +77,7 @@ def export_graphs(checkpoint: Checkpoint, target: Path, dtype: str, variant: str
     Raises:
         SystemExit: ONNX Runtime and torch differ, or the weights cannot be read.
     """
+    logging.disable_progress_bar()
     name, torch_dtype = DTYPES[dtype]
     try:
         pipeline = DiffusionPipeline.from_pretrained(
@@ -110,6 +113,7 @@ def _export(model: nn.Module, config: OnnxConfig, file: Path, dtype: str) -> Non
         # Tracing warns of each branch on a shape; other shapes are compared below.
         warnings.simplefilter("ignore")
         export(model, config, file, opset=_OPSET, dtype=dtype, disable_dynamic_axes_fix=True)
+    make_readable(file)
     config.generate_dummy_inputs = generate
     if dtype == "fp32":
         _compare(model, config, file)

@@ -69,7 +69,14 @@ def save_graph(model: onnx.ModelProto, target: Path) -> None:
     if sum(len(weight.raw_data) for weight in model.graph.initializer) > _LARGEST_FILE:
         outside = {"save_as_external_data": True, "location": f"{target.name}_data", "size_threshold": 1024}
     onnx.save(model, target, **outside)
+    make_readable(target)
     onnx.checker.check_model(str(target))
+
+
+def make_readable(graph: Path) -> None:
+    """onnx leaves the files with weights to their owner alone, and a worker is mostly another user."""
+    for file in graph.parent.glob(f"{graph.name}*"):
+        file.chmod(0o644)
 
 
 def _quantize_kernels(graph: onnx.GraphProto, counts: Counter) -> None:

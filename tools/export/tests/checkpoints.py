@@ -1,7 +1,5 @@
 """Tiny checkpoints of random weights, one of each pipeline that can be exported."""
 
-import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from diffusers import (
     StableDiffusionXLPipeline,
     UNet2DConditionModel,
 )
+from tokenizers import Tokenizer, models
 from torch import nn
 from transformers import (
     CLIPTextConfig,
@@ -134,8 +133,15 @@ def stable_diffusion_xl() -> DiffusionPipeline:
     )
 
 
-def stable_diffusion_3(t5_tokenizer: T5TokenizerFast) -> DiffusionPipeline:
+def stable_diffusion_3() -> DiffusionPipeline:
     """With all three text encoders."""
+    pieces = [
+        ("<pad>", 0.0),
+        ("</s>", 0.0),
+        ("<unk>", 0.0),
+        *((letter, -1.0) for letter in "▁abcdefghijklmnopqrstuvwxyz"),
+    ]
+    t5_tokenizer = T5TokenizerFast(tokenizer_object=Tokenizer(models.Unigram(pieces, unk_id=2)), extra_ids=0)
     transformer = _seeded(
         lambda: SD3Transformer2DModel(
             sample_size=16,
@@ -151,7 +157,15 @@ def stable_diffusion_3(t5_tokenizer: T5TokenizerFast) -> DiffusionPipeline:
             pos_embed_max_size=24,
         )
     )
-    t5 = T5Config(vocab_size=len(t5_tokenizer), d_model=64, d_kv=8, d_ff=64, num_layers=2, num_heads=4, feed_forward_proj="gated-gelu")
+    t5 = T5Config(
+        vocab_size=len(pieces),
+        d_model=64,
+        d_kv=8,
+        d_ff=64,
+        num_layers=2,
+        num_heads=4,
+        feed_forward_proj="gated-gelu",
+    )
     return StableDiffusion3Pipeline(
         transformer=transformer,
         scheduler=FlowMatchEulerDiscreteScheduler(shift=3),
@@ -169,4 +183,5 @@ PIPELINES = {
     "stable_diffusion": stable_diffusion,
     "latent_consistency": latent_consistency,
     "stable_diffusion_xl": stable_diffusion_xl,
+    "stable_diffusion_3": stable_diffusion_3,
 }
