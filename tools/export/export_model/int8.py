@@ -74,7 +74,7 @@ def save_graph(model: onnx.ModelProto, target: Path) -> None:
 
 
 def make_readable(graph: Path) -> None:
-    """onnx leaves the files with weights to their owner alone, and a worker is mostly another user."""
+    """Files with weights are left to their owner alone by onnx, and a worker is mostly another user."""
     for file in graph.parent.glob(f"{graph.name}*"):
         file.chmod(0o644)
 
