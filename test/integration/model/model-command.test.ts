@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, rm, stat, truncate } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
@@ -102,7 +102,10 @@ it.each([
 });
 
 it.each([
-  [['fetch'], 'there is no command "fetch"; there are pull, list and check'],
+  [['fetch'], 'there is no command "fetch"; there are pull, list, check and compare'],
+  [['compare'], 'expected a directory'],
+  [['compare', 'tiny', 'int4'], 'a dtype is "int4", expected auto, fp32, fp16 or int8, for single parts as in int8,'],
+  [['compare', 'tiny', '--rows', '0'], '--rows is "0", expected a whole number from 1 to 9999'],
   [['pull'], 'expected one argument, not 0'],
   [['pull', '../x'], '"../x" is no repository\'s id, such as owner/name'],
   [
@@ -116,6 +119,60 @@ it.each([
   const { code, errors } = await run(words);
   expect(code).toBe(1);
   expect(errors).toContain(`model: ${message}`);
+});
+
+/** Made by tools/export, without its fp32 files. */
+async function copyExport(): Promise<void> {
+  const root = resolve(import.meta.dirname, '../../..');
+  await cp(join(root, 'tools/golden/vectors/export/model'), join(directory, 'tiny'), { recursive: true });
+  await cp(join(root, 'models/emoji-sd/tokenizer'), join(directory, 'tiny/tokenizer'), { recursive: true });
+}
+
+it('compares pictures of one dtype with those of others', async () => {
+  await copyExport();
+  const words = [
+    'compare',
+    'tiny',
+    'fp16',
+    'int8',
+    'int8,vae_decoder=fp16',
+    '--prompts',
+    '3',
+    '--steps',
+    '4',
+    '--rows',
+    '2',
+  ];
+  const { code, output, errors } = await run(words);
+  expect([code, errors]).toEqual([0, '']);
+  const [head, ...rows] = output
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(/ {2,}/));
+  expect(head).toEqual([
+    '3 pictures on cpu',
+    'size',
+    'of first',
+    'PSNR',
+    'lowest',
+    'a picture',
+    'peak memory',
+    'batched as alone',
+  ]);
+  expect(rows.map(([dtypes, size, , mean]) => [dtypes, size, mean?.split(' ')[1] ?? mean])).toEqual([
+    ['fp16', '232 kB', 'same'],
+    ['int8', '209 kB', 'dB'],
+    ['int8,vae_decoder=fp16', '213 kB', 'dB'],
+  ]);
+  for (const [, , , , lowest] of rows.slice(1)) expect(Number.parseFloat(lowest!)).toBeGreaterThan(35);
+  expect(rows.map((row) => row.at(-1))).toEqual(['same bytes', 'same bytes', 'same bytes']);
+});
+
+it('compares with fp32 unless told otherwise, and says what is missing for that', async () => {
+  await copyExport();
+  const { code, errors } = await run(['compare', 'tiny']);
+  expect(code).toBe(1);
+  expect(errors).toMatch(/^model: (?:text_encoder|unet|vae_decoder): has no model\.onnx; .* int8 and fp16\n$/u);
 });
 
 it('says what is wrong with its settings', async () => {
