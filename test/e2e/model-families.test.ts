@@ -55,10 +55,23 @@ it.each(names)('draws with %s what diffusers draws, all requests at once', async
   for (const difference of worst) expect(difference).toBeLessThanOrEqual(2);
 });
 
-it('says of the exports with one timestep for all rows what that costs, and not of the other', () => {
+/** What the processes have logged so far. */
+function readLog() {
   const lines = readFileSync(system.logFile, 'utf8').split('\n').filter(Boolean);
-  const logged = lines.map((line) => JSON.parse(line) as { msg: string; model?: string; cost?: string });
-  const warnings = logged.filter(({ msg }) => msg === 'the unet was exported with one timestep for all rows');
+  return lines.map((line) => JSON.parse(line) as { msg: string; [field: string]: unknown });
+}
+
+it('says which file each part of a model is, and in which dtype', () => {
+  const parts = readLog().filter(({ msg, model }) => msg === 'a part of the model' && model === 'latent-consistency');
+  expect(parts.map(({ part, file, dtype }) => [part, file, dtype])).toEqual([
+    ['text_encoder', 'text_encoder/model.onnx', 'fp32'],
+    ['unet', 'unet/model.onnx', 'fp32'],
+    ['vae_decoder', 'vae_decoder/model.onnx', 'fp32'],
+  ]);
+});
+
+it('says of the exports with one timestep for all rows what that costs, and not of the other', () => {
+  const warnings = readLog().filter(({ msg }) => msg === 'the unet was exported with one timestep for all rows');
   expect(new Set(warnings.map(({ model }) => model))).toEqual(new Set(['latent-consistency', 'stable-diffusion-2']));
   expect(warnings[0]?.cost).toMatch(/one model call for each timestep/);
 });

@@ -85,5 +85,5 @@ function noOnnxMessage(repo: string, part: string, files: readonly HubFile[]): s
   const expected = Object.values(dtypeFileNames).join(', ');
   const other = files.find(({ path }) => path.endsWith('.onnx'));
   if (other !== undefined) return `${repo} has none of ${expected} in ${part}/, as exports by Optimum do.`;
-  return `${repo} has no ONNX files. Some repositories keep them in a branch (--revision onnx); of many models there is an ONNX export under another name; and Optimum makes one: optimum-cli export onnx --model ${repo} <directory>`;
+  return `${repo} has no ONNX files. Some repositories keep them in a branch (--revision onnx); of many models there is an ONNX export under another name; and tools/export makes one of the repository's PyTorch files`;
 }
