@@ -13,7 +13,7 @@ export const dtypeFileNames: Readonly<Record<ModelDtype, string>> = {
 };
 
 /**
- * The graph of one part of a model: in the dtype asked for, or else the first there is of int8 (a quarter of the memory),
+ * The graph of one part of a model: in the dtype asked for, or else the first there is of int8 (a quarter of the bytes),
  * fp32, fp16 (slower than fp32 on a CPU, so never by itself there).
  *
  * @returns the path relative to the directory.
