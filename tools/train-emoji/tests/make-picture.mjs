@@ -1,8 +1,8 @@
-// Loads a model's directory as a worker does and makes one picture: node make-picture.mjs DIRECTORY VARIANT
+// Loads a model's directory as a worker does and makes one picture: node make-picture.mjs DIRECTORY DTYPE
 import { loadPipeline } from '../../../libs/diffusion/dist/index.js';
 
-const [directory, variant] = process.argv.slice(2);
-const pipeline = await loadPipeline({ directory, variant, threads: 1 });
+const [directory, dtype] = process.argv.slice(2);
+const pipeline = await loadPipeline({ directory, dtypes: { all: dtype, parts: {} }, threads: 1 });
 const [row] = await pipeline.createRows({
   id: 'request',
   input: {
