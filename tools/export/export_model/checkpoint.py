@@ -32,6 +32,12 @@ PIPELINES: dict[str, dict[str, set[str]]] = {
         "transformer": {"SD3Transformer2DModel"},
         "vae": {"AutoencoderKL"},
     },
+    "CogView4Pipeline": {
+        "text_encoder": {"GlmModel"},
+        "tokenizer": {"PreTrainedTokenizerFast"},
+        "transformer": {"CogView4Transformer2DModel"},
+        "vae": {"AutoencoderKL"},
+    },
 }
 """The components of each pipeline that can be exported, with the classes they may have."""
 

@@ -17,6 +17,7 @@ from optimum.exporters.utils import get_diffusion_models_for_export
 from torch import nn
 
 from export_model.checkpoint import UNUSED, Checkpoint
+from export_model.cogview4 import list_cogview4_models
 from export_model.int8 import make_readable
 
 _OPSET = 18
@@ -59,7 +60,8 @@ class _Small:
         self._generate, self._side, self._rows = config.generate_dummy_inputs, side, rows
 
     def __call__(self, framework: str = "pt", **_: int) -> dict:
-        inputs = _cut(self._generate(framework="pt", batch_size=self._rows), self._side)
+        shapes = {"batch_size": self._rows, "sequence_length": 16 * (self._rows + 1)}
+        inputs = _cut(self._generate(framework="pt", **shapes), self._side)
         return inputs if framework == "pt" else {name: value.numpy() for name, value in _flatten(inputs)}
 
 
@@ -90,12 +92,18 @@ def export_graphs(checkpoint: Checkpoint, target: Path, dtype: str, variant: str
     except (OSError, ValueError) as error:
         raise SystemExit(f"{checkpoint.directory}: {error}") from error
     upcast = dtype == "fp16" and checkpoint.pipeline == "StableDiffusionXLPipeline" and pipeline.vae.config.force_upcast
-    models = get_diffusion_models_for_export(pipeline, float_dtype=dtype)
-    del models["vae_encoder"], pipeline
+    if checkpoint.pipeline == "CogView4Pipeline":
+        models = list_cogview4_models(pipeline, dtype)
+    else:
+        models = get_diffusion_models_for_export(pipeline, float_dtype=dtype)
+        del models["vae_encoder"]
+        for part, kind in _DENOISERS.items():
+            if part in models:
+                model, config = models[part]
+                models[part] = model, kind(model.config, task=config.task, float_dtype=dtype)
+    del pipeline
     for part in list(models):
         model, config = models.pop(part)
-        if part in _DENOISERS:
-            config = _DENOISERS[part](model.config, task=config.task, float_dtype=dtype)
         if part == "vae_decoder" and upcast:
             print("vae_decoder: no fp16, which it overflows: its config.json says force_upcast", flush=True)
             continue
@@ -120,7 +128,7 @@ def _export(model: nn.Module, config: OnnxConfig, file: Path, dtype: str) -> Non
 
 
 def _compare(model: nn.Module, config: OnnxConfig, file: Path) -> None:
-    """With another number of rows and another size than those that were traced."""
+    """With another number of rows, another size and texts of another length than those that were traced."""
     inputs = _Small(config, _CHECKED_SIDE, 3)()
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
@@ -141,6 +149,8 @@ def _torch_names(config: OnnxConfig, names: list[str]) -> dict[str, str]:
 
 
 def _pick(outputs: dict, key: str) -> torch.Tensor:
+    if key in outputs:
+        return outputs[key]
     name, *index = key.split(".")
     return outputs[name][int(index[0])] if index else outputs[name]
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import torch
 from diffusers import (
     AutoencoderKL,
+    CogView4Pipeline,
+    CogView4Transformer2DModel,
     DDIMScheduler,
     DiffusionPipeline,
     EulerDiscreteScheduler,
@@ -25,12 +27,16 @@ from transformers import (
     CLIPTextModel,
     CLIPTextModelWithProjection,
     CLIPTokenizer,
+    GlmConfig,
+    GlmModel,
+    PreTrainedTokenizerFast,
     T5Config,
     T5EncoderModel,
     T5TokenizerFast,
 )
 
 TOKENIZER = Path(__file__).resolve().parents[3] / "models/emoji-sd/tokenizer"
+_GLM_TOKENIZER = TOKENIZER.parents[2] / "tools/golden/vectors/pipelines/cogview4/model/tokenizer"
 _NOISE = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
 _LOOSE = {"safety_checker": None, "feature_extractor": None}
 
@@ -179,9 +185,52 @@ def stable_diffusion_3() -> DiffusionPipeline:
     )
 
 
+def cogview4() -> DiffusionPipeline:
+    """With a GLM text encoder."""
+    glm = GlmConfig(
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        vocab_size=809,
+        pad_token_id=0,
+        eos_token_id=0,
+        max_position_embeddings=2048,
+    )
+    transformer = _seeded(
+        lambda: CogView4Transformer2DModel(
+            patch_size=2,
+            in_channels=16,
+            num_layers=2,
+            attention_head_dim=8,
+            num_attention_heads=4,
+            out_channels=16,
+            text_embed_dim=32,
+            time_embed_dim=8,
+            condition_dim=4,
+            pos_embed_max_size=8,
+            sample_size=8,
+        )
+    )
+    # As that of CogView4-6B.
+    scheduler = FlowMatchEulerDiscreteScheduler(
+        base_shift=0.25, max_shift=0.75, base_image_seq_len=256, use_dynamic_shifting=True, time_shift_type="linear"
+    )
+    return CogView4Pipeline(
+        tokenizer=PreTrainedTokenizerFast.from_pretrained(_GLM_TOKENIZER),
+        text_encoder=_seeded(lambda: GlmModel(glm)),
+        vae=_vae(latent_channels=16, use_quant_conv=False, use_post_quant_conv=False),
+        transformer=transformer,
+        scheduler=scheduler,
+    )
+
+
 PIPELINES = {
     "stable_diffusion": stable_diffusion,
     "latent_consistency": latent_consistency,
     "stable_diffusion_xl": stable_diffusion_xl,
     "stable_diffusion_3": stable_diffusion_3,
+    "cogview4": cogview4,
 }
