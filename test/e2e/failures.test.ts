@@ -50,14 +50,21 @@ async function attempts(system: System, id: string): Promise<number> {
 
 it('a worker killed in mid-picture: the next one goes on from the checkpoint, to the same bytes, once', async () => {
   const system = await openSystem();
-  const expected = await make(system.url, long);
-  const id = await submit(system.url, long);
+  // Longer than the model reads: the next worker says how much, too.
+  const asked = { ...long, prompt: `${long.prompt} `.repeat(20) };
+  const undisturbed = await submit(system.url, asked);
+  await ended(system.url, undisturbed);
+  const expected = await picture(system.url, undisturbed);
+  const id = await submit(system.url, asked);
   await stream(system.url, id, { until: isStep(50) });
   await system.part('worker').kill();
   await system.start('worker');
   const events = await stream(system.url, id);
   expect(typesOf(events)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
   expect((await picture(system.url, id)).equals(expected)).toBe(true);
+  const { prompt_tokens_cut: cut } = await poll(system.url, undisturbed);
+  expect(cut).toBeGreaterThan(0);
+  expect(await poll(system.url, id)).toMatchObject({ prompt_tokens_cut: cut });
   // The second delivery begins right after a checkpoint, which are 10 steps apart.
   const secondStart = events.findLastIndex(({ event }) => event === 'started');
   const [resumedAt = 0] = stepsOf(events.slice(secondStart));

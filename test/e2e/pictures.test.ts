@@ -137,6 +137,31 @@ it('a stream cut off in the middle goes on where it was, on the other replica', 
   expect([...before, ...after]).toEqual(await stream(first!, id));
 });
 
+const apples = (count: number): string => Array.from({ length: count }, () => 'apple').join(' ');
+
+it('a prompt is cut where the model stops reading, and the result says how much of it', async () => {
+  const url = system.url;
+  const request = { num_inference_steps: 2, guidance_scale: 3, seed: 5, preview: 'off' };
+  const cutsOf = async (body: PredictBody) => {
+    const id = await submit(url, { ...request, ...body });
+    await ended(url, id);
+    const { prompt_tokens_cut: prompt, negative_prompt_tokens_cut: negative } = await poll(url, id);
+    return { prompt: prompt as number, negative: negative as number, picture: await picture(url, id) };
+  };
+  expect(await cutsOf({ prompt: apples(8) })).toMatchObject({ prompt: 0, negative: 0 });
+  const [longer, longest] = [await cutsOf({ prompt: apples(90) }), await cutsOf({ prompt: apples(91) })];
+  // 77 tokens are read, of which two are the beginning and the end; a word is the same number of them each time.
+  const tokensOfWord = longest.prompt - longer.prompt;
+  expect(tokensOfWord).toBeGreaterThan(0);
+  expect(longer).toMatchObject({ prompt: 90 * tokensOfWord - 75, negative: 0 });
+  expect(longest.picture.equals(longer.picture)).toBe(true);
+  const both = await cutsOf({ prompt: 'a pear', negative_prompt: apples(91) });
+  expect(both).toMatchObject({ prompt: 0, negative: longest.prompt });
+  // Without guidance nobody reads it.
+  const unguided = await cutsOf({ prompt: 'a pear', negative_prompt: apples(91), guidance_scale: 1 });
+  expect(unguided).toMatchObject({ prompt: 0, negative: 0 });
+});
+
 it('other sizes and formats come out as asked', async () => {
   for (const output_format of ['png', 'jpeg', 'webp']) {
     const bytes = await make(system.url, { prompt: 'a rocket', size: '192x96', num_inference_steps: 2, output_format });

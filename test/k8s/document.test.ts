@@ -63,22 +63,22 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
   it('runs each model under its own name', () => {
     const models = ['darkroom-worker', 'darkroom-worker-photo'].map((name) => {
       const worker = workloadOf(name);
-      const { modelId, modelDir, modelDtype, device } = loadConfig('worker', environmentOf(worker, system.manifests));
-      return { modelId, modelDir, modelDtype, device, label: worker.spec.template.metadata.labels['model'] };
+      const { modelId, modelDir, modelDtype, devices } = loadConfig('worker', environmentOf(worker, system.manifests));
+      return { modelId, modelDir, modelDtype, devices, label: worker.spec.template.metadata.labels['model'] };
     });
     expect(models).toEqual([
       {
         modelId: 'emoji-sd',
         modelDir: '/app/models/emoji-sd',
         modelDtype: { all: 'auto', parts: {} },
-        device: 'cpu',
+        devices: ['cpu'],
         label: 'emoji-sd',
       },
       {
         modelId: 'photo',
         modelDir: '/models/photo',
         modelDtype: { all: 'auto', parts: {} },
-        device: 'cuda',
+        devices: ['cuda'],
         label: 'photo',
       },
     ]);

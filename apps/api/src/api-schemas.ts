@@ -100,6 +100,14 @@ export const requestSchema = z
       .required()
       .extend({ prompt: storedPrompt, negative_prompt: storedPrompt })
       .openapi({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
+    prompt_tokens_cut: count.nullable().openapi({
+      description:
+        "Tokens at the prompt's end that the model did not read, because it reads no more; of several text encoders " +
+        'the one that reads the furthest counts. null before the first picture is done.',
+    }),
+    negative_prompt_tokens_cut: count
+      .nullable()
+      .openapi({ description: 'The same of the negative prompt; 0 where guidance makes no use of it.' }),
     images: z.array(imageSchema),
     error: failureSchema.optional(),
     retry_of: z.string().optional().openapi({ description: 'The failed request that an operator had retried.' }),

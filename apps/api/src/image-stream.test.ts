@@ -84,6 +84,7 @@ describe('OpenAI’s events', () => {
           total_tokens: 0,
           input_tokens_details: { text_tokens: 0, image_tokens: 0 },
           steps: 4,
+          prompt_tokens_cut: 0,
         },
         image_index: 1,
         step: 4,

@@ -28,7 +28,7 @@ export const imageEventFrames: ImageFrames = function* (picture, { id, input }) 
     quality: 'auto',
     background: 'opaque',
     output_format: formatOf(picture),
-    ...(isPartial ? {} : { usage: imageUsage(totalSteps) }),
+    ...(isPartial ? {} : { usage: imageUsage(totalSteps, [picture.output]) }),
     image_index: imageIndexOf(picture),
     step,
     total_steps: totalSteps,

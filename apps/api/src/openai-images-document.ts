@@ -35,6 +35,7 @@ export const imagesResponseSchema = z
         total_tokens: 0,
         input_tokens_details: { text_tokens: 0, image_tokens: 0 },
         steps: 20,
+        prompt_tokens_cut: 0,
       },
     },
   });

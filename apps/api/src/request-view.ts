@@ -1,4 +1,11 @@
-import { imageView, isoTime, type PictureInput, type RequestStatus, seedOfPicture } from '@darkroom/core';
+import {
+  imageView,
+  isoTime,
+  type PictureInput,
+  promptCutView,
+  type RequestStatus,
+  seedOfPicture,
+} from '@darkroom/core';
 import type { z } from 'zod';
 import type { EndEstimate } from './estimate-end.ts';
 import { requestUrls } from './request-urls.ts';
@@ -34,6 +41,7 @@ export function requestView(request: RequestStatus, eta: EndEstimate | undefined
     seed: input.seed,
     seeds: Array.from({ length: input.n }, (_value, index) => seedOfPicture(input.seed, index)),
     parameters: parametersOf(model, input),
+    ...promptCutView(request.outputs),
     images: request.outputs.map((output) => imageView(id, output)),
     ...(request.error === undefined ? {} : { error: request.error }),
     ...(request.retryOf === undefined ? {} : { retry_of: request.retryOf }),

@@ -1,4 +1,4 @@
-import { imageView, isoTime, type OutputInfo, progressView, type RequestEvent } from '@darkroom/core';
+import { imageView, isoTime, type OutputInfo, progressView, promptCutView, type RequestEvent } from '@darkroom/core';
 import { readOutputChunk } from '@darkroom/store';
 import type { ApiContext } from './api-context.ts';
 
@@ -22,8 +22,10 @@ export async function toWireEvent(context: ApiContext, id: string, event: Reques
       const chunk = await context.askStore((store) => readOutputChunk(store, id, event.output.index, event.chunkIndex));
       return { name: 'image', data: { ...common, ...chunkData(id, event.output, event.chunkIndex, chunk) } };
     }
-    case 'succeeded':
-      return { name: 'succeeded', data: { ...common, images: event.outputs.map((output) => imageView(id, output)) } };
+    case 'succeeded': {
+      const images = event.outputs.map((output) => imageView(id, output));
+      return { name: 'succeeded', data: { ...common, ...promptCutView(event.outputs), images } };
+    }
     case 'failed':
       return { name: 'failed', data: { ...common, error: event.error } };
     case 'canceled':

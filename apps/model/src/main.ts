@@ -38,9 +38,10 @@ async function run(command: Command): Promise<void> {
   if (command.command === 'list') return write(`${await listModels(modelsDirectory)}\n`);
   const config = loadConfig('model');
   if (command.command === 'pull') return pull(command, config);
-  const { modelDtype: dtypes, device, numThreads } = config;
-  const threads = numThreads === 0 ? undefined : numThreads;
-  const where = { device, threads, signal: stop.signal, write };
+  const { modelDtype: dtypes, numThreads, devices, isStrictAboutDevice, hasLowMemory, vaeTileSize } = config;
+  const threads = numThreads === 0 ? {} : { threads: numThreads };
+  const options = { devices, isStrictAboutDevice, hasLowMemory, vaeTileSize, ...threads };
+  const where = { options, signal: stop.signal, write };
   if (command.command === 'compare') return compareModel({ ...command, ...where });
   return checkModel({ directory: command.directory, dtypes, ...where });
 }

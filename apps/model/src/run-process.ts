@@ -1,11 +1,13 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { memoryReturningEnvironment } from '@darkroom/config';
+import type { LoadModelOptions } from '@darkroom/diffusion';
 
 export interface RunProcessOptions<Message> {
   /** The built program's file: Node runs no TypeScript. */
   program: string;
   /** Its first message. */
-  request: object;
+  request: { readonly model: LoadModelOptions };
   onMessage: (message: Message) => void;
   signal: AbortSignal;
 }
@@ -21,7 +23,10 @@ const keptText = 2000;
  */
 export async function runProcess<Message>(options: RunProcessOptions<Message>): Promise<string> {
   const { program, request, onMessage, signal } = options;
-  const child = fork(program, { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced' });
+  const stdio = ['ignore', 'ignore', 'pipe', 'ipc'] as const;
+  // As a worker starts its engine.
+  const environment = request.model.hasLowMemory === true ? { env: memoryReturningEnvironment() } : {};
+  const child = fork(program, { execArgv: [], stdio: [...stdio], serialization: 'advanced', ...environment });
   let lastWords = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => (lastWords = (lastWords + text).slice(-keptText)));
   child.on('message', (message) => onMessage(message as Message));

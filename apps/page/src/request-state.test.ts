@@ -58,6 +58,8 @@ const view = (change: Partial<RequestView>): RequestView => ({
   seed: 7,
   seeds: [7],
   parameters: {} as RequestView['parameters'],
+  prompt_tokens_cut: null,
+  negative_prompt_tokens_cut: null,
   images: [],
   urls: { self: '', events: '', cancel: '' },
   ...change,
@@ -69,8 +71,9 @@ describe('events', () => {
     const running = after([queued, started, progress(1, 'data:a'), progress(2)]);
     expect(running).toMatchObject({ status: 'running', startedAtMs: 1000 });
     expect(running.pictures).toEqual([{ step: 2, totalSteps: 4, preview: 'data:a', file: undefined }]);
-    const ended = after([queued, started, progress(4), image, { type: 'succeeded', images: [] }]);
-    expect(ended).toMatchObject({ status: 'succeeded', endedAtMs: 4000 });
+    const cuts = { prompt_tokens_cut: 12, negative_prompt_tokens_cut: 0 };
+    const ended = after([queued, started, progress(4), image, { type: 'succeeded', images: [], ...cuts }]);
+    expect(ended).toMatchObject({ status: 'succeeded', endedAtMs: 4000, promptTokensCut: 12 });
     const { blob, seed } = ended.pictures[0]!.file!;
     expect([seed, blob.type, new Uint8Array(await blob.arrayBuffer())]).toEqual([7, 'image/png', image.data]);
   });

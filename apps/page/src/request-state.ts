@@ -26,6 +26,8 @@ export interface RequestState {
   /** Milliseconds since 1970. */
   startedAtMs: number | undefined;
   endedAtMs: number | undefined;
+  /** Tokens at the prompt's end that the model did not read; 0 as long as nobody has said. */
+  promptTokensCut: number;
   /** Why it failed. */
   failure: string | undefined;
   /** Why it cannot be followed: the way to the server, not the request. */
@@ -44,6 +46,7 @@ export function newRequestState(n: number): RequestState {
     pictures: Array.from({ length: n }, () => blank),
     startedAtMs: undefined,
     endedAtMs: undefined,
+    promptTokensCut: 0,
     failure: undefined,
     problem: undefined,
   };
@@ -72,6 +75,7 @@ export function stateAfterEvent(before: RequestState, event: RequestEvent): Requ
     case 'failed':
       return { ...state, status: 'failed', failure: event.error.message, endedAtMs: atMs };
     case 'succeeded':
+      return { ...state, status: 'succeeded', endedAtMs: atMs, promptTokensCut: event.prompt_tokens_cut };
     case 'canceled':
     case 'expired':
       return { ...state, status: event.type, endedAtMs: atMs };
@@ -106,6 +110,7 @@ export function stateAfterPoll(state: RequestState, view: RequestView, isStreami
     pictures: state.pictures.map((picture) => ({ ...picture, step: Math.max(step, picture.step), totalSteps })),
     startedAtMs: timeOf(view.started_at),
     endedAtMs: timeOf(view.ended_at),
+    promptTokensCut: view.prompt_tokens_cut ?? 0,
     failure: view.error?.message,
   };
 }

@@ -22,6 +22,14 @@ it.each([
   [{ status: 'succeeded', startedAtMs: 1000, endedAtMs: 2840 }, 'Developed in 1.8 s'],
   [{ status: 'succeeded', startedAtMs: 1000, endedAtMs: 43_400 }, 'Developed in 42 s'],
   [{ status: 'succeeded' }, 'Developed'],
+  [
+    { status: 'succeeded', promptTokensCut: 12 },
+    'Developed; the prompt is too long for the model, which did not read the last 12 tokens of it',
+  ],
+  [
+    { status: 'succeeded', promptTokensCut: 1 },
+    'Developed; the prompt is too long for the model, which did not read the last token of it',
+  ],
   [{ status: 'failed', failure: 'out of memory' }, 'Failed: out of memory'],
   [{ status: 'canceled', isCanceling: true }, 'Canceled'],
   [{ status: 'expired' }, 'Expired: it did not end in the time it was given'],

@@ -13,7 +13,7 @@ export function statusWords(state: RequestState): string {
     case 'running':
       return stepWords(state);
     case 'succeeded':
-      return `Developed${durationWords(state)}`;
+      return `Developed${durationWords(state)}${cutWords(state)}`;
     case 'failed':
       return `Failed: ${state.failure ?? 'the server does not say why'}`;
     case 'canceled':
@@ -51,6 +51,13 @@ export function etaWords({ min, max }: EtaSeconds): string {
   const isLong = max >= 90;
   const [from, to] = [min, max].map((seconds) => Math.max(1, Math.round(isLong ? seconds / 60 : seconds)));
   return `about ${from === to ? to : `${from} to ${to}`} ${isLong ? 'min' : 's'}`;
+}
+
+/** A picture without what the prompt's end asks for would look like a fault. */
+function cutWords({ promptTokensCut: cut }: RequestState): string {
+  if (cut === 0) return '';
+  const tokens = cut === 1 ? 'the last token' : `the last ${cut} tokens`;
+  return `; the prompt is too long for the model, which did not read ${tokens} of it`;
 }
 
 function durationWords({ startedAtMs, endedAtMs }: RequestState): string {

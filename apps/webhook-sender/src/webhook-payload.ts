@@ -1,4 +1,4 @@
-import { imageView, isoTime, progressView, type RequestEvent } from '@darkroom/core';
+import { imageView, isoTime, progressView, promptCutView, type RequestEvent } from '@darkroom/core';
 import type { OutboxEntry } from '@darkroom/store';
 
 /** The type of the message about an event, such as `request.succeeded`. */
@@ -33,7 +33,7 @@ function detailsOf(requestId: string, event: RequestEvent): object {
     case 'progress':
       return progressView(event);
     case 'succeeded':
-      return { images: event.outputs.map((output) => imageView(requestId, output)) };
+      return { ...promptCutView(event.outputs), images: event.outputs.map((output) => imageView(requestId, output)) };
     case 'failed':
       return { error: event.error };
     case 'queued':

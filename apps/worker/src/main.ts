@@ -1,11 +1,14 @@
 import { hostname } from 'node:os';
+import { type Config, memoryReturningEnvironment } from '@darkroom/config';
 import type { PictureInput } from '@darkroom/core';
+import type { LoadModelOptions, PipelineComponent } from '@darkroom/diffusion';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { ProcessExecutor } from '@darkroom/executor';
 import { closingService, type MainContext, runMain, type Service, ServiceGroup, startupCheck } from '@darkroom/service';
 import { checkServer, connectStore, storeOptions } from '@darkroom/store';
 import { listGpus } from './list-gpus.ts';
 import { LoadWatch } from './load-watch.ts';
+import { devicesOf, logComponents } from './log-components.ts';
 import { readModel } from './read-model.ts';
 import { readVersion } from './read-version.ts';
 import { WorkerProcesses } from './worker-processes.ts';
@@ -13,7 +16,8 @@ import { Worker } from './worker.ts';
 
 await runMain('worker', async (context) => {
   const { config } = context;
-  const gpus = config.device === 'cuda' ? (config.cudaVisibleDevices ?? listGpus()) : [];
+  // With a number somebody else has dealt them out.
+  const gpus = config.devices[0] === 'cuda' ? (config.cudaVisibleDevices ?? listGpus()) : [];
   const count = config.numWorkerProcesses ?? Math.max(1, gpus.length);
   return count === 1 ? createWorker(context) : superviseWorkers(context, count, gpus);
 });
@@ -25,18 +29,36 @@ function superviseWorkers({ config, log, readiness }: MainContext<'worker'>, cou
   return processes;
 }
 
-async function createWorker({ config, log, metrics, readiness, stopSignal }: MainContext<'worker'>): Promise<Service> {
-  const model = {
+function modelOptions(config: Config<'worker'>): LoadModelOptions {
+  return {
     directory: config.modelDir,
     id: config.modelId,
     dtypes: config.modelDtype,
-    device: config.device,
+    devices: config.devices,
+    isStrictAboutDevice: config.isStrictAboutDevice,
+    hasLowMemory: config.hasLowMemory,
+    vaeTileSize: config.vaeTileSize,
     ...(config.numThreads === 0 ? {} : { threads: config.numThreads }),
   };
+}
+
+async function createWorker({ config, log, metrics, readiness, stopSignal }: MainContext<'worker'>): Promise<Service> {
+  const model = modelOptions(config);
   const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
   const store = connectStore({ ...storeOptions(config, onError), stopSignal });
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
   const { card } = await loads.watch(() => readModel(config.modelDir, model, log));
+  const engine = {
+    model,
+    maxRows: config.batchMaxSize,
+    checkpointEvery: config.checkpointSteps,
+    environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
+  };
+  const info = { host: hostname(), pid: process.pid, device: config.devices.join(', '), version: readVersion() };
+  const onLoaded = (components: readonly PipelineComponent[]): void => {
+    logComponents(components, { log, asked: config.devices });
+    info.device = devicesOf(components).join(', ');
+  };
   const worker = new Worker({
     store,
     card,
@@ -48,7 +70,7 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
     ttlMs: config.workerTtlMs,
     engineTimeoutMs: config.engineTimeoutS * 1000,
     stopSignal,
-    info: { host: hostname(), pid: process.pid, device: config.device, version: readVersion() },
+    info,
     log,
     metrics,
     encoder: {
@@ -57,8 +79,7 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
       encodePreview,
     },
     loads,
-    createExecutor: (onEvents) =>
-      new ProcessExecutor({ model, maxRows: config.batchMaxSize, checkpointEvery: config.checkpointSteps, onEvents }),
+    createExecutor: (onEvents) => new ProcessExecutor({ ...engine, onEvents, onLoaded }),
   });
   readiness.check = () => worker.isReady;
   const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });

@@ -50,6 +50,9 @@ export interface ImageEvent extends EventBase, Picture {
 /** The end: all pictures are done. */
 export interface SucceededEvent extends EventBase {
   type: 'succeeded';
+  /** As in `RequestView`. */
+  prompt_tokens_cut: number;
+  negative_prompt_tokens_cut: number;
   images: ImageInfo[];
 }
 

@@ -94,6 +94,10 @@ export interface RequestView {
   seeds: number[];
   /** All that made the pictures: submitted again, it makes the same ones. */
   parameters: Required<Omit<PictureRequest, 'priority' | 'timeout_s' | 'start_timeout_s'>>;
+  /** Tokens at the prompt's end that the model did not read, because it reads no more; null before a picture is done. */
+  prompt_tokens_cut: number | null;
+  /** The same of the negative prompt; 0 where guidance makes no use of it. */
+  negative_prompt_tokens_cut: number | null;
   /** Those that are done. */
   images: ImageInfo[];
   /** Only of a request that failed. */

@@ -8,7 +8,7 @@ export type {
   WebhookSenderConfig,
   WorkerConfig,
 } from './config.ts';
-export { childEnvironment } from './child-environment.ts';
+export { childEnvironment, memoryReturningEnvironment } from './child-environment.ts';
 export { ConfigError } from './config-error.ts';
 export { configurationDocument } from './configuration-document.ts';
 export { type Environment, loadConfig } from './load-config.ts';

@@ -40,7 +40,10 @@ describe('loadConfig', () => {
       hubEndpoint: 'http://127.0.0.1:9/hub',
       hubToken: 'hf_x',
       modelDtype: { all: 'auto', parts: {} },
-      device: 'cpu',
+      devices: ['cpu'],
+      isStrictAboutDevice: false,
+      hasLowMemory: false,
+      vaeTileSize: 1024,
       numThreads: 0,
     });
     expectTypeOf(model.hubToken).toEqualTypeOf<string | undefined>();

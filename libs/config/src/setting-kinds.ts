@@ -1,7 +1,7 @@
 /** The kinds of values that settings have. Each reads text, because that is all an environment holds. */
 import { resolve } from 'node:path';
-import { dtypeChoiceRange, isModelId, parseDtypeChoice, parseRedisUrl } from '@darkroom/core';
-import type { DtypeChoice } from '@darkroom/core';
+import { dtypeChoiceRange, isModelId, parseDevices, parseDtypeChoice, parseRedisUrl } from '@darkroom/core';
+import type { Device, DtypeChoice } from '@darkroom/core';
 import { z } from 'zod';
 import type { SettingKind } from './setting.ts';
 
@@ -56,6 +56,17 @@ export const nameList: SettingKind<string[]> = {
     .regex(/^[^\s,]+(?:,[^\s,]+)*$/)
     .transform((text) => text.split(',')),
   range: 'names without spaces, with commas between them',
+};
+
+/** Devices in the order of preference. */
+export const deviceList: SettingKind<readonly [Device, ...Device[]]> = {
+  schema: z.string().transform((text, context) => {
+    const devices = parseDevices(text);
+    if (devices !== undefined) return devices;
+    context.addIssue({ code: 'custom', message: 'is no list of devices' });
+    return z.NEVER;
+  }),
+  range: 'cpu, webgpu, cuda or cuda:<number of the GPU>; several in the order of preference, with commas between them',
 };
 
 /** Where to listen. */

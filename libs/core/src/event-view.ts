@@ -30,6 +30,20 @@ export function imageView(id: string, output: OutputInfo): ImageView {
   };
 }
 
+export interface PromptCutView {
+  prompt_tokens_cut: number | null;
+  negative_prompt_tokens_cut: number | null;
+}
+
+/** How much of a request's texts was not read, which a picture of it tells; null before there is one. */
+export function promptCutView([output]: readonly OutputInfo[]): PromptCutView {
+  const read = (fact: string): number | null => (output === undefined ? null : Number(output[fact] ?? 0));
+  return {
+    prompt_tokens_cut: read('promptTokensCut'),
+    negative_prompt_tokens_cut: read('negativePromptTokensCut'),
+  };
+}
+
 export interface ProgressView {
   /** Which of the request's outputs. */
   index: number;

@@ -1,5 +1,6 @@
 export * from './clock.ts';
 export * from './darkroom-error.ts';
+export * from './device.ts';
 export * from './dtype-choice.ts';
 export * from './event-view.ts';
 export * from './field-problem.ts';

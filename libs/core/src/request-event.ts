@@ -13,7 +13,7 @@ export interface OutputInfo {
   bytes: number;
   /** Number of stored chunks, at least 1. */
   chunks: number;
-  /** What the pipeline says about it; for pictures `seed`, `width` and `height`. */
+  /** What the pipeline says about it; for pictures `seed`, `width` and `height`, and how much of the prompt was cut. */
   [fact: string]: number | string;
 }
 

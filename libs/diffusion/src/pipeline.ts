@@ -2,13 +2,17 @@
  * What a model is to the engine: a maker of rows, and a step that takes many of them at once. Nothing here knows what a
  * row becomes in the end; a picture is one case, a text written token by token would be another.
  */
-import type { DarkroomError, ModelCard } from '@darkroom/core';
+import type { DarkroomError, Device, ModelCard } from '@darkroom/core';
+import type { DeviceRefusal, NodeCounts } from '@darkroom/runtime';
 
 /** What a row gives out, before it is encoded for a client: raw bytes and the facts that are needed to read them. */
 export interface RowOutput {
   /** For pictures: RGB, 8 bits, row by row, `width × height × 3` bytes. */
   readonly data: Uint8Array;
-  /** For pictures: `width`, `height` and, for a finished one, `seed`. */
+  /**
+   * For pictures: `width`, `height` and, for a finished one, `seed`, and `promptTokensCut` and `negativePromptTokensCut`
+   * where texts were longer than the model reads.
+   */
   readonly facts: Readonly<Record<string, number | string>>;
 }
 
@@ -56,15 +60,31 @@ export interface StepReport<Row> {
   readonly failures: readonly { readonly row: Row; readonly error: DarkroomError }[];
 }
 
+/** A part of a loaded model, and what it runs on. */
+export interface PipelineComponent {
+  /** Its folder, such as `unet`. */
+  readonly part: string;
+  readonly device: Device;
+  /** Devices that were preferred and did not take it. */
+  readonly refusals: readonly DeviceRefusal[];
+  /** Where its nodes really ran, on a device that leaves some to the CPU. */
+  readonly nodes?: NodeCounts;
+  /** What else an operator should know of it. */
+  readonly remark?: string;
+}
+
 /** A loaded model. Calls must not overlap. */
 export interface Pipeline<Row extends PipelineRow = PipelineRow> {
   readonly card: ModelCard;
+  readonly components: readonly PipelineComponent[];
   /**
    * Makes one row for each output asked for, in the order of their indexes.
    *
    * @throws DarkroomError `invalid_request` if the input is not one this model can serve.
    */
   createRows(request: RowRequest): Promise<Row[]>;
+  /** No `createRows` follows at once: what only that needs may be let go of. */
+  settle(): Promise<void>;
   /**
    * Takes one step of every row given, with as few model calls as the model allows (normally one).
    * What becomes of a row does not depend on the others, to the byte on CPU.

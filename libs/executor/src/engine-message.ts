@@ -1,6 +1,6 @@
 /** What the worker's main process and an engine's process say to each other, over Node's IPC with structured clones. */
 import type { ErrorCode, ModelCard } from '@darkroom/core';
-import type { LoadModelOptions } from '@darkroom/diffusion';
+import type { LoadModelOptions, PipelineComponent } from '@darkroom/diffusion';
 import type { EngineEvent } from './executor-event.ts';
 import type { ExecutorRequest } from './executor.ts';
 
@@ -22,7 +22,7 @@ export type MessageToEngine =
   | { readonly type: 'shutdown'; readonly shouldCheckpoint: boolean };
 
 export type MessageFromEngine =
-  | { readonly type: 'ready'; readonly card: ModelCard }
+  | { readonly type: 'ready'; readonly card: ModelCard; readonly components: readonly PipelineComponent[] }
   /** `detail` is for the operator's log: ONNX Runtime's own words, which name paths. */
   | { readonly type: 'start-failed'; readonly code: ErrorCode; readonly message: string; readonly detail?: string }
   | { readonly type: 'events'; readonly events: readonly EngineEvent[] }

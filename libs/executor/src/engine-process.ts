@@ -24,7 +24,7 @@ async function start({ model, ...options }: EngineProcessOptions): Promise<void>
   try {
     pipeline = await loadPipeline(model);
     engine = new Engine({ ...options, pipeline, onEvents: (events) => send({ type: 'events', events }) });
-    await send({ type: 'ready', card: pipeline.card });
+    await send({ type: 'ready', card: pipeline.card, components: pipeline.components });
   } catch (error) {
     const code = DarkroomError.isInstance(error) ? error.code : 'internal';
     const { message, cause } = error instanceof Error ? error : new Error(String(error));

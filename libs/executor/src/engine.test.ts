@@ -30,6 +30,8 @@ function createHarness(options: { maxRows?: number; checkpointEvery?: number; fi
   const { maxRows = 4, checkpointEvery = 0, fitsAtOnce = Infinity } = options;
   /** The letters of each model call. */
   const calls: string[] = [];
+  /** Ids as their rows are made, and `settle` after a round of them. */
+  const admissions: string[] = [];
   const events: EngineEvent[] = [];
   /** Called after each batch of events: what happens between two steps. */
   const onceSeen: { find: (event: EngineEvent) => boolean; act: () => void }[] = [];
@@ -37,6 +39,7 @@ function createHarness(options: { maxRows?: number; checkpointEvery?: number; fi
 
   const pipeline: Pipeline<LetterRow> = {
     card: { id: 'letters' } as ModelCard,
+    components: [],
     createRows({ id, input, indexes, checkpoints }: RowRequest) {
       const { letter = id, n = 1, steps = 2, shape = 'line', previewEvery = 0, failAt: at } = input as LetterInput;
       if (letter === '') throw new DarkroomError({ code: 'invalid_request', op: 'test', message: 'no letter' });
@@ -47,7 +50,12 @@ function createHarness(options: { maxRows?: number; checkpointEvery?: number; fi
         return { ...base, step: text.length, letter, text };
       });
       for (const row of rows) failAt.set(row, at);
+      admissions.push(id);
       return Promise.resolve(rows);
+    },
+    settle() {
+      admissions.push('settle');
+      return Promise.resolve();
     },
     step(rows) {
       if (rows.length > fitsAtOnce) {
@@ -97,7 +105,7 @@ function createHarness(options: { maxRows?: number; checkpointEvery?: number; fi
     onceSeen.push({ find, act });
   };
   const said = () => events.filter(({ type }) => type !== 'stats').map(describeEvent);
-  return { engine, submit, when, calls, events, said };
+  return { engine, submit, when, calls, admissions, events, said };
 }
 
 const text = (data: Uint8Array) => new TextDecoder().decode(data);
@@ -327,6 +335,12 @@ describe('the engine', () => {
     }
   });
 
+  it('lets the pipeline settle once after each round of rows made', async () => {
+    const { submit, admissions } = createHarness({ maxRows: 2 });
+    await Promise.all([submit('a'), submit('b'), submit('c', { letter: '' }), submit('d')]);
+    expect(admissions).toEqual(['a', 'b', 'settle', 'd', 'settle']);
+  });
+
   it('refuses to have no room at all', () => {
     expect(() => createHarness({ maxRows: 0 })).toThrow(RangeError);
   });
@@ -337,6 +351,7 @@ function createSlowListener(hold: (release: () => void) => void) {
   const row = { index: 0, shapeKey: '', step: 0, totalSteps: 9, previewEvery: 0 };
   const pipeline = {
     createRows: () => Promise.resolve([row]),
+    settle: () => Promise.resolve(),
     step: () => {
       calls += 1;
       row.step += 1;

@@ -95,7 +95,9 @@ export class Engine<Row extends PipelineRow> {
   }
 
   async #admit(): Promise<void> {
+    let hasCreated = false;
     for (let owner = this.#table.nextToEnter(); owner !== undefined; owner = this.#table.nextToEnter()) {
+      hasCreated ||= owner.pending === undefined;
       try {
         owner.pending ??= await this.#pipeline.createRows(owner.request);
       } catch (error) {
@@ -105,6 +107,7 @@ export class Engine<Row extends PipelineRow> {
       for (const entry of this.#table.enter(owner)) this.#announceLastStep(entry);
       this.#endIfComplete(owner);
     }
+    if (hasCreated) await this.#pipeline.settle();
   }
 
   async #takeStep(group: readonly TableRow<Row>[]): Promise<void> {

@@ -4,8 +4,8 @@ import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { ModelCard } from '@darkroom/core';
 import { loadPipeline } from '@darkroom/diffusion';
-import type { RowCheckpoint } from '@darkroom/diffusion';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { PipelineComponent, RowCheckpoint } from '@darkroom/diffusion';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ExecutorEvent } from './executor-event.ts';
 import type { ExecutorRequest } from './executor.ts';
 import { InProcessExecutor } from './in-process-executor.ts';
@@ -252,6 +252,18 @@ describe('the process executor', () => {
     await log.next(isEnd('a'));
     clearInterval(timer);
     expect(ticks).toBeGreaterThan(40);
+    await executor.shutdown();
+  });
+
+  it('says what each part of the model runs on', async () => {
+    const onLoaded = vi.fn<(components: readonly PipelineComponent[]) => void>();
+    const devices = ['cuda', 'cpu'] as const;
+    const options = { maxRows, onEvents: () => {}, onLoaded, model: { ...model, devices } };
+    const executor = new ProcessExecutor(options);
+    await executor.start();
+    const refusals = [{ device: 'cuda', reason: expect.stringContaining('shared library') as string }];
+    const parts = ['text_encoder', 'unet', 'vae_decoder'].map((part) => ({ part, device: 'cpu', refusals }));
+    expect(onLoaded.mock.calls).toEqual([[parts]]);
     await executor.shutdown();
   });
 

@@ -3,12 +3,17 @@ import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { DarkroomError } from '@darkroom/core';
 import type { ModelCard } from '@darkroom/core';
+import type { PipelineComponent } from '@darkroom/diffusion';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import type { EngineEvent, ExecutorListener } from './executor-event.ts';
 import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from './executor.ts';
 
 export interface ProcessExecutorOptions extends EngineProcessOptions {
   onEvents: ExecutorListener;
+  /** Hears what each part of the model runs on, before `start` resolves. */
+  onLoaded?: (components: readonly PipelineComponent[]) => void;
+  /** Of the engine's process; that of this one if absent. */
+  environment?: Record<string, string | undefined> | undefined;
   /** How long `checkHealth` waits; a step blocks the engine, so longer than the slowest. */
   healthTimeoutMs?: number;
   /** How long `shutdown` waits for the step under way before it kills the engine. */
@@ -27,7 +32,8 @@ interface EngineStatus {
 
 /** Runs the engine in a process of its own, the default: `session.run` blocks only that one's event loop. */
 export class ProcessExecutor implements Executor {
-  readonly #options: Required<ProcessExecutorOptions>;
+  readonly #options: Required<Omit<ProcessExecutorOptions, 'environment'>> &
+    Pick<ProcessExecutorOptions, 'environment'>;
   /** Submitted and not ended. */
   readonly #open = new Set<string>();
   readonly #checks = new Map<number, (status: EngineStatus | undefined) => void>();
@@ -38,7 +44,13 @@ export class ProcessExecutor implements Executor {
   #nextCheckId = 0;
 
   constructor(options: ProcessExecutorOptions) {
-    this.#options = { checkpointEvery: 0, healthTimeoutMs: 30_000, shutdownTimeoutMs: 10_000, ...options };
+    this.#options = {
+      checkpointEvery: 0,
+      onLoaded: () => {},
+      healthTimeoutMs: 30_000,
+      shutdownTimeoutMs: 10_000,
+      ...options,
+    };
   }
 
   /** The engine's process, for logs; undefined while there is none. */
@@ -50,7 +62,8 @@ export class ProcessExecutor implements Executor {
     if (this.#child !== undefined) throw unavailable('executor.start', 'the engine is already running');
     // No flags of this process: a debugger's port or a test's conditions are not the engine's.
     const stdio = ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'] as const;
-    const child = fork(entry, { serialization: 'advanced', execArgv: [], stdio: [...stdio] });
+    const { environment: env } = this.#options;
+    const child = fork(entry, { serialization: 'advanced', execArgv: [], stdio: [...stdio], ...(env && { env }) });
     this.#child = child;
     const ended = this.#watch(child);
     this.#ended = ended;
@@ -59,6 +72,7 @@ export class ProcessExecutor implements Executor {
       child.on('message', (message: MessageFromEngine) => {
         if (message.type === 'ready') {
           this.#isReady = true;
+          this.#options.onLoaded(message.components);
           resolve(message.card);
         } else if (message.type === 'start-failed') {
           const { code, detail } = message;

@@ -1,2 +1,3 @@
+export type { NodeCounts } from './node-counter.ts';
 export * from './onnx-session.ts';
 export * from './runtime-error.ts';

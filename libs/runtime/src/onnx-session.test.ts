@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -29,6 +29,69 @@ describe('an ONNX session', () => {
     await expect(session.run(feeds, 'sample')).rejects.toMatchObject({ code: 'engine_failed', op: 'runtime.run' });
     await session.dispose();
   });
+});
+
+// CUDA's libraries come with the GPU image only, so here it is a device that is missing.
+describe('the devices of an ONNX session', () => {
+  it('are taken in order, and what a device was left out for is said', async () => {
+    const session = await loadOnnxSession({ file: decoderFile, devices: ['cuda:0', 'cpu'], threads: 1 });
+    expect(session.device).toBe('cpu');
+    expect(session.refusals).toEqual([
+      { device: 'cuda:0', reason: expect.stringContaining('shared library') as string },
+    ]);
+    await session.dispose();
+    const first = await loadOnnxSession({ file: decoderFile, devices: ['cpu', 'cuda:0'], threads: 1 });
+    expect([first.device, first.refusals]).toEqual(['cpu', []]);
+    await first.dispose();
+  });
+
+  it.each([
+    [
+      { devices: ['cuda:1', 'cpu'], isStrict: true },
+      'a model file could not be loaded on cuda:1',
+      /^Ort.*shared library/,
+    ],
+    [
+      { devices: ['cuda:1', 'cuda'] },
+      'a model file could not be loaded on cuda:1, cuda',
+      /^cuda:1: .*; cuda: .*library/,
+    ],
+  ] as const)('are an error if %j are missing', async (options, message, cause) => {
+    await expect(loadOnnxSession({ file: decoderFile, ...options })).rejects.toMatchObject({
+      code: 'engine_failed',
+      message,
+      cause: { message: expect.stringMatching(cause) as string },
+    });
+  });
+});
+
+// Chromium brings a Vulkan driver that needs no GPU. It is slow: hence so few latents.
+const driver = '/usr/lib/chromium/vk_swiftshader_icd.json';
+
+it.skipIf(!existsSync(driver))('runs on webgpu what it runs on the CPU, and says which nodes did not', () => {
+  const runtime = resolve(import.meta.dirname, '../dist/index.js');
+  const program = `const { loadOnnxSession } = await import(${JSON.stringify(runtime)});
+    const feeds = { latent_sample: { data: new Float32Array(16).fill(0.5), dims: [1, 4, 2, 2] } };
+    const outcomes = [];
+    for (const device of ['webgpu', 'cpu']) {
+      const options = { file: ${JSON.stringify(decoderFile)}, devices: [device], isStrict: true, countsNodes: true };
+      const session = await loadOnnxSession(options);
+      const { data } = await session.run(feeds, 'sample');
+      outcomes.push({ data: [...data], device: session.device, nodes: await session.countNodes() });
+      await session.dispose();
+    }
+    console.log(JSON.stringify(outcomes));`;
+  // Of drivers, only the process's own environment can tell.
+  const env = { PATH: process.env['PATH'], HOME: '/nowhere', VK_DRIVER_FILES: driver, VK_ICD_FILENAMES: driver };
+  const child = spawnSync(process.execPath, ['--input-type=module', '--eval', program], { env, encoding: 'utf8' });
+  expect(child).toMatchObject({ status: 0 });
+  type Outcome = { data: number[]; device: string; nodes?: Record<string, number> };
+  const [webgpu, cpu] = JSON.parse(child.stdout) as [Outcome, Outcome];
+  expect([webgpu.device, cpu.device, cpu.nodes]).toEqual(['webgpu', 'cpu', undefined]);
+  expect(Math.max(...cpu.data.map((value, at) => Math.abs(value - webgpu.data[at]!)))).toBeLessThan(1e-4);
+  // Shapes are computed on the CPU, everything else is not.
+  expect(webgpu.nodes!['webgpu']).toBeGreaterThan(100);
+  expect(webgpu.nodes!['cpu']).toBeLessThan(30);
 });
 
 it('reports nothing to anybody, and leaves nothing at home', () => {

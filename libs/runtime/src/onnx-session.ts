@@ -5,13 +5,12 @@
 // First, because the import after it already reads what it sets.
 // oxlint-disable-next-line import/no-unassigned-import
 import './no-telemetry.ts';
+import type { Device } from '@darkroom/core';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { readHalves, writeHalves } from './half-precision.ts';
+import { createNodeCounter } from './node-counter.ts';
+import type { NodeCounter, NodeCounts } from './node-counter.ts';
 import { toRuntimeError } from './runtime-error.ts';
-
-/** Where graphs run. `cuda` needs the CUDA build's libraries, which only the GPU image has. */
-export const devices = ['cpu', 'cuda'] as const;
-export type Device = (typeof devices)[number];
 
 /** An input or output as the graph declares it. */
 export interface TensorSpec {
@@ -35,17 +34,31 @@ export interface FloatTensor {
 }
 
 export interface LoadOnnxSessionOptions {
-  /** Path of the `.onnx` file; external data is found beside it. */
-  file: string;
-  device?: Device;
-  /** CUDA's number of the device. */
-  deviceId?: number;
+  /** Path of the `.onnx` file, beside which external data is found, or the file's bytes. */
+  file: string | Uint8Array;
+  /** In the order of preference; `cpu` if absent. */
+  devices?: readonly Device[];
+  /** Only the first of them will do. */
+  isStrict?: boolean;
   /** Threads of one graph run; ONNX Runtime's own choice (the number of cores) if absent. */
   threads?: number;
+  /** Calls are profiled until `countNodes`. */
+  countsNodes?: boolean;
+}
+
+/** A device that a graph could not be loaded on. */
+export interface DeviceRefusal {
+  readonly device: Device;
+  /** ONNX Runtime's own words: for the operator, since they name files. */
+  readonly reason: string;
 }
 
 /** A loaded graph. */
 export interface OnnxSession {
+  /** What it was loaded on. */
+  readonly device: Device;
+  /** Devices before that one in the order of preference. */
+  readonly refusals: readonly DeviceRefusal[];
   readonly inputs: readonly TensorSpec[];
   readonly outputs: readonly TensorSpec[];
   /**
@@ -54,63 +67,147 @@ export interface OnnxSession {
    * @throws DarkroomError `out_of_memory` or `engine_failed`.
    */
   run(feeds: Readonly<Record<string, TensorValue>>, output: string): Promise<FloatTensor>;
-  /** The same with several of its outputs, in the order asked for. */
-  runForAll(feeds: Readonly<Record<string, TensorValue>>, outputs: readonly string[]): Promise<FloatTensor[]>;
+  /**
+   * The same with several of its outputs, in the order asked for.
+   *
+   * @param into where to write some of them, if their dimensions are known: new arrays of many megabytes pile up until
+   * somebody collects them.
+   */
+  runForAll(
+    feeds: Readonly<Record<string, TensorValue>>,
+    outputs: readonly string[],
+    into?: ReadonlyMap<string, FloatTensor>,
+  ): Promise<FloatTensor[]>;
+  /**
+   * How many of the graph's nodes ran on the device and how many on the CPU, in the calls so far; no later ones are
+   * counted. undefined where nothing was to be counted, and on the CPU, where all of them run.
+   */
+  countNodes(): Promise<NodeCounts | undefined>;
   /** Frees the graph. */
   dispose(): Promise<void>;
 }
 
 /**
- * Loads a graph.
+ * Loads a graph on the first device that takes it: with one at a time, because ONNX Runtime, given a list, neither says
+ * which of them it took nor why it left one out.
  *
  * @throws DarkroomError `out_of_memory` or `engine_failed`; the cause has ONNX Runtime's own words.
  */
 export async function loadOnnxSession(options: LoadOnnxSessionOptions): Promise<OnnxSession> {
-  const { file, device = 'cpu', deviceId = 0, threads } = options;
-  let session: InferenceSession;
-  try {
-    session = await InferenceSession.create(file, {
-      // Without `cpu` in the list: ONNX Runtime adds it itself, but a CUDA that fails to start must not pass unseen.
-      executionProviders: [device === 'cuda' ? { name: 'cuda', deviceId } : 'cpu'],
-      ...(threads === undefined ? {} : { intraOpNumThreads: threads }),
-      interOpNumThreads: 1,
-      executionMode: 'sequential',
-      // Threads that spin while they wait take the cores from Redis, the API and the worker beside them: with both cores of
-      // a machine shared, a UNet call of 4 rows took 91 ms (median of 100) with spinning and 51 ms without.
-      // Weights behind a DequantizeLinear become float when a graph is loaded for the CPU, not at each call: products and
-      // convolutions of weights that change have other roundings for one row than for two. On CUDA they stay INT8.
-      extra: { session: { intra_op: { allow_spinning: '0' }, ...(device === 'cpu' && { disable_quant_qdq: '1' }) } },
-      logSeverityLevel: 3,
-    });
-  } catch (error) {
-    throw toRuntimeError(error, 'runtime.load', `a model file could not be loaded on ${device}`);
+  const { file, devices = ['cpu'], isStrict = false, threads, countsNodes = false } = options;
+  const wanted = isStrict ? devices.slice(0, 1) : devices;
+  const refusals: DeviceRefusal[] = [];
+  for (const device of wanted) {
+    try {
+      return await openSession({ file, device, refusals: [...refusals], threads, countsNodes });
+    } catch (error) {
+      if (wanted.length === 1) throw loadError(wanted, error);
+      refusals.push({ device, reason: error instanceof Error ? error.message : String(error) });
+    }
   }
+  throw loadError(wanted, new Error(refusals.map(({ device, reason }) => `${device}: ${reason}`).join('; ')));
+}
+
+function loadError(devices: readonly Device[], cause: unknown): unknown {
+  return toRuntimeError(cause, 'runtime.load', `a model file could not be loaded on ${devices.join(', ')}`);
+}
+
+interface OpenSessionOptions {
+  file: string | Uint8Array;
+  device: Device;
+  refusals: readonly DeviceRefusal[];
+  threads: number | undefined;
+  countsNodes: boolean;
+}
+
+async function openSession({ countsNodes, ...opening }: OpenSessionOptions): Promise<OnnxSession> {
+  const { device, refusals } = opening;
+  // ONNX Runtime always has the CPU take the nodes that a device has no code for: which ones, only its profile says.
+  const counter = countsNodes && device !== 'cpu' ? createNodeCounter() : undefined;
+  const session = await createSession(opening, counter).catch((error: unknown) => {
+    counter?.drop();
+    throw error;
+  });
   const inputs = session.inputMetadata.map(toTensorSpec);
   const types = new Map(inputs.map(({ name, type }) => [name, type]));
+  const outputs = session.outputMetadata.map(toTensorSpec);
 
-  async function runForAll(feeds: Readonly<Record<string, TensorValue>>, outputs: readonly string[]) {
+  async function runForAll(
+    feeds: Readonly<Record<string, TensorValue>>,
+    names: readonly string[],
+    into?: ReadonlyMap<string, FloatTensor>,
+  ) {
     const tensors: Record<string, Tensor> = {};
     for (const [name, value] of Object.entries(feeds)) tensors[name] = toTensor(types.get(name), value);
     try {
-      const results = await session.run(tensors, outputs);
-      return outputs.map((output) => toFloatTensor(results[output]!));
+      const results = await session.run(tensors, toFetches(names, outputs, into));
+      return names.map((name) => toFloatTensor(results[name]!));
     } catch (error) {
       throw toRuntimeError(error, 'runtime.run', 'the model could not be run');
     }
   }
 
   return {
+    device,
+    refusals,
     inputs,
-    outputs: session.outputMetadata.map(toTensorSpec),
+    outputs,
     runForAll,
     async run(feeds, output) {
       const [result] = await runForAll(feeds, [output]);
       return result!;
     },
+    async countNodes() {
+      if (counter === undefined) return undefined;
+      session.endProfiling();
+      return counter.read();
+    },
     async dispose() {
       await session.release();
+      counter?.drop();
     },
   };
+}
+
+function createSession(
+  { file, device, threads }: Omit<OpenSessionOptions, 'countsNodes'>,
+  counter: NodeCounter | undefined,
+): Promise<InferenceSession> {
+  const options: InferenceSession.SessionOptions = {
+    executionProviders: [providerOf(device)],
+    ...(threads === undefined ? {} : { intraOpNumThreads: threads }),
+    interOpNumThreads: 1,
+    executionMode: 'sequential',
+    // Threads that spin while they wait take the cores from Redis, the API and the worker beside them: with both cores of
+    // a machine shared, a UNet call of 4 rows took 91 ms (median of 100) with spinning and 51 ms without.
+    // Weights behind a DequantizeLinear become float when a graph is loaded for the CPU, not at each call: products and
+    // convolutions of weights that change have other roundings for one row than for two. On CUDA they stay INT8.
+    extra: { session: { intra_op: { allow_spinning: '0' }, ...(device === 'cpu' && { disable_quant_qdq: '1' }) } },
+    logSeverityLevel: 3,
+    ...counter?.sessionOptions,
+  };
+  // Two signatures of one function, of which each call takes one.
+  return typeof file === 'string' ? InferenceSession.create(file, options) : InferenceSession.create(file, options);
+}
+
+function providerOf(device: Device): InferenceSession.ExecutionProviderConfig {
+  const [name, deviceId = '0'] = device.split(':');
+  return name === 'cuda' ? { name, deviceId: Number(deviceId) } : name!;
+}
+
+/** Of each output where it is to be written; null for a new array. */
+function toFetches(
+  names: readonly string[],
+  outputs: readonly TensorSpec[],
+  into: ReadonlyMap<string, FloatTensor> | undefined,
+): Record<string, Tensor | null> {
+  return Object.fromEntries(
+    names.map((name) => {
+      const isFloat = outputs.some((output) => output.name === name && output.type === 'float32');
+      const target = isFloat ? into?.get(name) : undefined;
+      return [name, target === undefined ? null : new Tensor('float32', target.data, target.dims)];
+    }),
+  );
 }
 
 function toTensorSpec(metadata: InferenceSession.ValueMetadata): TensorSpec {

@@ -12,4 +12,5 @@ export {
   startRedisServer,
   type StartRedisServerOptions,
 } from './redis-server.ts';
+export * from './add-weights.ts';
 export * from './externalize-weights.ts';

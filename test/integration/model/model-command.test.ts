@@ -68,7 +68,9 @@ it('pulls a model, lists it and checks it', async () => {
     /^timesteps +one per row: /m,
     /^unet +model_int8.onnx +int8 +9\.1 M +10\.1 MB$/m,
     /^loading .* MB$/m,
+    /^encoding prompts .* MB +\d+ MB$/m,
     /^one step, 128x128 .* MB$/m,
+    /^vae_decoder +cpu$/m,
     /^ok$/m,
   ])
     expect(checked.output).toMatch(line);
@@ -99,6 +101,17 @@ it.each([
   const ranges = hub.seen.filter(({ server, path }) => server === 'cdn' && path.endsWith(unet));
   expect(ranges).toEqual([expect.objectContaining({ range: expect.stringMatching(/^bytes=[1-9]\d*-/) as string })]);
   expect(await run(['check', 'models/tiny_model'])).toMatchObject({ code: 0 });
+});
+
+it('says what a model does not run on, and fails where it must', async () => {
+  await run(['pull', hub.repo, '--dtype', 'int8']);
+  const { code, output } = await run(['check', 'models/tiny_model'], { DEVICE: 'cuda:0,cpu', LOW_MEMORY: 'true' });
+  expect(code).toBe(0);
+  for (const part of ['text_encoder', 'unet', 'vae_decoder'])
+    expect(output).toMatch(new RegExp(`^${part} +cpu +not on cuda:0: .*Failed to load shared library$`, 'm'));
+  const strict = await run(['check', 'models/tiny_model'], { DEVICE: 'cuda:0,cpu', STRICT_PROVIDER: 'true' });
+  expect(strict.code).toBe(1);
+  expect(strict.errors).toContain('text_encoder/model_int8.onnx: a model file could not be loaded on cuda:0 (');
 });
 
 it.each([

@@ -45,7 +45,7 @@ replica, and after the end until the request expires. Every event's data is JSON
 | \`started\` | \`attempt\` |
 | \`progress\` | \`index\`, \`step\`, \`total_steps\`, \`progress\` (0 to 1), \`preview\` (a data URL, at some steps) |
 | \`image\` | \`index\`, \`url\`, \`seed\`, \`width\`, \`height\`, \`content_type\`, \`bytes\`, \`chunk_id\`, \`chunk_index\`, \`total_chunks\`, \`is_chunked\`, \`is_final\`, \`b64\` (join the chunks of one index) |
-| \`succeeded\` | \`images\`: as in the request |
+| \`succeeded\` | \`prompt_tokens_cut\`, \`negative_prompt_tokens_cut\`, \`images\`: as in the request |
 | \`failed\` | \`error\`: \`code\`, \`message\` |
 | \`canceled\`, \`expired\` | |
 

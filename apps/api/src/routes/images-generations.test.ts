@@ -51,6 +51,7 @@ describe('one answer', () => {
         total_tokens: 0,
         input_tokens_details: { text_tokens: 0, image_tokens: 0 },
         steps: 8,
+        prompt_tokens_cut: 0,
       },
     });
     const stored = await readRequest(test.store, id);

@@ -78,13 +78,14 @@ async function oneAnswer(
 ): Promise<ImagesResponse> {
   const { id, input } = submitted;
   const isInline = responseFormat === 'b64_json';
+  const steps = input.n * input.numInferenceSteps;
   const answer: ImagesResponse = {
     created: 0,
     data: [],
     background: 'opaque',
     output_format: input.outputFormat,
     size: `${input.width}x${input.height}`,
-    usage: imageUsage(input.n * input.numInferenceSteps),
+    usage: imageUsage(steps, []),
   };
   try {
     const options = { partialImages: 0, withData: isInline, hasKey, signal: watch.gone };
@@ -93,6 +94,7 @@ async function oneAnswer(
       if (item.type !== 'completed') continue;
       const { output, data, timestampMs } = item;
       answer.created = Math.floor(timestampMs / 1000);
+      answer.usage = imageUsage(steps, [output]);
       answer.data[output.index] = isInline
         ? { b64_json: base64Of(data) }
         : { url: absoluteUrl(c, imageUrl(id, output.index)) };

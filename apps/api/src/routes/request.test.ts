@@ -62,6 +62,23 @@ describe('GET /v1/predict/<id>', () => {
     expect(again.body.parameters).toEqual(body.parameters);
   });
 
+  it('says how much of the prompts was not read, once a picture does', async () => {
+    const test = await openTestApi();
+    const id = await test.submit({ n: 2 });
+    await startWorker(test.store);
+    const run = await runNext(test.store);
+    const unknown = { prompt_tokens_cut: null, negative_prompt_tokens_cut: null };
+    expect((await poll(test, id)).body).toMatchObject(unknown);
+    await run.output(0, Buffer.from('0'), undefined, { promptTokensCut: 12 });
+    const cuts = { prompt_tokens_cut: 12, negative_prompt_tokens_cut: 0 };
+    expect((await poll(test, id)).body).toMatchObject({ status: 'running', ...cuts });
+    await run.output(1, Buffer.from('1'), undefined, { promptTokensCut: 12 });
+    await run.finish();
+    expect((await poll(test, id)).body).toMatchObject({ status: 'succeeded', ...cuts });
+    const events = await (await test.api.request(`/v1/predict/${id}/events`)).text();
+    expect(events).toMatch(/^event: succeeded\ndata: .*"prompt_tokens_cut":12,"negative_prompt_tokens_cut":0/m);
+  });
+
   it('brings the pictures along when asked', async () => {
     const test = await openTestApi();
     const id = await succeed(test, { n: 2 });

@@ -17,7 +17,7 @@ export interface RunningRequest {
   /** Outputs to write. */
   rows: number;
   progress(step: number, preview?: Uint8Array, index?: number): Promise<void>;
-  output(index: number, data: Uint8Array, chunkBytes?: number): Promise<void>;
+  output(index: number, data: Uint8Array, chunkBytes?: number, cuts?: Record<string, number>): Promise<void>;
   finish(finish?: Finish): Promise<void>;
 }
 
@@ -64,9 +64,9 @@ function play(store: StoreConnection, delivery: Delivery, workerId: string, rows
       const picture = preview === undefined ? {} : { preview: { data: preview, contentType: 'image/webp' } };
       await appendProgress(store, model, delivery, { ...steps, ...picture });
     },
-    async output(index, data, chunkBytes = 409_600) {
+    async output(index, data, chunkBytes = 409_600, cuts = {}) {
       const { seed, width, height } = await inputOf(store, delivery.id);
-      const facts = { seed: seed + index, width, height };
+      const facts = { seed: seed + index, width, height, ...cuts };
       const contentType = 'image/png';
       await writeOutput(store, model, delivery, { index, contentType, data, facts, chunkBytes, timestampMs: 2000 });
     },

@@ -2,18 +2,22 @@ import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { isModelId } from '@darkroom/core';
 import type { DtypeChoice } from '@darkroom/core';
+import type { LoadPipelineOptions, PipelineComponent } from '@darkroom/diffusion';
 import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { ModelDescription, ModelDirectory } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import { countText, sizeText } from '../number-text.ts';
 import { table } from '../table.ts';
+import { checkParts } from './check-message.ts';
+import type { CheckPart } from './check-message.ts';
 import { runCheck } from './run-check.ts';
+import type { CheckResult } from './run-check.ts';
 
 export interface CheckModelOptions {
   directory: string;
   dtypes: DtypeChoice;
-  device: 'cpu' | 'cuda';
-  threads: number | undefined;
+  /** As a worker with the same settings has them. */
+  options: LoadPipelineOptions;
   signal: AbortSignal;
   write: (text: string) => void;
 }
@@ -24,7 +28,7 @@ export interface CheckModelOptions {
  * @throws DarkroomError or CommandError naming the file and what is wrong.
  */
 export async function checkModel(options: CheckModelOptions): Promise<void> {
-  const { directory, dtypes, device, threads, signal, write } = options;
+  const { directory, dtypes, signal, write } = options;
   const isDirectory = await stat(directory).then(
     (found) => found.isDirectory(),
     () => false,
@@ -35,16 +39,31 @@ export async function checkModel(options: CheckModelOptions): Promise<void> {
   const chosen = { ...id, dtypes };
   const model = await readModelDirectory(directory, chosen);
   write(`${describe(model, describeModel(model))}\n`);
-  const request = { directory, ...chosen, device, ...(threads === undefined ? {} : { threads }) };
-  const { load, step, decode } = await runCheck({ model: request }, signal);
-  const { width, height } = model.card.sizes.default;
-  const rows = [
-    [`done on ${device}`, 'time', 'peak memory until then'],
-    ['loading', timeText(load.ms), sizeText(load.peakBytes)],
-    [`one step, ${width}x${height}`, timeText(step.ms), sizeText(step.peakBytes)],
-    ['decoding', timeText(decode.ms), sizeText(decode.peakBytes)],
-  ];
-  write(`${table(rows)}\n\nok\n`);
+  const result = await runCheck({ model: { ...options.options, directory, ...chosen } }, signal);
+  write(`${measurements(result, model.card.sizes.default)}\n\n${componentTable(result.components)}\n\nok\n`);
+}
+
+function measurements(result: CheckResult, { width, height }: { width: number; height: number }): string {
+  const work: Readonly<Record<CheckPart, string>> = {
+    load: 'loading',
+    encode: 'encoding prompts',
+    step: `one step, ${width}x${height}`,
+    decode: 'decoding',
+  };
+  const rows = checkParts.map((part) => {
+    const { ms, bytes, peakBytes } = result[part];
+    return [work[part], timeText(ms), sizeText(bytes), sizeText(peakBytes)];
+  });
+  return table([['done', 'time', 'memory after it', 'peak until then'], ...rows]);
+}
+
+function componentTable(components: readonly PipelineComponent[]): string {
+  const rows = components.map(({ part, device, refusals, nodes = {}, remark }) => {
+    const counts = Object.entries(nodes).map(([name, count]) => `${count} nodes on ${name}`);
+    const reasons = refusals.map(({ device: refused, reason }) => `not on ${refused}: ${reason}`);
+    return [part, device, [...counts, ...reasons, ...(remark === undefined ? [] : [remark])].join('; ')];
+  });
+  return table([['part', 'runs on', ''], ...rows]);
 }
 
 function describe({ card, pipelineClass, preview }: ModelDirectory, description: ModelDescription): string {

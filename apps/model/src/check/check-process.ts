@@ -4,19 +4,22 @@
  */
 import { loadPipeline } from '@darkroom/diffusion';
 import { send, serveRequest } from '../serve-request.ts';
-import type { CheckMessage, CheckRequest } from './check-message.ts';
+import type { CheckMessage, CheckPart, CheckRequest } from './check-message.ts';
 
-async function timed<Result>(what: 'load' | 'step' | 'decode', work: () => Promise<Result>): Promise<Result> {
+async function timed<Result>(what: CheckPart, work: () => Promise<Result>): Promise<Result> {
   const startedAtMs = performance.now();
   const result = await work();
   const ms = performance.now() - startedAtMs;
-  const message: CheckMessage = { type: 'done', what, ms, peakBytes: process.resourceUsage().maxRSS * 1024 };
+  const { rss: bytes } = process.memoryUsage();
+  const message: CheckMessage = { type: 'done', what, ms, bytes, peakBytes: process.resourceUsage().maxRSS * 1024 };
   await send(message);
   return result;
 }
 
 async function check({ model }: CheckRequest): Promise<void> {
   const pipeline = await timed('load', () => loadPipeline(model));
+  const loaded: CheckMessage = { type: 'loaded', components: pipeline.components };
+  await send(loaded);
   const { sizes, steps, guidance, defaultScheduler } = pipeline.card;
   const input = {
     prompt: 'a red apple on a white background',
@@ -29,13 +32,16 @@ async function check({ model }: CheckRequest): Promise<void> {
     scheduler: defaultScheduler,
     previewEvery: 0,
   };
-  const [row] = await timed('step', async () => {
-    const rows = await pipeline.createRows({ id: 'check', input });
+  const rows = await timed('encode', async () => {
+    const created = await pipeline.createRows({ id: 'check', input });
+    await pipeline.settle();
+    return created;
+  });
+  await timed('step', async () => {
     const { failures } = await pipeline.step(rows);
     if (failures[0] !== undefined) throw failures[0].error;
-    return rows;
   });
-  await timed('decode', () => pipeline.finish(row!));
+  await timed('decode', () => pipeline.finish(rows[0]!));
 }
 
 serveRequest(check);

@@ -1,10 +1,14 @@
 import { fileURLToPath } from 'node:url';
+import type { PipelineComponent } from '@darkroom/diffusion';
 import { CommandError } from '../command-error.ts';
 import { runProcess } from '../run-process.ts';
-import type { CheckMessage, CheckRequest } from './check-message.ts';
+import { checkParts } from './check-message.ts';
+import type { CheckMeasurement, CheckMessage, CheckPart, CheckRequest } from './check-message.ts';
 
-/** What was done, by the name of the work. */
-export type CheckResult = Readonly<Record<'load' | 'step' | 'decode', { ms: number; peakBytes: number }>>;
+/** What was measured, by the part of the work, and what the model ran on. */
+export type CheckResult = Readonly<Record<CheckPart, CheckMeasurement>> & {
+  readonly components: readonly PipelineComponent[];
+};
 
 const program = fileURLToPath(
   new URL(
@@ -15,7 +19,8 @@ const program = fileURLToPath(
 
 /** Has a model loaded and run. @throws CommandError saying what it failed by, whatever it did to its process. */
 export async function runCheck(request: CheckRequest, signal: AbortSignal): Promise<CheckResult> {
-  const results: Partial<Record<'load' | 'step' | 'decode', { ms: number; peakBytes: number }>> = {};
+  const results: Partial<Record<CheckPart, CheckMeasurement>> = {};
+  let components: readonly PipelineComponent[] = [];
   let failure: string | undefined;
   const end = await runProcess<CheckMessage>({
     program,
@@ -23,16 +28,23 @@ export async function runCheck(request: CheckRequest, signal: AbortSignal): Prom
     signal,
     onMessage: (message) => {
       if (message.type === 'failed') failure = message.message;
-      else results[message.what] = { ms: message.ms, peakBytes: message.peakBytes };
+      else if (message.type === 'loaded') components = message.components;
+      else results[message.what] = message;
     },
   });
   if (failure !== undefined) throw new CommandError(failure);
-  const { load, step, decode } = results;
-  if (load && step && decode) return { load, step, decode };
+  const { load, encode, step, decode } = results;
+  if (load && encode && step && decode) return { load, encode, step, decode, components };
   throw new CommandError(`${whatWasDone(results)}, its process ${end}`);
 }
 
-function whatWasDone({ load, step }: { load?: unknown; step?: unknown }): string {
-  if (load === undefined) return 'While the model was loaded';
-  return step === undefined ? 'In the first step' : 'While the picture was decoded';
+const doings: Readonly<Record<CheckPart, string>> = {
+  load: 'While the model was loaded',
+  encode: 'While the prompt was encoded',
+  step: 'In the first step',
+  decode: 'While the picture was decoded',
+};
+
+function whatWasDone(results: Partial<Record<CheckPart, unknown>>): string {
+  return doings[checkParts.find((part) => results[part] === undefined) ?? 'decode'];
 }

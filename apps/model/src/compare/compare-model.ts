@@ -2,6 +2,7 @@ import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { dtypeChoiceText, isModelId, modelDtypes } from '@darkroom/core';
 import type { DtypeChoice } from '@darkroom/core';
+import type { LoadPipelineOptions } from '@darkroom/diffusion';
 import { describeModel, listDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import { sizeText } from '../number-text.ts';
@@ -21,8 +22,8 @@ export interface CompareModelOptions {
   steps: number | undefined;
   /** Pictures that are made at once. */
   rows: number;
-  device: 'cpu' | 'cuda';
-  threads: number | undefined;
+  /** As a worker with the same settings has them. */
+  options: LoadPipelineOptions;
   signal: AbortSignal;
   write: (text: string) => void;
 }
@@ -49,7 +50,8 @@ const program = fileURLToPath(
  * @throws DarkroomError or CommandError naming the file and what is wrong.
  */
 export async function compareModel(options: CompareModelOptions): Promise<void> {
-  const { directory, prompts, device, write } = options;
+  const { directory, prompts, write } = options;
+  const { devices = ['cpu'] } = options.options;
   const id = isModelId(basename(resolve(directory))) ? {} : { id: 'unnamed' };
   const choices = options.choices.length === 0 ? await allChoices(directory, id) : options.choices;
   const made: Made[] = [];
@@ -58,9 +60,9 @@ export async function compareModel(options: CompareModelOptions): Promise<void> 
     const bytes = describeModel(model).graphs.reduce((sum, graph) => sum + graph.bytes, 0);
     made.push({ dtypes: dtypeChoiceText(dtypes), bytes, ...(await makePictures(options, { ...id, dtypes })) });
   }
-  write(`${tableOf(made, `${prompts} pictures on ${device}`)}\n`);
+  write(`${tableOf(made, `${prompts} pictures on ${devices.join(', ')}`)}\n`);
   const changing = made.filter(({ done }) => done.changed > 0).map(({ dtypes }) => dtypes);
-  if (changing.length > 0 && device === 'cpu') {
+  if (changing.length > 0 && devices.every((device) => device === 'cpu')) {
     throw new CommandError(`pictures of ${changing.join(' and ')} depend on what else is in their batch`);
   }
 }
@@ -81,13 +83,13 @@ async function allChoices(directory: string, id: { id?: string }): Promise<Dtype
 }
 
 async function makePictures(
-  { directory, prompts, steps, rows, device, threads, signal }: CompareModelOptions,
+  { directory, prompts, steps, rows, options, signal }: CompareModelOptions,
   chosen: { dtypes: DtypeChoice },
 ): Promise<Pick<Made, 'pictures' | 'done'>> {
   const pictures: Uint8Array[] = [];
   let done: Made['done'] | undefined;
   let failure: string | undefined;
-  const model = { directory, ...chosen, device, ...(threads === undefined ? {} : { threads }) };
+  const model = { ...options, directory, ...chosen };
   const request: CompareRequest = { model, prompts: listPrompts(prompts), steps, rows };
   const end = await runProcess<CompareMessage>({
     program,

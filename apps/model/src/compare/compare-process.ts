@@ -13,6 +13,7 @@ async function make({ model, prompts, steps, rows: most }: CompareRequest): Prom
     for (const [at, prompt] of prompts.slice(first, first + most).entries()) {
       rows.push(await rowOf(pipeline, { prompt, seed: first + at, steps: steps ?? card.steps.default }));
     }
+    await pipeline.settle();
     while (rows.some(isOpen)) await stepAll(pipeline, rows.filter(isOpen));
     for (const [at, row] of rows.entries()) {
       const picture: CompareMessage = { type: 'picture', index: first + at, data: (await pipeline.finish(row)).data };

@@ -47,9 +47,19 @@ export class ProtobufFile {
   /** The text between two places. */
   text(start: number, end: number): string {
     if (end - start > longestText) throw new ProtobufError(`the text at byte ${start} is too long`);
+    return this.bytes(start, end).toString('utf8');
+  }
+
+  /** The bytes between two places. */
+  bytes(start: number, end: number): Buffer {
     const buffer = Buffer.alloc(end - start);
+    this.read(buffer, start);
+    return buffer;
+  }
+
+  /** Fills a buffer with the bytes from a place on. */
+  read(buffer: Uint8Array, start: number): void {
     readSync(this.#file, buffer, 0, buffer.length, start);
-    return buffer.toString('utf8');
   }
 
   /** The varints between two places, as a packed field has them. */

@@ -96,7 +96,7 @@ function readNode(file: ProtobufFile, start: number, end: number, { tensors }: C
   }
 }
 
-function readTensor(file: ProtobufFile, start: number, end: number): OnnxTensor {
+export function readTensor(file: ProtobufFile, start: number, end: number): OnnxTensor {
   const shape: number[] = [];
   const entries: Record<string, string> = {};
   let name = '';

@@ -9,7 +9,6 @@
  * tokens; no control image, no image input. diffusers' own mask for texts of different lengths is not used: it is added to
  * the attention's scores as 1 and 0, which hides nothing.
  */
-import { loadGraph } from '../load-graph.ts';
 import type { LoadedGraph } from '../load-graph.ts';
 import type { ModelDirectory } from '../model-directory.ts';
 import { modelFileError } from '../model-file.ts';
@@ -19,13 +18,14 @@ import { linspace } from '../schedulers/timestep-grid.ts';
 import { decodePicture, previewPicture } from './decode-picture.ts';
 import { denoise } from './denoise.ts';
 import { createDenoiserBatch } from './denoiser-batch.ts';
-import type { Conditioning } from './denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
+import { ModelGraphs } from './model-graphs.ts';
 import { checkPictureRequest } from './picture-request.ts';
 import type { PictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
 import type { PictureRow, PictureSchedule } from './picture-row.ts';
 import { createPromptEncoder } from './prompt-encoder.ts';
+import type { ReadText } from './prompt-encoder.ts';
 import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
 
 /**
@@ -37,16 +37,26 @@ export async function loadCogView4(
   model: ModelDirectory,
   options: LoadPipelineOptions = {},
 ): Promise<Pipeline<PictureRow>> {
-  const { card, graphs } = model;
+  const { card } = model;
   const { embeddingWidth } = model.denoiser;
   const { tokenizer, layers = 0 } = model.textEncoders[0]!;
   // diffusers divides by the scaling factor and, unlike for other models of 16 channels, adds no shift.
   const facts = { ...model.latents, shiftFactor: 0 };
-  const textEncoder = await loadGraph(model, graphs.textEncoders[0]!, options);
-  const transformer = await loadGraph(model, graphs.denoiser, options);
-  const vaeDecoder = await loadGraph(model, graphs.vaeDecoder, options);
+  const graphs = new ModelGraphs(model, options);
+  const textEncoder = await graphs.loadTextEncoder(0);
   const outputs = [secondLastHiddenState(textEncoder, layers)];
   const promptEncoder = createPromptEncoder({ tokenizer, session: textEncoder.session, outputs });
+
+  async function encode(text: string, request: PictureRequest): Promise<ReadText> {
+    const { outputs, cutTokens } = await promptEncoder.encode(text);
+    return { conditioning: conditioningOf(outputs[0]!, request), cutTokens };
+  }
+
+  const gives = [[1, promptEncoder.tokenizer.trialIds.length, embeddingWidth]];
+  const [embedding] = await tryTextEncoder({ file: textEncoder.file, promptEncoder, tokenizer, gives });
+  await graphs.settle();
+  const transformer = await graphs.loadDenoiser();
+  const vaeDecoder = await graphs.loadVaeDecoder();
   const batch = createDenoiserBatch(transformer, {
     sample: 'hidden_states',
     conditioning: {
@@ -56,19 +66,12 @@ export async function loadCogView4(
       crop_coords: [2],
     },
   });
-
-  async function encode(text: string, request: PictureRequest): Promise<Conditioning> {
-    const [embedding] = (await promptEncoder.encode(text)).outputs;
-    return conditioningOf(embedding!, request);
-  }
-
-  const gives = [[1, promptEncoder.tokenizer.trialIds.length, embeddingWidth]];
-  const [embedding] = await tryTextEncoder({ file: textEncoder.file, promptEncoder, tokenizer, gives });
   const conditioning = conditioningOf(embedding!, card.sizes.default);
   await tryPictureGraphs({ model, denoiser: transformer, batch, vaeDecoder, conditioning });
 
   return {
     card,
+    components: await graphs.describe(),
 
     async createRows(rowRequest) {
       const request = checkPictureRequest(rowRequest.input, card);
@@ -80,12 +83,11 @@ export async function loadCogView4(
 
     step: (rows) => denoise(rows, batch),
     preview: (row) => previewPicture(row, model.preview),
-    finish: (row) => decodePicture(row, { vaeDecoder: vaeDecoder.session, facts }),
+    finish: (row) => decodePicture(row, { vaeDecoder, facts }),
     checkpoint: checkpointPictureRow,
 
-    async dispose() {
-      await Promise.all([textEncoder, transformer, vaeDecoder].map(({ session }) => session.dispose()));
-    },
+    settle: () => graphs.settle(),
+    dispose: () => graphs.dispose(),
   };
 }
 

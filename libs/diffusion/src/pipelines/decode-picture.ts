@@ -1,8 +1,8 @@
-import type { OnnxSession } from '@darkroom/runtime';
 import type { LatentFacts, PreviewProjection } from '../model-directory.ts';
 import type { RowOutput } from '../pipeline.ts';
 import { interleaveSample, projectLatents } from './latents-to-rgb.ts';
 import type { PictureRow } from './picture-row.ts';
+import type { VaeDecoder } from './vae-decoder.ts';
 
 /**
  * What a finished row has become.
@@ -10,15 +10,20 @@ import type { PictureRow } from './picture-row.ts';
  * @throws DarkroomError if the decoder fails.
  */
 export async function decodePicture(
-  { latents, latentDims, request: { width, height }, seed }: PictureRow,
-  { vaeDecoder, facts }: { vaeDecoder: OnnxSession; facts: LatentFacts },
+  { latents, latentDims, request: { width, height }, seed, cutTokens }: PictureRow,
+  { vaeDecoder, facts }: { vaeDecoder: VaeDecoder; facts: LatentFacts },
 ): Promise<RowOutput> {
   const scaling = Math.fround(facts.scalingFactor);
   const shift = Math.fround(facts.shiftFactor);
   const scaled = latents.map((value) => Math.fround(value / scaling) + shift);
-  const feeds = { latent_sample: { data: scaled, dims: [1, ...latentDims] } };
-  const { data } = await vaeDecoder.run(feeds, vaeDecoder.outputs[0]!.name);
-  return { data: interleaveSample(data), facts: { seed, width, height } };
+  const cuts = {
+    ...(cutTokens.prompt > 0 && { promptTokensCut: cutTokens.prompt }),
+    ...(cutTokens.negativePrompt > 0 && { negativePromptTokensCut: cutTokens.negativePrompt }),
+  };
+  return {
+    data: interleaveSample(await vaeDecoder.decode(scaled, latentDims)),
+    facts: { seed, width, height, ...cuts },
+  };
 }
 
 /** What a row would become by its latest step; undefined before that, and for models without a projection. */

@@ -5,13 +5,13 @@
  *
  * Known limits: no safety checker, no clip skip, no image input.
  */
-import { loadGraph } from '../load-graph.ts';
 import type { ModelDirectory } from '../model-directory.ts';
 import type { Pipeline } from '../pipeline.ts';
 import { decodePicture, previewPicture } from './decode-picture.ts';
 import { denoise } from './denoise.ts';
 import { createDenoiserBatch } from './denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
+import { ModelGraphs } from './model-graphs.ts';
 import { checkPictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
 import type { PictureRow } from './picture-row.ts';
@@ -27,42 +27,45 @@ export async function loadLatentConsistency(
   model: ModelDirectory,
   options: LoadPipelineOptions = {},
 ): Promise<Pipeline<PictureRow>> {
-  const { card, graphs, latents: facts, denoiser } = model;
+  const { card, latents: facts, denoiser } = model;
   const { embeddingWidth, guidanceWidth = 0 } = denoiser;
   const { tokenizer } = model.textEncoders[0]!;
-  const textEncoder = await loadGraph(model, graphs.textEncoders[0]!, options);
-  const unet = await loadGraph(model, graphs.denoiser, options);
-  const vaeDecoder = await loadGraph(model, graphs.vaeDecoder, options);
+  const graphs = new ModelGraphs(model, options);
+  const textEncoder = await graphs.loadTextEncoder(0);
   const outputs = [lastHiddenState(textEncoder.session)];
   const promptEncoder = createPromptEncoder({ tokenizer, session: textEncoder.session, outputs });
   const embeddingShape = [tokenizer.maxTokens, embeddingWidth] as const;
+  const gives = [[1, ...embeddingShape]];
+  const [embedding] = await tryTextEncoder({ file: textEncoder.file, promptEncoder, tokenizer, gives });
+  await graphs.settle();
+  const unet = await graphs.loadDenoiser();
+  const vaeDecoder = await graphs.loadVaeDecoder();
   const batch = createDenoiserBatch(unet, {
     conditioning: { encoder_hidden_states: embeddingShape, timestep_cond: [guidanceWidth] },
   });
-  const gives = [[1, ...embeddingShape]];
-  const [embedding] = await tryTextEncoder({ file: textEncoder.file, promptEncoder, tokenizer, gives });
   const conditioning = { encoder_hidden_states: embedding!, timestep_cond: embedGuidance(1, guidanceWidth) };
   await tryPictureGraphs({ model, denoiser: unet, batch, vaeDecoder, conditioning });
 
   return {
     card,
+    components: await graphs.describe(),
 
     async createRows(rowRequest) {
       const request = checkPictureRequest(rowRequest.input, card);
-      const [embedding] = (await promptEncoder.encode(request.prompt)).outputs;
+      const { outputs, cutTokens } = await promptEncoder.encode(request.prompt);
       const guidance = embedGuidance(request.guidanceScale, guidanceWidth);
-      const conditional = { encoder_hidden_states: embedding!, timestep_cond: guidance };
+      const conditioning = { encoder_hidden_states: outputs[0]!, timestep_cond: guidance };
+      const conditional = { conditioning, cutTokens };
       return createPictureRows({ model, rowRequest, request, conditional, unconditional: undefined });
     },
 
     step: (rows) => denoise(rows, batch),
     preview: (row) => previewPicture(row, model.preview),
-    finish: (row) => decodePicture(row, { vaeDecoder: vaeDecoder.session, facts }),
+    finish: (row) => decodePicture(row, { vaeDecoder, facts }),
     checkpoint: checkpointPictureRow,
 
-    async dispose() {
-      await Promise.all([textEncoder, unet, vaeDecoder].map(({ session }) => session.dispose()));
-    },
+    settle: () => graphs.settle(),
+    dispose: () => graphs.dispose(),
   };
 }
 

@@ -64,6 +64,36 @@ describe.each(names)('the pipeline %s', (name) => {
     expect(new Set(alone.map((picture) => Buffer.from(picture).toString('base64'))).size).toBe(indexes.length);
   });
 
+  it('says how much of its texts was not read, the same from a checkpoint', async () => {
+    const long = { prompt: 'a red car '.repeat(700), negativePrompt: 'a house '.repeat(700), guidanceScale: 3 };
+    const create = async (checkpoint?: RowCheckpoint) => {
+      const checkpoints = checkpoint === undefined ? {} : { checkpoints: new Map([[0, checkpoint]]) };
+      return (await pipeline.createRows({ id: 'long', input: { ...requestAt(0), ...long }, ...checkpoints }))[0]!;
+    };
+    const first = await create();
+    await pipeline.step([first]);
+    const resumed = await create(structuredClone(pipeline.checkpoint(first)));
+    while (resumed.step < resumed.totalSteps) await pipeline.step([resumed]);
+    const { facts } = await pipeline.finish(resumed);
+    expect(facts).toEqual({
+      seed: 1000,
+      width: 32,
+      height: 32,
+      promptTokensCut: first.cutTokens.prompt,
+      ...(first.unconditional === undefined ? {} : { negativePromptTokensCut: first.cutTokens.negativePrompt }),
+    });
+    // More than a thousand tokens at least are too many for any of them.
+    expect(first.cutTokens.prompt).toBeGreaterThan(100);
+  });
+
+  it('counts what the encoder that reads the furthest has not read', async () => {
+    const prompt = 'a red car '.repeat(30);
+    const [row] = await pipeline.createRows({ id: 'long', input: { ...requestAt(0), prompt, negativePrompt: '' } });
+    const readsFurther = ['stable-diffusion-3', 'cogview4'].includes(name);
+    expect(row!.cutTokens).toEqual({ prompt: expect.any(Number) as number, negativePrompt: 0 });
+    expect(row!.cutTokens.prompt === 0).toBe(readsFurther);
+  });
+
   it('ends in the same bytes from a checkpoint', async () => {
     const whole = await run(await rowOf(4));
     const first = await rowOf(4);

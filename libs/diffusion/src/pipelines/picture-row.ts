@@ -7,6 +7,7 @@ import { createScheduler } from '../schedulers/create-scheduler.ts';
 import type { CreateSchedulerOptions, Scheduler } from '../schedulers/scheduler.ts';
 import type { Conditioning } from './denoiser-batch.ts';
 import type { PictureRequest } from './picture-request.ts';
+import type { ReadText } from './prompt-encoder.ts';
 import { decodeRowSnapshot, encodeRowSnapshot } from './row-snapshot.ts';
 
 /** One picture on its way. */
@@ -23,6 +24,8 @@ export interface PictureRow extends PipelineRow {
   readonly conditional: Conditioning;
   /** Of the negative prompt; undefined without guidance, when that half is not computed. */
   readonly unconditional: Conditioning | undefined;
+  /** Tokens at the ends of the texts that were not read, of texts that were read at all. */
+  readonly cutTokens: { readonly prompt: number; readonly negativePrompt: number };
 }
 
 /** What all pictures of a request have in common. */
@@ -30,8 +33,8 @@ export interface CreatePictureRowsOptions {
   model: Pick<ModelDirectory, 'latents' | 'scheduler'>;
   rowRequest: RowRequest;
   request: PictureRequest;
-  conditional: Conditioning;
-  unconditional: Conditioning | undefined;
+  conditional: ReadText;
+  unconditional: ReadText | undefined;
   /** What the family derives of its schedule from the picture; models of flow matching do. */
   schedule?: PictureSchedule;
 }
@@ -67,8 +70,9 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
       shapeKey: pictureShapeKey(request),
       previewEvery: request.previewEvery,
       latentDims,
-      conditional,
-      unconditional,
+      conditional: conditional.conditioning,
+      unconditional: unconditional?.conditioning,
+      cutTokens: { prompt: conditional.cutTokens, negativePrompt: unconditional?.cutTokens ?? 0 },
       predictedOriginal: new Float32Array(start.latents.length),
       totalSteps: start.scheduler.timesteps.length,
       get step() {

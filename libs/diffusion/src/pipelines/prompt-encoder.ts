@@ -3,9 +3,12 @@ import type { LoadedGraph } from '../load-graph.ts';
 import { modelFileError } from '../model-file.ts';
 import { createPromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
 import type { PromptTokenizer, PromptTokenizerFiles } from '../tokenizer/prompt-tokenizer.ts';
+import type { Conditioning } from './denoiser-batch.ts';
 
 /** Texts whose embeddings are kept: most requests share their negative prompt, and often it is empty. */
 const KEPT_TEXTS = 32;
+/** Of their embeddings, which a T5 or GLM makes megabytes of. */
+const KEPT_BYTES = 64 * 2 ** 20;
 
 /** What a text encoder makes of a text. */
 export interface EncodedPrompt {
@@ -13,6 +16,18 @@ export interface EncodedPrompt {
   readonly outputs: readonly Float32Array[];
   /** Tokens at the text's end that it did not read. */
   readonly cutTokens: number;
+}
+
+/** A text as a denoiser is told it. */
+export interface ReadText {
+  readonly conditioning: Conditioning;
+  /** Tokens at the text's end that none of the encoders read. */
+  readonly cutTokens: number;
+}
+
+/** What of a text is lost: each encoder has its own tokens, and the one that reads the furthest says it. */
+export function tokensCutByAll(encoded: readonly EncodedPrompt[]): number {
+  return Math.min(...encoded.map(({ cutTokens }) => cutTokens));
 }
 
 /** Turns texts into what the denoiser reads of them. */
@@ -42,6 +57,12 @@ export function createPromptEncoder({ tokenizer: files, session, outputs }: Crea
   const isInt32 = session.inputs.find(({ name }) => name === 'input_ids')?.type === 'int32';
   // In order of use, the oldest first.
   const kept = new Map<string, EncodedPrompt>();
+  let keptBytes = 0;
+
+  function forget(text: string): void {
+    keptBytes -= bytesOf(kept.get(text));
+    kept.delete(text);
+  }
 
   function encodeIds(ids: readonly number[]): Promise<FloatTensor[]> {
     const data = isInt32 ? Int32Array.from(ids) : BigInt64Array.from(ids, BigInt);
@@ -58,12 +79,17 @@ export function createPromptEncoder({ tokenizer: files, session, outputs }: Crea
     encodeIds,
     async encode(text) {
       const encoded = kept.get(text) ?? (await encodeAnew(text));
-      kept.delete(text);
+      forget(text);
       kept.set(text, encoded);
-      if (kept.size > KEPT_TEXTS) kept.delete(kept.keys().next().value!);
+      keptBytes += bytesOf(encoded);
+      while (kept.size > KEPT_TEXTS || keptBytes > KEPT_BYTES) forget(kept.keys().next().value!);
       return encoded;
     },
   };
+}
+
+function bytesOf(encoded: EncodedPrompt | undefined): number {
+  return encoded?.outputs.reduce((total, { byteLength }) => total + byteLength, 0) ?? 0;
 }
 
 /** The output of a text encoder that Stable Diffusion 1.x and its kin read: the last layer's, normalized. */

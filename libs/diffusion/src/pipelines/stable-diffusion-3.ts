@@ -8,8 +8,6 @@
  * Known limits: all encoders read the same prompt, T5 the first 256 tokens of it; no skip layer guidance, no IP adapter, no
  * clip skip, no image input.
  */
-import { loadGraph } from '../load-graph.ts';
-import type { LoadedGraph } from '../load-graph.ts';
 import type { ModelDirectory } from '../model-directory.ts';
 import { modelFileError } from '../model-file.ts';
 import type { Pipeline } from '../pipeline.ts';
@@ -19,12 +17,13 @@ import { denoise } from './denoise.ts';
 import { createDenoiserBatch } from './denoiser-batch.ts';
 import type { Conditioning } from './denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
+import { ModelGraphs } from './model-graphs.ts';
 import { checkPictureRequest } from './picture-request.ts';
 import type { PictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
 import type { PictureRow, PictureSchedule } from './picture-row.ts';
-import { createPromptEncoder, lastHiddenState, secondLastHiddenState } from './prompt-encoder.ts';
-import type { PromptEncoder } from './prompt-encoder.ts';
+import { createPromptEncoder, lastHiddenState, secondLastHiddenState, tokensCutByAll } from './prompt-encoder.ts';
+import type { EncodedPrompt, PromptEncoder, ReadText } from './prompt-encoder.ts';
 import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
 
 /** Tokens that T5 gives of each text. Where there is no T5, as many of zeros take their place. */
@@ -39,12 +38,15 @@ export async function loadStableDiffusion3(
   model: ModelDirectory,
   options: LoadPipelineOptions = {},
 ): Promise<Pipeline<PictureRow>> {
-  const { card, graphs, latents: facts } = model;
-  const clip = await loadClip(model, 0, options);
-  const clip2 = await loadClip(model, 1, options);
-  const t5 = model.textEncoders.length > 2 ? await loadT5(model, options) : undefined;
-  const transformer = await loadGraph(model, graphs.denoiser, options);
-  const vaeDecoder = await loadGraph(model, graphs.vaeDecoder, options);
+  const { card, latents: facts } = model;
+  const graphs = new ModelGraphs(model, options);
+  const clip = await loadClip(model, 0, graphs);
+  const clip2 = await loadClip(model, 1, graphs);
+  await graphs.settle();
+  const t5 = model.textEncoders.length > 2 ? await loadT5(model, graphs) : undefined;
+  await graphs.settle();
+  const transformer = await graphs.loadDenoiser();
+  const vaeDecoder = await graphs.loadVaeDecoder();
   const { maxTokens } = clip.encoder.tokenizer;
   const { embeddingWidth: width } = model.denoiser;
 
@@ -73,14 +75,16 @@ export async function loadStableDiffusion3(
   });
   await tryPictureGraphs({ model, denoiser: transformer, batch, vaeDecoder, conditioning: trial });
 
-  async function encode(text: string): Promise<Conditioning> {
-    const outputs: Outputs[] = [];
-    for (const { encoder } of encoders) outputs.push((await encoder.encode(text)).outputs);
-    return conditioningOf(outputs);
+  async function encode(text: string): Promise<ReadText> {
+    const encoded: EncodedPrompt[] = [];
+    for (const { encoder } of encoders) encoded.push(await encoder.encode(text));
+    const conditioning = conditioningOf(encoded.map(({ outputs }) => outputs));
+    return { conditioning, cutTokens: tokensCutByAll(encoded) };
   }
 
   return {
     card,
+    components: await graphs.describe(),
 
     async createRows(rowRequest) {
       const request = checkPictureRequest(rowRequest.input, card);
@@ -92,13 +96,11 @@ export async function loadStableDiffusion3(
 
     step: (rows) => denoise(rows, batch),
     preview: (row) => previewPicture(row, model.preview),
-    finish: (row) => decodePicture(row, { vaeDecoder: vaeDecoder.session, facts }),
+    finish: (row) => decodePicture(row, { vaeDecoder, facts }),
     checkpoint: checkpointPictureRow,
 
-    async dispose() {
-      const loaded = [...encoders.map(({ graph }) => graph), transformer, vaeDecoder];
-      await Promise.all(loaded.map(({ session }) => session.dispose()));
-    },
+    settle: () => graphs.settle(),
+    dispose: () => graphs.dispose(),
   };
 }
 
@@ -106,15 +108,14 @@ export async function loadStableDiffusion3(
 type Outputs = readonly Float32Array[];
 
 interface LoadedEncoder {
-  readonly graph: LoadedGraph;
   readonly encoder: PromptEncoder;
   /** For the text it was tried with. */
   readonly trialOutputs: Outputs;
 }
 
 /** One that gives the layer before the last, and its projection of the whole text. */
-async function loadClip(model: ModelDirectory, at: number, options: LoadPipelineOptions): Promise<LoadedEncoder> {
-  const graph = await loadGraph(model, model.graphs.textEncoders[at]!, options);
+async function loadClip(model: ModelDirectory, at: number, graphs: ModelGraphs): Promise<LoadedEncoder> {
+  const graph = await graphs.loadTextEncoder(at);
   const { file, session } = graph;
   const pooled = 'text_embeds';
   if (session.outputs.every(({ name }) => name !== pooled)) {
@@ -126,17 +127,17 @@ async function loadClip(model: ModelDirectory, at: number, options: LoadPipeline
     [1, tokenizer.maxTokens, width],
     [1, pooledWidth],
   ];
-  return { graph, encoder, trialOutputs: await tryTextEncoder({ file, promptEncoder: encoder, tokenizer, gives }) };
+  return { encoder, trialOutputs: await tryTextEncoder({ file, promptEncoder: encoder, tokenizer, gives }) };
 }
 
 /** One that gives the last layer. It reads the padding, too: the original gives it no mask. */
-async function loadT5(model: ModelDirectory, options: LoadPipelineOptions): Promise<LoadedEncoder> {
-  const graph = await loadGraph(model, model.graphs.textEncoders[2]!, options);
+async function loadT5(model: ModelDirectory, graphs: ModelGraphs): Promise<LoadedEncoder> {
+  const graph = await graphs.loadTextEncoder(2);
   const { file, session } = graph;
   const { tokenizer } = model.textEncoders[2]!;
   const encoder = createPromptEncoder({ tokenizer, session, outputs: [lastHiddenState(session)] });
   const gives = [[1, T5_TOKENS, model.denoiser.embeddingWidth]];
-  return { graph, encoder, trialOutputs: await tryTextEncoder({ file, promptEncoder: encoder, tokenizer, gives }) };
+  return { encoder, trialOutputs: await tryTextEncoder({ file, promptEncoder: encoder, tokenizer, gives }) };
 }
 
 /** Some models shift their schedule by how many patches the transformer sees of a picture. */

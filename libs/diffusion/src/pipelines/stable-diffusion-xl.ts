@@ -7,7 +7,6 @@
  * Known limits: both encoders read the same prompt; the original and the target size are that of the picture, nothing is
  * cropped; no refiner, no watermark, no clip skip, no image input.
  */
-import { loadGraph } from '../load-graph.ts';
 import type { ModelDirectory } from '../model-directory.ts';
 import type { Pipeline } from '../pipeline.ts';
 import { decodePicture, previewPicture } from './decode-picture.ts';
@@ -15,11 +14,13 @@ import { denoise } from './denoise.ts';
 import { createDenoiserBatch } from './denoiser-batch.ts';
 import type { Conditioning } from './denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
+import { ModelGraphs } from './model-graphs.ts';
 import { checkPictureRequest } from './picture-request.ts';
 import type { PictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
 import type { PictureRow } from './picture-row.ts';
-import { createPromptEncoder, secondLastHiddenState } from './prompt-encoder.ts';
+import { createPromptEncoder, secondLastHiddenState, tokensCutByAll } from './prompt-encoder.ts';
+import type { ReadText } from './prompt-encoder.ts';
 import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
 
 /**
@@ -31,16 +32,15 @@ export async function loadStableDiffusionXl(
   model: ModelDirectory,
   options: LoadPipelineOptions = {},
 ): Promise<Pipeline<PictureRow>> {
-  const { card, graphs, latents: facts, zeroesEmptyNegative } = model;
+  const { card, latents: facts, zeroesEmptyNegative } = model;
   const { embeddingWidth } = model.denoiser;
   const [first, second] = [model.textEncoders[0]!, model.textEncoders[1]!];
   const { maxTokens } = first.tokenizer;
   const { pooledWidth = 0, width: width2 = 0 } = second;
   const { width = embeddingWidth - width2 } = first;
-  const textEncoder = await loadGraph(model, graphs.textEncoders[0]!, options);
-  const textEncoder2 = await loadGraph(model, graphs.textEncoders[1]!, options);
-  const unet = await loadGraph(model, graphs.denoiser, options);
-  const vaeDecoder = await loadGraph(model, graphs.vaeDecoder, options);
+  const graphs = new ModelGraphs(model, options);
+  const textEncoder = await graphs.loadTextEncoder(0);
+  const textEncoder2 = await graphs.loadTextEncoder(1);
   const promptEncoder = createPromptEncoder({
     tokenizer: first.tokenizer,
     session: textEncoder.session,
@@ -51,25 +51,21 @@ export async function loadStableDiffusionXl(
     session: textEncoder2.session,
     outputs: [secondLastHiddenState(textEncoder2), 'text_embeds'],
   });
-  const batch = createDenoiserBatch(unet, {
-    conditioning: {
-      encoder_hidden_states: [maxTokens, embeddingWidth],
-      text_embeds: [pooledWidth],
-      time_ids: [6],
-    },
-  });
 
-  async function encode(text: string, request: Pick<PictureRequest, 'width' | 'height'>): Promise<Conditioning> {
-    const [embedding] = (await promptEncoder.encode(text)).outputs;
-    const [embedding2, pooled] = (await promptEncoder2.encode(text)).outputs;
-    return conditioningOf({ embeddings: [embedding!, embedding2!], maxTokens, pooled: pooled!, ...request });
+  async function encode(text: string, request: Pick<PictureRequest, 'width' | 'height'>): Promise<ReadText> {
+    const encoded = [await promptEncoder.encode(text), await promptEncoder2.encode(text)] as const;
+    const [[embedding], [embedding2, pooled]] = [encoded[0].outputs, encoded[1].outputs];
+    const embeddings = [embedding!, embedding2!];
+    const conditioning = conditioningOf({ embeddings, maxTokens, pooled: pooled!, ...request });
+    return { conditioning, cutTokens: tokensCutByAll(encoded) };
   }
 
-  async function encodeNegative({ negativePrompt, ...request }: PictureRequest, like: Conditioning) {
+  async function encodeNegative({ negativePrompt, ...request }: PictureRequest, like: Conditioning): Promise<ReadText> {
     if (negativePrompt !== '' || !zeroesEmptyNegative) return encode(negativePrompt, request);
     // Such models were trained with zeros in place of the embeddings of no text.
     const zeros = (input: string): Float32Array => new Float32Array(like[input]!.length);
-    return { ...like, encoder_hidden_states: zeros('encoder_hidden_states'), text_embeds: zeros('text_embeds') };
+    const texts = { encoder_hidden_states: zeros('encoder_hidden_states'), text_embeds: zeros('text_embeds') };
+    return { conditioning: { ...like, ...texts }, cutTokens: 0 };
   }
 
   const [embedding] = await tryTextEncoder({
@@ -87,28 +83,39 @@ export async function loadStableDiffusionXl(
       [1, pooledWidth],
     ],
   });
+  await graphs.settle();
+  const unet = await graphs.loadDenoiser();
+  const vaeDecoder = await graphs.loadVaeDecoder();
+  const batch = createDenoiserBatch(unet, {
+    conditioning: {
+      encoder_hidden_states: [maxTokens, embeddingWidth],
+      text_embeds: [pooledWidth],
+      time_ids: [6],
+    },
+  });
   const embeddings = [embedding!, embedding2!];
   const conditioning = conditioningOf({ embeddings, maxTokens, pooled: pooled!, ...card.sizes.default });
   await tryPictureGraphs({ model, denoiser: unet, batch, vaeDecoder, conditioning });
 
   return {
     card,
+    components: await graphs.describe(),
 
     async createRows(rowRequest) {
       const request = checkPictureRequest(rowRequest.input, card);
       const conditional = await encode(request.prompt, request);
-      const unconditional = request.guidanceScale > 1 ? await encodeNegative(request, conditional) : undefined;
+      const unconditional =
+        request.guidanceScale > 1 ? await encodeNegative(request, conditional.conditioning) : undefined;
       return createPictureRows({ model, rowRequest, request, conditional, unconditional });
     },
 
     step: (rows) => denoise(rows, batch),
     preview: (row) => previewPicture(row, model.preview),
-    finish: (row) => decodePicture(row, { vaeDecoder: vaeDecoder.session, facts }),
+    finish: (row) => decodePicture(row, { vaeDecoder, facts }),
     checkpoint: checkpointPictureRow,
 
-    async dispose() {
-      await Promise.all([textEncoder, textEncoder2, unet, vaeDecoder].map(({ session }) => session.dispose()));
-    },
+    settle: () => graphs.settle(),
+    dispose: () => graphs.dispose(),
   };
 }
 

@@ -5,17 +5,18 @@
  *
  * Known limits: no safety checker, no clip skip, no image input.
  */
-import { loadGraph } from '../load-graph.ts';
 import type { ModelDirectory } from '../model-directory.ts';
 import type { Pipeline } from '../pipeline.ts';
 import { decodePicture, previewPicture } from './decode-picture.ts';
 import { denoise } from './denoise.ts';
 import { createDenoiserBatch } from './denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
+import { ModelGraphs } from './model-graphs.ts';
 import { checkPictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
 import type { PictureRow } from './picture-row.ts';
 import { createPromptEncoder, lastHiddenState } from './prompt-encoder.ts';
+import type { ReadText } from './prompt-encoder.ts';
 import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
 
 /**
@@ -27,28 +28,31 @@ export async function loadStableDiffusion(
   model: ModelDirectory,
   options: LoadPipelineOptions = {},
 ): Promise<Pipeline<PictureRow>> {
-  const { card, graphs, latents: facts } = model;
+  const { card, latents: facts } = model;
   const { embeddingWidth } = model.denoiser;
   const { tokenizer } = model.textEncoders[0]!;
-  const textEncoder = await loadGraph(model, graphs.textEncoders[0]!, options);
-  const unet = await loadGraph(model, graphs.denoiser, options);
-  const vaeDecoder = await loadGraph(model, graphs.vaeDecoder, options);
+  const graphs = new ModelGraphs(model, options);
+  const textEncoder = await graphs.loadTextEncoder(0);
   const outputs = [lastHiddenState(textEncoder.session)];
   const promptEncoder = createPromptEncoder({ tokenizer, session: textEncoder.session, outputs });
   const embeddingShape = [tokenizer.maxTokens, embeddingWidth] as const;
-  const batch = createDenoiserBatch(unet, { conditioning: { encoder_hidden_states: embeddingShape } });
   const gives = [[1, ...embeddingShape]];
   const [embedding] = await tryTextEncoder({ file: textEncoder.file, promptEncoder, tokenizer, gives });
+  await graphs.settle();
+  const unet = await graphs.loadDenoiser();
+  const vaeDecoder = await graphs.loadVaeDecoder();
+  const batch = createDenoiserBatch(unet, { conditioning: { encoder_hidden_states: embeddingShape } });
   const conditioning = { encoder_hidden_states: embedding! };
   await tryPictureGraphs({ model, denoiser: unet, batch, vaeDecoder, conditioning });
 
-  async function encode(text: string) {
-    const [embedding] = (await promptEncoder.encode(text)).outputs;
-    return { encoder_hidden_states: embedding! };
+  async function encode(text: string): Promise<ReadText> {
+    const { outputs, cutTokens } = await promptEncoder.encode(text);
+    return { conditioning: { encoder_hidden_states: outputs[0]! }, cutTokens };
   }
 
   return {
     card,
+    components: await graphs.describe(),
 
     async createRows(rowRequest) {
       const request = checkPictureRequest(rowRequest.input, card);
@@ -59,11 +63,10 @@ export async function loadStableDiffusion(
 
     step: (rows) => denoise(rows, batch),
     preview: (row) => previewPicture(row, model.preview),
-    finish: (row) => decodePicture(row, { vaeDecoder: vaeDecoder.session, facts }),
+    finish: (row) => decodePicture(row, { vaeDecoder, facts }),
     checkpoint: checkpointPictureRow,
 
-    async dispose() {
-      await Promise.all([textEncoder, unet, vaeDecoder].map(({ session }) => session.dispose()));
-    },
+    settle: () => graphs.settle(),
+    dispose: () => graphs.dispose(),
   };
 }

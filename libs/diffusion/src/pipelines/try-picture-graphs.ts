@@ -4,6 +4,7 @@ import type { PromptTokenizerFiles } from '../tokenizer/prompt-tokenizer.ts';
 import type { PromptEncoder } from './prompt-encoder.ts';
 import { tryGraph } from './try-graph.ts';
 import type { Conditioning, DenoiserBatch, DenoiserRow } from './denoiser-batch.ts';
+import type { VaeDecoder } from './vae-decoder.ts';
 
 export interface TryTextEncoderOptions {
   /** For messages: the graph's, relative to the model's directory. */
@@ -37,7 +38,7 @@ export interface TryPictureGraphsOptions {
   model: ModelDirectory;
   denoiser: LoadedGraph;
   batch: DenoiserBatch;
-  vaeDecoder: LoadedGraph;
+  vaeDecoder: VaeDecoder;
   /** Of any prompt. */
   conditioning: Conditioning;
 }
@@ -73,4 +74,5 @@ export async function tryPictureGraphs(options: TryPictureGraphsOptions): Promis
     takes: `latent_sample [${sample.dims.join(', ')}]`,
     gives: [1, 3, side * latents.factor, side * latents.factor],
   });
+  if (max ** 2 > vaeDecoder.wholePixels) await vaeDecoder.tryPieces(latents.channels, side);
 }

@@ -1,0 +1,36 @@
+import { Writable } from 'node:stream';
+import { createLogger } from '@darkroom/service';
+import { expect, it } from 'vitest';
+import { devicesOf, logComponents } from './log-components.ts';
+
+const components = [
+  { part: 'text_encoder', device: 'cpu', refusals: [{ device: 'webgpu', reason: 'No supported adapters' }] },
+  { part: 'unet', device: 'webgpu', refusals: [], nodes: { webgpu: 239, cpu: 21 } },
+  { part: 'vae_decoder', device: 'cpu', refusals: [], remark: 'large pictures are decoded in one go' },
+] as const;
+
+it('says what each part runs on, and aloud what it does not run on', () => {
+  const lines: Record<string, unknown>[] = [];
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(JSON.parse(chunk.toString()) as Record<string, unknown>);
+      done();
+    },
+  });
+  logComponents(components, { log: createLogger({ app: 'test', stream }), asked: ['webgpu', 'cpu'] });
+  const asked = ['webgpu', 'cpu'];
+  expect(lines).toMatchObject([
+    {
+      level: 'warn',
+      msg: 'does not run on a device asked for',
+      part: 'text_encoder',
+      device: 'webgpu',
+      reason: 'No supported adapters',
+    },
+    { level: 'info', msg: 'runs on', part: 'text_encoder', device: 'cpu', asked },
+    { level: 'info', msg: 'runs on', part: 'unet', device: 'webgpu', nodes: { webgpu: 239, cpu: 21 } },
+    { level: 'info', msg: 'runs on', part: 'vae_decoder', device: 'cpu' },
+    { level: 'warn', msg: 'cannot do all that is asked for', part: 'vae_decoder', remark: components[2].remark },
+  ]);
+  expect(devicesOf(components)).toEqual(['cpu', 'webgpu']);
+});

@@ -1,0 +1,43 @@
+import type { OnnxGraph, OnnxNode } from './onnx-graph.ts';
+
+/** softmax(q · kᵀ) · v: each row of it needs one row of q, and all of k and v. */
+export interface AttentionNodes {
+  /** From the first product to the second. */
+  readonly nodes: ReadonlySet<OnnxNode>;
+  /** q. */
+  readonly queries: string;
+  readonly output: string;
+}
+
+const elementwise: ReadonlySet<string> = new Set(['Mul', 'Div', 'Add', 'Cast']);
+
+/** Finds a graph's attentions. Those with more between the products than scales are left out. */
+export function findAttention(graph: OnnxGraph, producers: ReadonlyMap<string, OnnxNode>): AttentionNodes[] {
+  return graph.nodes
+    .filter(({ operator }) => operator === 'Softmax')
+    .flatMap((softmax) => {
+      const before = chain(softmax, (node) => [producers.get(scoresOf(node, producers) ?? '')]);
+      const after = chain(softmax, (node) => graph.nodes.filter(({ inputs }) => inputs.includes(node.outputs[0]!)));
+      const [first, second] = [before?.at(-1), after?.at(-1)];
+      if (first === undefined || second === undefined || second.inputs[0] !== after?.at(-2)?.outputs[0]) return [];
+      return [{ nodes: new Set([...before!, ...after!]), queries: first.inputs[0]!, output: second.outputs[0]! }];
+    });
+}
+
+/** From a node on, over nodes that work on each value by itself, to a MatMul; undefined if it leads elsewhere. */
+function chain(start: OnnxNode, next: (node: OnnxNode) => readonly (OnnxNode | undefined)[]): OnnxNode[] | undefined {
+  const nodes = [start];
+  for (;;) {
+    const [node, ...others] = next(nodes.at(-1)!);
+    if (node === undefined || others.length > 0) return undefined;
+    nodes.push(node);
+    if (node.operator === 'MatMul') return nodes;
+    if (!elementwise.has(node.operator)) return undefined;
+  }
+}
+
+/** The one of a node's inputs that is computed; undefined if several are. */
+function scoresOf({ inputs }: OnnxNode, producers: ReadonlyMap<string, OnnxNode>): string | undefined {
+  const computed = inputs.filter((name) => (producers.get(name)?.operator ?? 'Constant') !== 'Constant');
+  return computed.length === 1 ? computed[0] : undefined;
+}

@@ -1,0 +1,66 @@
+import type { OnnxSession } from '@darkroom/runtime';
+import { expect, it } from 'vitest';
+import { createDroppableSession } from './droppable-session.ts';
+
+function createHarness() {
+  const said: string[] = [];
+  /** Called when the run under way is to end. */
+  const ends: (() => void)[] = [];
+  const fault: { next?: Error } = {};
+  let loads = 0;
+
+  function load(): Promise<OnnxSession> {
+    const name = `session ${loads++}`;
+    const { next } = fault;
+    delete fault.next;
+    if (next !== undefined) return Promise.reject(next);
+    said.push(`${name} loaded`);
+    const run = () => new Promise<never>((resolve) => ends.push(() => resolve(name as never)));
+    const dispose = () => Promise.resolve(said.push(`${name} disposed`)).then(() => {});
+    return Promise.resolve({ run, dispose, inputs: [], outputs: [], device: 'cpu' } as unknown as OnnxSession);
+  }
+  return { said, ends, fault, load };
+}
+
+const nextTurn = () => new Promise(setImmediate);
+
+it('frees the graph, and loads it again when it is called', async () => {
+  const { said, ends, load } = createHarness();
+  const session = createDroppableSession(await load(), load);
+  await session.drop();
+  await session.drop();
+  expect([session.isLoaded, said]).toEqual([false, ['session 0 loaded', 'session 0 disposed']]);
+  const calls = [session.run({}, ''), session.run({}, '')];
+  await nextTurn();
+  for (const end of ends) end();
+  expect(await Promise.all(calls)).toEqual(['session 1', 'session 1']);
+  expect(said.slice(2)).toEqual(['session 1 loaded']);
+});
+
+it('is never freed under a call', async () => {
+  const { said, ends, load } = createHarness();
+  const session = createDroppableSession(await load(), load);
+  const calls = [session.run({}, ''), session.run({}, '')];
+  await nextTurn();
+  await session.drop();
+  ends[0]!();
+  await calls[0];
+  expect(said).toEqual(['session 0 loaded']);
+  ends[1]!();
+  await calls[1];
+  expect(said).toEqual(['session 0 loaded', 'session 0 disposed']);
+});
+
+it('fails the call that it cannot be loaded for, and tries again for the next', async () => {
+  const { said, ends, fault, load } = createHarness();
+  const session = createDroppableSession(await load(), load);
+  await session.drop();
+  fault.next = new Error('no memory');
+  await expect(session.run({}, '')).rejects.toThrow('no memory');
+  expect(session.isLoaded).toBe(false);
+  const call = session.run({}, '');
+  await nextTurn();
+  ends[0]!();
+  expect(await call).toBe('session 2');
+  expect(said.at(-1)).toBe('session 2 loaded');
+});

@@ -1,0 +1,91 @@
+/** Text encoders that come and go, with every kind of pipeline. */
+import { cpSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Pipeline } from '../pipeline.ts';
+import { loadPipeline } from '../registry.ts';
+import type { PictureRow } from './picture-row.ts';
+
+const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
+
+function copyOf(model: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-low-memory-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  cpSync(model, directory, { recursive: true });
+  return directory;
+}
+
+async function load(directory: string, hasLowMemory: boolean): Promise<Pipeline<PictureRow>> {
+  const pipeline = await loadPipeline({ directory, id: 'tiny', threads: 1, hasLowMemory });
+  onTestFinished(() => pipeline.dispose());
+  return pipeline;
+}
+
+async function rowOf(pipeline: Pipeline<PictureRow>, prompt: string): Promise<PictureRow> {
+  const { defaultScheduler: scheduler } = pipeline.card;
+  const input = { prompt, negativePrompt: 'a house', width: 32, height: 32, n: 1, numInferenceSteps: 3, scheduler };
+  const request = { ...input, guidanceScale: 3, seed: 7, previewEvery: 0 };
+  const [row] = await pipeline.createRows({ id: prompt, input: request });
+  return row!;
+}
+
+async function finish(pipeline: Pipeline<PictureRow>, rows: readonly PictureRow[]): Promise<Uint8Array[]> {
+  await pipeline.settle();
+  while (rows.some(({ step, totalSteps }) => step < totalSteps)) await pipeline.step(rows);
+  const pictures: Uint8Array[] = [];
+  for (const row of rows) pictures.push((await pipeline.finish(row)).data);
+  return pictures;
+}
+
+describe.each([
+  ['stable-diffusion-2', ['text_encoder']],
+  ['latent-consistency', ['text_encoder']],
+  ['stable-diffusion-xl', ['text_encoder', 'text_encoder_2']],
+  ['stable-diffusion-3', ['text_encoder', 'text_encoder_3']],
+  ['cogview4', ['text_encoder']],
+])('with low memory the pipeline %s', (name, encoders) => {
+  const model = join(vectors, name, 'model');
+  const prompts = ['a cat', 'a dog', 'a cat'];
+
+  it('makes the same pictures, to the byte', async () => {
+    const [much, little] = [await load(model, false), await load(model, true)];
+    for (const prompt of prompts) {
+      const [picture] = await finish(much, [await rowOf(much, prompt)]);
+      expect(Buffer.compare(picture!, (await finish(little, [await rowOf(little, prompt)]))[0]!)).toBe(0);
+    }
+  });
+
+  // A graph that is in memory needs no file, and one that is not does.
+  it.each(encoders)(
+    'has no %s in memory between prompts, and fails those only that it cannot be loaded for',
+    async (part) => {
+      const directory = copyOf(model);
+      const pipeline = await load(directory, true);
+      const file = join(directory, part, 'model.onnx');
+      const cat = await rowOf(pipeline, 'a cat');
+      renameSync(file, `${file}.away`);
+      // Of one round of prompts all are encoded before anything is let go of.
+      await rowOf(pipeline, 'a tree');
+      await pipeline.settle();
+      await expect(rowOf(pipeline, 'a dog')).rejects.toMatchObject({
+        code: 'model_unsupported',
+        message: `${part}/model.onnx: is missing`,
+      });
+      // What is known is not encoded again, and who is on the way goes on.
+      const again = await rowOf(pipeline, 'a cat');
+      const [first, second] = await finish(pipeline, [cat, again]);
+      expect(Buffer.compare(first!, second!)).toBe(0);
+      renameSync(`${file}.away`, file);
+      await finish(pipeline, [await rowOf(pipeline, 'a dog')]);
+    },
+  );
+
+  it.each(encoders)('would have %s in memory without it', async (part) => {
+    const directory = copyOf(model);
+    const pipeline = await load(directory, false);
+    rmSync(join(directory, part, 'model.onnx'));
+    for (const prompt of ['a cat', 'a dog'])
+      expect(await finish(pipeline, [await rowOf(pipeline, prompt)])).toHaveLength(1);
+  });
+});

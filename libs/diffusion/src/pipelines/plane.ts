@@ -1,0 +1,61 @@
+import type { FloatTensor, TensorValue } from '@darkroom/runtime';
+
+/** A tensor of the whole picture. Its last dimensions are rows and what is in one of them: pixels, or a query. */
+export interface Plane {
+  readonly data: Float32Array;
+  readonly dims: readonly number[];
+}
+
+/** The number of a tensor's rows. */
+export function rowsOf({ dims }: Pick<Plane, 'dims'>): number {
+  return dims.at(-2) ?? 1;
+}
+
+/** The same dimensions with another number of rows. */
+export function withRows(dims: readonly number[], rows: number): readonly number[] {
+  return [...dims.slice(0, -2), rows, ...dims.slice(-1)];
+}
+
+export interface CutRowsOptions {
+  from: number;
+  to: number;
+  /** An array of as many values to use again. */
+  into?: Float32Array | undefined;
+}
+
+/** Copies the rows of a plane between two. */
+export function cutRows({ data, dims }: Plane, { from, to, into }: CutRowsOptions): TensorValue {
+  const [channels, height, width] = flatten(dims);
+  const size = (to - from) * width;
+  const rows = into ?? new Float32Array(channels * size);
+  for (let channel = 0; channel < channels; channel++) {
+    const start = (channel * height + from) * width;
+    rows.set(data.subarray(start, start + size), channel * size);
+  }
+  return { data: rows, dims: withRows(dims, to - from) };
+}
+
+/** Rows of a piece, and where they go. */
+export interface PasteRowsOptions {
+  /** In the piece. */
+  first: number;
+  count: number;
+  /** In the plane. */
+  top: number;
+}
+
+/** Copies rows of a piece into a plane whose other dimensions are the same. */
+export function pasteRows(piece: FloatTensor, plane: Plane, { first, count, top }: PasteRowsOptions): void {
+  const [channels, height, width] = flatten(plane.dims);
+  const rows = rowsOf(piece);
+  for (let channel = 0; channel < channels; channel++) {
+    const start = (channel * rows + first) * width;
+    plane.data.set(piece.data.subarray(start, start + count * width), (channel * height + top) * width);
+  }
+}
+
+/** With all dimensions before the last two as one. */
+function flatten(dims: readonly number[]): [number, number, number] {
+  const [height = 1, width = 1] = dims.slice(-2);
+  return [dims.slice(0, -2).reduce((product, side) => product * side, 1), height, width];
+}

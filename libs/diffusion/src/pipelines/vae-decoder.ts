@@ -1,0 +1,126 @@
+import type { OnnxSession } from '@darkroom/runtime';
+import { ProtobufError } from '../onnx/protobuf-file.ts';
+import { splitDecoder, UncuttableError } from '../onnx/split-decoder.ts';
+import type { DecoderPart } from '../onnx/split-decoder.ts';
+import { createTorchGenerator } from '../random/torch-generator.ts';
+import { decodeInPieces } from './decode-in-pieces.ts';
+
+/** How far a picture that was decoded in pieces may be from the whole, in values of −1 … 1: two of 255 levels. */
+const largestDifference = 2 / 127.5;
+
+/** Pixels. Of 256 channels, as such decoders have at most, ONNX Runtime needs half a gigabyte for it. */
+const largestPiece = 256 ** 2;
+
+export interface VaeDecoderOptions {
+  /** Relative to the model's directory. */
+  file: string;
+  /** The graph's, absolute. */
+  path: string;
+  session: OnnxSession;
+  /** Loads a part of the graph. */
+  loadPart: (file: Uint8Array) => Promise<OnnxSession>;
+  /** Pixels of the picture for one of the latents, each way. */
+  factor: number;
+  /** Pictures of more pixels are decoded in pieces. */
+  wholePixels: number;
+}
+
+/** Turns latents into pictures: in one go, or large ones in pieces. */
+export class VaeDecoder {
+  readonly file: string;
+  readonly session: OnnxSession;
+  readonly #options: VaeDecoderOptions;
+  #parts: readonly DecoderPart[] | undefined;
+  #remark: string | undefined;
+
+  constructor(options: VaeDecoderOptions) {
+    this.file = options.file;
+    this.session = options.session;
+    this.#options = options;
+  }
+
+  /** Pictures of more pixels are decoded in pieces. */
+  get wholePixels(): number {
+    return this.#options.wholePixels;
+  }
+
+  /** Why large pictures are decoded in one go, if they are. */
+  get remark(): string | undefined {
+    return this.#remark;
+  }
+
+  /**
+   * Finds out whether the decoder can be cut: whether small latents become the same in pieces as in one go. If not, that
+   * is a remark and no error.
+   *
+   * @param side of the latents, in latent pixels.
+   */
+  async tryPieces(channels: number, side: number): Promise<void> {
+    const { path, factor } = this.#options;
+    const latents = new Float32Array(channels * side * side);
+    createTorchGenerator(0).fillNormal(latents);
+    const dims = [channels, side, side] as const;
+    try {
+      const parts = splitDecoder(path);
+      const whole = await this.#decodeWhole(latents, dims);
+      // As small as pieces can be.
+      const pieces = await this.#decodeInPieces(parts, { latents, dims, piecePixels: factor });
+      const difference = worstDifference(whole, pieces);
+      if (!(difference <= largestDifference)) throw new UncuttableError(`it differs by ${difference} then`);
+      this.#parts = parts;
+    } catch (error) {
+      const isExpected = error instanceof UncuttableError || error instanceof ProtobufError;
+      const reason = isExpected ? error.message : `in parts it fails: ${messageOf(error)}`;
+      this.#remark = `large pictures are decoded in one go, because the decoder cannot be cut: ${reason}`;
+    }
+  }
+
+  /**
+   * Decodes one picture.
+   *
+   * @param dims channels, height and width of the latents.
+   * @returns 3 × height × width, −1 … 1.
+   * @throws DarkroomError if the graph fails.
+   */
+  async decode(latents: Float32Array, dims: readonly [number, number, number]): Promise<Float32Array> {
+    const { factor, wholePixels } = this.#options;
+    const [, height, width] = dims;
+    const isLarge = height * width * factor * factor > wholePixels;
+    if (!isLarge || this.#parts === undefined) return this.#decodeWhole(latents, dims);
+    return this.#decodeInPieces(this.#parts, { latents, dims, piecePixels: Math.min(wholePixels / 4, largestPiece) });
+  }
+
+  async #decodeWhole(latents: Float32Array, dims: readonly [number, number, number]): Promise<Float32Array> {
+    const feeds = { latent_sample: { data: latents, dims: [1, ...dims] } };
+    return (await this.session.run(feeds, this.session.outputs[0]!.name)).data;
+  }
+
+  #decodeInPieces(
+    parts: readonly DecoderPart[],
+    {
+      latents,
+      dims,
+      piecePixels,
+    }: { latents: Float32Array; dims: readonly [number, number, number]; piecePixels: number },
+  ): Promise<Float32Array> {
+    const { loadPart: load, factor } = this.#options;
+    return decodeInPieces({ parts, load, latents, latentDims: dims, piecePixels, factor });
+  }
+}
+
+/** NaN if one of them is not a number, and Infinity if they are of different lengths. */
+function worstDifference(left: Float32Array, right: Float32Array): number {
+  if (left.length !== right.length) return Infinity;
+  let worst = 0;
+  for (const [at, value] of left.entries()) worst = Math.max(worst, Math.abs(clamp(value) - clamp(right[at]!)));
+  return worst;
+}
+
+function clamp(value: number): number {
+  return Math.min(Math.max(value, -1), 1);
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
+}
