@@ -5,7 +5,7 @@ import type { PipelineFamily, TokenizerKind } from './pipeline-classes.ts';
 
 const count = z.number().int().min(1);
 /** A field that must be null or absent: what it turns on is not implemented, and leaving it out would be another picture. */
-const unsupported = z.null({ error: 'is not supported' }).optional();
+const unsupported = z.null({ error: 'is not supported, expected null' }).optional();
 
 export const modelIndexSchema = z.looseObject({
   _class_name: z.string(),

@@ -144,7 +144,7 @@ describe('reading a model directory', () => {
       { _class_name: 'FlowMatchEulerDiscreteScheduler', prediction_type: null, use_dynamic_shifting: true },
       'use_dynamic_shifting true is not supported by OnnxStableDiffusionPipeline',
     ],
-    ['tokenizer/tokenizer_config.json', { eos_token: '<end>' }, 'eos_token: "<end>" is not in the vocabulary'],
+    ['tokenizer/special_tokens_map.json', { eos_token: '<end>' }, 'eos_token: "<end>" is not in the vocabulary'],
     ['darkroom.json', { step: {} }, 'Unrecognized key'],
     ['darkroom.json', { steps: { min: 5, default: 2 } }, 'steps.default: 2 is not in 5 … 200'],
     ['darkroom.json', { sizes: { multiple: 8 } }, 'sizes.multiple: 8 is not a multiple of 32'],

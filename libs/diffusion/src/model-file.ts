@@ -45,7 +45,15 @@ export function checkModelJson<Output>(file: string, json: unknown, schema: z.Zo
   if (result.success) return result.data;
   const issue = result.error.issues[0]!;
   const field = issue.path.join('.');
-  throw modelFileError(file, field === '' ? issue.message : `${field}: ${issue.message}`, result.error);
+  if (field === '') throw modelFileError(file, issue.message, result.error);
+  throw modelFileError(file, `${field}: ${issue.message}${shownValue(json, issue.path)}`, result.error);
+}
+
+/** What stands there, where that is short. */
+function shownValue(json: unknown, path: readonly PropertyKey[]): string {
+  let value = json;
+  for (const key of path) value = (value as Record<PropertyKey, unknown> | undefined)?.[key];
+  return value === undefined || (typeof value === 'object' && value !== null) ? '' : `; it is ${JSON.stringify(value)}`;
 }
 
 /** What a reader of a file gives, or undefined where there is no such file. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { checkModelJson, modelFileError, readModelJson } from '../model-file.ts';
 import { specialTokenSchema } from './special-token-schema.ts';
+import { readTokenizerConfig } from './tokenizer-config.ts';
 
 /** What a GLM tokenizer is made from. */
 export interface GlmTokenizerFiles {
@@ -39,15 +40,17 @@ const definitionSchema = z.looseObject({
  * @throws DarkroomError `model_unsupported` naming the file and the field.
  */
 export async function readGlmTokenizerFiles(directory: string, folder: string): Promise<GlmTokenizerFiles> {
-  const configFile = `${folder}/tokenizer_config.json`;
   const vocabularyFile = `${folder}/tokenizer.json`;
-  const config = checkModelJson(configFile, await readModelJson(directory, configFile), configSchema);
+  const { config, fileOf } = await readTokenizerConfig(directory, folder, configSchema);
   const definition = checkModelJson(vocabularyFile, await readModelJson(directory, vocabularyFile), definitionSchema);
   const ids = new Map(Object.entries(definition.model.vocab));
   for (const { content, id } of definition.added_tokens) ids.set(content, id);
   const padId = ids.get(config.pad_token);
   if (padId === undefined) {
-    throw modelFileError(configFile, `pad_token: ${JSON.stringify(config.pad_token)} is not in the vocabulary`);
+    throw modelFileError(
+      fileOf('pad_token'),
+      `pad_token: ${JSON.stringify(config.pad_token)} is not in the vocabulary`,
+    );
   }
   const highestId = [...ids.values()].reduce((highest, id) => Math.max(highest, id), 0);
   return { kind: 'glm', definition, padId, highestId, folder, vocabularyFile, maxTokens };

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { checkModelJson, modelFileError, readModelJson, unlessMissing } from '../model-file.ts';
 import { specialTokenSchema } from './special-token-schema.ts';
+import { readTokenizerConfig } from './tokenizer-config.ts';
 
 /** What a T5 tokenizer is made from. */
 export interface T5TokenizerFiles {
@@ -51,9 +52,8 @@ const definitionSchema = z.looseObject({
  * @throws DarkroomError `model_unsupported` naming the file and the field.
  */
 export async function readT5TokenizerFiles(directory: string, folder: string): Promise<T5TokenizerFiles> {
-  const configFile = `${folder}/tokenizer_config.json`;
   const vocabularyFile = `${folder}/tokenizer.json`;
-  const config = checkModelJson(configFile, await readModelJson(directory, configFile), configSchema);
+  const { config, fileOf } = await readTokenizerConfig(directory, folder, configSchema);
   const json = await unlessMissing(readModelJson(directory, vocabularyFile));
   if (json === undefined) throw modelFileError(vocabularyFile, await whatIsMissing(directory, folder));
   const definition = checkModelJson(vocabularyFile, json, definitionSchema);
@@ -62,7 +62,7 @@ export async function readT5TokenizerFiles(directory: string, folder: string): P
   const idOf = (token: string, field: string): number => {
     const id = ids.get(token);
     if (id !== undefined) return id;
-    throw modelFileError(configFile, `${field}: ${JSON.stringify(token)} is not in the vocabulary`);
+    throw modelFileError(fileOf(field), `${field}: ${JSON.stringify(token)} is not in the vocabulary`);
   };
   return {
     kind: 't5',

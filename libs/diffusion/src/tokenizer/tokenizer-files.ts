@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import { checkModelJson, modelFileError, readModelJson, readModelText, unlessMissing } from '../model-file.ts';
 import { specialTokenSchema } from './special-token-schema.ts';
+import { readTokenizerConfig } from './tokenizer-config.ts';
 
 /** What a CLIP tokenizer is made from. */
 export interface TokenizerFiles {
@@ -26,12 +27,21 @@ export interface TokenizerFiles {
   readonly maxTokens: number;
 }
 
+/** What all of OpenAI's CLIPs read. */
+const clipTokens = 77;
+/** Above this, transformers says that it knows of no limit: it writes 10³⁰. */
+const noMaxLength = 1e20;
+
 const configSchema = z.looseObject({
   bos_token: specialTokenSchema.default('<|startoftext|>'),
   eos_token: specialTokenSchema.default('<|endoftext|>'),
   unk_token: specialTokenSchema.default('<|endoftext|>'),
   pad_token: specialTokenSchema.default('<|endoftext|>'),
-  model_max_length: z.number().int().min(3).max(100_000).default(77),
+  model_max_length: z
+    .number()
+    .transform((length) => (length >= noMaxLength ? clipTokens : length))
+    .pipe(z.number().int().min(3).max(100_000))
+    .default(clipTokens),
 });
 
 type TokenizerConfig = z.infer<typeof configSchema>;
@@ -52,13 +62,12 @@ const contractions = "'s|'t|'re|'ve|'m|'ll|'d";
  * @throws DarkroomError `model_unsupported` naming the file and the field.
  */
 export async function readTokenizerFiles(directory: string, folder: string): Promise<TokenizerFiles> {
-  const configFile = `${folder}/tokenizer_config.json`;
-  const config = checkModelJson(configFile, await readModelJson(directory, configFile), configSchema);
+  const { config, fileOf } = await readTokenizerConfig(directory, folder, configSchema);
   const { definition, vocabulary, vocabularyFile } = await readDefinition(directory, folder, config);
   const idOf = (token: string, field: string): number => {
     const id = Object.hasOwn(vocabulary, token) ? vocabulary[token] : undefined;
     if (id !== undefined) return id;
-    throw modelFileError(configFile, `${field}: ${JSON.stringify(token)} is not in the vocabulary`);
+    throw modelFileError(fileOf(field), `${field}: ${JSON.stringify(token)} is not in the vocabulary`);
   };
   return {
     kind: 'clip',
