@@ -13,6 +13,7 @@ export const modelIndexSchema = z.looseObject({
 });
 
 const unetFields = {
+  _diffusers_version: z.string().optional(),
   in_channels: count,
   /** Latent pixels: one side, or height and width. */
   sample_size: z.union([count, z.tuple([count, count])]),
@@ -24,6 +25,7 @@ const unetFields = {
 
 /** What pipelines read of a UNet's config. */
 export interface UnetConfig {
+  _diffusers_version?: string | undefined;
   in_channels: number;
   sample_size: number | [number, number];
   block_out_channels: number[];

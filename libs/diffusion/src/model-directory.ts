@@ -87,7 +87,7 @@ export async function readModelDirectory(
     readTextEncoders(directory, folders),
     readConfig(directory, 'vae_decoder/config.json', vaeConfigSchema),
     unlessMissing(readConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
-    readScheduler(directory),
+    readScheduler(directory, pipelineFamilies[pipelineClass]),
     findGraphs(directory, folders, dtypes),
     stat(join(directory, 'model_index.json')),
   ]);
@@ -206,14 +206,25 @@ async function readConfig<Output>(
   return checkModelJson(file, await readModelJson(directory, file), schema);
 }
 
-async function readScheduler(directory: string): Promise<ParsedSchedulerConfig> {
+async function readScheduler(directory: string, family: PipelineFamily): Promise<ParsedSchedulerConfig> {
   const file = 'scheduler/scheduler_config.json';
   const json = await readModelJson(directory, file);
   try {
-    return parseSchedulerConfig(json);
+    const parsed = parseSchedulerConfig(json);
+    return family === 'stable-diffusion' ? withoutOldDefaults(parsed) : parsed;
   } catch (error) {
     throw modelFileError(file, (error as Error).message, error);
   }
+}
+
+/**
+ * What `StableDiffusionPipeline` makes of any scheduler's config when it is loaded: those of its first models were saved
+ * with defaults that they were not trained with.
+ */
+function withoutOldDefaults(parsed: ParsedSchedulerConfig): ParsedSchedulerConfig {
+  const { config, defaultScheduler } = parsed;
+  const clips = config.clipSample ?? defaultScheduler === 'ddim';
+  return { ...parsed, config: { ...config, stepsOffset: 1, clipSample: clips ? false : config.clipSample } };
 }
 
 async function findGraphs(

@@ -380,6 +380,43 @@ describe('a published model', () => {
     expect((await read(files)).textEncoders[0]?.tokenizer.padId).toBe(0);
   });
 
+  it.each([
+    [{ _class_name: 'DDIMScheduler' }, { stepsOffset: 1, clipSample: false }],
+    [
+      { _class_name: 'DDIMScheduler', clip_sample: true, steps_offset: 0 },
+      { stepsOffset: 1, clipSample: false },
+    ],
+    // What a request that asks for ddim then gets is the class's own default, as with from_config.
+    [
+      { _class_name: 'PNDMScheduler', skip_prk_steps: true },
+      { stepsOffset: 1, clipSample: null },
+    ],
+  ])('of before those fields has the scheduler that its pipeline makes of %j', async (scheduler, expected) => {
+    const file = 'scheduler/scheduler_config.json';
+    const { config } = (await read({ ...models['Stable Diffusion 1.5'], [file]: scheduler })).scheduler;
+    expect(config).toMatchObject(expected);
+  });
+
+  it('of another pipeline has the scheduler that its file says', async () => {
+    const files = {
+      ...models['LCM Dreamshaper v7'],
+      'scheduler/scheduler_config.json': { _class_name: 'LCMScheduler' },
+    };
+    expect((await read(files)).scheduler.config).toMatchObject({ stepsOffset: 0, clipSample: null });
+  });
+
+  it.each([
+    ['0.8.1', 32, 512],
+    ['0.10.0', 32, 256],
+    ['0.8.1', 96, 768],
+  ])('of diffusers %s with a sample_size of %i is %i pixels wide', async (_diffusers_version, sample_size, side) => {
+    const files = {
+      ...models['Stable Diffusion 1.5'],
+      'unet/config.json': oldUnet({ _diffusers_version, sample_size }),
+    };
+    expect((await read(files)).card.sizes.default).toEqual({ width: side, height: side });
+  });
+
   it('is refused with the file that names an unknown token', async () => {
     const files = { ...models['Stable Diffusion 2.1'], 'tokenizer/special_tokens_map.json': { pad_token: '<pad>' } };
     const message = 'tokenizer/special_tokens_map.json: pad_token: "<pad>" is not in the vocabulary';

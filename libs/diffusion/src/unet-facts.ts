@@ -24,13 +24,21 @@ export async function readUnetFacts(
   return {
     configFile,
     inChannels: unet.in_channels,
-    sampleSize: typeof unet.sample_size === 'number' ? [unet.sample_size, unet.sample_size] : unet.sample_size,
+    sampleSize: sampleSizeOf(family, unet),
     // It halves the latents once between two levels, and an odd side would not come back to its size.
     multiple: 2 ** (unet.block_out_channels.length - 1),
     maxSide: undefined,
     embeddingWidth: unet.cross_attention_dim,
     guidanceWidth: unet.time_cond_proj_dim ?? undefined,
   };
+}
+
+function sampleSizeOf(family: UnetFamily, unet: UnetConfig): DenoiserFacts['sampleSize'] {
+  const { sample_size: size, _diffusers_version: version = '' } = unet;
+  if (typeof size !== 'number') return size;
+  // The first files of Stable Diffusion 1.x say 32, which StableDiffusionPipeline does not believe, either.
+  const side = family === 'stable-diffusion' && /^0\.[0-8]\./.test(version) ? Math.max(size, 64) : size;
+  return [side, side];
 }
 
 /** Texts are read by all encoders, and what they give lies side by side. */
