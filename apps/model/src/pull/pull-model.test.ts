@@ -55,6 +55,16 @@ async function expectWhole(directory = 'tiny_model', files = neededFiles): Promi
   expect((await readdir(models)).filter((name) => name.startsWith('.'))).toEqual([]);
 }
 
+/** Takes the weights out of the UNet's file. @returns what is to be `weights.pb` beside it. */
+async function putWeightsOutside(): Promise<Buffer> {
+  const scratch = join(models, 'scratch');
+  await mkdir(scratch);
+  await writeFile(join(scratch, 'model.onnx'), hub.files.get(unet)!.content);
+  externalizeWeights(join(scratch, 'model.onnx'), 'weights.pb');
+  hub.put(unet, await readFile(join(scratch, 'model.onnx')), true);
+  return readFile(join(scratch, 'weights.pb'));
+}
+
 const rangesOf = (file: string) =>
   hub.seen.filter(({ server, path }) => server === 'cdn' && path.endsWith(file)).map(({ range }) => range);
 
@@ -95,17 +105,21 @@ describe('pulling a model', () => {
   });
 
   it('fetches the weights that a graph has outside', async () => {
-    const scratch = join(models, 'scratch');
-    await mkdir(scratch);
-    await writeFile(join(scratch, 'model.onnx'), hub.files.get(unet)!.content);
-    externalizeWeights(join(scratch, 'model.onnx'), 'weights.pb');
-    hub.put(unet, await readFile(join(scratch, 'model.onnx')), true);
+    const weights = await putWeightsOutside();
     await expect(pull()).rejects.toThrow(
       'unet/model_int8.onnx has its weights in unet/weights.pb, which the repository does not have.',
     );
-    hub.put('unet/weights.pb', await readFile(join(scratch, 'weights.pb')), true);
+    hub.put('unet/weights.pb', weights, true);
     await pull();
     await expectWhole('tiny_model', [...neededFiles, 'unet/weights.pb']);
+  });
+
+  it('does not fetch weights for a graph without its config.json, as exports of before Optimum have none', async () => {
+    const weights = await putWeightsOutside();
+    hub.put('unet/weights.pb', weights, true);
+    hub.files.delete('unet/config.json');
+    await expect(pull()).rejects.toThrow(/^It cannot run here: unet\/config\.json: is missing/);
+    expect(rangesOf('unet/weights.pb')).toEqual([]);
   });
 
   it('takes one dtype of each graph', async () => {
@@ -290,7 +304,7 @@ describe('a repository that cannot be had', () => {
       'has a model that does not fit together',
       () => hub.put('text_encoder/config.json', '{"vocab_size": 5, "max_position_embeddings": 77, "hidden_size": 128}'),
       {},
-      /^All came, but it cannot run here: tokenizer\/vocab\.json: has ids up to 1447/,
+      /^It cannot run here: tokenizer\/vocab\.json: has ids up to 1447/,
     ],
   ])('says so when it %s', async (_what, change, options, message) => {
     change();

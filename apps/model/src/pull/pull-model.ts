@@ -76,16 +76,18 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
 
   // Small files and graphs first: what is wrong with them is seen before gigabytes have come.
   const needed = [...small, ...graphs];
+  const readAs = { id: name, dtypes };
   progress.expect(sizeOf(needed) + sizeOf(likelyWeights));
   await assertFits([...needed, ...likelyWeights], partial, freeBytes);
   await fetchFiles(needed, fetched);
+  await assertReadable(partial, async () => void (await readModelDirectory(partial, readAs)));
   const weights = graphs.flatMap(({ path }) => weightsOf(partial, path, files));
   progress.expect(sizeOf(needed) + sizeOf(weights));
   await assertFits(weights, partial, freeBytes);
   await fetchFiles(weights, fetched);
   progress.end();
   await removeOthers(partial, [...needed, ...weights]);
-  await assertReadable(partial, { id: name, dtypes });
+  await assertReadable(partial, async () => void describeModel(await readModelDirectory(partial, readAs)));
   await rename(partial, directory);
   return { directory, isNew: true };
 }
@@ -204,11 +206,11 @@ async function freeBytesOf(directory: string): Promise<number> {
 }
 
 /** @throws CommandError if a worker could not even read it. */
-async function assertReadable(directory: string, options: { id: string; dtypes: DtypeChoice }) {
+async function assertReadable(directory: string, read: () => Promise<void>): Promise<void> {
   try {
-    describeModel(await readModelDirectory(directory, options));
+    await read();
   } catch (error) {
     if (!DarkroomError.isInstance(error)) throw error;
-    throw new CommandError(`All came, but it cannot run here: ${error.message}. It was left in ${directory}.`);
+    throw new CommandError(`It cannot run here: ${error.message}. What came was left in ${directory}.`);
   }
 }
