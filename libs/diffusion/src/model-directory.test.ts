@@ -149,7 +149,11 @@ describe('reading a model directory', () => {
     ['darkroom.json', { steps: { min: 5, default: 2 } }, 'steps.default: 2 is not in 5 … 200'],
     ['darkroom.json', { sizes: { multiple: 8 } }, 'sizes.multiple: 8 is not a multiple of 32'],
     ['darkroom.json', { sizes: { max: 250 } }, 'sizes.max: 250 is not a multiple of 32'],
-    ['darkroom.json', { preview: { matrix: [[1, 2, 3]], bias: [0, 0, 0] } }, 'preview.matrix: must have 4 rows'],
+    [
+      'darkroom.json',
+      { preview: { matrix: [[1, 2, 3]], bias: [0, 0, 0] } },
+      'preview.matrix: has 1 rows, expected 4, one a latent channel',
+    ],
   ])('names %s and its field when it has %j', async (file, change, message) => {
     await edit(file, (json) => Object.assign(json, change));
     await expect(readModelDirectory(directory)).rejects.toMatchObject({

@@ -168,7 +168,10 @@ function checkChannels(
     throw modelFileError(configFile, `in_channels: ${inChannels} is not supported; expected ${expected}`);
   }
   if (preview && preview.matrix.length !== latentChannels) {
-    throw modelFileError('darkroom.json', `preview.matrix: must have ${latentChannels} rows, one a latent channel`);
+    throw modelFileError(
+      'darkroom.json',
+      `preview.matrix: has ${preview.matrix.length} rows, expected ${latentChannels}, one a latent channel`,
+    );
   }
 }
 
