@@ -13,4 +13,5 @@ export {
   type StartRedisServerOptions,
 } from './redis-server.ts';
 export * from './add-weights.ts';
+export * from './dilate-convolution.ts';
 export * from './externalize-weights.ts';

@@ -44,6 +44,12 @@ export interface TryPictureGraphsOptions {
 }
 
 /**
+ * Rows of latents that even the parts at their resolution are cut in. The smallest pieces have 3, and as many on either
+ * side that they depend on.
+ */
+const rowsToCut = 16;
+
+/**
  * Calls the denoiser and the decoder once, on small latents.
  *
  * @throws DarkroomError naming the file that does not fit.
@@ -74,5 +80,6 @@ export async function tryPictureGraphs(options: TryPictureGraphsOptions): Promis
     takes: `latent_sample [${sample.dims.join(', ')}]`,
     gives: [1, 3, side * latents.factor, side * latents.factor],
   });
-  if (max ** 2 > vaeDecoder.wholePixels) await vaeDecoder.tryPieces(latents.channels, side);
+  const height = min === max ? side : Math.max(side, rowsToCut);
+  if (max ** 2 > vaeDecoder.wholePixels) await vaeDecoder.tryPieces([latents.channels, height, side]);
 }

@@ -1,10 +1,10 @@
 /** The decoders of real exports, in pieces: the embedded model's, and a small one with attention. */
 import { cpSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { loadOnnxSession } from '@darkroom/runtime';
 import type { OnnxSession } from '@darkroom/runtime';
-import { externalizeWeights } from '@darkroom/testing';
+import { dilateConvolution, externalizeWeights } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createTorchGenerator } from '../random/torch-generator.ts';
 import { loadPipeline } from '../registry.ts';
@@ -71,7 +71,7 @@ describe('a VAE decoder that decodes in pieces', () => {
     ['16 channels', sixteenChannels, 16, [16, 24, 16]],
   ] as const)('makes with %s the picture that it makes in one go', async (_name, model, side, dims) => {
     const { decoder, session, parts } = await createDecoder(model, side);
-    await decoder.tryPieces(dims[0], 8);
+    await decoder.tryPieces([dims[0], 8, 8]);
     expect(decoder.remark).toBeUndefined();
     const { pieces, whole } = await decodeBoth(decoder, session, dims);
     // Two would do. Where a level lies between, sums in another order tip it over.
@@ -81,7 +81,7 @@ describe('a VAE decoder that decodes in pieces', () => {
 
   it('decodes a picture that is no larger than a piece in one go, to the byte', async () => {
     const { decoder, session, parts } = await createDecoder(emojis, 128);
-    await decoder.tryPieces(4, 8);
+    await decoder.tryPieces([4, 8, 8]);
     parts.bytes = 0;
     const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
     expect([Buffer.compare(pieces, whole), parts.bytes]).toEqual([0, 0]);
@@ -94,7 +94,7 @@ describe('a VAE decoder that decodes in pieces', () => {
     cpSync(emojis.path, path);
     externalizeWeights(path, 'model.onnx_data');
     const { decoder, session } = await createDecoder({ path, factor: 8 }, 64);
-    await decoder.tryPieces(4, 8);
+    await decoder.tryPieces([4, 8, 8]);
     const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
     expect(decoder.remark).toBeUndefined();
     expect(worstPixel(pieces, whole)).toBeLessThanOrEqual(1);
@@ -106,7 +106,7 @@ describe('a VAE decoder that decodes in pieces', () => {
   ])('decodes in one go, and says why, if the graph %s', async (_what, path, reason) => {
     const cutAs = path === 'damaged' ? damagedCopy() : path;
     const { decoder, session } = await createDecoder(tiny, 8, cutAs);
-    await decoder.tryPieces(4, 8);
+    await decoder.tryPieces([4, 8, 8]);
     expect(decoder.remark).toMatch(reason);
     const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
     expect(Buffer.compare(pieces, whole)).toBe(0);
@@ -115,7 +115,7 @@ describe('a VAE decoder that decodes in pieces', () => {
   it('decodes in one go, and says why, if the parts give something else', async () => {
     const { decoder, session, parts } = await createDecoder(emojis, 64);
     parts.error = 1.02;
-    await decoder.tryPieces(4, 8);
+    await decoder.tryPieces([4, 8, 8]);
     expect(decoder.remark).toMatch(/cannot be cut: it differs by 0\.\d+ then$/);
     const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
     expect(Buffer.compare(pieces, whole)).toBe(0);
@@ -123,7 +123,7 @@ describe('a VAE decoder that decodes in pieces', () => {
 
   it('frees what it has loaded when it fails, and says so', async () => {
     const { decoder, parts } = await createDecoder(emojis, 64);
-    await decoder.tryPieces(4, 8);
+    await decoder.tryPieces([4, 8, 8]);
     parts.disposed = 0;
     await expect(decoder.decode(noise([3, 16, 16]), [3, 16, 16])).rejects.toMatchObject({ code: 'engine_failed' });
     expect(parts.disposed).toBe(1);
@@ -153,6 +153,22 @@ it('is what a pipeline ends large pictures with', async () => {
     await pipeline.dispose();
   }
   expect(worstPixel(pictures[0]!, pictures[1]!)).toBeLessThanOrEqual(1);
+});
+
+// Its smallest latents are 2 × 2, of which any piece is the whole.
+it('is tried by a pipeline on latents that are really cut', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-vae-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  cpSync(join(dirname(sixteenChannels.path), '..'), directory, { recursive: true });
+  const load = async () => {
+    const pipeline = await loadPipeline({ directory, id: 'tiny', threads: 1, vaeTileSize: 16 });
+    await pipeline.dispose();
+    return pipeline.components.find(({ part }) => part === 'vae_decoder')!.remark;
+  };
+  expect(await load()).toBeUndefined();
+  // Pixels that depend on others so far away are in no piece.
+  dilateConvolution(join(directory, 'vae_decoder/model.onnx'), { weights: 'v10', dilation: 9 });
+  expect(await load()).toMatch(/cannot be cut: it differs by \d/);
 });
 
 function damagedCopy(): string {

@@ -53,13 +53,12 @@ export class VaeDecoder {
    * Finds out whether the decoder can be cut: whether small latents become the same in pieces as in one go. If not, that
    * is a remark and no error.
    *
-   * @param side of the latents, in latent pixels.
+   * @param dims of the latents: channels, height and width. What one piece holds whole tells nothing.
    */
-  async tryPieces(channels: number, side: number): Promise<void> {
+  async tryPieces(dims: readonly [number, number, number]): Promise<void> {
     const { path, factor } = this.#options;
-    const latents = new Float32Array(channels * side * side);
+    const latents = new Float32Array(dims[0] * dims[1] * dims[2]);
     createTorchGenerator(0).fillNormal(latents);
-    const dims = [channels, side, side] as const;
     try {
       const parts = splitDecoder(path);
       const whole = await this.#decodeWhole(latents, dims);
