@@ -75,7 +75,7 @@ export function stateAfterEvent(before: RequestState, event: RequestEvent): Requ
     case 'failed':
       return { ...state, status: 'failed', failure: event.error.message, endedAtMs: atMs };
     case 'succeeded':
-      return { ...state, status: 'succeeded', endedAtMs: atMs, promptTokensCut: event.prompt_tokens_cut };
+      return { ...state, status: 'succeeded', endedAtMs: atMs, promptTokensCut: event.prompt_tokens_cut ?? 0 };
     case 'canceled':
     case 'expired':
       return { ...state, status: event.type, endedAtMs: atMs };

@@ -50,9 +50,9 @@ export interface ImageEvent extends EventBase, Picture {
 /** The end: all pictures are done. */
 export interface SucceededEvent extends EventBase {
   type: 'succeeded';
-  /** As in `RequestView`. */
-  prompt_tokens_cut: number;
-  negative_prompt_tokens_cut: number;
+  /** As in `RequestView`. Servers of before 2026-11-21 do not say it. */
+  prompt_tokens_cut?: number;
+  negative_prompt_tokens_cut?: number;
   images: ImageInfo[];
 }
 
