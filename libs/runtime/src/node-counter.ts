@@ -1,9 +1,9 @@
 /**
  * Where the nodes of a graph ran, from ONNX Runtime's profile of its first calls: the only place that it says so. The
- * profile is a file, in a directory of its own that goes once it has been read.
+ * profile is a file without a name as soon as it is open, so that it goes with the process, however that ends. It is for
+ * the operator to know, so a model is loaded without it where it cannot be had.
  */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -13,8 +13,10 @@ export type NodeCounts = Readonly<Record<string, number>>;
 export interface NodeCounter {
   /** For the session whose nodes are counted. */
   readonly sessionOptions: { readonly enableProfiling: true; readonly profileFilePrefix: string };
-  /** Of each node the first run, when the session has written its profile. */
-  read(): Promise<NodeCounts>;
+  /** To be called once the session is there, which has its profile open. */
+  open(): void;
+  /** To be called when the session has written its profile; undefined if that is not whole. */
+  read(): NodeCounts | undefined;
   /** Deletes what there is of the profile. */
   drop(): void;
 }
@@ -31,28 +33,55 @@ interface ProfileEvent {
   readonly args?: { readonly provider?: string; readonly node_index?: string };
 }
 
-/** Makes the counter of one session. */
-export function createNodeCounter(): NodeCounter {
-  const directory = mkdtempSync(join(tmpdir(), 'darkroom-profile-'));
-  const drop = (): void => rmSync(directory, { recursive: true, force: true });
+/** Makes the counter of one session; undefined where there is no folder for temporary files that can be written to. */
+export function createNodeCounter(): NodeCounter | undefined {
+  const directory = attempt(() => mkdtempSync(join(tmpdir(), 'darkroom-profile-')));
+  if (directory === undefined) return undefined;
+  let file: number | undefined;
+  const drop = (): void => {
+    rmSync(directory, { recursive: true, force: true });
+    if (file !== undefined) closeSync(file);
+    file = undefined;
+  };
   return {
     sessionOptions: { enableProfiling: true, profileFilePrefix: join(directory, 'profile') },
-    drop,
-    async read() {
-      const nodes = new Map<string, string>();
-      for (const file of readdirSync(directory)) {
-        const events = JSON.parse(await readFile(join(directory, file), 'utf8')) as ProfileEvent[];
-        for (const { cat, args: { provider, node_index: node } = {} } of events) {
-          if (cat === 'Node' && provider !== undefined && node !== undefined) nodes.set(node, provider);
-        }
-      }
+    open() {
+      file = attempt(() => openSync(join(directory, readdirSync(directory)[0] ?? ''), 'r'));
+      rmSync(directory, { recursive: true, force: true });
+    },
+    read() {
+      const counts = file === undefined ? undefined : attempt(() => countNodes(readWhole(file!)));
       drop();
-      const counts: Record<string, number> = {};
-      for (const provider of nodes.values()) {
-        const device = providers[provider] ?? provider;
-        counts[device] = (counts[device] ?? 0) + 1;
-      }
       return counts;
     },
+    drop,
   };
+}
+
+/** undefined if the file system does not let it, or the profile is cut short because the disk was full. */
+function attempt<Result>(work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof SyntaxError || (error instanceof Error && 'syscall' in error)) return undefined;
+    throw error;
+  }
+}
+
+function readWhole(file: number): string {
+  const bytes = Buffer.alloc(fstatSync(file).size);
+  return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, 0)).toString();
+}
+
+function countNodes(profile: string): NodeCounts {
+  const nodes = new Map<string, string>();
+  for (const { cat, args: { provider, node_index: node } = {} } of JSON.parse(profile) as ProfileEvent[]) {
+    if (cat === 'Node' && provider !== undefined && node !== undefined) nodes.set(node, provider);
+  }
+  const counts: Record<string, number> = {};
+  for (const provider of nodes.values()) {
+    const device = providers[provider] ?? provider;
+    counts[device] = (counts[device] ?? 0) + 1;
+  }
+  return counts;
 }

@@ -80,7 +80,7 @@ export interface OnnxSession {
   ): Promise<FloatTensor[]>;
   /**
    * How many of the graph's nodes ran on the device and how many on the CPU, in the calls so far; no later ones are
-   * counted. undefined where nothing was to be counted, and on the CPU, where all of them run.
+   * counted. undefined where nothing was to be counted or could be, and on the CPU, where all of them run.
    */
   countNodes(): Promise<NodeCounts | undefined>;
   /** Frees the graph. */
@@ -124,10 +124,7 @@ async function openSession({ countsNodes, ...opening }: OpenSessionOptions): Pro
   const { device, refusals } = opening;
   // ONNX Runtime always has the CPU take the nodes that a device has no code for: which ones, only its profile says.
   const counter = countsNodes && device !== 'cpu' ? createNodeCounter() : undefined;
-  const session = await createSession(opening, counter).catch((error: unknown) => {
-    counter?.drop();
-    throw error;
-  });
+  const session = await createSession(opening, counter);
   const inputs = session.inputMetadata.map(toTensorSpec);
   const types = new Map(inputs.map(({ name, type }) => [name, type]));
   const outputs = session.outputMetadata.map(toTensorSpec);
@@ -157,10 +154,10 @@ async function openSession({ countsNodes, ...opening }: OpenSessionOptions): Pro
       const [result] = await runForAll(feeds, [output]);
       return result!;
     },
-    async countNodes() {
-      if (counter === undefined) return undefined;
+    countNodes() {
+      if (counter === undefined) return Promise.resolve(undefined);
       session.endProfiling();
-      return counter.read();
+      return Promise.resolve(counter.read());
     },
     async dispose() {
       await session.release();
@@ -169,7 +166,7 @@ async function openSession({ countsNodes, ...opening }: OpenSessionOptions): Pro
   };
 }
 
-function createSession(
+async function createSession(
   { file, device, threads }: Omit<OpenSessionOptions, 'countsNodes'>,
   counter: NodeCounter | undefined,
 ): Promise<InferenceSession> {
@@ -186,8 +183,17 @@ function createSession(
     logSeverityLevel: 3,
     ...counter?.sessionOptions,
   };
-  // Two signatures of one function, of which each call takes one.
-  return typeof file === 'string' ? InferenceSession.create(file, options) : InferenceSession.create(file, options);
+  try {
+    // Two signatures of one function, of which each call takes one.
+    const session = await (typeof file === 'string'
+      ? InferenceSession.create(file, options)
+      : InferenceSession.create(file, options));
+    counter?.open();
+    return session;
+  } catch (error) {
+    counter?.drop();
+    throw error;
+  }
 }
 
 function providerOf(device: Device): InferenceSession.ExecutionProviderConfig {
