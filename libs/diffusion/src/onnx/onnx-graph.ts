@@ -2,9 +2,9 @@
  * An ONNX graph by its nodes, to make smaller graphs of. What it does not need to know of nodes and weights it leaves in the
  * file, and copies from there. Field numbers are those of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
  */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { ProtobufFile } from './protobuf-file.ts';
+import { ProtobufFile, readFully } from './protobuf-file.ts';
 import type { ProtobufField } from './protobuf-file.ts';
 import { bytesField, bytesHeader, numberField } from './protobuf-message.ts';
 import { readTensor } from './read-onnx-file.ts';
@@ -217,7 +217,7 @@ function readRange(path: string, offset: number, length: number | undefined): Bu
   const file = openSync(path, 'r');
   try {
     const data = Buffer.alloc(length ?? fstatSync(file).size - offset);
-    readSync(file, data, 0, data.length, offset);
+    readFully(file, data, offset);
     return data;
   } finally {
     closeSync(file);

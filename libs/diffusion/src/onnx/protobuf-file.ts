@@ -21,6 +21,20 @@ const windowBytes = 65_536;
 /** Names and shapes are short; what claims to be longer is damage. */
 const longestText = 1_048_576;
 
+/**
+ * Fills a buffer with the bytes of an open file from a place on: what is missing would be zeros, and weights of zeros a
+ * wrong picture.
+ *
+ * @throws ProtobufError if there are not so many.
+ */
+export function readFully(file: number, buffer: Uint8Array, start: number): void {
+  for (let at = 0; at < buffer.length;) {
+    const bytes = readSync(file, buffer, at, buffer.length - at, start + at);
+    if (bytes === 0) throw new ProtobufError(`it is cut short: it ends at byte ${start + at}`);
+    at += bytes;
+  }
+}
+
 /** An open file of protobuf. */
 export class ProtobufFile {
   readonly size: number;
@@ -57,9 +71,9 @@ export class ProtobufFile {
     return buffer;
   }
 
-  /** Fills a buffer with the bytes from a place on. */
+  /** Fills a buffer with the bytes from a place on. @throws ProtobufError if there are not so many. */
   read(buffer: Uint8Array, start: number): void {
-    readSync(this.#file, buffer, 0, buffer.length, start);
+    readFully(this.#file, buffer, start);
   }
 
   /** The varints between two places, as a packed field has them. */

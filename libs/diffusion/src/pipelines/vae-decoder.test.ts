@@ -100,6 +100,21 @@ describe('a VAE decoder that decodes in pieces', () => {
     expect(worstPixel(pieces, whole)).toBeLessThanOrEqual(1);
   });
 
+  it('fails, rather than make another picture, if its weights are cut short meanwhile', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'darkroom-vae-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const path = join(directory, 'model.onnx');
+    cpSync(tiny.path, path);
+    externalizeWeights(path, 'model.onnx_data');
+    const { decoder } = await createDecoder(tiny, 8, path);
+    await decoder.tryPieces([4, 8, 8]);
+    expect(decoder.remark).toBeUndefined();
+    const weights = join(directory, 'model.onnx_data');
+    truncateSync(weights, statSync(weights).size - 64);
+    const dims = [4, 16, 16] as const;
+    await expect(decoder.decode(noise(dims), dims)).rejects.toThrow(/cut short/);
+  });
+
   it.each([
     ['is that of something else', encoder, /cannot be cut: it has several inputs or outputs$/],
     ['is damaged', 'damaged', /cannot be cut: it is cut short/],
