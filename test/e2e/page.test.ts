@@ -23,7 +23,9 @@ afterAll(async () => {
 
 async function open(options?: OpenPageOptions): Promise<Page> {
   const { page, context, faults } = await openPage(browser, system.url, options);
-  onTestFinished(async () => {
+  onTestFinished(async ({ task }) => {
+    // What a failure looked like, for whoever reads the log of CI.
+    if (task.result?.state === 'fail') console.error(`The page said:\n${await page.locator('body').innerText()}`);
     await cancelAll(page);
     await context.close();
     expect(faults).toEqual([]);
@@ -46,9 +48,7 @@ async function ask(page: Page, prompt: string, fields: Record<string, string> = 
   for (const [label, value] of Object.entries(fields)) await page.getByLabel(label, { exact: true }).fill(value);
   await page.getByRole('button', { name: 'Develop' }).click();
   const card = page.getByRole('article', { name: prompt });
-  await card.waitFor().catch(async (error: Error) => {
-    throw new Error(`no card came; the page says: ${await page.locator('body').innerText()}`, { cause: error });
-  });
+  await card.waitFor();
   return card;
 }
 
@@ -142,7 +142,7 @@ describe('making pictures', () => {
       await settled(card, /^Canceled$/);
       expect(await card.getByRole('button', { name: 'Cancel' }).count()).toBe(0);
     }
-  });
+  }, 120_000);
 
   it('makes the same picture again from the same seed', async () => {
     const page = await open();
