@@ -15,7 +15,7 @@ import { createModelCard } from './model-card-of-files.ts';
 import { modelIndexSchema, vaeConfigSchema } from './model-configs.ts';
 import type { VaeConfig } from './model-configs.ts';
 import { checkModelJson, modelFileError, readModelJson, unlessMissing } from './model-file.ts';
-import { pipelineClasses, pipelineFamilies, pipelineFolders, withoutOptionalEncoder } from './pipeline-classes.ts';
+import { foldersOf, pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
 import type { PipelineClass, PipelineFamily, PipelineFolders } from './pipeline-classes.ts';
 import { parseSchedulerConfig } from './schedulers/scheduler-config.ts';
 import type { ParsedSchedulerConfig } from './schedulers/scheduler-config.ts';
@@ -139,19 +139,14 @@ const denoiserReaders: Readonly<Record<PipelineFamily, ReadDenoiser>> = {
   cogview4: readCogView4Facts,
 };
 
-/** An optional encoder that model_index.json says is none, or that there is no folder of, is left out. */
 async function findFolders(
   directory: string,
   pipelineClass: PipelineClass,
   index: Readonly<Record<string, unknown>>,
 ): Promise<PipelineFolders> {
-  const folders = pipelineFolders[pipelineClass];
-  const { optionalEncoder } = folders;
-  if (optionalEncoder === undefined) return folders;
-  const named = index[optionalEncoder];
-  const isNone = Array.isArray(named) && named.every((part) => part === null);
-  const isThere = !isNone && (await stat(join(directory, optionalEncoder)).then(Boolean, () => false));
-  return isThere ? folders : withoutOptionalEncoder(folders);
+  const { optionalEncoder = '' } = pipelineFolders[pipelineClass];
+  const hasOptionalEncoder = await stat(join(directory, optionalEncoder)).then(Boolean, () => false);
+  return foldersOf(pipelineClass, { index, hasOptionalEncoder });
 }
 
 function readTextEncoders(directory: string, { tokenizers }: PipelineFolders): Promise<TextEncoderFiles[]> {

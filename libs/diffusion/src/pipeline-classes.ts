@@ -104,9 +104,22 @@ export const pipelineFolders: Readonly<Record<PipelineClass, PipelineFolders>> =
   CogView4Pipeline: cogview4,
 };
 
-/** What remains to be read of a model that comes without its optional encoder. */
-export function withoutOptionalEncoder(folders: PipelineFolders): PipelineFolders {
+/** What there is of a model. */
+export interface ModelContents {
+  /** Its model_index.json. */
+  readonly index: Readonly<Record<string, unknown>>;
+  /** Whether it has the folder of the optional encoder of its class. */
+  readonly hasOptionalEncoder: boolean;
+}
+
+/** What is read of one model: an optional encoder that model_index.json says is none, or that has no folder, is left out. */
+export function foldersOf(pipelineClass: PipelineClass, { index, hasOptionalEncoder }: ModelContents): PipelineFolders {
+  const folders = pipelineFolders[pipelineClass];
   const { graphs, tokenizers, optionalEncoder } = folders;
+  if (optionalEncoder === undefined) return folders;
+  const named = index[optionalEncoder];
+  const isNone = Array.isArray(named) && named.every((part) => part === null);
+  if (hasOptionalEncoder && !isNone) return folders;
   return {
     ...folders,
     graphs: graphs.filter((graph) => graph !== optionalEncoder),

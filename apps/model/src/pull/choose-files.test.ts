@@ -6,13 +6,14 @@ import { chooseFiles } from './choose-files.ts';
 
 const source = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/stable-diffusion-3/model');
 
-function choose(files: readonly string[]) {
+function choose(files: readonly string[], index: Record<string, unknown> = {}) {
   const checksum = { kind: 'sha256', digest: '' } as const;
   const listed = files.map((path): HubFile => ({ path, size: 1, checksum }));
   const chosen = chooseFiles({
     repo: 'a/b',
     files: listed,
     pipelineClass: 'StableDiffusion3Pipeline',
+    index,
     dtypes: { all: 'auto', parts: {} },
   });
   return [...chosen.small, ...chosen.graphs].map(({ path }) => path).toSorted();
@@ -36,6 +37,11 @@ describe('the files of Stable Diffusion 3', () => {
     const without = paths.filter((path) => !/^(?:text_encoder|tokenizer)_3\//.test(path));
     expect(choose(without)).toEqual(without.toSorted());
     expect(choose([...without, 'tokenizer_3/tokenizer.json'])).toEqual(without.toSorted());
+  });
+
+  it('are those of a model without T5 where model_index.json says that there is none', () => {
+    const without = paths.filter((path) => !/^(?:text_encoder|tokenizer)_3\//.test(path));
+    expect(choose(paths, { text_encoder_3: [null, null] })).toEqual(without.toSorted());
   });
 
   it('are not whole with a T5 in another format', () => {

@@ -1,6 +1,6 @@
 import { dtypeChoiceText, dtypeOfPart, modelDtypes } from '@darkroom/core';
 import type { DtypeChoice, ModelDtype, ModelPart } from '@darkroom/core';
-import { dtypeFileNames, pipelineFolders, withoutOptionalEncoder } from '@darkroom/diffusion/model-files';
+import { dtypeFileNames, foldersOf, pipelineFolders } from '@darkroom/diffusion/model-files';
 import type { PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import type { HubFile } from '../hub/hub-repo.ts';
@@ -17,6 +17,8 @@ export interface ChooseFilesOptions {
   repo: string;
   files: readonly HubFile[];
   pipelineClass: PipelineClass;
+  /** model_index.json. */
+  index: Readonly<Record<string, unknown>>;
   dtypes: DtypeChoice;
 }
 
@@ -29,8 +31,9 @@ const tokenizerFiles = /\.(?:json|txt|model)$/;
  *
  * @throws CommandError saying what there is instead, if a graph is not there in the dtype asked for.
  */
-export function chooseFiles({ repo, files, pipelineClass, dtypes }: ChooseFilesOptions): ChosenFiles {
-  const { graphs: parts, tokenizers, scheduler } = foldersIn(files, pipelineClass);
+export function chooseFiles(options: ChooseFilesOptions): ChosenFiles {
+  const { repo, files, pipelineClass, dtypes } = options;
+  const { graphs: parts, tokenizers, scheduler } = foldersIn(options);
   const other = Object.keys(dtypes.parts).find((name) => parts.every((part) => part !== name));
   if (other !== undefined) {
     throw new CommandError(
@@ -53,11 +56,10 @@ export function chooseFiles({ repo, files, pipelineClass, dtypes }: ChooseFilesO
   };
 }
 
-/** A repository whose model has no optional encoder has no folder of it. */
-function foldersIn(files: readonly HubFile[], pipelineClass: PipelineClass): PipelineFolders {
-  const folders = pipelineFolders[pipelineClass];
-  const isThere = files.some(({ path }) => path.startsWith(`${folders.optionalEncoder}/`));
-  return isThere ? folders : withoutOptionalEncoder(folders);
+function foldersIn({ files, pipelineClass, index }: ChooseFilesOptions): PipelineFolders {
+  const { optionalEncoder } = pipelineFolders[pipelineClass];
+  const hasOptionalEncoder = files.some(({ path }) => path.startsWith(`${optionalEncoder}/`));
+  return foldersOf(pipelineClass, { index, hasOptionalEncoder });
 }
 
 function isIn(folder: string, path: string): boolean {

@@ -70,8 +70,8 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
   await mkdir(partial, { recursive: true });
   await writeModelSource(partial, source);
   const fetched: FetchOptions = { hub, commit, directory: partial, progress, ...retry };
-  const pipelineClass = await fetchPipelineClass(repo, files, fetched);
-  const { small, graphs, likelyWeights } = chooseFiles({ repo, files, pipelineClass, dtypes });
+  const index = await fetchModelIndex(repo, files, fetched);
+  const { small, graphs, likelyWeights } = chooseFiles({ repo, files, ...index, dtypes });
   const freeBytes = options.freeBytes ?? freeBytesOf;
 
   // Small files and graphs first: what is wrong with them is seen before gigabytes have come.
@@ -129,26 +129,27 @@ async function fetchFiles(files: readonly HubFile[], { progress, ...options }: F
 }
 
 /** Before anything large is chosen: a pipeline that does not run here is not worth a download. */
-async function fetchPipelineClass(
+async function fetchModelIndex(
   repo: string,
   files: readonly HubFile[],
   options: FetchOptions,
-): Promise<PipelineClass> {
-  const index = files.find(({ path }) => path === 'model_index.json');
-  if (index === undefined) {
+): Promise<{ pipelineClass: PipelineClass; index: Readonly<Record<string, unknown>> }> {
+  const file = files.find(({ path }) => path === 'model_index.json');
+  if (file === undefined) {
     throw new CommandError(`${repo} is no diffusers model: it has no model_index.json at its top.`);
   }
-  await download(index, { ...options, onBytes: () => {} });
-  const className = classNameIn(await readFile(join(options.directory, index.path), 'utf8'));
-  const found = pipelineClasses.find((known) => known === className);
-  if (found !== undefined) return found;
+  await download(file, { ...options, onBytes: () => {} });
+  const index = parseModelIndex(await readFile(join(options.directory, file.path), 'utf8'));
+  const { _class_name: className } = index;
+  const pipelineClass = pipelineClasses.find((known) => known === className);
+  if (pipelineClass !== undefined) return { pipelineClass, index };
   const runs = `these run here: ${pipelineClasses.join(', ')}`;
   throw new CommandError(`${repo} is for the pipeline ${JSON.stringify(className)}; ${runs}.`);
 }
 
-function classNameIn(modelIndex: string): unknown {
+function parseModelIndex(modelIndex: string): Readonly<Record<string, unknown>> {
   try {
-    return (JSON.parse(modelIndex) as Record<string, unknown> | null)?.['_class_name'];
+    return (JSON.parse(modelIndex) as Record<string, unknown> | null) ?? {};
   } catch {
     throw new CommandError('model_index.json of the repository is not JSON.');
   }

@@ -137,8 +137,9 @@ export function createDenoiserBatch(graph: LoadedGraph, inputs: DenoiserInputs):
 function groupBy(rows: readonly DenoiserRow[], keyOf: (row: DenoiserRow) => string): Iterable<DenoiserRow[]> {
   const groups = new Map<string, DenoiserRow[]>();
   for (const row of rows) {
-    const group = groups.get(keyOf(row));
-    if (group === undefined) groups.set(keyOf(row), [row]);
+    const key = keyOf(row);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [row]);
     else group.push(row);
   }
   return groups.values();
