@@ -71,7 +71,7 @@ it('says which file each part of a model is, and in which dtype', () => {
 });
 
 it('says of the exports with one timestep for all rows what that costs, and not of the other', () => {
-  const warnings = readLog().filter(({ msg }) => msg === 'the unet was exported with one timestep for all rows');
+  const warnings = readLog().filter(({ msg }) => msg === 'the denoiser was exported with one timestep for all rows');
   expect(new Set(warnings.map(({ model }) => model))).toEqual(new Set(['latent-consistency', 'stable-diffusion-2']));
   expect(warnings[0]?.cost).toMatch(/one model call for each timestep/);
 });

@@ -19,7 +19,7 @@ export async function readModel(
   }
   if (!hasTimestepPerRow) {
     const cost = 'a step costs one model call for each timestep among its pictures, not one for all';
-    log.warn({ model: directory.card.id, cost }, 'the unet was exported with one timestep for all rows');
+    log.warn({ model: directory.card.id, cost }, 'the denoiser was exported with one timestep for all rows');
   }
   return directory;
 }
