@@ -64,7 +64,7 @@ it("requeues a dead worker's requests first in line, with the attempt counted", 
   const janitor = createJanitor(store);
   expect(await janitor.sweepOnce('tiny')).toEqual({ buried: [], requeued: [], expired: [] });
   await store.redis.del(store.keysOf('tiny').alive('w1'));
-  expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
+  await vi.waitFor(async () => expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']), patience);
   await vi.waitFor(async () => {
     await janitor.sweepOnce('tiny');
     expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', queuePosition: 0, attempts: 1 } });

@@ -18,8 +18,8 @@ import {
 } from '@darkroom/store';
 import { createKeySizeReport, type ReportKeySizes } from './report-key-sizes.ts';
 
-/** A pause in the sweeps that costs no lock and no heartbeat. */
-const unnoticedMs = 1000;
+/** How late a sweep may be while all is well. */
+const lateMs = 500;
 
 export interface JanitorOptions {
   store: StoreConnection;
@@ -103,7 +103,7 @@ export class Janitor extends BaseService {
   /** Whether silence counts: not when Redis was away, for then nobody could be heard. */
   async #bury(model: string, result: SweepResult): Promise<boolean> {
     const { store, log, sweepIntervalMs, lockMs } = this.#options;
-    const options = { pauseMs: 2 * sweepIntervalMs + unnoticedMs, forgiveMs: lockMs };
+    const options = { pauseMs: 2 * (sweepIntervalMs + lateMs), forgiveMs: lockMs };
     const outcome = await buryWorkers(store, model, options);
     if (outcome.status === 'forgiving') return false;
     for (const { workerId, requests } of outcome.workers) {

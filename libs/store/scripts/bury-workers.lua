@@ -1,5 +1,6 @@
 -- Removes every worker whose heartbeat has stopped. When no sweep could run for a while, Redis was away (or all janitors
--- were) and silence means nothing: for some time the living may speak first.
+-- were) and silence means nothing: for some time the living may speak first. Half such a pause may be an outage as well, and
+-- the worker the last one to connect again: it is given the time that it lasted, but not again and again to a slow janitor.
 -- KEYS: 1 base   ARGV: 1 pause between two sweeps that is none of their doing, ms, 2 time to speak, ms
 -- Returns: {'forgiving'} | {'buried', worker id, number of requests it had, …}
 local base = KEYS[1]
@@ -8,15 +9,24 @@ local base = KEYS[1]
 --- @include "tally"
 local seconds, microseconds = unpack(redis.call('TIME'))
 local nowMs = seconds * 1000 + math.floor(microseconds / 1000)
+local longPauseMs, longestMs = tonumber(ARGV[1]), tonumber(ARGV[2])
 local lastMs, forgivingUntilMs = unpack(redis.call('HMGET', sweptKey, 'atMs', 'forgivingUntilMs'))
 redis.call('HSET', sweptKey, 'atMs', string.format('%.0f', nowMs))
-if lastMs and nowMs - lastMs > tonumber(ARGV[1]) then
-  forgivingUntilMs = string.format('%.0f', nowMs + ARGV[2])
-  redis.call('HSET', sweptKey, 'forgivingUntilMs', forgivingUntilMs)
+local pauseMs = nowMs - (lastMs or nowMs)
+forgivingUntilMs = tonumber(forgivingUntilMs) or 0
+local untilMs
+if pauseMs > longPauseMs then
+  untilMs = nowMs + longestMs
+elseif pauseMs > longPauseMs / 2 and nowMs - forgivingUntilMs > longestMs then
+  untilMs = nowMs + math.min(pauseMs, longestMs)
+end
+if untilMs then
+  forgivingUntilMs = untilMs
+  redis.call('HSET', sweptKey, 'forgivingUntilMs', string.format('%.0f', untilMs))
 end
 -- What is left can be more than was given: a clock was set back, or another server's runs behind.
-local leftMs = (tonumber(forgivingUntilMs) or 0) - nowMs
-if leftMs > 0 and leftMs <= tonumber(ARGV[2]) then return { 'forgiving' } end
+local leftMs = forgivingUntilMs - nowMs
+if leftMs > 0 and leftMs <= longestMs then return { 'forgiving' } end
 
 -- One that is not dead after all registers again within this time, and must not take the leases an operator denied it.
 local drainedMs = 600000

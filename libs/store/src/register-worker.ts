@@ -74,7 +74,7 @@ export async function unregisterWorker(
 export interface BuryOptions {
   /** A pause between two sweeps, by whomever, after which silence means nothing: Redis was away. */
   pauseMs: number;
-  /** How long workers may take to speak after that. */
+  /** How long workers may take to speak after that. After half of it: as long as the pause was, unless they were just given time. */
   forgiveMs: number;
 }
 

@@ -10,7 +10,7 @@ import { openSystem, type StartSystemOptions, type System } from '../system.ts';
 const long = { prompt: 'a red apple on a white background', num_inference_steps: 200, seed: 11, preview: 'off' };
 const quick = { ...long, num_inference_steps: 4 };
 let expected: Buffer | undefined;
-/** More than two sweeps and a second apart: what apps/janitor/src/janitor.ts takes for a pause. */
+/** More than two sweeps and a second: after that the janitor forgives silence for a whole LOCK_MS (apps/janitor/src/janitor.ts). */
 const pauseMs = 2500;
 /** The API says that Redis is away after 3 s: shorter than the first, longer than the second. */
 const longLived = { LOCK_MS: '30000', WORKER_TTL_MS: '30000' };

@@ -43,8 +43,8 @@ function loseLock({ store, delivery }: Running): Promise<number> {
   return store.redis.del(store.keysOf('tiny').lock(delivery.id));
 }
 
-function createJanitor(store: StoreConnection): Janitor {
-  const options = { sweepIntervalMs: 2, leakSweepIntervalMs: 60_000, lockMs: 60_000 };
+function createJanitor(store: StoreConnection, sweepIntervalMs = 2): Janitor {
+  const options = { sweepIntervalMs, leakSweepIntervalMs: 60_000, lockMs: 60_000 };
   const janitor = new Janitor({ store, log: silentLogger(), ...options });
   onTestFinished(() => janitor.stop());
   return janitor;
@@ -94,6 +94,35 @@ it('a janitor that could not sweep for a while lets the living speak first', asy
   for (let sweep = 0; sweep < 5; sweep++) expect(await janitor.sweepOnce('tiny')).toEqual(nothing);
   expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'running' } });
   await store.redis.hset(keys.swept, 'forgivingUntilMs', 0);
+  expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
+});
+
+/** Between half a pause and a whole one there are 2.5 s, for whatever this machine does meanwhile. */
+const rareSweepsMs = 2000;
+const halfPauseMs = 3000;
+
+it('after an outage that may just have cost a heartbeat, the living may speak first for as long as it was', async () => {
+  const { store } = await run();
+  const keys = store.keysOf('tiny');
+  const janitor = createJanitor(store, rareSweepsMs);
+  await janitor.sweepOnce('tiny');
+  await store.redis.del(keys.alive('w1'));
+  await store.redis.hincrby(keys.swept, 'atMs', -halfPauseMs);
+  expect((await janitor.sweepOnce('tiny')).buried).toEqual([]);
+  const [atMs, forgivingUntilMs] = await store.redis.hmget(keys.swept, 'atMs', 'forgivingUntilMs');
+  expect((Number(forgivingUntilMs) - Number(atMs)) / halfPauseMs).toBeCloseTo(1, 0);
+  await store.redis.hset(keys.swept, 'forgivingUntilMs', Number(atMs));
+  expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
+});
+
+it('a janitor that is always a little late finds the dead all the same', async () => {
+  const { store } = await run();
+  const keys = store.keysOf('tiny');
+  const janitor = createJanitor(store, rareSweepsMs);
+  await janitor.sweepOnce('tiny');
+  await store.redis.del(keys.alive('w1'));
+  await store.redis.hset(keys.swept, 'forgivingUntilMs', Date.now() - halfPauseMs);
+  await store.redis.hincrby(keys.swept, 'atMs', -halfPauseMs);
   expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
 });
 
