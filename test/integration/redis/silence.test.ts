@@ -43,8 +43,13 @@ function loseLock({ store, delivery }: Running): Promise<number> {
   return store.redis.del(store.keysOf('tiny').lock(delivery.id));
 }
 
-function createJanitor(store: StoreConnection, sweepIntervalMs = 2): Janitor {
-  const options = { sweepIntervalMs, leakSweepIntervalMs: 60_000, lockMs: 60_000 };
+/** Half a pause between sweeps is more than a minute: longer than this machine may be busy with other things. */
+const sweepIntervalMs = 60_000;
+const halfPauseMs = 90_000;
+const pauseMs = 180_000;
+
+function createJanitor(store: StoreConnection): Janitor {
+  const options = { sweepIntervalMs, leakSweepIntervalMs: 60_000, lockMs: 2 * pauseMs };
   const janitor = new Janitor({ store, log: silentLogger(), ...options });
   onTestFinished(() => janitor.stop());
   return janitor;
@@ -87,7 +92,7 @@ it('a janitor that could not sweep for a while lets the living speak first', asy
   const keys = store.keysOf('tiny');
   const janitor = createJanitor(store);
   await janitor.sweepOnce('tiny');
-  await store.redis.hincrby(keys.swept, 'atMs', -60_000);
+  await store.redis.hincrby(keys.swept, 'atMs', -pauseMs);
   await store.redis.del(keys.alive('w1'));
   await loseLock(running);
   const nothing = { buried: [], requeued: [], expired: [] };
@@ -97,14 +102,10 @@ it('a janitor that could not sweep for a while lets the living speak first', asy
   expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
 });
 
-/** Between half a pause and a whole one there are 2.5 s, for whatever this machine does meanwhile. */
-const rareSweepsMs = 2000;
-const halfPauseMs = 3000;
-
 it('after an outage that may just have cost a heartbeat, the living may speak first for as long as it was', async () => {
   const { store } = await run();
   const keys = store.keysOf('tiny');
-  const janitor = createJanitor(store, rareSweepsMs);
+  const janitor = createJanitor(store);
   await janitor.sweepOnce('tiny');
   await store.redis.del(keys.alive('w1'));
   await store.redis.hincrby(keys.swept, 'atMs', -halfPauseMs);
@@ -118,7 +119,7 @@ it('after an outage that may just have cost a heartbeat, the living may speak fi
 it('a janitor that is always a little late finds the dead all the same', async () => {
   const { store } = await run();
   const keys = store.keysOf('tiny');
-  const janitor = createJanitor(store, rareSweepsMs);
+  const janitor = createJanitor(store);
   await janitor.sweepOnce('tiny');
   await store.redis.del(keys.alive('w1'));
   await store.redis.hset(keys.swept, 'forgivingUntilMs', Date.now() - halfPauseMs);
@@ -135,6 +136,6 @@ it('forgives no longer than it says, whatever clock Redis had when it began', as
   await store.redis.del(keys.alive('w1'));
   // A clock that was a day ahead, or a master that was.
   const aDayAhead = Date.now() + 86_400_000;
-  await store.redis.hset(keys.swept, 'atMs', aDayAhead, 'forgivingUntilMs', aDayAhead + 60_000);
+  await store.redis.hset(keys.swept, 'atMs', aDayAhead, 'forgivingUntilMs', aDayAhead + pauseMs);
   expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
 });
