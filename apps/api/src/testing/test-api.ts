@@ -80,6 +80,8 @@ export function createTestApi({
   const draining = new AbortController();
   const api = createApp({
     drawSeed: () => 42,
+    // A machine with other things to do is no Redis that is away.
+    storeWaitMs: 60_000,
     every: (intervalMs, tick) => startTimer(timers, { intervalMs, tick }),
     ...options,
     store,
