@@ -23,7 +23,9 @@ it('a poll is one round trip, whatever the state', async () => {
 });
 
 it('a submit is two round trips, and a wake-up that nobody waits for', async () => {
-  const app = await openTestApi();
+  // The models are asked for again after a second.
+  const nowMs = Date.now();
+  const app = await openTestApi({ clock: { now: () => nowMs } });
   await app.submit();
   expect(await commandsOf(app, () => app.submit())).toEqual(['evalsha', 'evalsha', 'publish']);
 });
