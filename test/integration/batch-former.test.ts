@@ -33,6 +33,8 @@ function createFormer(store: StoreConnection, overrides: Partial<BatchPolicy> = 
     maxAttempts: 3,
     lockMs: 60_000,
     heartbeatMs: 1000,
+    // Nothing here happens because time passed.
+    slowTickMs: 3_600_000,
     log: silentLogger(),
   });
   onTestFinished(() => former.stop());
@@ -157,8 +159,8 @@ it('what was canceled takes nobody its place', async () => {
   const next = await submit(store);
   const former = createFormer(store);
   await former.start();
-  await vi.waitFor(async () => expect(idsOf(await inbox(store, 'w1'))).toEqual([[next]]), { timeout: 700 });
-  await vi.waitFor(async () => expect(await store.redis.exists(store.keysOf('tiny').job(canceled))).toBe(0));
+  await expect.poll(async () => idsOf(await inbox(store, 'w1'))).toEqual([[next]]);
+  await expect.poll(() => store.redis.exists(store.keysOf('tiny').job(canceled))).toBe(0);
 });
 
 it('reacts to requests and to freed rows by itself, for models it has just heard of', async () => {
@@ -207,7 +209,7 @@ it('tries a model again that it could not listen for', async () => {
   onTestFinished(() => formers.stop());
   await formers.discoverOnce().catch(() => {});
   await formers.start();
-  await vi.waitFor(() => expect(listen).toHaveBeenCalledTimes(2), { timeout: 3000 });
+  await expect.poll(() => listen).toHaveBeenCalledTimes(2);
 });
 
 it('many formers take each job once', async () => {

@@ -31,11 +31,10 @@ export interface ModelFormerOptions {
   heartbeatMs: number;
   log: Logger;
   metrics?: FormerMetrics;
+  /** How long a lost wake-up can hold things up. */
+  slowTickMs?: number;
   clock?: Clock;
 }
-
-/** How long a lost wake-up can hold things up. */
-const slowTickMs = 1000;
 
 type Held = HeldRequest & TakenJob;
 
@@ -48,11 +47,11 @@ export class ModelFormer extends BaseService {
   #stopListening: (() => void) | undefined;
   #companyTimer: NodeJS.Timeout | undefined;
 
-  constructor({ clock = systemClock, ...options }: ModelFormerOptions) {
+  constructor({ clock = systemClock, slowTickMs = 1000, ...options }: ModelFormerOptions) {
     super();
     const { store, model, lockMs, heartbeatMs, log } = options;
     const { metrics = createFormerMetrics(new Metrics({ app: 'batch-former', log })) } = options;
-    this.#options = { ...options, metrics, clock };
+    this.#options = { ...options, metrics, slowTickMs, clock };
     const onError = (error: Error): void => log.warn({ reason: error.message, model }, 'no connection to Redis');
     this.#taker = openJobTaker(store, model, { lockMs, stalledCheckMs: lockMs, onError });
     const loop = { log, errorIntervalMs: slowTickMs };
