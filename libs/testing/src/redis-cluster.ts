@@ -11,6 +11,8 @@ export interface RedisCluster {
   url: string;
   /** The server that answers for a key now, and its port. */
   masterOf(key: string): Promise<{ port: number; server: RedisServer }>;
+  /** A master that says nothing for so long is given up from now on, ms. */
+  setNodeTimeout(nodeTimeoutMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -45,6 +47,10 @@ export async function startRedisCluster({
       async masterOf(key) {
         const port = await masterPort([...servers.keys()], key);
         return { port, server: servers.get(port)! };
+      },
+      async setNodeTimeout(timeoutMs) {
+        const words = ['config', 'set', 'cluster-node-timeout', `${timeoutMs}`];
+        await Promise.all([...servers.keys()].map((port) => ask(port, words)));
       },
       stop,
     };

@@ -42,6 +42,8 @@ let models: string[];
 
 beforeAll(async () => {
   cluster = await startRedisCluster();
+  // A machine that stands still for a moment is no reason to give a master up.
+  await cluster.setNodeTimeout(60_000);
   const byPort = new Map<number, string>();
   for (let number = 1; byPort.size < 3; number++) {
     const { port } = await cluster.masterOf(`{tiny-${number}}`);
@@ -159,6 +161,7 @@ it('subscriptions and commands move when the master they were with is lost', { t
   const [model = ''] = models;
   await drawOne(store, model);
   const { server } = await cluster.masterOf(`{${model}}`);
+  await cluster.setNodeTimeout(1000);
   await server.kill();
   const envelope = testEnvelope({ model });
   const events: RequestEvent['type'][] = [];
