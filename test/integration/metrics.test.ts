@@ -163,7 +163,7 @@ it('a Redis that hangs does not hang a probe', async () => {
   const store = connectStore({ url: redis.url });
   onTestFinished(() => store.close());
   expect(await store.redis.ping()).toBe('PONG');
-  expect(await isStoreReachable(store)).toBe(true);
+  expect(await isStoreReachable(store, 60_000)).toBe(true);
   redis.process.kill('SIGSTOP');
   expect(await isStoreReachable(store, 20)).toBe(false);
 });
