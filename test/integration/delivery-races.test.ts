@@ -20,7 +20,7 @@ import {
   type StoreConnection,
 } from '@darkroom/store';
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
-import { expect, inject, it, onTestFinished } from 'vitest';
+import { expect, inject, it, onTestFinished, vi } from 'vitest';
 import { runScript } from '../../libs/store/src/scripts.ts';
 import { Janitor } from '../../apps/janitor/src/janitor.ts';
 
@@ -84,10 +84,10 @@ it('an idle worker whose heartbeat was late for a moment gets leases again', asy
 it('a request given back by a worker that stops has started in time', async () => {
   const store = openTestStore();
   const now = Date.now();
-  const delivery = await run(store, { createdAtMs: now, startDeadlineMs: now + 1000, deadlineMs: now + 100_000 });
+  const delivery = await run(store, { createdAtMs: now, startDeadlineMs: now + 60_000, deadlineMs: now + 100_000 });
   await giveBackRequest(store, 'tiny', 'w1', delivery, 'stops');
   const again = await take(store);
-  const { outcomes } = await leaseBatch(store, 'tiny', [again], { ...lease, nowMs: now + 2000 });
+  const { outcomes } = await leaseBatch(store, 'tiny', [again], { ...lease, nowMs: now + 61_000 });
   expect(outcomes).toEqual(['leased']);
 });
 
@@ -146,13 +146,17 @@ it('an inbox whose connection has gone silent is read over another', { timeout: 
   const proxy = await openProxy();
   const behindProxy = connectStore({ url: proxy.url, prefix: store.prefix });
   onTestFinished(() => behindProxy.close());
-  const inbox = openInbox(behindProxy, identity, { silenceMs: 100 });
+  // The time until it counts as silent: else what comes late in the test would be lost with its connection.
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const inbox = openInbox(behindProxy, identity, { silenceMs: 5000 });
   onTestFinished(() => inbox.close());
   expect(await inbox.next(0.1)).toBeUndefined();
   // As when a firewall forgets a connection: neither side hears of it.
   proxy.silence();
   const message = inbox.next(0.1);
   await store.redis.rpush(store.keysOf('tiny').inbox('w1'), '{"type":"drained"}');
+  vi.advanceTimersByTime(5100);
   expect((await message) ?? (await inbox.next(1))).toEqual({ type: 'drained' });
 });
 
