@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ClientError } from './client-error.ts';
 import { createClient } from './client.ts';
-import { openClient } from './testing/open-client.ts';
+import { openClient, openPatientClient, passUntilAsked } from './testing/open-client.ts';
 import {
   bytes,
   done,
@@ -38,7 +38,7 @@ describe('submit', () => {
   });
 
   it('is tried again under the same key when its answer got lost', async () => {
-    const test = await openClient([reset, failure(502, 'bad_gateway'), silence, json(202, accepted)], {
+    const test = await openPatientClient([reset, failure(502, 'bad_gateway'), silence(200), json(202, accepted)], {
       timeoutMs: 200,
     });
     expect(await test.client.submit({ prompt: 'x' })).toEqual(accepted);
@@ -76,8 +76,11 @@ describe('get', () => {
   });
 
   it('is tried again when its answer stalls halfway', async () => {
-    const test = await openClient([stalled(JSON.stringify(view('running'))), open(1)], { silenceMs: 200 });
-    expect(await test.client.get('tiny-1')).toMatchObject({ status: 'running' });
+    const answers = [stalled(JSON.stringify(view('running'))), open(1)];
+    const test = await openPatientClient(answers, { silenceMs: 200 });
+    const got = test.client.get('tiny-1');
+    await passUntilAsked(test, 2, 200);
+    expect(await got).toMatchObject({ status: 'running' });
     expect(test.asked).toHaveLength(2);
   });
 
@@ -150,7 +153,8 @@ describe('wait', () => {
   });
 
   it('polls soon where events are held back', async () => {
-    const test = await openClient([open(1), silence, silence, silence, open(2), succeeded], { timeoutMs: 200 });
+    const silent = [silence(200), silence(200), silence(200)];
+    const test = await openPatientClient([open(1), ...silent, open(2), succeeded], { timeoutMs: 200 });
     expect((await test.client.wait('tiny-1')).status).toBe('succeeded');
     expect(test.waits).toEqual([250, 500, 2000]);
   });

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { createClient } from './client.ts';
 import type { RequestEvent } from './request-event.ts';
-import { collect, openClient } from './testing/open-client.ts';
+import { collect, openClient, openPatientClient, passUntilAsked } from './testing/open-client.ts';
 import {
   type Answer,
   bytes,
@@ -153,12 +153,14 @@ describe('coming back', () => {
   });
 
   it('leaves a connection that has gone silent', async () => {
-    const test = await openClient([events(frames[0]!, { ending: 'hang' }), honest], { silenceMs: 200 });
-    expect(seen(await collect(test.client.stream('tiny-1')))).toEqual(everything);
+    const test = await openPatientClient([events(frames[0]!, { ending: 'hang' }), honest], { silenceMs: 200 });
+    const collecting = collect(test.client.stream('tiny-1'));
+    await passUntilAsked(test, 2, 200);
+    expect(seen(await collecting)).toEqual(everything);
   });
 
   it('leaves a server that does not answer', async () => {
-    const test = await openClient([silence, honest], { timeoutMs: 200 });
+    const test = await openPatientClient([silence(200), honest], { timeoutMs: 200 });
     expect(seen(await collect(test.client.stream('tiny-1')))).toEqual(everything);
   });
 

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 
 /** What one request gets. */
 export type Answer = (response: ServerResponse, request: IncomingMessage) => void | Promise<void>;
@@ -57,8 +57,10 @@ export function failure(status: number, code: string, headers: Record<string, st
   return json(status, { message, error: { message, type: 't', code, param: param ?? null } }, headers);
 }
 
-/** No answer at all. */
-export const silence: Answer = () => {};
+/** No answer at all, for so long; for a client with a patience of the test's. */
+export function silence(ms: number): Answer {
+  return () => void vi.advanceTimersByTime(ms);
+}
 
 /** The headers and half of the body, then nothing more. */
 export function stalled(text: string): Answer {
