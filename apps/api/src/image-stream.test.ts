@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { DarkroomError } from '@darkroom/core';
 import { connectStore, type EventHub } from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
@@ -7,6 +8,7 @@ import { checkMs, heartbeatMs } from './follow-request.ts';
 import { frameBytes } from './openai-chunked-frames.ts';
 import { type RunningRequest, runNext, startWorker, totalSteps } from './testing/fake-worker.ts';
 import { generate, stateOf } from './testing/generate.ts';
+import { holdPatience } from './testing/hold-patience.ts';
 import { type Frame, readFrames, type SseReader } from './testing/sse-reader.ts';
 import { openTestApi, type TestApi, type TestApiOptions } from './testing/test-api.ts';
 
@@ -279,6 +281,10 @@ it('goes on over a Redis that hangs, with nothing lost and nothing twice', async
     await store.close();
     await redis.stop();
   });
+  // Connected before time is held.
+  await store.redis.ping();
+  const runOut = holdPatience(300);
+  const hanging = new EventEmitter();
   // The event of the picture comes through, and the picture cannot be read.
   const wrapHub = (hub: EventHub): EventHub => ({
     ...hub,
@@ -286,6 +292,7 @@ it('goes on over a Redis that hangs, with nothing lost and nothing twice', async
       hub.subscribe(id, (event) => {
         if (event.type === 'output') redis.process.kill('SIGSTOP');
         listener(event);
+        if (event.type === 'output') hanging.emit('picture');
       }),
   });
   const { test, reader, run } = await open({ partial_images: 3 }, { store, wrapHub, storeWaitMs: 300 });
@@ -293,8 +300,10 @@ it('goes on over a Redis that hangs, with nothing lost and nothing twice', async
   expect(dataOf(await reader.next())).toMatchObject({ partial_image_index: 0 });
   const waiting = reader.next();
   await expect.poll(() => test.timers()).toBe(3);
+  const hangs = once(hanging, 'picture');
   const writing = run.output(0, Buffer.from('picture'));
-  expect(await waiting).toEqual({ comment: 'heartbeat' });
+  await hangs;
+  expect(await runOut(waiting)).toEqual({ comment: 'heartbeat' });
   const rest = reader.rest();
   await expect.poll(() => test.timers()).toBe(2);
   redis.process.kill('SIGCONT');
