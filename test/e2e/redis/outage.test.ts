@@ -12,9 +12,10 @@ const quick = { ...long, num_inference_steps: 4 };
 let expected: Buffer | undefined;
 /** More than two sweeps and a second: after that the janitor forgives silence for a whole LOCK_MS (apps/janitor/src/janitor.ts). */
 const pauseMs = 2500;
-/** The API says that Redis is away after 3 s: shorter than the first, longer than the second. */
+/** The API says that Redis is away after 3 s, and is asked twice: shorter than the first, longer than the second. */
 const longLived = { LOCK_MS: '30000', WORKER_TTL_MS: '30000' };
-const shortLived = { LOCK_MS: '500', HEARTBEAT_MS: '100', WORKER_TTL_MS: '400' };
+/** Longer than the second between two tries to connect, though: for so long the janitor forgives silence. */
+const shortLived = { LOCK_MS: '4000', HEARTBEAT_MS: '500', WORKER_TTL_MS: '3000' };
 
 async function start(environment: Record<string, string>, parts?: StartSystemOptions['parts']) {
   const redis = await startPrivateRedis(['--appendonly', 'yes', '--appendfsync', 'always']);
@@ -39,6 +40,11 @@ async function untilHealthIs(system: System, status: number): Promise<Record<str
     )
     .toBe(status);
   return body;
+}
+
+/** To a janitor that has never swept, an outage is no pause between two sweeps. */
+async function untilSwept({ store }: System): Promise<void> {
+  await expect.poll(() => store.redis.exists(store.keysOf('emoji-sd').swept)).toBe(1);
 }
 
 function isStep({ event }: ServerEvent): boolean {
@@ -83,6 +89,7 @@ it.each([
   async (kind, length, environment) => {
     const { redis, system } = await start(environment);
     expected ??= await make(system.url, long);
+    await untilSwept(system);
     const id = await submit(system.url, long);
     const { events, firstStep } = follow(system, id);
     await firstStep;
@@ -103,7 +110,8 @@ it.each([
 it('a request whose time is over when Redis comes back ends as expired: that is when its worker gives up', async () => {
   const { redis, system } = await start({});
   await make(system.url, quick);
-  const id = await submit(system.url, { ...long, timeout_s: 2 });
+  // Too much for the time it has, and for the outage.
+  const id = await submit(system.url, { ...long, n: 8, timeout_s: 3 });
   await stream(system.url, id, { until: isStep });
   redis.process.kill('SIGSTOP');
   await untilHealthIs(system, 503);
@@ -127,7 +135,7 @@ it('a worker that died while Redis was away is found afterwards', async () => {
 });
 
 it('a master that has lost its replicas and so refuses writes: 503 meanwhile, and the picture is delivered afterwards', async () => {
-  const { system } = await start({});
+  const { system } = await start(longLived);
   expected ??= await make(system.url, long);
   const id = await submit(system.url, long);
   const { events, firstStep } = follow(system, id);
