@@ -30,6 +30,10 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           fileParallelism: false,
           ...environment,
+          // The other projects run beside it, and pictures then take several times as long.
+          testTimeout: 180_000,
+          hookTimeout: 120_000,
+          expect: { poll: { timeout: 30_000 } },
           // It imports a package that has a condition `source` too, whose TypeScript Node does not read.
           server: { deps: { inline: [/node_modules\/(?:ai|@ai-sdk)\//] } },
         },

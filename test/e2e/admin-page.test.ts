@@ -3,14 +3,14 @@ import { cancelRequest, readRequest, readWorkers } from '@darkroom/store';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { card } from '../../apps/api/src/testing/test-api.ts';
-import { launchChromium } from './chromium.ts';
+import { launchChromium, pagePatienceMs } from './chromium.ts';
 import { failLeased, startFakeWorker } from './fake-failure.ts';
 import { startSystem, stopSystem, type System } from './system.ts';
 
 const asAlice = { 'content-type': 'application/json', authorization: 'Bearer key-of-alice' };
 const environment = { API_KEYS: 'alice:key-of-alice', ADMIN_KEYS: 'olga:key-of-olga' };
 /** For what the page learns at its next look, or a picture takes. */
-const patience = { timeout: 30_000 };
+const patience = { timeout: pagePatienceMs };
 let system: System;
 let browser: Browser;
 
@@ -31,6 +31,7 @@ async function open(path = '/admin', options: BrowserContextOptions = {}): Promi
     await context.close();
     expect(faults).toEqual([]);
   });
+  context.setDefaultTimeout(pagePatienceMs);
   const page = await context.newPage();
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('console', (message) => {

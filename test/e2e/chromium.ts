@@ -11,8 +11,12 @@ const quiet = [
   '--no-first-run',
 ];
 
+/** For whatever a page waits for, on a machine with other things to do. */
+export const pagePatienceMs = 60_000;
+
 export function launchChromium(): Promise<Browser> {
-  return chromium.launch({ executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args: quiet });
+  const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
+  return chromium.launch({ executablePath, args: quiet, timeout: pagePatienceMs });
 }
 
 export interface OpenedPage {
@@ -41,6 +45,7 @@ export async function openPage(
     colorScheme,
     permissions: ['clipboard-read', 'clipboard-write'],
   });
+  context.setDefaultTimeout(pagePatienceMs);
   await context.addInitScript(script);
   const page = await context.newPage();
   const faults: string[] = [];

@@ -1,7 +1,7 @@
 /** The page for everybody: by keyboard, read aloud, on a phone, in light and dark, with and without a key, when things go wrong. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { launchChromium, openPage, type OpenPageOptions } from './chromium.ts';
+import { launchChromium, openPage, type OpenPageOptions, pagePatienceMs } from './chromium.ts';
 import { openSystem, startSystem, stopSystem, type System } from './system.ts';
 
 let system: System;
@@ -86,7 +86,7 @@ it('tells screen readers what everything is, and what happens', async () => {
   await page.getByRole('button', { name: 'Develop' }).click();
   const news = page.getByRole('log');
   await expect
-    .poll(() => news.textContent(), { timeout: 30_000 })
+    .poll(() => news.textContent(), { timeout: pagePatienceMs })
     .toMatch(/Submitted: a cat.*Developed in .* s: a cat/s);
   expect(await page.getByRole('article', { name: 'a cat' }).getByRole('img').last().getAttribute('alt')).toBe(
     'a cat on a green background',
@@ -100,7 +100,7 @@ it('fits a phone without scrolling sideways, with pictures on it', async () => {
   await page.getByLabel('Steps', { exact: true }).fill('4');
   await page.getByLabel('Pictures', { exact: true }).fill('4');
   await page.getByRole('button', { name: 'Develop' }).click();
-  await expect.poll(() => page.locator('img.final').count(), { timeout: 30_000 }).toBe(4);
+  await expect.poll(() => page.locator('img.final').count(), { timeout: pagePatienceMs }).toBe(4);
   const widths = await page.evaluate<number[]>('[document.documentElement.scrollWidth, innerWidth]');
   expect(widths).toEqual([360, 360]);
 });
@@ -121,7 +121,7 @@ it('lets pictures fade in, unless somebody wants no motion', async () => {
   await page.getByLabel('Prompt', { exact: true }).fill('a star');
   await page.getByLabel('Steps', { exact: true }).fill('4');
   await page.getByRole('button', { name: 'Develop' }).click();
-  await page.locator('img.final').waitFor({ timeout: 30_000 });
+  await page.locator('img.final').waitFor();
   const animation = (): Promise<string> =>
     page.evaluate<string>(`getComputedStyle(document.querySelector('img.final')).animationName`);
   expect(await animation()).toBe('develop');
@@ -188,14 +188,14 @@ it('asks for an API key where the server wants one, and fetches pictures with it
   await page.getByLabel('Steps', { exact: true }).fill('4');
   await page.getByRole('button', { name: 'Develop' }).click();
   const card = page.getByRole('article', { name: 'a cat' });
-  await card.locator('img.final').waitFor({ timeout: 30_000 });
+  await card.locator('img.final').waitFor();
   await card.getByRole('button', { name: 'Copy as curl' }).click();
   await card.getByRole('button', { name: 'Copied' }).waitFor();
   const line = await page.evaluate<string>('navigator.clipboard.readText()');
   expect(line).toContain('$DARKROOM_API_KEY');
   expect(line).not.toContain('secret');
   await page.reload();
-  await card.locator('img.final').waitFor({ timeout: 30_000 });
+  await card.locator('img.final').waitFor();
 });
 
 it.each([
@@ -211,7 +211,7 @@ it.each([
     await page.getByLabel('Prompt', { exact: true }).fill(prompt);
     await page.getByLabel('Steps', { exact: true }).fill('4');
     await page.getByRole('button', { name: 'Develop' }).click();
-    await page.getByRole('article', { name: prompt }).locator('img.final').waitFor({ timeout: 30_000 });
+    await page.getByRole('article', { name: prompt }).locator('img.final').waitFor();
   }
   expect([await page.getByRole('alert').count(), await page.getByRole('article').count()]).toEqual([0, 2]);
 });
@@ -233,8 +233,8 @@ it('leaves the few connections that a browser has to the tab that is seen', asyn
   await seen.getByRole('button', { name: 'Develop' }).click();
   const card = unseen.getByRole('article', { name: 'a cat' });
   await card.waitFor();
-  await seen.getByRole('article', { name: 'a cat' }).locator('img.final').waitFor({ timeout: 30_000 });
+  await seen.getByRole('article', { name: 'a cat' }).locator('img.final').waitFor();
   expect(asked.filter((path) => path.startsWith('/v1/predict'))).toEqual([]);
   await unseen.evaluate(`window.isHidden = false; document.dispatchEvent(new Event('visibilitychange'))`);
-  await card.locator('img.final').waitFor({ timeout: 30_000 });
+  await card.locator('img.final').waitFor();
 });

@@ -7,12 +7,12 @@ import { publishModel } from '@darkroom/store';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { freePort } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { launchChromium, openPage, type OpenPageOptions } from './chromium.ts';
+import { launchChromium, openPage, type OpenPageOptions, pagePatienceMs } from './chromium.ts';
 import { openSystem, type Part, startSystem, stopSystem, type System } from './system.ts';
 
 let system: System;
 let browser: Browser;
-const patience = { timeout: 50_000 };
+const patience = { timeout: pagePatienceMs };
 
 beforeAll(async () => {
   // Small chunks, so that pictures come in several; one port, so that the API is found again.
@@ -26,7 +26,6 @@ afterAll(async () => {
 
 async function open(options?: OpenPageOptions, url = system.url): Promise<Page> {
   const { page, context, faults } = await openPage(browser, url, options);
-  context.setDefaultTimeout(patience.timeout);
   onTestFinished(async () => {
     await context.close();
     expect(faults).toEqual([]);

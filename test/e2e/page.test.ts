@@ -11,6 +11,8 @@ import { type Part, startSystem, stopSystem, type System } from './system.ts';
 let system: System;
 let browser: Browser;
 let port: string;
+/** For a picture, beside others and other tests. */
+const patienceMs = 120_000;
 
 beforeAll(async () => {
   port = String(await freePort());
@@ -57,12 +59,12 @@ function statusOf(card: Locator): Locator {
 }
 
 async function settled(card: Locator, words: RegExp): Promise<void> {
-  await expect.poll(() => statusOf(card).textContent(), { timeout: 50_000 }).toMatch(words);
+  await expect.poll(() => statusOf(card).textContent(), { timeout: patienceMs }).toMatch(words);
 }
 
 /** The bytes of a finished picture, as its download link gives them. */
 async function shownBytes(card: Locator, index = 0): Promise<string> {
-  await card.locator('img.final').nth(index).waitFor({ timeout: 50_000 });
+  await card.locator('img.final').nth(index).waitFor({ timeout: patienceMs });
   const downloading = card.page().waitForEvent('download');
   await card
     .getByRole('link', { name: /^Download/ })
@@ -94,7 +96,7 @@ async function previewsSeen(card: Locator, count: number): Promise<void> {
         }
         return seen.size;
       },
-      { timeout: 50_000, interval: 20 },
+      { timeout: patienceMs, interval: 20 },
     )
     .toBeGreaterThanOrEqual(count);
 }
@@ -142,7 +144,7 @@ describe('making pictures', () => {
       await settled(card, /^Canceled$/);
       expect(await card.getByRole('button', { name: 'Cancel' }).count()).toBe(0);
     }
-  }, 120_000);
+  });
 
   it('makes the same picture again from the same seed', async () => {
     const page = await open();
@@ -197,7 +199,7 @@ describe('coming back', () => {
     await previewsSeen(card, 2);
     const api: Part = system.part('api');
     await api.kill();
-    await page.getByText('The server cannot be reached').waitFor({ timeout: 50_000 });
+    await page.getByText('The server cannot be reached').waitFor({ timeout: patienceMs });
     await system.start('api');
     await previewsSeen(card, 2);
     await settled(card, /^Developed/);
