@@ -47,6 +47,7 @@ it('is used with the keyboard alone: to the prompt, through the fields, develop,
   }
   expect(visited).toEqual(['negative_prompt', 'model', 'num_inference_steps', 'guidance_scale']);
   await page.getByLabel('Steps', { exact: true }).fill('200');
+  await page.getByLabel('Pictures', { exact: true }).fill('4');
   await page.keyboard.press('Control+Enter');
   const card = page.getByRole('article', { name: 'a red apple' });
   await card.waitFor();

@@ -33,8 +33,9 @@ async function open(options?: OpenPageOptions, url = system.url): Promise<Page> 
   return page;
 }
 
-async function ask(page: Page, prompt: string, steps: number): Promise<Locator> {
+async function ask(page: Page, prompt: string, steps: number, pictures = 1): Promise<Locator> {
   await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
+  await page.getByLabel('Pictures', { exact: true }).fill(String(pictures));
   await page.getByLabel('Prompt', { exact: true }).fill(prompt);
   await page.getByLabel('Steps', { exact: true }).fill(String(steps));
   await page.getByRole('button', { name: 'Develop' }).click();
@@ -49,7 +50,10 @@ function cardOf(page: Page, prompt: string): Locator {
 
 /** The whole picture, not a preview. */
 function developed(card: Locator): Promise<void> {
-  return card.getByRole('link', { name: /^Download/ }).waitFor();
+  return card
+    .getByRole('link', { name: /^Download/ })
+    .first()
+    .waitFor();
 }
 
 async function stepOf(card: Locator): Promise<number> {
@@ -82,7 +86,7 @@ function isLiveApi({ name, process }: Part): boolean {
 it('asks a server that was killed and started again only for what it has not seen', async () => {
   const page = await open();
   const positions = positionsAsked(page);
-  const card = await ask(page, 'a red apple', 150);
+  const card = await ask(page, 'a red apple', 200, 2);
   await expect.poll(() => stepOf(card), patience).toBeGreaterThan(10);
   const seen = await stepOf(card);
   await killApi();
@@ -112,7 +116,7 @@ it('gives its stream back while nobody looks, and comes back where it was', asyn
   const hide = (isHidden: boolean): Promise<void> =>
     page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
       document.dispatchEvent(new Event('visibilitychange'))`);
-  const card = await ask(page, 'a guitar', 120);
+  const card = await ask(page, 'a guitar', 200, 2);
   await expect.poll(() => stepOf(card), patience).toBeGreaterThan(10);
   const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/events'));
   await hide(true);
