@@ -1,10 +1,11 @@
 /** fal's own client, as npm has it, on the running system. */
 import { ApiError, createFalClient, type QueueStatus, ValidationError } from '@fal-ai/client';
 import { publishModel } from '@darkroom/store';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
 import { make, picture, poll } from './client.ts';
+import { runSoon } from './run-soon.ts';
 import { openSystem, startSystem, stopSystem, type System } from './system.ts';
 
 const endpoint = 'darkroom/emoji-sd';
@@ -92,7 +93,8 @@ describe('with the real model', () => {
     const updates: QueueStatus[] = [];
     let enqueued = '';
     const { data, requestId } = await fal.subscribe(endpoint, {
-      input: { prompt, num_inference_steps: 30, output_format: 'webp', scheduler: 'DPM++ 2M' },
+      // Long enough for a poll to find it running.
+      input: { prompt, num_inference_steps: 200, output_format: 'webp', scheduler: 'DPM++ 2M' },
       mode,
       ...(mode === 'polling' && { pollInterval: 20 }),
       logs: true,
@@ -108,7 +110,7 @@ describe('with the real model', () => {
     const last = updates.at(-1)!;
     expect(last.status).toBe('COMPLETED');
     const messages = 'logs' in last ? last.logs.map(({ message }) => message) : [];
-    expect(messages.at(-1)).toBe('100%|████████████████████| 30/30');
+    expect(messages.at(-1)).toBe('100%|████████████████████| 200/200');
   });
 
   it('runs without the queue', async () => {
@@ -191,7 +193,7 @@ describe('with a worker in hand', () => {
       stream: async () => (await fal.stream(endpoint, { input })).done(),
     };
     const failing = rejection(watch[how]());
-    const running = await vi.waitFor(() => runNext(system.store));
+    const running = await runSoon(system.store);
     await running.finish({ state: 'failed', error: { code: 'out_of_memory', message: 'It was too large.' } });
     // A stream has sent its headers: what is left is to break off.
     expect(await failing).toMatchObject(

@@ -1,10 +1,11 @@
 /** Replicate's own client, as npm has it, on the running system. */
 import { publishModel } from '@darkroom/store';
 import Replicate, { type FileOutput, parseProgressFromLogs, type Prediction } from 'replicate';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
 import { make, picture, poll } from './client.ts';
+import { runSoon } from './run-soon.ts';
 import { openSystem, startSystem, stopSystem, type System } from './system.ts';
 
 const model = 'darkroom/emoji-sd';
@@ -169,8 +170,8 @@ describe('with a worker in hand', () => {
       { input: { prompt }, wait: { mode: 'block', timeout: 1 } },
       ({ status }) => seen.push(status),
     );
-    const running = await vi.waitFor(() => runNext(system.store));
-    await vi.waitFor(() => expect(seen).toContain('processing'), { timeout: 10_000 });
+    const running = await runSoon(system.store);
+    await expect.poll(() => seen).toContain('processing');
     await running.output(0, Buffer.from('a picture'));
     await running.finish();
     const [file] = (await output) as FileOutput[];
@@ -185,7 +186,7 @@ describe('with a worker in hand', () => {
       stream: () => drained(replicate.stream('darkroom/tiny', { input: { prompt } })),
     };
     const failing = watch[how]().catch((error: unknown) => error);
-    const running = await vi.waitFor(() => runNext(system.store));
+    const running = await runSoon(system.store);
     await running.finish({ state: 'failed', error: { code: 'out_of_memory', message: 'It was too large.' } });
     expect(String(await failing)).toContain('It was too large.');
   });
