@@ -2,8 +2,8 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { expect, it, onTestFinished, vi } from 'vitest';
-import { ended, submit } from './client.ts';
+import { expect, it, onTestFinished } from 'vitest';
+import { ended, stream, submit } from './client.ts';
 import { openSystem } from './system.ts';
 
 interface CollectedSpan {
@@ -54,29 +54,32 @@ it("a request's spans in all processes are one tree under its client's, the jani
   const response = await fetch(`${system.url}/v1/predict`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', traceparent: `00-${traceId}-b7ad6b7169203331-01` },
-    body: JSON.stringify({ prompt: 'a secret garden', num_inference_steps: 100 }),
+    body: JSON.stringify({ prompt: 'a secret garden', num_inference_steps: 200 }),
   });
   const { request_id: id } = (await response.json()) as { request_id: string };
-  await expect.poll(async () => (await fetch(`${system.url}/v1/predict/${id}`)).text()).toContain('"running"');
+  await stream(system.url, id, { until: ({ event }) => event === 'progress' });
   const first = system.part('worker');
   await first.kill();
   await system.start('worker');
   expect(await ended(system.url, id)).toBe('succeeded');
   // Of the trace of our own, and no other.
   const own = (): CollectedSpan[] => spans.filter((span) => span.traceId === traceId);
-  await vi.waitUntil(() => own().some(({ name }) => name === 'run'), { timeout: 10_000 });
-  const named = own().map(({ service, name }) => `${service} ${name}`);
-  expect(new Set(named)).toEqual(
-    new Set([
-      'darkroom-api POST /v1/predict',
-      'darkroom-api add queue.request',
-      'darkroom-batch-former dispatch',
-      'darkroom-janitor recover',
-      'darkroom-worker run',
-      'darkroom-worker complete queue',
-    ]),
-  );
-  expect(named.filter((name) => name === 'darkroom-batch-former dispatch')).toHaveLength(2);
+  const named = (): string[] => own().map(({ service, name }) => `${service} ${name}`);
+  // Each process sends its own when it is time to.
+  await expect
+    .poll(() => new Set(named()))
+    .toEqual(
+      new Set([
+        'darkroom-api POST /v1/predict',
+        'darkroom-api add queue.request',
+        'darkroom-batch-former dispatch',
+        'darkroom-janitor recover',
+        'darkroom-worker run',
+        'darkroom-worker complete queue',
+      ]),
+    );
+  const dispatches = () => named().filter((name) => name === 'darkroom-batch-former dispatch');
+  await expect.poll(dispatches).toHaveLength(2);
   const known = new Set(['b7ad6b7169203331', ...own().map(({ spanId }) => spanId)]);
   expect(own().filter(({ parentSpanId }) => !known.has(parentSpanId ?? ''))).toEqual([]);
   expect(spans.filter(({ text }) => text.includes('secret garden'))).toEqual([]);
