@@ -29,9 +29,9 @@ interface Receiver {
   forged: number;
 }
 
-const patience = { timeout: 30_000, interval: 20 };
+const patience = { timeout: 60_000, interval: 20 };
 const quick = { prompt: 'a red apple on a white background', num_inference_steps: 4, seed: 11, preview: 'off' };
-const environment = { WEBHOOK_ALLOW_PRIVATE: 'true', LOCK_MS: '500', HEARTBEAT_MS: '100' };
+const environment = { WEBHOOK_ALLOW_PRIVATE: 'true' };
 const everything = ['api', 'batch-former', 'janitor', 'worker', 'webhook-sender'] as const;
 
 async function secretOf({ url }: System): Promise<string> {
@@ -118,7 +118,12 @@ it('every end is told of once, the start as well, and progress once an interval'
   await fetch(`${system.url}/v1/predict/${canceled}`, { method: 'DELETE' });
   expect(await ended(system.url, canceled)).toBe('canceled');
   expect(await ended(system.url, expired)).toBe('expired');
-  await vi.waitFor(() => expect(typesOf(receiver, expired)).toContain('request.expired'), patience);
+  // Each sender moves what it took out of the outbox, in its own time.
+  await vi.waitFor(() => {
+    expect(typesOf(receiver, succeeded)).toContain('request.succeeded');
+    expect(typesOf(receiver, canceled)).toContain('request.canceled');
+    expect(typesOf(receiver, expired)).toContain('request.expired');
+  }, patience);
   await untilAllDelivered(system);
   expect(typesOf(receiver, succeeded).toSorted()).toEqual(['request.progress', 'request.started', 'request.succeeded']);
   const ends = (id: string) => typesOf(receiver, id).filter((type) => !/started|progress/.test(type));
@@ -127,7 +132,11 @@ it('every end is told of once, the start as well, and progress once an interval'
 });
 
 it('a sender killed in mid-delivery, and one that was away at the end: both messages arrive', async () => {
-  const system = await openSystem({ parts: ['api', 'batch-former', 'janitor', 'worker'], environment });
+  const system = await openSystem({
+    parts: ['api', 'batch-former', 'janitor', 'worker'],
+    // The second sender waits this long for what the first had.
+    environment: { ...environment, LOCK_MS: '3000' },
+  });
   const receiver = await startReceiver(system, (count) => (count === 1 ? undefined : 204));
   const first = await submit(system.url, { ...quick, webhook_url: receiver.url });
   expect(await ended(system.url, first)).toBe('succeeded');
