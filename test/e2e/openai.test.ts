@@ -126,7 +126,7 @@ describe('on the running system', () => {
 
   it('leaving a stream cancels what runs', async () => {
     const { data: stream, request_id } = await connect(system)
-      .images.generate({ prompt, stream: true, partial_images: 3, num_inference_steps: 150 } as never)
+      .images.generate({ prompt, stream: true, partial_images: 3, num_inference_steps: 200, n: 4 } as never)
       .withResponse();
     for await (const event of stream as unknown as AsyncIterable<{ type: string }>) {
       expect(event.type).toBe('image_generation.partial_image');
@@ -177,7 +177,8 @@ describe('where nothing is drawn', () => {
 
   it('an SDK whose patience is over, twice, leaves nothing to be drawn', async () => {
     const system = await openSystem({ parts });
-    const client = connect(system, { maxRetries: 1, timeout: 2000 });
+    // Either request is stored within that time.
+    const client = connect(system, { maxRetries: 1, timeout: 6000 });
     expect(await errorOf(client.images.generate({ prompt }))).toBeInstanceOf(APIConnectionTimeoutError);
     const ids = await storedIds(system);
     expect(ids).toHaveLength(2);
