@@ -12,10 +12,10 @@ const quick = { prompt: 'a red apple on a white background', num_inference_steps
 const long = { ...quick, num_inference_steps: 200 };
 const isStep = ({ event }: { event: string | undefined }): boolean => event === 'progress';
 
-/** The engine of a worker; undefined while it has none. */
+/** The engine of a worker; undefined while it has none. By its script: frozen before it has that, it holds its parent in `fork`. */
 function engineOf({ process: { pid } }: Part): number | undefined {
   try {
-    return Number(execFileSync('pgrep', ['-P', String(pid)], { encoding: 'utf8' }));
+    return Number(execFileSync('pgrep', ['-P', String(pid), '-f', 'engine-process'], { encoding: 'utf8' }));
   } catch {
     return undefined;
   }
@@ -23,7 +23,7 @@ function engineOf({ process: { pid } }: Part): number | undefined {
 
 /** The engine, held where it is until the test is over. */
 async function freezeEngine(worker: Part): Promise<number> {
-  await expect.poll(() => engineOf(worker), { interval: 5, timeout: 10_000 }).toBeDefined();
+  await expect.poll(() => engineOf(worker), { interval: 5 }).toBeDefined();
   const engine = engineOf(worker)!;
   process.kill(engine, 'SIGSTOP');
   onTestFinished(() => void (isAlive(engine) && process.kill(engine, 'SIGKILL')));
@@ -39,7 +39,7 @@ function isAlive(pid: number): boolean {
 }
 
 async function untilLogged({ logFile }: System, text: string): Promise<void> {
-  await expect.poll(() => readFileSync(logFile, 'utf8'), { timeout: 10_000 }).toContain(text);
+  await expect.poll(() => readFileSync(logFile, 'utf8')).toContain(text);
 }
 
 /** What is in the place of a Redis; `called` resolves when somebody has tried so many connections. */
@@ -61,14 +61,14 @@ async function startNoRedis(
   });
   return {
     url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    called: (times) => expect.poll(() => calls, { timeout: 10_000, interval: 5 }).toBeGreaterThanOrEqual(times),
+    called: (times) => expect.poll(() => calls, { interval: 5 }).toBeGreaterThanOrEqual(times),
   };
 }
 
 const parts = ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'] as const;
 
 describe.each(['hangs', 'hangs up'] as const)('before a Redis that %s has answered', (kind) => {
-  it.each(parts)('%s stops at once and without complaint', { timeout: 15_000 }, async (name) => {
+  it.each(parts)('%s stops at once and without complaint', { timeout: 40_000 }, async (name) => {
     const system = await openSystem({ parts: [] });
     const redis = await startNoRedis(kind);
     const part = system.launch(name, { REDIS_URL: redis.url, LOG_LEVEL: 'error' });
@@ -81,7 +81,7 @@ describe.each(['hangs', 'hangs up'] as const)('before a Redis that %s has answer
 
 it.each(parts.filter((name) => name !== 'worker'))(
   '%s stops without complaint when it has gone on without a Redis',
-  { timeout: 15_000 },
+  { timeout: 40_000 },
   async (name) => {
     const system = await openSystem({ parts: [] });
     const redis = await startNoRedis('hangs');
@@ -94,7 +94,7 @@ it.each(parts.filter((name) => name !== 'worker'))(
 describe('a worker', () => {
   it(
     'does not wait for its model when it is told to stop, and leaves nothing behind',
-    { timeout: 15_000 },
+    { timeout: 40_000 },
     async () => {
       const system = await openSystem({ parts: [] });
       const worker = system.launch('worker');
@@ -120,7 +120,7 @@ describe('a worker', () => {
     await stopped;
     expect(worker.process.exitCode).toBe(143);
     process.kill(engine, 'SIGCONT');
-    await expect.poll(() => isAlive(engine), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => isAlive(engine)).toBe(false);
     await system.start('worker');
     expect(await ended(system.url, id)).toBe('succeeded');
   });
@@ -132,7 +132,7 @@ describe('a worker', () => {
     await stream(system.url, id, { until: isStep });
     const engine = engineOf(worker)!;
     await worker.kill();
-    await expect.poll(() => isAlive(engine), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => isAlive(engine)).toBe(false);
   });
 });
 
