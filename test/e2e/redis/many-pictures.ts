@@ -26,7 +26,7 @@ export async function untilEnded(url: string, id: string): Promise<string> {
         status = (await poll(url, id)).status;
         return status === 'canceled' || status === 'expired' || status === 'failed' || status === 'succeeded';
       },
-      { timeout: 50_000, interval: 100 },
+      { timeout: 120_000, interval: 100 },
     )
     .toBe(true);
   return status;
