@@ -1,5 +1,5 @@
 /** NUM_WORKER_PROCESSES: several workers that are started, watched and stopped as one. */
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { make } from './client.ts';
 import { openSystem } from './system.ts';
 
@@ -21,7 +21,7 @@ it('both register and take work, and leave with the process that keeps them', as
   };
   const both = ['gpu-host-0', 'gpu-host-1'];
   const ready = async (): Promise<number> => (await fetch(`${system.part('worker').metricsUrl}/ready`)).status;
-  await vi.waitUntil(async () => (await ready()) === 200, { timeout: 30_000 });
+  await expect.poll(ready, { timeout: 60_000 }).toBe(200);
   expect(await loaded()).toEqual(both);
   const bodies = ['a cat face', 'a rocket'].map((prompt) => ({ prompt, num_inference_steps: 4, seed: 1 }));
   await Promise.all(bodies.map((body) => make(system.url, body)));

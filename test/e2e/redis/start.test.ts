@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePorts, type RedisServer, startPrivateRedis, startRedisServer } from '@darkroom/testing';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { make } from '../client.ts';
 import { openSystem, startSystem } from '../system.ts';
 
@@ -60,7 +60,7 @@ it.each([
   const system = await openSystem({ environment, storeUrl });
   expect((await make(system.url, quick)).byteLength).toBeGreaterThan(0);
   const api = await system.start('api', { NODE_EXTRA_CA_CERTS: '' });
-  await vi.waitFor(() => expect(readFileSync(system.logFile, 'utf8')).toMatch(reason), 10_000);
+  await expect.poll(() => readFileSync(system.logFile, 'utf8')).toMatch(reason);
   expect((await fetch(`${api.url}/health`)).status).toBe(503);
 });
 
@@ -72,9 +72,10 @@ it.each(['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'] as const)
     const starting = startSystem({ parts: [part], environment: { REDIS_URL: redis.url } });
     await expect(starting).rejects.toThrow(`${part} ended before it was ready`);
     const [, logFile = ''] = /see (\S+)/.exec(String(await starting.catch((error: unknown) => error))) ?? [];
-    expect(readFileSync(logFile, 'utf8')).toMatch(
-      /"reason":"maxmemory-policy of this Redis is allkeys-lru: .*noeviction/,
-    );
+    // Its end may be heard of before its last words are written.
+    await expect
+      .poll(() => readFileSync(logFile, 'utf8'))
+      .toMatch(/"reason":"maxmemory-policy of this Redis is allkeys-lru: .*noeviction/);
   },
 );
 
@@ -87,6 +88,6 @@ it('waits for a Redis that is not there yet, and says so', async () => {
   const health = await fetch(`${system.url}/health`);
   expect([health.status, ((await health.json()) as { status: string }).status]).toEqual([503, 'unavailable']);
   await redis.restart();
-  await expect.poll(async () => (await fetch(`${system.url}/health`)).status, { timeout: 10_000 }).toBe(200);
+  await expect.poll(async () => (await fetch(`${system.url}/health`)).status).toBe(200);
   await system.store.close();
 });
