@@ -4,10 +4,12 @@ import { readFileSync } from 'node:fs';
 import { readRequest } from '@darkroom/store';
 import { expect, it, vi } from 'vitest';
 import { ended, make, picture, poll, type ServerEvent, stream, submit } from './client.ts';
-import { openSystem, type System } from './system.ts';
+import { openSystem, patience, type System } from './system.ts';
 
 const long = { prompt: 'a red apple on a white background', num_inference_steps: 200, seed: 11, preview: 'off' };
 const quick = { ...long, num_inference_steps: 4 };
+/** A worker that only stalls is not taken for dead within it. */
+const ttls = { WORKER_TTL_MS: '5000', LOCK_MS: '7000' };
 const isStep =
   (step: number) =>
   ({ event, data }: ServerEvent) =>
@@ -49,7 +51,7 @@ async function attempts(system: System, id: string): Promise<number> {
 }
 
 it('a worker killed in mid-picture: the next one goes on from the checkpoint, to the same bytes, once', async () => {
-  const system = await openSystem();
+  const system = await openSystem({ environment: ttls });
   // Longer than the model reads: the next worker says how much, too.
   const asked = { ...long, prompt: `${long.prompt} `.repeat(20) };
   const undisturbed = await submit(system.url, asked);
@@ -77,7 +79,7 @@ it('a worker killed in mid-picture: the next one goes on from the checkpoint, to
 it('a former killed while it holds a request: another one leases it, once', async () => {
   const system = await openSystem({ parts: ['api', 'janitor', 'worker'] });
   const slow = await system.start('batch-former', { BATCH_TIMEOUT_MS: '60000', LOCK_MS: '2100' });
-  const first = await submit(system.url, long);
+  const first = await submit(system.url, { ...long, n: 2 });
   await stream(system.url, first, { until: isStep(1) });
   // The worker is busy with free rows, so the former holds this one and waits for company.
   const id = await submit(system.url, quick);
@@ -92,8 +94,8 @@ it('a former killed while it holds a request: another one leases it, once', asyn
 });
 
 it.each([
-  ['killed', 'SIGKILL', {}],
-  ['that hangs', 'SIGSTOP', { ENGINE_TIMEOUT_S: '3' }],
+  ['killed', 'SIGKILL', patience],
+  ['that hangs', 'SIGSTOP', { ...patience, ENGINE_TIMEOUT_S: '6' }],
 ] as const)(
   'an engine %s under its worker: the worker starts another and the request goes on',
   async (_how, signal, environment) => {
@@ -112,7 +114,7 @@ it.each([
 );
 
 it('a request that kills every engine ends as failed and can be found; its neighbour in the batch does not', async () => {
-  const system = await openSystem();
+  const system = await openSystem({ environment: patience });
   const [killer, neighbour] = await Promise.all([submit(system.url, long), submit(system.url, { ...long, seed: 12 })]);
   let last: ServerEvent | undefined;
   const seen: ServerEvent[] = [];
@@ -149,7 +151,7 @@ it('a request that kills every engine ends as failed and can be found; its neigh
 });
 
 it('a worker that is stopped gives its rows back with a checkpoint, and no attempt is counted', async () => {
-  const system = await openSystem();
+  const system = await openSystem({ environment: patience });
   const expected = await make(system.url, long);
   const id = await submit(system.url, long);
   await stream(system.url, id, { until: isStep(25) });

@@ -8,7 +8,7 @@ import { readEvents, readRequest, webhooksTag } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { type Balancer, startBalancer } from './balancer.ts';
-import { openSystem, type Part, type PartName, type System } from './system.ts';
+import { openSystem, type Part, type PartName, patience, type System } from './system.ts';
 
 const kinds = ['api', 'batch-former', 'janitor', 'worker', 'webhook-sender'] as const;
 const picture = { prompt: 'a red apple on a white background', num_inference_steps: 20 };
@@ -165,7 +165,7 @@ it(
   { timeout: 600_000 },
   async () => {
     const parts: PartName[] = kinds.flatMap((kind) => [kind, kind]);
-    const environment = { WEBHOOK_ALLOW_PRIVATE: 'true', NUM_THREADS: '1', BATCH_MAX_SIZE: '4' };
+    const environment = { ...patience, WEBHOOK_ALLOW_PRIVATE: 'true', NUM_THREADS: '1', BATCH_MAX_SIZE: '4' };
     const system = await openSystem({ parts, environment });
     const balancer = await startBalancer(system.parts.filter(({ name }) => name === 'api').map(({ url }) => url));
     const receiver = await startReceiver();

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { readPool, readRequest } from '@darkroom/store';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ended, make, stream, submit } from './client.ts';
-import { openSystem, type Part, type System } from './system.ts';
+import { openSystem, type Part, patience, type System } from './system.ts';
 
 const quick = { prompt: 'a red apple on a white background', num_inference_steps: 4, preview: 'off' };
 const long = { ...quick, num_inference_steps: 200 };
@@ -137,7 +137,7 @@ describe('a worker', () => {
 });
 
 it('an API answers who waits, takes no new connections and stops; the requests go on', async () => {
-  const system = await openSystem();
+  const system = await openSystem({ environment: patience });
   const [stopping, other] = [system.part('api'), await system.start('api')];
   await make(stopping.url, quick);
   // Nobody draws until the API has gone.

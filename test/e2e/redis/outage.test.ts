@@ -5,7 +5,7 @@ import { readRequest } from '@darkroom/store';
 import { type PrivateRedis, startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { ended, make, picture, type ServerEvent, stream, submit } from '../client.ts';
-import { openSystem, type StartSystemOptions, type System } from '../system.ts';
+import { openSystem, patience, type StartSystemOptions, type System } from '../system.ts';
 
 const long = { prompt: 'a red apple on a white background', num_inference_steps: 200, seed: 11, preview: 'off' };
 const quick = { ...long, num_inference_steps: 4 };
@@ -13,7 +13,7 @@ let expected: Buffer | undefined;
 /** More than two sweeps and a second: after that the janitor forgives silence for a whole LOCK_MS (apps/janitor/src/janitor.ts). */
 const pauseMs = 2500;
 /** The API says that Redis is away after 3 s, and is asked twice: shorter than the first, longer than the second. */
-const longLived = { LOCK_MS: '30000', WORKER_TTL_MS: '30000' };
+const longLived = patience;
 /** Longer than the second between two tries to connect, though: for so long the janitor forgives silence. */
 const shortLived = { LOCK_MS: '4000', HEARTBEAT_MS: '500', WORKER_TTL_MS: '3000' };
 
