@@ -1,8 +1,9 @@
 /** One redis-server process with a temporary directory of its own. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -82,15 +83,13 @@ export const redisPrograms: readonly string[] = ['redis-server', 'valkey-server'
   (program) => program === 'redis-server' || spawnSync(program, ['--version']).status === 0,
 );
 
+/** Below those that Linux and macOS give out by themselves, to a server or a connection of another test meanwhile. */
+const lowestPort = 15_000;
+const portsEnd = 32_000;
+
 /** TCP ports of the loopback interface that nobody listens on right now. */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer().listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      return server;
-    }),
-  );
+  const servers = await Promise.all(Array.from({ length: count }, listenSomewhere));
   return Promise.all(
     servers.map(async (server) => {
       const address = server.address();
@@ -100,6 +99,17 @@ export async function freePorts(count: number): Promise<number[]> {
       return address.port;
     }),
   );
+}
+
+async function listenSomewhere(): Promise<Server> {
+  for (;;) {
+    const server = createServer().listen(randomInt(lowestPort, portsEnd), '127.0.0.1');
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    );
+    if (isFree) return server;
+  }
 }
 
 /** One of them. */
