@@ -13,6 +13,7 @@ import {
   openJobTaker,
   readTrace,
   requeueStalled,
+  retryMaxMs,
   type StoreConnection,
   sweepLeaks,
 } from '@darkroom/store';
@@ -103,7 +104,7 @@ export class Janitor extends BaseService {
   /** Whether silence counts: not when Redis was away, for then nobody could be heard. */
   async #bury(model: string, result: SweepResult): Promise<boolean> {
     const { store, log, sweepIntervalMs, lockMs } = this.#options;
-    const options = { pauseMs: 2 * (sweepIntervalMs + lateMs), forgiveMs: lockMs };
+    const options = { pauseMs: 2 * (sweepIntervalMs + lateMs), forgiveMs: lockMs + retryMaxMs };
     const outcome = await buryWorkers(store, model, options);
     if (outcome.status === 'forgiving') return false;
     for (const { workerId, requests } of outcome.workers) {

@@ -7,6 +7,9 @@ local base = KEYS[1]
 --- @include "worker-pool"
 local workerId, incarnation, capacity, nowMs = ARGV[1], ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local worker = key('worker', workerId)
+-- By the clock that sweeps go by: until the first of them, what silence is measured from.
+local seconds, microseconds = unpack(redis.call('TIME'))
+redis.call('HSETNX', sweptKey, 'sinceMs', string.format('%.0f', seconds * 1000 + math.floor(microseconds / 1000)))
 if redis.call('HGET', worker, 'incarnation') ~= incarnation then removeWorker(workerId) end
 redis.call('SET', key('alive', workerId), '', 'PX', ARGV[6])
 if redis.call('HSETNX', worker, 'free', capacity) == 1 then

@@ -27,6 +27,7 @@ export * from './register-worker.ts';
 export { giveBackJob, giveBackRequest, listRecovered, type RequeueOutcome, requeueStalled } from './requeue-request.ts';
 export { retryRequest, type RetryRequestOptions, type RetryRequestResult } from './retry-request.ts';
 export { escapeGlob, scanKeys } from './scan-keys.ts';
+export { retryMaxMs } from './open-redis.ts';
 export { connectStore, type ConnectStoreOptions, type StoreConnection } from './store-connection.ts';
 export { storeOptions, type StoreSettings } from './store-options.ts';
 export { sweepLeaks, type SweepLeaksResult } from './sweep-leaks.ts';

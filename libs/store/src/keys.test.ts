@@ -62,6 +62,7 @@ it('every key of a running request is one of keys.ts and stands on the page', as
     keys.deadlines,
     keys.arrivals,
     keys.shares,
+    keys.swept,
     keys.tally,
     keys.open(''),
     keys.workers.busy,

@@ -15,7 +15,7 @@ export interface OpenRedisOptions {
 }
 
 /** The longest pause between two tries to connect: how late we may notice that Redis is back. */
-const retryMaxMs = 1000;
+export const retryMaxMs = 1000;
 /** How often a Cluster is asked who owns what, so that a master that hangs is left once another has taken its place. */
 const slotsRefreshMs = 2000;
 /** How long a Sentinel may take to answer. */

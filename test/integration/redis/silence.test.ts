@@ -127,6 +127,17 @@ it('a janitor that is always a little late finds the dead all the same', async (
   expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
 });
 
+it('an outage that began before any sweep is one', async () => {
+  const { store } = await run();
+  const keys = store.keysOf('tiny');
+  const janitor = createJanitor(store);
+  await store.redis.hincrby(keys.swept, 'sinceMs', -halfPauseMs);
+  await store.redis.del(keys.alive('w1'));
+  expect((await janitor.sweepOnce('tiny')).buried).toEqual([]);
+  const [atMs, forgivingUntilMs] = await store.redis.hmget(keys.swept, 'atMs', 'forgivingUntilMs');
+  expect((Number(forgivingUntilMs) - Number(atMs)) / halfPauseMs).toBeCloseTo(1, 0);
+});
+
 it('forgives no longer than it says, whatever clock Redis had when it began', async () => {
   const running = await run();
   const { store } = running;
