@@ -103,7 +103,8 @@ it('what a janitor recovered before it died is requeued by the next', async () =
   const janitor = new Janitor({
     store,
     log: silentLogger(),
-    sweepIntervalMs: 2,
+    // What this machine does between the worker's coming and the sweep is no pause then.
+    sweepIntervalMs: 60_000,
     leakSweepIntervalMs: 60_000,
     lockMs: 60_000,
   });

@@ -1,7 +1,6 @@
 -- Removes every worker whose heartbeat has stopped. When no sweep could run for a while, Redis was away (or all janitors
 -- were) and silence means nothing: for some time the living may speak first. Half such a pause may be an outage as well, and
 -- the worker the last one to connect again: it is given the time that it lasted, but not again and again to a slow janitor.
--- So may the time before the first sweep, since the first worker came: or the janitor was only started later.
 -- KEYS: 1 base   ARGV: 1 pause between two sweeps that is none of their doing, ms, 2 time to speak, ms
 -- Returns: {'forgiving'} | {'buried', worker id, number of requests it had, …}
 local base = KEYS[1]
@@ -11,14 +10,14 @@ local base = KEYS[1]
 local seconds, microseconds = unpack(redis.call('TIME'))
 local nowMs = seconds * 1000 + math.floor(microseconds / 1000)
 local longPauseMs, longestMs = tonumber(ARGV[1]), tonumber(ARGV[2])
-local lastMs, forgivingUntilMs, sinceMs = unpack(redis.call('HMGET', sweptKey, 'atMs', 'forgivingUntilMs', 'sinceMs'))
+local lastMs, forgivingUntilMs = unpack(redis.call('HMGET', sweptKey, 'atMs', 'forgivingUntilMs'))
 redis.call('HSET', sweptKey, 'atMs', string.format('%.0f', nowMs))
-local pauseMs = nowMs - (lastMs or sinceMs or nowMs)
+local pauseMs = nowMs - (lastMs or nowMs)
 forgivingUntilMs = tonumber(forgivingUntilMs) or 0
 local untilMs
-if lastMs and pauseMs > longPauseMs then
+if pauseMs > longPauseMs then
   untilMs = nowMs + longestMs
-elseif pauseMs > longPauseMs / 2 and nowMs - forgivingUntilMs > longestMs then
+elseif pauseMs > longPauseMs / 2 and math.abs(nowMs - forgivingUntilMs) > longestMs then
   untilMs = nowMs + math.min(pauseMs, longestMs)
 end
 if untilMs then

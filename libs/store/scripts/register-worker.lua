@@ -7,9 +7,6 @@ local base = KEYS[1]
 --- @include "worker-pool"
 local workerId, incarnation, capacity, nowMs = ARGV[1], ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local worker = key('worker', workerId)
--- By the clock that sweeps go by: until the first of them, what silence is measured from.
-local seconds, microseconds = unpack(redis.call('TIME'))
-redis.call('HSETNX', sweptKey, 'sinceMs', string.format('%.0f', seconds * 1000 + math.floor(microseconds / 1000)))
 if redis.call('HGET', worker, 'incarnation') ~= incarnation then removeWorker(workerId) end
 redis.call('SET', key('alive', workerId), '', 'PX', ARGV[6])
 if redis.call('HSETNX', worker, 'free', capacity) == 1 then
@@ -28,6 +25,9 @@ if ARGV[3] == 'loading' then
   if not redis.call('ZSCORE', drainingKey, workerId) then redis.call('ZADD', loadingKey, nowMs, workerId) end
 else
   redis.call('HDEL', worker, 'loading')
+  -- Its model is known to janitors now: they sweep from here on, or something keeps them from it.
+  local seconds, microseconds = unpack(redis.call('TIME'))
+  redis.call('HSETNX', sweptKey, 'atMs', string.format('%.0f', seconds * 1000 + math.floor(microseconds / 1000)))
   redis.call('ZREM', loadingKey, workerId)
   placeWorker(workerId, tonumber(redis.call('HGET', worker, 'free')), capacity, nowMs)
   redis.call('PUBLISH', base .. ':wakeup', 'registered')

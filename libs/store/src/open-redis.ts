@@ -14,7 +14,7 @@ export interface OpenRedisOptions {
   shouldReconnect?: () => boolean;
 }
 
-/** The longest pause between two tries to connect: how late we may notice that Redis is back. */
+/** The longest pause between two tries to connect, ms: how late we may notice that a Redis is back which had refused them. */
 export const retryMaxMs = 1000;
 /** How often a Cluster is asked who owns what, so that a master that hangs is left once another has taken its place. */
 const slotsRefreshMs = 2000;
