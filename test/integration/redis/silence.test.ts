@@ -132,7 +132,7 @@ it('an outage that began before any sweep is one', async () => {
   const { store } = await run();
   const keys = store.keysOf('tiny');
   const janitor = createJanitor(store);
-  await store.redis.hincrby(keys.swept, 'atMs', -pauseMs);
+  expect(await store.redis.hincrby(keys.swept, 'atMs', -pauseMs)).toBeGreaterThan(0);
   // The worker that speaks first hides nothing.
   await registerWorker(store, { ...identity, workerId: 'w2' }, announcement);
   await store.redis.del(keys.alive('w1'));
