@@ -153,3 +153,14 @@ it('forgives no longer than it says, whatever clock Redis had when it began', as
   await store.redis.hset(keys.swept, 'atMs', aDayAhead, 'forgivingUntilMs', aDayAhead + pauseMs);
   expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
 });
+
+it('forgives again after a clock was set back while it forgave', async () => {
+  const { store } = await run();
+  const keys = store.keysOf('tiny');
+  const janitor = createJanitor(store);
+  await janitor.sweepOnce('tiny');
+  await store.redis.del(keys.alive('w1'));
+  await store.redis.hset(keys.swept, 'forgivingUntilMs', Date.now() + 86_400_000);
+  await store.redis.hincrby(keys.swept, 'atMs', -halfPauseMs);
+  expect((await janitor.sweepOnce('tiny')).buried).toEqual([]);
+});
