@@ -68,7 +68,7 @@ async function startNoRedis(
 const parts = ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'] as const;
 
 describe.each(['hangs', 'hangs up'] as const)('before a Redis that %s has answered', (kind) => {
-  it.each(parts)('%s stops at once and without complaint', { timeout: 40_000 }, async (name) => {
+  it.each(parts)('%s stops at once and without complaint', { timeout: 15_000 }, async (name) => {
     const system = await openSystem({ parts: [] });
     const redis = await startNoRedis(kind);
     const part = system.launch(name, { REDIS_URL: redis.url, LOG_LEVEL: 'error' });
@@ -81,7 +81,7 @@ describe.each(['hangs', 'hangs up'] as const)('before a Redis that %s has answer
 
 it.each(parts.filter((name) => name !== 'worker'))(
   '%s stops without complaint when it has gone on without a Redis',
-  { timeout: 40_000 },
+  { timeout: 15_000 },
   async (name) => {
     const system = await openSystem({ parts: [] });
     const redis = await startNoRedis('hangs');
@@ -94,7 +94,7 @@ it.each(parts.filter((name) => name !== 'worker'))(
 describe('a worker', () => {
   it(
     'does not wait for its model when it is told to stop, and leaves nothing behind',
-    { timeout: 40_000 },
+    { timeout: 15_000 },
     async () => {
       const system = await openSystem({ parts: [] });
       const worker = system.launch('worker');

@@ -209,7 +209,7 @@ it('tries a model again that it could not listen for', async () => {
   onTestFinished(() => formers.stop());
   await formers.discoverOnce().catch(() => {});
   await formers.start();
-  await expect.poll(() => listen).toHaveBeenCalledTimes(2);
+  await expect.poll(() => listen, { timeout: 3000 }).toHaveBeenCalledTimes(2);
 });
 
 it('many formers take each job once', async () => {

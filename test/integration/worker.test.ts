@@ -330,7 +330,7 @@ it('fails what it cannot encode, instead of calling it done', async () => {
   expect(await types(store, id)).toEqual(['queued', 'started', 'failed']);
 });
 
-it('says so when its engine cannot be started, and is gone', async () => {
+it('says so when its engine cannot be started, and is gone', { timeout: 5000 }, async () => {
   const { store, worker, executor } = createWorker();
   executor.starting = () => Promise.reject(new Error('no such model in /srv/models'));
   await expect(worker.start()).rejects.toThrow('no such model');
@@ -367,7 +367,7 @@ it('says nothing of a loading that is broken off because the process stops', asy
   expect(await readLoadFailures(store)).toEqual([]);
 });
 
-it('stops although it was buried while draining', async () => {
+it('stops although it was buried while draining', { timeout: 5000 }, async () => {
   const { store, worker } = createWorker();
   await worker.start();
   // Its last message goes with its inbox.
@@ -382,7 +382,7 @@ it('stops although it was buried while draining', async () => {
   await stopped;
 });
 
-it('stops in order while a lost engine is being replaced', async () => {
+it('stops in order while a lost engine is being replaced', { timeout: 5000 }, async () => {
   const exit = vi.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
   onTestFinished(() => exit.mockRestore());
   const { store, worker, executor } = createWorker();

@@ -56,6 +56,16 @@ function createJanitor(store: StoreConnection): Janitor {
   return janitor;
 }
 
+/** One that was swept once, and whose worker has said nothing since. */
+async function runAndFallSilent() {
+  const running = await run();
+  const keys = running.store.keysOf('tiny');
+  const janitor = createJanitor(running.store);
+  await janitor.sweepOnce('tiny');
+  await running.store.redis.del(keys.alive('w1'));
+  return { running, store: running.store, keys, janitor };
+}
+
 it('delivers although the lock ran out', async () => {
   const running = await run();
   const { store, delivery } = running;
@@ -88,27 +98,18 @@ it('a heartbeat takes back the locks of what the worker has, and keeps their row
 });
 
 it('a janitor that could not sweep for a while lets the living speak first', async () => {
-  const running = await run();
-  const { store, delivery } = running;
-  const keys = store.keysOf('tiny');
-  const janitor = createJanitor(store);
-  await janitor.sweepOnce('tiny');
+  const { running, store, keys, janitor } = await runAndFallSilent();
   await store.redis.hincrby(keys.swept, 'atMs', -pauseMs);
-  await store.redis.del(keys.alive('w1'));
   await loseLock(running);
   const nothing = { buried: [], requeued: [], expired: [] };
   for (let sweep = 0; sweep < 5; sweep++) expect(await janitor.sweepOnce('tiny')).toEqual(nothing);
-  expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'running' } });
+  expect(await readRequest(store, running.delivery.id)).toMatchObject({ request: { state: 'running' } });
   await store.redis.hset(keys.swept, 'forgivingUntilMs', 0);
   expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
 });
 
 it('after an outage that may just have cost a heartbeat, the living may speak first for as long as it was', async () => {
-  const { store } = await run();
-  const keys = store.keysOf('tiny');
-  const janitor = createJanitor(store);
-  await janitor.sweepOnce('tiny');
-  await store.redis.del(keys.alive('w1'));
+  const { store, keys, janitor } = await runAndFallSilent();
   await store.redis.hincrby(keys.swept, 'atMs', -halfPauseMs);
   expect((await janitor.sweepOnce('tiny')).buried).toEqual([]);
   const [atMs, forgivingUntilMs] = await store.redis.hmget(keys.swept, 'atMs', 'forgivingUntilMs');
@@ -118,11 +119,7 @@ it('after an outage that may just have cost a heartbeat, the living may speak fi
 });
 
 it('a janitor that is always a little late finds the dead all the same', async () => {
-  const { store } = await run();
-  const keys = store.keysOf('tiny');
-  const janitor = createJanitor(store);
-  await janitor.sweepOnce('tiny');
-  await store.redis.del(keys.alive('w1'));
+  const { store, keys, janitor } = await runAndFallSilent();
   await store.redis.hset(keys.swept, 'forgivingUntilMs', Date.now() - halfPauseMs);
   await store.redis.hincrby(keys.swept, 'atMs', -halfPauseMs);
   expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']);
@@ -142,12 +139,7 @@ it('an outage that began before any sweep is one', async () => {
 });
 
 it('forgives no longer than it says, whatever clock Redis had when it began', async () => {
-  const running = await run();
-  const { store } = running;
-  const keys = store.keysOf('tiny');
-  const janitor = createJanitor(store);
-  await janitor.sweepOnce('tiny');
-  await store.redis.del(keys.alive('w1'));
+  const { store, keys, janitor } = await runAndFallSilent();
   // A clock that was a day ahead, or a master that was.
   const aDayAhead = Date.now() + 86_400_000;
   await store.redis.hset(keys.swept, 'atMs', aDayAhead, 'forgivingUntilMs', aDayAhead + pauseMs);
@@ -155,11 +147,7 @@ it('forgives no longer than it says, whatever clock Redis had when it began', as
 });
 
 it('forgives again after a clock was set back while it forgave', async () => {
-  const { store } = await run();
-  const keys = store.keysOf('tiny');
-  const janitor = createJanitor(store);
-  await janitor.sweepOnce('tiny');
-  await store.redis.del(keys.alive('w1'));
+  const { store, keys, janitor } = await runAndFallSilent();
   await store.redis.hset(keys.swept, 'forgivingUntilMs', Date.now() + 86_400_000);
   await store.redis.hincrby(keys.swept, 'atMs', -halfPauseMs);
   expect((await janitor.sweepOnce('tiny')).buried).toEqual([]);
