@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { createReadiness, type MetricDescription, Metrics } from '@darkroom/service';
 import { openTestStore, silentLogger } from '@darkroom/testing';
 import { expect, it } from 'vitest';
-import { createApiMetrics } from '../../apps/api/src/api-metrics.ts';
+import { createApiMetrics } from '../../apps/api/src/http/api-metrics.ts';
 import { createFormerMetrics } from '../../apps/batch-former/src/former-metrics.ts';
 import { createKeySizeReport } from '../../apps/janitor/src/report-key-sizes.ts';
 import { reportQueues } from '../../apps/janitor/src/report-queues.ts';

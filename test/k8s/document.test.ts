@@ -6,7 +6,7 @@ import { type AppName, appNames, loadConfig } from '@darkroom/config';
 import { checkServer, connectStore, isStoreReachable } from '@darkroom/store';
 import { freePorts, startRedisServer } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { loadApiKeys } from '../../apps/api/src/api-keys.ts';
+import { loadApiKeys } from '../../apps/api/src/auth/api-keys.ts';
 import { settings } from '../../libs/config/src/settings.ts';
 import { blocksOf, type DocumentedSystem, writeDocumentedSystem } from './documented-system.ts';
 import { build, buildText, componentOf, findFaults, type Manifest, whyNot } from './manifests.ts';

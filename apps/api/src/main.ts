@@ -1,9 +1,9 @@
 import { runMain, ServiceGroup, startupCheck } from '@darkroom/service';
 import { checkServer, connectStore, createEventHub, isStoreReachable, storeOptions } from '@darkroom/store';
-import { isOpenToAll, loadApiKeys } from './api-keys.ts';
-import { ApiServer } from './api-server.ts';
+import { isOpenToAll, loadApiKeys } from './auth/api-keys.ts';
+import { ApiServer } from './server/api-server.ts';
 import { createApp } from './app.ts';
-import { StoreService } from './store-service.ts';
+import { StoreService } from './server/store-service.ts';
 
 await runMain('api', ({ config, log, metrics, readiness, stopSignal }) => {
   const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');

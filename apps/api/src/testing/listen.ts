@@ -1,6 +1,6 @@
 import { createLogger } from '@darkroom/service';
 import { onTestFinished } from 'vitest';
-import { ApiServer } from '../api-server.ts';
+import { ApiServer } from '../server/api-server.ts';
 import type { TestApi } from './test-api.ts';
 
 /** Serves a test's API on a port of its own, until the test is over. */

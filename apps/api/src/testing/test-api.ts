@@ -4,8 +4,8 @@ import { createLogger } from '@darkroom/service';
 import { createEventHub, type EventHub, publishModel, type StoreConnection } from '@darkroom/store';
 import { openTestStore, type TestStoreOptions } from '@darkroom/testing';
 import { onTestFinished } from 'vitest';
-import type { ApiDeps } from '../api-context.ts';
-import type { Api } from '../api-route.ts';
+import type { ApiDeps } from '../context.ts';
+import type { Api } from '../http/api-route.ts';
 import { createApp } from '../app.ts';
 
 export const card: ModelCard = {

@@ -1,0 +1,83 @@
+/**
+ * Bull Board, for a look at what BullMQ has. It only reads: its own buttons would retry and remove jobs behind the back
+ * of the requests that they are of.
+ */
+import { createBullBoard } from '@bull-board/api';
+import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
+import { HonoAdapter } from '@bull-board/hono';
+import { listModelIds, type StoreConnection, webhooksTag } from '@darkroom/store';
+import { serveStatic } from '@hono/node-server/serve-static';
+import { boardPath } from '../auth/admin-access.ts';
+import type { ApiContext } from '../context.ts';
+import type { Api } from '../http/api-route.ts';
+
+/** Its own files and this server; it styles its elements in place, and would load a font from somebody else's server. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'self'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+export function addAdminBoard(api: Api, { askStore }: ApiContext): void {
+  const adapter = new ReadingAdapter(serveStatic);
+  adapter.setBasePath(boardPath);
+  const board = createBullBoard({
+    queues: [],
+    serverAdapter: adapter,
+    options: {
+      uiConfig: {
+        boardTitle: 'Darkroom queues',
+        hideDocsLink: true,
+        // That would take CLIENT LIST, which is none of our users' business; `/status` has the workers.
+        showWorkers: false,
+        miscLinks: [{ text: 'Darkroom', url: '/admin' }],
+      },
+    },
+  });
+  // A fault is answered and logged like all others.
+  adapter.setErrorHandler((error) => {
+    throw error;
+  });
+  const shown = new Set<string>();
+  const showAll = async (store: StoreConnection): Promise<void> => {
+    for (const model of [...(await listModelIds(store)), webhooksTag]) {
+      if (shown.has(model)) continue;
+      shown.add(model);
+      board.addQueue(createQueueAdapter(store, model));
+    }
+  };
+  api.use(`${boardPath}/*`, async (c, next) => {
+    c.header('Content-Security-Policy', contentSecurityPolicy);
+    c.header('X-Content-Type-Options', 'nosniff');
+    c.header('Referrer-Policy', 'no-referrer');
+    if (!c.req.path.startsWith(`${boardPath}/api/`)) return next();
+    await askStore(async (store) => {
+      await showAll(store);
+      await next();
+    });
+  });
+  api.route(boardPath, adapter.registerPlugin());
+}
+
+/** Without the routes that change something. */
+class ReadingAdapter extends HonoAdapter {
+  override setApiRoutes(routes: Parameters<HonoAdapter['setApiRoutes']>[0]): this {
+    return super.setApiRoutes(routes.filter(({ method }) => method === 'get'));
+  }
+}
+
+/** What BullMQ calls `queue` in every model, under the model's name. */
+function createQueueAdapter(store: StoreConnection, model: string): BullMQAdapter {
+  const displayName = model === webhooksTag ? 'webhooks' : model;
+  const adapter = new BullMQAdapter(store.queueOf(model), { readOnlyMode: true, prefix: `${model}:`, displayName });
+  // A message holds an address, which may hold a secret, and what is sent there.
+  if (model === webhooksTag)
+    adapter.setFormatter('data', ({ requestId, type }: Record<string, unknown>) => ({ requestId, type }));
+  return adapter;
+}

@@ -1,0 +1,57 @@
+import { pauseModel, resumeModel } from '@darkroom/store';
+import { z } from '@hono/zod-openapi';
+import { modelPauseSchema, notAnAdmin } from './admin-schema.ts';
+import type { ApiContext } from '../context.ts';
+import { modelNotFound } from '../http/api-error.ts';
+import { addRoute, type Api, commonErrors, errorAnswer } from '../http/api-route.ts';
+import { audit } from './audit.ts';
+
+export function addAdminModelRoutes(api: Api, context: ApiContext): void {
+  addRoute(api, pauseRoute, async (c) => {
+    const model = await knownModel(context, c.req.param('model') ?? '');
+    await context.askStore((store) => pauseModel(store, model));
+    audit(c, context, { action: 'pause model', model, outcome: 'paused' });
+    return c.json({ model, is_paused: true }, 200);
+  });
+  addRoute(api, resumeRoute, async (c) => {
+    const model = await knownModel(context, c.req.param('model') ?? '');
+    await context.askStore((store) => resumeModel(store, model));
+    audit(c, context, { action: 'resume model', model, outcome: 'resumed' });
+    return c.json({ model, is_paused: false }, 200);
+  });
+}
+
+/** Throws 404 for a model that no worker has ever brought: nothing is stored for it. */
+export async function knownModel({ models }: ApiContext, model: string): Promise<string> {
+  const known = (await models.reload()).map(({ id }) => id);
+  if (!known.includes(model)) throw modelNotFound(model, known);
+  return model;
+}
+
+const responses = {
+  ...commonErrors,
+  200: { description: 'So it is, now or before.', content: { 'application/json': { schema: modelPauseSchema } } },
+  403: notAnAdmin,
+  404: errorAnswer('No such model.', {
+    message: 'model "sdxl" is not here, expected one of emoji-sd',
+    code: 'model_not_found',
+    param: 'model',
+  }),
+};
+
+const pauseRoute = {
+  method: 'post' as const,
+  path: '/admin/models/{model}/pause',
+  summary: 'Start no more requests of a model',
+  description: 'Requests are still taken in and wait, and their deadlines run. What runs goes on to its end.',
+  request: { params: z.object({ model: z.string() }) },
+  responses,
+};
+
+const resumeRoute = {
+  method: 'post' as const,
+  path: '/admin/models/{model}/resume',
+  summary: 'Start requests of a model again',
+  request: { params: z.object({ model: z.string() }) },
+  responses,
+};

@@ -1,0 +1,235 @@
+/** What admins do, over HTTP: what is answered, what is logged, and what is shown to nobody. */
+import {
+  connectStore,
+  createWebhookId,
+  enqueueWebhooks,
+  heartbeatWorker,
+  pauseModel,
+  readRequest,
+} from '@darkroom/store';
+import type { z } from '@hono/zod-openapi';
+import { expect, it, onTestFinished } from 'vitest';
+import { deadRequestListSchema, retriedSchema } from './admin-schema.ts';
+import { type ApiKey, hashKey } from '../auth/api-keys.ts';
+import { errorSchema, modelListSchema, requestSchema } from '../v1/api-schemas.ts';
+import { runNext, startWorker } from '../testing/fake-worker.ts';
+import { createTestApi, openTestApi, type TestApi, type TestApiOptions } from '../testing/test-api.ts';
+
+const plain = { weight: 1, requestsPerMinute: undefined, openRequests: undefined };
+const olga: ApiKey = { name: 'olga', ...plain, isAdmin: true };
+const error = { code: 'internal', message: 'the engine failed' } as const;
+
+function openAdmin(options: TestApiOptions = {}): Promise<TestApi> {
+  return openTestApi({ apiKeys: new Map([[hashKey('root'), olga]]), ...options });
+}
+
+async function ask(test: TestApi, method: 'GET' | 'POST', path: string): Promise<[status: number, body: unknown]> {
+  const response = await test.api.request(`/admin${path}`, { method, headers: { Authorization: 'Bearer root' } });
+  return [response.status, await response.json()];
+}
+
+async function codeOf(answer: Promise<[number, unknown]>): Promise<[number, string]> {
+  const [status, body] = await answer;
+  return [status, errorSchema.parse(body).error.code];
+}
+
+async function listed(test: TestApi): Promise<z.infer<typeof deadRequestListSchema>['data']> {
+  return deadRequestListSchema.parse((await ask(test, 'GET', '/dead-requests'))[1]).data;
+}
+
+function audited(test: TestApi): Record<string, unknown>[] {
+  return test.lines
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter(({ msg }) => msg === 'administered')
+    .map(({ admin, action, model, worker, request_id, outcome, retried_as }) =>
+      JSON.parse(JSON.stringify({ admin, action, model, worker, request_id, outcome, retried_as })),
+    );
+}
+
+/** A failed request that asked for 'a secret fox'. */
+async function fail(test: TestApi): Promise<string> {
+  await startWorker(test.store);
+  const id = await test.submit({ prompt: 'a secret fox', timeout_s: 100 });
+  await (await runNext(test.store)).finish({ state: 'failed', error });
+  return id;
+}
+
+it('pauses a model: requests are taken in, nobody says when they end, and resuming is the end of it', async () => {
+  const test = await openAdmin();
+  await startWorker(test.store);
+  const range = { fast: 20, slow: 30 };
+  const pace = { costMs: range, stepMs: range, remainingCost: 0 };
+  await heartbeatWorker(test.store, { model: 'tiny', workerId: 'w1', incarnation: 'first' }, { ttlMs: 900_000, pace });
+  expect(await (await test.post({ prompt: 'a fox' })).json()).toHaveProperty('eta_seconds');
+  expect(await ask(test, 'POST', '/models/tiny/pause')).toEqual([200, { model: 'tiny', is_paused: true }]);
+  expect(await ask(test, 'POST', '/models/tiny/pause')).toEqual([200, { model: 'tiny', is_paused: true }]);
+  const accepted = await test.post({ prompt: 'a fox' });
+  const answer = (await accepted.json()) as object;
+  expect([accepted.status, answer]).toMatchObject([202, { is_possible: false, queue_position: 1 }]);
+  expect(answer).not.toHaveProperty('eta_seconds');
+  const models = async () => modelListSchema.parse(await (await test.api.request('/v1/models')).json()).data[0];
+  expect(await models()).toMatchObject({ is_possible: false, is_paused: true });
+  expect(await ask(test, 'POST', '/models/tiny/resume')).toEqual([200, { model: 'tiny', is_paused: false }]);
+  expect(await models()).toMatchObject({ is_possible: true, is_paused: false });
+  expect(audited(test)).toEqual([
+    { admin: 'olga', action: 'pause model', model: 'tiny', outcome: 'paused' },
+    { admin: 'olga', action: 'pause model', model: 'tiny', outcome: 'paused' },
+    { admin: 'olga', action: 'resume model', model: 'tiny', outcome: 'resumed' },
+  ]);
+});
+
+it('drains a worker and resumes it', async () => {
+  const test = await openAdmin();
+  await startWorker(test.store);
+  const path = '/models/tiny/workers/w1';
+  const answer = { model: 'tiny', worker: 'w1' };
+  expect(await ask(test, 'POST', `${path}/drain`)).toEqual([200, { ...answer, draining: true }]);
+  expect(await ask(test, 'POST', `${path}/resume`)).toEqual([200, { ...answer, draining: false }]);
+  expect(audited(test)).toEqual([
+    { admin: 'olga', action: 'drain worker', ...answer, outcome: 'draining' },
+    { admin: 'olga', action: 'resume worker', ...answer, outcome: 'resumed' },
+  ]);
+});
+
+it('knows nothing of models and workers that are not there, and stores nothing for them', async () => {
+  const test = await openAdmin();
+  const before = await test.store.redis.keys(`${test.store.prefix}:*`);
+  for (const verb of ['pause', 'resume'])
+    expect(await codeOf(ask(test, 'POST', `/models/other/${verb}`))).toEqual([404, 'model_not_found']);
+  for (const verb of ['drain', 'resume']) {
+    expect(await codeOf(ask(test, 'POST', `/models/tiny/workers/w9/${verb}`))).toEqual([404, 'worker_not_found']);
+    expect(await codeOf(ask(test, 'POST', `/models/other/workers/w1/${verb}`))).toEqual([404, 'model_not_found']);
+  }
+  expect(await test.store.redis.keys(`${test.store.prefix}:*`)).toEqual(before);
+});
+
+it('lists the dead without what they asked for', async () => {
+  const test = await openAdmin();
+  const id = await fail(test);
+  const [, body] = await ask(test, 'GET', '/dead-requests');
+  expect(JSON.stringify(body)).not.toContain('fox');
+  expect(await listed(test)).toMatchObject([
+    {
+      request_id: id,
+      model: 'tiny',
+      owner: '',
+      attempts: 1,
+      code: 'internal',
+      reason: error.message,
+      is_retryable: true,
+    },
+  ]);
+});
+
+it('retries a dead request as one of its own, which both say', async () => {
+  const test = await openAdmin();
+  const id = await fail(test);
+  const [status, body] = await ask(test, 'POST', `/dead-requests/${id}/retry`);
+  expect(status).toBe(202);
+  const { request_id: again, ...rest } = retriedSchema.parse(body);
+  expect(rest).toEqual({ retry_of: id, is_new: true });
+  expect(await ask(test, 'POST', `/dead-requests/${id}/retry`)).toEqual([
+    202,
+    { request_id: again, retry_of: id, is_new: false },
+  ]);
+  const view = async (of: string) => requestSchema.parse(await (await test.api.request(`/v1/predict/${of}`)).json());
+  expect(await view(id)).toMatchObject({ status: 'failed', retried_as: again });
+  expect(await view(again)).toMatchObject({
+    status: 'queued',
+    retry_of: id,
+    parameters: { prompt: 'a secret fox' },
+  });
+  expect(await listed(test)).toEqual([]);
+  const running = await runNext(test.store);
+  await running.output(0, Buffer.from('png'));
+  await running.finish();
+  expect(await view(again)).toMatchObject({ status: 'succeeded' });
+  expect(await view(id)).toMatchObject({ status: 'failed' });
+  expect(audited(test)[0]).toEqual({
+    admin: 'olga',
+    action: 'retry request',
+    request_id: id,
+    outcome: 'retried',
+    retried_as: again,
+  });
+});
+
+it('drops a dead request: 410 from then on', async () => {
+  const test = await openAdmin();
+  const id = await fail(test);
+  expect(await ask(test, 'POST', `/dead-requests/${id}/drop`)).toEqual([200, { request_id: id, status: 'dropped' }]);
+  expect((await test.api.request(`/v1/predict/${id}`)).status).toBe(410);
+  expect((await test.api.request(`/v1/predict/${id}/events`)).status).toBe(410);
+  expect(await codeOf(ask(test, 'POST', `/dead-requests/${id}/drop`))).toEqual([410, 'request_gone']);
+  expect(await codeOf(ask(test, 'POST', `/dead-requests/${id}/retry`))).toEqual([410, 'request_gone']);
+  expect(await listed(test)).toEqual([]);
+});
+
+it('touches no request that has not failed, and none that it does not know', async () => {
+  const test = await openAdmin();
+  await pauseModel(test.store, 'tiny');
+  const id = await test.submit();
+  for (const verb of ['retry', 'drop']) {
+    expect(await codeOf(ask(test, 'POST', `/dead-requests/${id}/${verb}`))).toEqual([409, 'request_not_failed']);
+    for (const unknown of ['tiny-00000000000000000000000000', 'what'])
+      expect(await codeOf(ask(test, 'POST', `/dead-requests/${unknown}/${verb}`))).toEqual([404, 'request_not_found']);
+  }
+  expect(await readRequest(test.store, id)).toMatchObject({ request: { state: 'queued' } });
+});
+
+it('cannot retry what it has not kept', async () => {
+  const test = await openAdmin({ config: { storePrompts: false } });
+  const id = await fail(test);
+  expect(await listed(test)).toMatchObject([{ request_id: id, is_retryable: false }]);
+  expect(await codeOf(ask(test, 'POST', `/dead-requests/${id}/retry`))).toEqual([409, 'input_not_kept']);
+});
+
+it('drops the prompts of a retry too, where they are not to be kept', async () => {
+  const test = await openAdmin();
+  const id = await fail(test);
+  const strict = await openAdmin({ store: test.store, config: { storePrompts: false } });
+  await ask(strict, 'POST', `/dead-requests/${id}/retry`);
+  await (await runNext(test.store)).finish({ state: 'failed', error });
+  const [dead] = await listed(test);
+  const view = await (await test.api.request(`/v1/predict/${dead!.request_id}`)).json();
+  expect(requestSchema.parse(view).parameters.prompt).toBeNull();
+});
+
+it('shows queues on the board, read-only and without what is private', async () => {
+  const test = await openAdmin();
+  await fail(test);
+  const { id: requestId } = { id: await test.submit({ prompt: 'a secret fox' }) };
+  const message = {
+    id: createWebhookId({ requestId, sequence: 1, owner: '' }),
+    owner: '',
+    requestId,
+    type: 'request.started',
+    url: 'https://example.com/?token=hidden',
+    payload: '{"hidden":true}',
+  };
+  await enqueueWebhooks(test.store, [message], { attempts: 1 });
+  const headers = { Authorization: 'Bearer root' };
+  const look = async (query: string): Promise<string> =>
+    (await test.api.request(`/admin/queues/api/queues?${query}`, { headers })).text();
+  const pages = await Promise.all(['activeQueue=tiny:queue', 'activeQueue=_webhooks:queue'].map(look));
+  expect(pages[0]).toContain(requestId);
+  expect(pages[0]).toContain('the engine failed');
+  expect(pages[1]).toContain('request.started');
+  expect(pages.join('')).not.toMatch(/fox|hidden/);
+  const job = await test.api.request(`/admin/queues/api/queues/_webhooks:queue/${message.id}`, { headers });
+  expect([job.status, await job.text()]).toEqual([200, expect.not.stringContaining('hidden')]);
+  const methods = test.api.routes.filter(({ path }) => path.startsWith('/admin/queues')).map(({ method }) => method);
+  expect(new Set(methods)).toEqual(new Set(['ALL', 'GET']));
+  const pause = await test.api.request('/admin/queues/api/queues/tiny:queue/pause', { method: 'PUT', headers });
+  expect(pause.status).toBe(405);
+  expect(await test.store.queueOf('tiny').isPaused()).toBe(false);
+});
+
+it('answers 503 for the board while Redis is away', async () => {
+  const store = connectStore({ url: 'unix:///nowhere/redis.sock' });
+  onTestFinished(() => store.close());
+  const test = createTestApi({ store, apiKeys: new Map([[hashKey('root'), olga]]), storeWaitMs: 50 });
+  const headers = { Authorization: 'Bearer root' };
+  const response = await test.api.request('/admin/queues/api/queues', { headers });
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+});

@@ -1,0 +1,44 @@
+import { type FieldProblem, fieldProblems } from '@darkroom/core';
+import { z } from '@hono/zod-openapi';
+import { pictureBodySchema } from '../v1/api-schemas.ts';
+import { ApiError, invalidFields } from '../http/api-error.ts';
+
+const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed } = pictureBodySchema.shape;
+
+/** Fields that have one name and one meaning wherever pictures are made. */
+export const commonFields = { prompt, negative_prompt, num_inference_steps, guidance_scale, seed };
+
+/** A field for something that is not here: takes only the value that asks for nothing. */
+export function without<Value extends string | boolean | null>(value: Value, reason: string) {
+  return z
+    .literal(value, { error: `${JSON.stringify(value)}: ${reason}` })
+    .optional()
+    .openapi({ description: `Only ${JSON.stringify(value)}: ${reason}.` });
+}
+
+/** Throws a 400 with all that is wrong. */
+export function parseForeign<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.infer<Schema> {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  throw invalidFields(fieldProblems(parsed.error.issues, { body, known: Object.keys(schema.shape) }));
+}
+
+/** Runs `work`, and tells what it finds wrong with our fields in the names of another API. */
+export async function inTheirNames<Result>(
+  names: Readonly<Record<string, string>>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.problems.length === 0) throw error;
+    throw invalidFields(error.problems.map((problem) => renamed(problem, names)));
+  }
+}
+
+function renamed(problem: FieldProblem, names: Readonly<Record<string, string>>): FieldProblem {
+  const { field, message } = problem;
+  const name = field === undefined ? undefined : names[field];
+  if (field === undefined || name === undefined) return problem;
+  return { ...problem, field: name, message: message.replace(field, name).replace('"auto" or "WIDTHxHEIGHT", ', '') };
+}

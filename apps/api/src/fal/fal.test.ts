@@ -1,0 +1,270 @@
+import { allKeys } from '@darkroom/testing';
+import { describe, expect, it } from 'vitest';
+import { hashKey } from '../auth/api-keys.ts';
+import { runNext, startWorker } from '../testing/fake-worker.ts';
+import { readFrames } from '../testing/sse-reader.ts';
+import { openTestApi, type TestApi } from '../testing/test-api.ts';
+
+const json = { 'Content-Type': 'application/json' };
+
+interface Sent {
+  path?: string;
+  method?: string;
+  headers?: Record<string, string>;
+}
+
+function send(
+  { api }: TestApi,
+  body: unknown,
+  { path = '/fal/queue/darkroom/tiny', method = 'POST', headers = {} }: Sent = {},
+) {
+  return api.request(path, {
+    method,
+    headers: { ...json, ...headers },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+}
+
+async function submitted(test: TestApi, input: object, sent: Sent = {}): Promise<string> {
+  const response = await send(test, { prompt: 'a fox', ...input }, sent);
+  expect(response.status).toBe(200);
+  return ((await response.json()) as { request_id: string }).request_id;
+}
+
+/** The request as its native route shows it. */
+async function native(
+  { api }: TestApi,
+  id: string,
+  headers: Record<string, string> = {},
+): Promise<Record<string, unknown>> {
+  return (await (await api.request(`/v1/predict/${id}`, { headers })).json()) as Record<string, unknown>;
+}
+
+interface Problem {
+  status: number;
+  messages: [string, string][];
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const { detail } = (await response.json()) as { detail: { loc: string[]; msg: string }[] };
+  return { status: response.status, messages: detail.map(({ loc, msg }) => [loc.join('.'), msg]) };
+}
+
+describe('inputs', () => {
+  it.each([
+    [{ image_size: { width: 96, height: 64 } }, { size: '96x64' }],
+    [
+      { num_images: 3, seed: 0, guidance_scale: 1.5 },
+      { n: 3, seed: 0, guidance_scale: 1.5 },
+    ],
+    [{ scheduler: 'Euler' }, { scheduler: 'euler' }],
+    [{ scheduler: 'ddim' }, { scheduler: 'ddim' }],
+    [{ format: 'jpeg' }, { output_format: 'jpeg' }],
+    [{ format: 'webp', output_format: 'webp' }, { output_format: 'webp' }],
+    [
+      { negative_prompt: 'dogs', num_inference_steps: 7 },
+      { negative_prompt: 'dogs', num_inference_steps: 7 },
+    ],
+    [
+      { sync_mode: false, enable_safety_checker: false, loras: [], acceleration: 'none' },
+      { size: '128x128', n: 1 },
+    ],
+  ])('%j means %j', async (input, parameters) => {
+    const test = await openTestApi();
+    expect(await native(test, await submitted(test, input))).toMatchObject({ parameters });
+  });
+
+  it.each([
+    [{ num_images: 11 }, [['body.num_images', 'num_images is 11, expected a whole number from 1 to 10']]],
+    [
+      { num_inference_steps: 900 },
+      [['body.num_inference_steps', 'num_inference_steps is 900, expected a whole number from 1 to 200']],
+    ],
+    [
+      { image_size: 'square' },
+      [['body.image_size', 'image_size is "512x512", expected each side a multiple of 32 from 64 to 256']],
+    ],
+    [
+      { image_size: 'huge' },
+      [
+        [
+          'body.image_size',
+          'image_size is "huge", expected one of square_hd, square, portrait_4_3, portrait_16_9, landscape_4_3, landscape_16_9 or {"width": pixels, "height": pixels}',
+        ],
+      ],
+    ],
+    [
+      { enable_safety_checker: true },
+      [
+        [
+          'body.enable_safety_checker',
+          'enable_safety_checker is true, expected false: there is no safety checker here',
+        ],
+      ],
+    ],
+    [
+      { loras: [{ path: 'x' }] },
+      [['body.loras', 'loras is [{"path":"x"}], expected an empty list: there are none here']],
+    ],
+    [
+      { format: 'png', output_format: 'jpeg' },
+      [['body.format', 'format is "png", expected none, or output_format\'s jpeg']],
+    ],
+    [{ scheduler: 'constructor' }, [['body.scheduler', 'scheduler is "constructor", expected one of ddim, euler']]],
+    [{ scheduler: 'Heun' }, [['body.scheduler', 'scheduler is "Heun", expected one of ddim, euler']]],
+    [{ steps: 3 }, [['body.steps', 'steps is not a field, did you mean num_inference_steps?']]],
+  ])('%j is refused in its own names, and nothing is stored', async (input, messages) => {
+    const test = await openTestApi();
+    const before = await allKeys(test.store);
+    expect(await problemOf(await send(test, { prompt: 'a fox', ...input }))).toEqual({ status: 422, messages });
+    expect(await allKeys(test.store)).toEqual(before);
+  });
+
+  it.each([
+    [{ 'x-fal-request-timeout': '30' }, { priority: 5, wait: 30_000 }],
+    [{ 'x-fal-queue-priority': 'low' }, { priority: 10, wait: 600_000 }],
+  ])('the headers %j mean %j', async (headers: Record<string, string>, { priority, wait }) => {
+    const test = await openTestApi({ clock: { now: () => 1_700_000_000_000 } });
+    const id = await submitted(test, {}, { headers });
+    const stored = await test.store.redis.hget(test.store.keysOf('tiny').request(id), 'envelope');
+    expect(JSON.parse(stored!)).toMatchObject({ priority, startDeadlineMs: 1_700_000_000_000 + wait });
+  });
+
+  it.each([
+    [{ headers: { 'x-fal-request-timeout': 'soon' } }, /^x-fal-request-timeout is NaN, expected a number of seconds/],
+    [{ headers: { 'x-fal-queue-priority': 'high' } }, /^x-fal-queue-priority is "high", expected normal or low$/],
+    [{ path: '/fal/queue/darkroom/tiny?fal_webhook=https://example.org' }, /^fal_webhook is .*, expected none/],
+  ])('refuses %j', async (sent: Sent, message) => {
+    const test = await openTestApi();
+    const problem = await problemOf(await send(test, { prompt: 'a fox' }, sent));
+    expect(problem).toEqual({ status: 422, messages: [[expect.any(String), expect.stringMatching(message)]] });
+  });
+});
+
+describe('the proxy', () => {
+  it('goes by the URL in the header, with its query', async () => {
+    const test = await openTestApi();
+    const id = await submitted(
+      test,
+      {},
+      { path: '/fal/proxy', headers: { 'x-fal-target-url': 'https://queue.fal.run/any/tiny' } },
+    );
+    const target = { 'x-fal-target-url': `https://queue.fal.run/any/tiny/requests/${id}/status?logs=1` };
+    await startWorker(test.store);
+    await (await runNext(test.store)).progress(1);
+    const response = await test.api.request('/fal/proxy', { headers: target });
+    expect(await response.json()).toMatchObject({
+      status: 'IN_PROGRESS',
+      logs: [{ message: ' 25%|█████               | 1/4' }],
+    });
+    const webhook = { 'x-fal-target-url': 'https://queue.fal.run/any/tiny?fal_webhook=https://example.org' };
+    expect((await send(test, { prompt: 'x' }, { path: '/fal/proxy', headers: webhook })).status).toBe(422);
+  });
+
+  it.each([
+    [undefined],
+    ['nonsense'],
+    ['https://rest.fal.ai/storage/upload/initiate'],
+    ['https://example.org/fal.run'],
+    ['https://constructor/x'],
+  ])('goes nowhere else: %s', async (target) => {
+    const test = await openTestApi();
+    const headers: Record<string, string> = target === undefined ? {} : { 'x-fal-target-url': target };
+    const problem = await problemOf(await send(test, { prompt: 'x' }, { path: '/fal/proxy', headers }));
+    expect(problem.messages[0]![1]).toContain('expected a URL of queue.fal.run or fal.run');
+  });
+});
+
+it('lets pages of configured origins send what the client sends', async () => {
+  const test = await openTestApi({ config: { corsOrigins: ['https://shop.example'] } });
+  const response = await test.api.request('/fal/proxy', {
+    method: 'OPTIONS',
+    headers: {
+      Origin: 'https://shop.example',
+      'Access-Control-Request-Method': 'PUT',
+      'Access-Control-Request-Headers': 'authorization,content-type,x-fal-target-url',
+    },
+  });
+  expect(response.headers.get('access-control-allow-headers')).toContain('x-fal-target-url');
+  expect(response.headers.get('access-control-allow-methods')).toContain('PUT');
+  expect(response.headers.get('access-control-expose-headers')).toContain('X-Fal-Request-Id');
+});
+
+describe('with keys', () => {
+  const apiKeys = new Map(
+    ['alice', 'bob'].map((name) => [
+      hashKey(name),
+      { name, weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false },
+    ]),
+  );
+  const alice = { Authorization: 'Key alice' };
+
+  it('is closed to whoever has none, in the shape of fal', async () => {
+    const test = await openTestApi({ apiKeys });
+    const response = await send(
+      test,
+      { prompt: 'x' },
+      { path: '/fal/proxy', headers: { 'x-fal-target-url': 'https://fal.run/a/tiny' } },
+    );
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({ detail: expect.any(String), error_type: 'missing_api_key' });
+  });
+
+  it('shows requests to their owner only, and pictures without a key', async () => {
+    const test = await openTestApi({ apiKeys });
+    await startWorker(test.store);
+    const id = await submitted(test, {}, { headers: alice });
+    const running = await runNext(test.store);
+    await running.output(0, Buffer.from('a picture'));
+    await running.finish();
+    const path = `/fal/queue/darkroom/tiny/requests/${id}`;
+    for (const [method, rest] of [
+      ['GET', ''],
+      ['GET', '/status'],
+      ['GET', '/status/stream'],
+      ['PUT', '/cancel'],
+    ] as const) {
+      const response = await test.api.request(`${path}${rest}`, { method, headers: { Authorization: 'Key bob' } });
+      expect([rest, response.status]).toEqual([rest, 404]);
+    }
+    const result = (await (await test.api.request(path, { headers: alice })).json()) as { images: { url: string }[] };
+    expect(await (await fetch(result.images[0]!.url)).text()).toBe('a picture');
+  });
+});
+
+it('answers for the model in the path only', async () => {
+  const test = await openTestApi();
+  const id = await submitted(test, {});
+  expect((await test.api.request(`/fal/queue/darkroom/other/requests/${id}/status`)).status).toBe(404);
+});
+
+it('lets nobody put a strange host into the URLs', async () => {
+  const test = await openTestApi();
+  const headers = { 'X-Forwarded-Proto': 'javascript', 'X-Forwarded-Host': 'evil.example/path?' };
+  const response = await send(test, { prompt: 'x' }, { headers });
+  expect(response.headers.get('cache-control')).toBe('no-store');
+  expect(((await response.json()) as { status_url: string }).status_url).toMatch(/^http:\/\/localhost\/fal\/queue\//);
+});
+
+it.each([
+  ['POST', '/fal/run/darkroom/tiny/stream'],
+  ['GET', '/status/stream'],
+])('breaks %s %s off when the server stops: the client takes any other end for a good one', async (method, path) => {
+  const test = await openTestApi();
+  const id = await submitted(test, {});
+  const response =
+    method === 'POST'
+      ? await send(test, { prompt: 'x' }, { path })
+      : await test.api.request(`/fal/queue/darkroom/tiny/requests/${id}${path}`);
+  const reading = readFrames(response).rest();
+  test.draining.abort();
+  await expect(reading).rejects.toThrow('This server stops');
+});
+
+it('a run whose server stops is told where to go on, with nothing that would be sent again', async () => {
+  const test = await openTestApi();
+  test.draining.abort();
+  const response = await send(test, { prompt: 'x' }, { path: '/fal/run/darkroom/tiny' });
+  const id = response.headers.get('x-fal-request-id')!;
+  expect([response.status, (await native(test, id))['status']]).toEqual([408, 'queued']);
+});

@@ -1,0 +1,282 @@
+/** The view of a request that `@fal-ai/client` knows, used as it is (docs/drop-in.md). */
+import { invalidValue, isoTime, isTerminalState, type OutputInfo, type RequestStatus } from '@darkroom/core';
+import { cancelRequest } from '@darkroom/store';
+import type { Context } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { getPath } from 'hono/utils/url';
+import { absoluteUrl, noStore } from '../http/absolute-url.ts';
+import type { ApiContext, ApiEnv } from '../context.ts';
+import { ApiError, invalidFields, requestGone, requestNotFound } from '../http/api-error.ts';
+import { addRoute, type Api } from '../http/api-route.ts';
+import { errorResponse, type ErrorView } from '../http/error-response.ts';
+import { BrokenStream, createEventStream, type EventFrame, streamResponse } from '../follow/event-stream.ts';
+import { findRequest, requestIdOf } from '../follow/find-request.ts';
+import { inTheirNames, parseForeign } from '../drop-in/foreign-input.ts';
+import { onceStored } from '../submit/once-stored.ts';
+import { openPictureUrl } from '../drop-in/open-picture-url.ts';
+import { progressBar } from '../drop-in/progress-bar.ts';
+import { readJsonBody } from '../http/read-json-body.ts';
+import type { StoredInput } from '../v1/request-view.ts';
+import { submitPicture } from '../submit/submit-picture.ts';
+import { waitForEnd } from '../follow/wait-for-end.ts';
+import { bodyOf, falNames, falRoutes, falSchema } from './fal-schema.ts';
+
+type C = Context<ApiEnv>;
+
+/** `https://queue.fal.run/x` is served at `/fal/queue/x`, and `https://fal.run/x` at `/fal/run/x`. */
+const prefixes: Readonly<Record<string, string>> = { 'queue.fal.run': '/fal/queue', 'fal.run': '/fal/run' };
+const proxyPath = '/fal/proxy';
+/** The janitor ends a request a little after its deadline. */
+const slackMs = 10_000;
+/** How a request waits that is sent with `priority: "low"`. */
+const lowPriority = 10;
+
+export function addFalRoutes(api: Api, context: ApiContext): void {
+  addRoute(api, falRoutes.submit, async (c) => {
+    const { id, position } = await submit(c, context);
+    return c.json({ status: 'IN_QUEUE', ...urlsOf(c, id), queue_position: position ?? 0 }, 200, headersOf(id));
+  });
+  addRoute(api, falRoutes.status, async (c) => {
+    const request = await find(c, context);
+    const isEnded = isTerminalState(request.state);
+    return c.json(statusOf(c, request, context.clock.now()), isEnded ? 200 : 202, headersOf(request.id));
+  });
+  addRoute(api, falRoutes.streamStatus, async (c) => {
+    const { id, state } = await find(c, context);
+    c.header(idHeader, id);
+    const options = { after: 0, isEnded: isTerminalState(state), frame: statusFrame(c, id), breaksOff: true };
+    return streamResponse(c, createEventStream(context, id, options));
+  });
+  addRoute(api, falRoutes.result, async (c) => answerOf(c, context, await find(c, context)));
+  addRoute(api, falRoutes.cancel, (c) => cancel(c, context));
+  addRoute(api, falRoutes.run, async (c) => {
+    const { id } = await submit(c, context);
+    const waitMs = context.config.requestTimeoutS * 1000 + slackMs;
+    const { signal } = c.req.raw;
+    const answer = await onceStored(async () => {
+      const request = await waitForEnd(context, id, { owner: c.get('owner'), waitMs, signal });
+      return isTerminalState(request.state) ? answerOf(c, context, request) : undefined;
+    });
+    return answer ?? stillOpen(c, id);
+  });
+  addRoute(api, falRoutes.stream, async (c) => {
+    const { id } = await submit(c, context);
+    c.header(idHeader, id);
+    const frame = pictureFrame(c, context, id);
+    return streamResponse(c, createEventStream(context, id, { after: 0, isEnded: false, frame, breaksOff: true }));
+  });
+  // Reached by what names no route of ours; the others went there (`falPath`).
+  api.all(proxyPath, (c) => {
+    const expected = `a URL of ${Object.keys(prefixes).join(' or ')}; uploads and realtime are not here`;
+    throw invalidFields([invalidValue(targetHeader, c.req.header(targetHeader), expected)]);
+  });
+}
+
+const targetHeader = 'x-fal-target-url';
+const idHeader = 'x-fal-request-id';
+
+/** The path to route by: the client's proxy mode sends all to one URL and names the one it means in a header. */
+export function falPath(request: Request): string {
+  const path = getPath(request);
+  const target = path === proxyPath ? targetOf(request) : undefined;
+  return target === undefined ? path : `${prefixes[target.host]}${target.pathname}`;
+}
+
+function targetOf(request: Request): URL | undefined {
+  const text = request.headers.get(targetHeader) ?? '';
+  const target = URL.canParse(text) ? new URL(text) : undefined;
+  return target !== undefined && Object.hasOwn(prefixes, target.host) ? target : undefined;
+}
+
+function queryOf(c: C, name: string): string | null {
+  return (targetOf(c.req.raw) ?? new URL(c.req.url)).searchParams.get(name);
+}
+
+/** FastAPI's shape for what is wrong with fields, fal's for the rest, and the message where its client looks for it. */
+export const falError: ErrorView = ({ status, code, message, problems }, requestId) => {
+  const detail = problems.map(({ field, code, message: msg }) => ({
+    loc: field === undefined ? ['body'] : ['body', ...field.split('.')],
+    msg,
+    type: {
+      invalid_value: 'value_error',
+      missing_field: 'missing',
+      unknown_field: 'extra_forbidden',
+      invalid_body: 'json_invalid',
+    }[code],
+  }));
+  return {
+    status: detail.length > 0 ? 422 : status,
+    body: { message, detail: detail.length > 0 ? detail : message, error_type: code },
+    headers: { 'x-fal-error-type': code, ...(requestId === undefined ? {} : { [idHeader]: requestId }) },
+  };
+};
+
+async function submit(c: C, context: ApiContext) {
+  const input = parseForeign(falSchema, await readJsonBody(c, context.config.maxBodyBytes));
+  const webhook = queryOf(c, 'fal_webhook');
+  if (webhook !== null) throw invalidFields([invalidValue('fal_webhook', webhook, 'none: poll or subscribe instead')]);
+  const priority = c.req.header('x-fal-queue-priority') ?? 'normal';
+  if (priority !== 'normal' && priority !== 'low')
+    throw invalidFields([invalidValue('x-fal-queue-priority', priority, 'normal or low')]);
+  const startTimeout = c.req.header('x-fal-request-timeout');
+  const body = {
+    ...bodyOf(input),
+    model: c.req.param('app'),
+    ...(priority === 'low' ? { priority: lowPriority } : {}),
+    ...(startTimeout === undefined ? {} : { start_timeout_s: Number(startTimeout) }),
+  };
+  return inTheirNames(falNames, () => submitPicture(c, context, body));
+}
+
+/** Throws 404 also for a request of another model: the path would not be the one it was given. */
+async function find(c: C, context: ApiContext): Promise<RequestStatus> {
+  const id = requestIdOf(c);
+  const request = await findRequest(context, id, c.get('owner'));
+  if (request.model !== c.req.param('app')) throw requestNotFound(id);
+  return request;
+}
+
+function urlsOf(c: C, id: string) {
+  const { owner, app } = c.req.param() as { owner: string; app: string };
+  const url = absoluteUrl(c, `/fal/queue/${owner}/${app}/requests/${id}`);
+  return { request_id: id, response_url: url, status_url: `${url}/status`, cancel_url: `${url}/cancel` };
+}
+
+function headersOf(id: string) {
+  return { ...noStore, [idHeader]: id };
+}
+
+function statusOf(c: C, request: RequestStatus, nowMs: number) {
+  const { id, state, queuePosition, step, totalSteps, endedAtMs, startedAtMs } = request;
+  const urls = urlsOf(c, id);
+  if (state === 'queued') return { status: 'IN_QUEUE', ...urls, queue_position: queuePosition ?? 0 };
+  const isLogged = queryOf(c, 'logs') === '1' && totalSteps > 0;
+  const logs = isLogged ? [logOf(step, totalSteps, endedAtMs ?? nowMs)] : [];
+  if (state === 'running') return { status: 'IN_PROGRESS', ...urls, logs };
+  const metrics = { inference_time: secondsBetween(startedAtMs, endedAtMs) };
+  return { status: 'COMPLETED', ...urls, logs, metrics, ...failureOf(request) };
+}
+
+function logOf(step: number, totalSteps: number, timestampMs: number) {
+  const timestamp = isoTime(timestampMs);
+  return { message: progressBar(step, totalSteps), level: 'INFO', source: 'USER', timestamp };
+}
+
+function secondsBetween(fromMs: number | undefined, toMs: number | undefined): number | null {
+  return fromMs === undefined || toMs === undefined ? null : (toMs - fromMs) / 1000;
+}
+
+/** In a status, as fal's statuses have it; nothing for a success. */
+function failureOf({ state, error }: Pick<RequestStatus, 'state' | 'error'>) {
+  if (state === 'failed')
+    return { error: error?.message ?? 'The request failed.', error_type: error?.code ?? 'internal' };
+  if (state === 'canceled') return { error: 'The request was canceled.', error_type: 'client_cancelled' };
+  if (state === 'expired') return { error: 'The request did not end in time.', error_type: 'request_timeout' };
+  return {};
+}
+
+/** What came of a request. */
+async function answerOf(c: C, context: ApiContext, request: RequestStatus): Promise<Response> {
+  c.set('requestId', request.id);
+  if (request.state === 'succeeded') return c.json(await resultOf(c, context, request), 200, headersOf(request.id));
+  const { error, error_type: code = '' } = failureOf(request);
+  if (error === undefined) return refuse(c, 400, 'request_in_progress', 'Request is still in progress');
+  return refuse(c, statusOfFailure[code] ?? failedStatus, code, error);
+}
+
+/** Not a 500, which says that asking again may help. */
+const failedStatus = 424;
+const statusOfFailure: Readonly<Record<string, number>> = { client_cancelled: 499, request_timeout: 504 };
+
+/** Not for the log: what failed here has been logged where it failed. */
+function refuse(c: C, status: number, code: string, message: string): Response {
+  // The client sends a request again after a 504, unless it is told that the user had set the time.
+  const headers: Record<string, string> = status === 504 ? { 'x-fal-request-timeout-type': 'user' } : {};
+  return errorResponse(c, new ApiError({ status: status as ContentfulStatusCode, code, message, headers }));
+}
+
+/** Neither a 5xx nor a 429: after those the client would send a second request. */
+function stillOpen(c: C, id: string): Response {
+  return refuse(c, 408, 'still_open', `Request ${id} goes on: fetch its result from the queue.`);
+}
+
+async function resultOf(c: C, context: ApiContext, { id, input, outputs, startedAtMs, endedAtMs }: RequestStatus) {
+  const { prompt, seed } = input as StoredInput;
+  const images = await Promise.all(outputs.map((output) => imageOf(c, context, id, output)));
+  return { images, seed, prompt, timings: { inference: secondsBetween(startedAtMs, endedAtMs) } };
+}
+
+async function imageOf(c: C, context: ApiContext, id: string, output: OutputInfo) {
+  const { contentType, bytes, width, height } = output;
+  const url = await openPictureUrl(c, context, { id, output });
+  return { url, width, height, content_type: contentType, file_size: bytes };
+}
+
+const stopping = 'This server stops; the request goes on.';
+
+function dataFrame(data: object): string {
+  return `data: ${JSON.stringify(data)}\n\n`;
+}
+
+/** `subscribe` in streaming mode and `queue.streamStatus`: a status for every change, with the lines of the log that are new. */
+function statusFrame(c: C, id: string): EventFrame {
+  const urls = urlsOf(c, id);
+  const isLogged = queryOf(c, 'logs') === '1';
+  const frame = (status: object): string => dataFrame({ ...status, ...urls });
+  return async (item) => {
+    if (item === 'heartbeat') return ': heartbeat\n\n';
+    if (item === 'draining') throw new BrokenStream(stopping);
+    if (item === 'done') return '';
+    switch (item.type) {
+      case 'queued':
+        return frame({ status: 'IN_QUEUE', queue_position: item.position });
+      case 'started':
+        return frame({ status: 'IN_PROGRESS', logs: [] });
+      case 'progress':
+        if (!isLogged) return '';
+        return frame({ status: 'IN_PROGRESS', logs: [logOf(item.step, item.totalSteps, item.timestampMs)] });
+      case 'output':
+        return '';
+      case 'succeeded':
+      case 'failed':
+      case 'canceled':
+      case 'expired':
+        return frame({ status: 'COMPLETED', logs: [], ...failureOf({ state: item.type, error: item.error }) });
+    }
+  };
+}
+
+/** `stream`: previews as they come, and the result as the last. A failure breaks the connection: the client knows no other. */
+function pictureFrame(c: C, context: ApiContext, id: string): EventFrame {
+  let failure: string | undefined;
+  return async (item) => {
+    if (item === 'heartbeat') return ': heartbeat\n\n';
+    if (item === 'done' && failure !== undefined) throw new BrokenStream(failure);
+    if (item === 'draining') throw new BrokenStream(stopping);
+    if (item === 'done' || item.type === 'queued' || item.type === 'started' || item.type === 'output') return '';
+    if (item.type === 'progress') {
+      if (item.preview === undefined) return '';
+      const url = `data:${item.previewType};base64,${Buffer.from(item.preview).toString('base64')}`;
+      return dataFrame({
+        images: [{ url, content_type: item.previewType }],
+        step: item.step,
+        total_steps: item.totalSteps,
+      });
+    }
+    if (item.type === 'succeeded')
+      return dataFrame(await resultOf(c, context, await findRequest(context, id, c.get('owner'))));
+    const { error, error_type } = failureOf({ state: item.type, error: item.error });
+    failure = error;
+    return dataFrame({ detail: error, error_type });
+  };
+}
+
+async function cancel(c: C, context: ApiContext): Promise<Response> {
+  const { id } = await find(c, context);
+  const options = { owner: c.get('owner'), nowMs: context.clock.now() };
+  const result = await context.askStore((store) => cancelRequest(store, id, options));
+  if (result.status === 'gone') throw requestGone(id);
+  if (result.status === 'unknown') throw requestNotFound(id);
+  if (result.status !== 'ended') return c.json({ status: 'CANCELLATION_REQUESTED' }, 202, headersOf(id));
+  return c.json({ status: 'ALREADY_COMPLETED', message: `The request is ${result.state}.` }, 400, headersOf(id));
+}

@@ -1,0 +1,85 @@
+import type { MeasuredWorker } from '@darkroom/store';
+import { heartbeatWorker } from '@darkroom/store';
+import { describe, expect, it } from 'vitest';
+import { acceptedSchema, requestSchema } from '../v1/api-schemas.ts';
+import { type EstimatedRequest, estimateEnd } from './estimate-end.ts';
+import { runNext, startWorker } from '../testing/fake-worker.ts';
+import { openTestApi } from '../testing/test-api.ts';
+
+/** A step takes 100 to 200 ms, a unit of cost 10 to 20 ms. */
+const worker: MeasuredWorker = {
+  capacity: 8,
+  costMs: { fast: 10, slow: 20 },
+  stepMs: { fast: 100, slow: 200 },
+  remainingCost: 0,
+};
+/** Ten steps that cost a unit each. */
+const waiting: EstimatedRequest = { state: 'queued', cost: 10, costAhead: 0, rows: 1, rowSteps: 10, step: 0 };
+
+describe('an estimate', () => {
+  it('is not made before anything was measured, nor for what has ended', () => {
+    expect(estimateEnd(waiting, [])).toBeUndefined();
+    expect(estimateEnd({ ...waiting, state: 'succeeded' }, [worker])).toBeUndefined();
+  });
+
+  it('is at least the own steps one after the other', () => {
+    expect(estimateEnd(waiting, [worker])).toEqual({ min: 1, max: 2.2 });
+  });
+
+  it('counts what is ahead and under way, worked off by all workers together', () => {
+    const busy = { ...worker, remainingCost: 500 };
+    expect(estimateEnd({ ...waiting, costAhead: 490 }, [busy])).toEqual({ min: 10, max: 22 });
+    expect(estimateEnd({ ...waiting, costAhead: 990 }, [busy, busy])).toEqual({ min: 10, max: 22 });
+  });
+
+  it('of a running request is its remaining steps, in turns when it has more rows than places', () => {
+    const running = { ...waiting, state: 'running' } as const;
+    expect(estimateEnd({ ...running, step: 4 }, [worker])).toEqual({ min: 0.6, max: 1.2 });
+    expect(estimateEnd({ ...running, rows: 4, step: 20 }, [worker])).toEqual({ min: 0.5, max: 1 });
+    expect(estimateEnd({ ...running, rows: 4, step: 20 }, [{ ...worker, capacity: 2 }])).toEqual({ min: 1, max: 2 });
+  });
+});
+
+describe('over the API', () => {
+  const pace = { costMs: { fast: 0.01, slow: 0.02 }, stepMs: { fast: 100, slow: 200 }, remainingCost: 0 };
+  const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+
+  it('every open request says when it may end once a worker has measured it, and more the longer the queue', async () => {
+    let nowMs = Date.now();
+    const test = await openTestApi({ clock: { now: () => nowMs } });
+    const unknown = acceptedSchema.parse(await (await test.post({ prompt: 'a fox' })).json());
+    expect(unknown.eta_seconds).toBeUndefined();
+    await startWorker(test.store);
+    await heartbeatWorker(test.store, identity, { ttlMs: 60_000, pace });
+    nowMs += 2000;
+    const ids: string[] = [];
+    for (let count = 0; count < 3; count++) ids.push(await test.submit());
+    const etas = await Promise.all(
+      ids.map(async (id) => {
+        const view = requestSchema.parse(await (await test.api.request(`/v1/predict/${id}`)).json());
+        return view.eta_seconds!;
+      }),
+    );
+    // Pixels of 12 steps with guidance, 0.01 ms each: 3.93 s; one is ahead of the first.
+    expect(etas.map(({ min }) => min)).toEqual([7.8, 11.7, 15.7]);
+    const accepted = acceptedSchema.parse(await (await test.post({ prompt: 'a fox' })).json());
+    expect(accepted.eta_seconds!.min).toBe(19.6);
+    const running = await runNext(test.store);
+    await running.progress(4);
+    const view = requestSchema.parse(await (await test.api.request(`/v1/predict/${unknown.request_id}`)).json());
+    expect([view.status, view.eta_seconds]).toEqual(['running', { min: 0.8, max: 1.6 }]);
+    await running.output(0, Buffer.from('png'));
+    await running.finish();
+    const ended = requestSchema.parse(await (await test.api.request(`/v1/predict/${unknown.request_id}`)).json());
+    expect(ended.eta_seconds).toBeUndefined();
+  });
+
+  it('counts what is ahead beyond the part that it looks at', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    await heartbeatWorker(test.store, identity, { ttlMs: 60_000, pace });
+    for (let count = 0; count < 99; count++) await test.submit();
+    const last = acceptedSchema.parse(await (await test.post({ prompt: 'a fox' })).json());
+    expect(last.eta_seconds!.min).toBeCloseTo(100 * 3.932, 0);
+  });
+});

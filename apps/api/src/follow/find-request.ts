@@ -1,0 +1,21 @@
+import { modelOfRequestId, type RequestStatus } from '@darkroom/core';
+import { readRequest } from '@darkroom/store';
+import type { Context } from 'hono';
+import type { ApiContext, ApiEnv } from '../context.ts';
+import { requestGone, requestNotFound } from '../http/api-error.ts';
+
+/** The id in the path, noted for the log. Throws 404 for what was never one of our ids, without asking Redis. */
+export function requestIdOf(c: Context<ApiEnv>): string {
+  const id = c.req.param('id') ?? '';
+  if (modelOfRequestId(id) === undefined) throw requestNotFound(id);
+  c.set('requestId', id);
+  return id;
+}
+
+/** One round trip; throws 404, also for a request of another owner, or 410. */
+export async function findRequest({ askStore }: ApiContext, id: string, owner: string): Promise<RequestStatus> {
+  const result = await askStore((store) => readRequest(store, id, owner));
+  if (result.status === 'unknown') throw requestNotFound(id);
+  if (result.status === 'gone') throw requestGone(id);
+  return result.request;
+}

@@ -1,0 +1,139 @@
+import { DarkroomError, isTerminalState, type RequestEvent, type RequestEventType } from '@darkroom/core';
+import { readEvents, readRequest } from '@darkroom/store';
+import type { ApiContext } from '../context.ts';
+import { createLiveEvents, type LiveEvents } from './live-events.ts';
+
+/** `done`: nothing will follow. `draining`: this process stops, go on reading elsewhere. */
+export type FollowedItem = RequestEvent | 'heartbeat' | 'draining' | 'done';
+
+export interface FollowRequestOptions {
+  /** Sequence number of the last event seen; 0 for all. */
+  after: number;
+  /** Known to have ended: what the log holds is all there is. */
+  isEnded: boolean;
+  /** The reader has gone. */
+  signal: AbortSignal;
+}
+
+export const heartbeatMs = 15_000;
+/** How long a lost wake-up can go unnoticed. */
+export const checkMs = 5000;
+/** Events read from the log at a time: what a slow reader holds in memory. */
+const readLimit = 32;
+
+interface Reader {
+  last: number;
+  isEnded: boolean;
+  isCheckDue: boolean;
+  isHeartbeatDue: boolean;
+  live: LiveEvents;
+}
+
+/**
+ * A request's events in order and without gaps, the rest of the log first and then as they come. The log is the truth
+ * and published events are a shortcut: one that does not follow the last makes us read the log, and a slow tick
+ * notices when none comes. Pulled: nothing is read ahead of the reader.
+ */
+export async function* followRequest(
+  context: ApiContext,
+  id: string,
+  { after, isEnded, signal }: FollowRequestOptions,
+): AsyncGenerator<FollowedItem, void> {
+  const { draining } = context;
+  const live = createLiveEvents();
+  const reader: Reader = { last: after, isEnded, isCheckDue: false, isHeartbeatDue: false, live };
+  const stop = await listen(context, id, reader, signal);
+  try {
+    while (!signal.aborted) {
+      if (draining.aborted) return yield 'draining';
+      if (reader.isHeartbeatDue) {
+        reader.isHeartbeatDue = false;
+        yield 'heartbeat';
+      }
+      const events = await nextEvents(context, id, reader);
+      for (const event of events ?? []) {
+        yield event;
+        reader.last = event.sequence;
+        if (isTerminal(event.type)) return yield 'done';
+      }
+      if (events?.length === 0 && reader.isEnded) return yield 'done';
+      if (events === undefined || events.length === 0) await live.changed();
+    }
+  } finally {
+    stop();
+  }
+}
+
+/** Subscribes before the log is read the first time, so that nothing falls between the two. */
+async function listen(
+  { hub, every, draining, askStore }: ApiContext,
+  id: string,
+  reader: Reader,
+  signal: AbortSignal,
+): Promise<() => void> {
+  const { live } = reader;
+  const subscribing = hub.subscribe(id, live.add);
+  let unsubscribe: () => void;
+  try {
+    unsubscribe = await askStore(() => subscribing);
+  } catch (error) {
+    subscribing.then((leave) => leave()).catch(() => {});
+    throw error;
+  }
+  const stops = [
+    unsubscribe,
+    hub.onReconnect(live.markBehind),
+    every(checkMs, () => {
+      reader.isCheckDue = true;
+      live.wake();
+    }),
+    every(heartbeatMs, () => {
+      reader.isHeartbeatDue = true;
+      live.wake();
+    }),
+  ];
+  for (const ending of [draining, signal]) {
+    ending.addEventListener('abort', live.wake);
+    stops.push(() => ending.removeEventListener('abort', live.wake));
+  }
+  return () => {
+    for (const stop of stops) stop();
+  };
+}
+
+/** What follows `reader.last`; empty when there is nothing yet, undefined when that cannot be known right now. */
+async function nextEvents(
+  context: ApiContext,
+  id: string,
+  reader: Reader,
+): Promise<readonly RequestEvent[] | undefined> {
+  const { live } = reader;
+  try {
+    if (reader.isCheckDue) await checkEnd(context, id, reader);
+    for (let event = live.next(); event !== undefined; event = live.next()) {
+      if (event.sequence === reader.last + 1) return [event];
+      if (event.sequence > reader.last) live.markBehind();
+    }
+    if (!live.takeBehind()) return [];
+    const events = await context.askStore((store) => readEvents(store, id, { after: reader.last, limit: readLimit }));
+    if (events.length === readLimit) live.markBehind();
+    return events;
+  } catch (error) {
+    if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
+    // The next tick tries again. Closing the stream would only send the reader to a 503.
+    reader.isCheckDue = true;
+    return undefined;
+  }
+}
+
+/** Sees what no published event told us, above all the end. */
+async function checkEnd({ askStore }: ApiContext, id: string, reader: Reader): Promise<void> {
+  const result = await askStore((store) => readRequest(store, id));
+  reader.isCheckDue = false;
+  reader.isEnded = result.status !== 'found' || isTerminalState(result.request.state);
+  reader.live.markBehind();
+}
+
+function isTerminal(type: RequestEventType): boolean {
+  return type !== 'queued' && type !== 'started' && type !== 'progress' && type !== 'output';
+}

@@ -1,0 +1,114 @@
+/** `Prefer: wait` on a submit and `?wait=` on a poll: the answer comes with the end, or when the time is over. */
+import { describe, expect, it } from 'vitest';
+import { acceptedSchema, errorSchema, requestSchema } from '../v1/api-schemas.ts';
+import { runNext, startWorker } from '../testing/fake-worker.ts';
+import { openTestApi, type TestApi } from '../testing/test-api.ts';
+import { checkMs } from './follow-request.ts';
+
+async function submitAndWait(test: TestApi, prefer: string): Promise<Response> {
+  const headers = { 'Content-Type': 'application/json', Prefer: prefer };
+  return test.api.request('/v1/predict', { method: 'POST', headers, body: '{"prompt": "a fox"}' });
+}
+
+async function finishNext(test: TestApi): Promise<void> {
+  const running = await runNext(test.store);
+  await running.output(0, Buffer.from('png'));
+  await running.finish();
+}
+
+describe('a submit that waits', () => {
+  it('answers with the finished request as soon as it ends', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const answering = submitAndWait(test, 'respond-async, wait=10');
+    await expect.poll(() => test.hub.size).toBe(1);
+    await finishNext(test);
+    const response = await answering;
+    expect([response.status, response.headers.get('preference-applied')]).toEqual([200, 'wait=10']);
+    const view = requestSchema.parse(await response.json());
+    expect(view).toMatchObject({ status: 'succeeded', images: [{ index: 0 }] });
+    expect(response.headers.get('location')).toBe(view.urls.self);
+    expect([test.hub.size, test.timers()]).toEqual([0, 0]);
+  });
+
+  it('answers with the open request when the time is over, at most a minute', async () => {
+    const test = await openTestApi();
+    const answering = submitAndWait(test, 'wait=3600');
+    await expect.poll(() => test.timers()).toBe(2);
+    test.tick(60_000);
+    const response = await answering;
+    expect([response.status, response.headers.get('preference-applied')]).toEqual([202, 'wait=60']);
+    expect(requestSchema.parse(await response.json()).status).toBe('queued');
+    expect([test.hub.size, test.timers()]).toEqual([0, 0]);
+  });
+
+  it('answers at once without a preference, and says what is wrong with one', async () => {
+    const test = await openTestApi();
+    acceptedSchema.parse(await (await submitAndWait(test, 'return=minimal')).json());
+    const wrong = await submitAndWait(test, 'wait=long');
+    expect(wrong.status).toBe(400);
+    expect(errorSchema.parse(await wrong.json()).message).toContain('"wait=long"');
+    expect(await test.store.redis.zcard(test.store.keysOf('tiny').queued)).toBe(1);
+  });
+
+  it('answers with the open request when this process stops', async () => {
+    const test = await openTestApi();
+    const answering = submitAndWait(test, 'wait=60');
+    await expect.poll(() => test.hub.size).toBe(1);
+    test.draining.abort();
+    expect((await answering).status).toBe(202);
+  });
+});
+
+describe('a poll that waits', () => {
+  it('answers as soon as the request ends, on any replica', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const id = await test.submit();
+    const replica = test.replica();
+    const answering = replica.api.request(`/v1/predict/${id}?wait=60`);
+    await expect.poll(() => replica.hub.size).toBe(1);
+    await finishNext(test);
+    expect((await answering).status).toBe(200);
+    expect((await replica.api.request(`/v1/predict/${id}?wait=60`)).status).toBe(200);
+  });
+
+  it('notices an end whose message was lost', async () => {
+    const test = await openTestApi({
+      wrapHub: (hub) => ({
+        ...hub,
+        subscribe: (id) => hub.subscribe(id, () => {}),
+        onReconnect: (listener) => hub.onReconnect(listener),
+      }),
+    });
+    const id = await test.submit();
+    const answering = test.api.request(`/v1/predict/${id}?wait=60`);
+    await expect.poll(() => test.timers()).toBe(2);
+    await test.api.request(`/v1/predict/${id}`, { method: 'DELETE' });
+    test.tick(checkMs);
+    expect((await answering).status).toBe(200);
+  });
+
+  it('waits for nothing that is not there, and takes no other times', async () => {
+    const test = await openTestApi();
+    const id = await test.submit();
+    expect((await test.api.request('/v1/predict/tiny-00000000000000000000000000?wait=60')).status).toBe(404);
+    for (const wait of ['61', '-1', 'x', '', '1e1']) {
+      const response = await test.api.request(`/v1/predict/${id}?wait=${wait}`);
+      expect([wait, response.status]).toEqual([wait, 400]);
+    }
+    expect((await test.api.request(`/v1/predict/${id}?wait=0`)).status).toBe(202);
+    expect([test.hub.size, test.timers()]).toEqual([0, 0]);
+  });
+
+  it('stops waiting when its client has gone', async () => {
+    const test = await openTestApi();
+    const id = await test.submit();
+    const gone = new AbortController();
+    const answering = test.api.request(`/v1/predict/${id}?wait=60`, { signal: gone.signal });
+    await expect.poll(() => test.hub.size).toBe(1);
+    gone.abort();
+    await Promise.resolve(answering).catch(() => {});
+    await expect.poll(() => [test.hub.size, test.timers()]).toEqual([0, 0]);
+  });
+});

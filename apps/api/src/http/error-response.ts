@@ -1,0 +1,64 @@
+import { randomUUID } from 'node:crypto';
+import { DarkroomError } from '@darkroom/core';
+import type { Logger } from '@darkroom/service';
+import type { Context, MiddlewareHandler } from 'hono';
+import type { ApiEnv } from '../context.ts';
+import { type ApiError, toApiError } from './api-error.ts';
+
+/** The body of every answer that is an error. `message` stands twice: people read the first, OpenAI's clients the second. */
+export interface ErrorBody {
+  message: string;
+  error: { message: string; type: string; code: string; param: string | null };
+}
+
+/** The body of an error in the shape of another API, with the status and headers where those differ too. */
+export type ErrorView = (
+  error: ApiError,
+  requestId: string | undefined,
+) => {
+  body: Readonly<Record<string, unknown>>;
+  status?: ApiError['status'];
+  headers?: Readonly<Record<string, string>>;
+};
+
+/** On routes that speak as another API errors do too, whoever throws them. */
+export function showErrorsAs(view: ErrorView): MiddlewareHandler<ApiEnv> {
+  return async (c, next) => {
+    c.set('errorView', view);
+    await next();
+  };
+}
+
+export function errorBody({ type, code, message, param }: ApiError): ErrorBody {
+  return { message, error: { message, type, code, param: param ?? null } };
+}
+
+function viewOf(c: Context<ApiEnv>, error: ApiError): ReturnType<ErrorView> {
+  return c.get('errorView')?.(error, c.get('requestId')) ?? { body: { ...errorBody(error) } };
+}
+
+export function errorResponse(c: Context<ApiEnv>, error: ApiError): Response {
+  const { body, status = error.status, headers } = viewOf(c, error);
+  return c.json(body, status, { ...error.headers, ...headers });
+}
+
+/** The one place where errors become answers; those that are our fault are logged. */
+export function handleError(log: Logger) {
+  return (error: Error, c: Context<ApiEnv>): Response => {
+    const errorId = randomUUID();
+    const answer = toApiError(error, errorId);
+    if (answer.status === 500) {
+      c.set('errorId', errorId);
+      log.error({ error_id: errorId, error: loggableError(error) }, 'a request failed');
+    } else if (answer.status >= 500) log.warn({ code: answer.code }, 'a request was turned away');
+    return errorResponse(c, answer);
+  };
+}
+
+/** Without the properties of an error: ioredis keeps the command in one, and with it somebody's prompt. */
+export function loggableError(error: unknown): unknown {
+  if (!(error instanceof Error)) return { type: typeof error };
+  const { name, message, stack, cause } = error;
+  const where = DarkroomError.isInstance(error) ? { code: error.code, op: error.op } : {};
+  return { type: name, message, stack, ...where, ...(cause === undefined ? {} : { cause: loggableError(cause) }) };
+}

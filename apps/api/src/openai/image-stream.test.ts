@@ -1,0 +1,338 @@
+import { EventEmitter, once } from 'node:events';
+import { DarkroomError } from '@darkroom/core';
+import { connectStore, type EventHub } from '@darkroom/store';
+import { startPrivateRedis } from '@darkroom/testing';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { drainGraceMs } from '../server/drain-time.ts';
+import { checkMs, heartbeatMs } from '../follow/follow-request.ts';
+import { frameBytes } from './openai-chunked-frames.ts';
+import { type RunningRequest, runNext, startWorker, totalSteps } from '../testing/fake-worker.ts';
+import { generate, stateOf } from '../testing/generate.ts';
+import { holdPatience } from '../testing/hold-patience.ts';
+import { type Frame, readFrames, type SseReader } from '../testing/sse-reader.ts';
+import { openTestApi, type TestApi, type TestApiOptions } from '../testing/test-api.ts';
+
+const preview = (step: number): Buffer => Buffer.from(`preview ${step}`);
+const base64 = (data: Uint8Array): string => Buffer.from(data).toString('base64');
+const done: Frame = { data: '[DONE]' };
+
+interface Stream {
+  test: TestApi;
+  id: string;
+  reader: SseReader;
+  run: RunningRequest;
+}
+
+/** A stream whose request runs. */
+async function open(body: Record<string, unknown>, options?: TestApiOptions): Promise<Stream> {
+  const test = await openTestApi(options);
+  await startWorker(test.store);
+  const response = await generate(test, {
+    prompt: 'a fox',
+    stream: true,
+    num_inference_steps: totalSteps,
+    ...body,
+  });
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
+  const id = response.headers.get('x-request-id')!;
+  return { test, id, reader: readFrames(response), run: await runNext(test.store) };
+}
+
+function dataOf(frame: Frame | undefined): Record<string, unknown> {
+  return JSON.parse(frame?.data ?? 'null') as Record<string, unknown>;
+}
+
+describe('OpenAI’s events', () => {
+  it('are the partial pictures and the pictures of all images, each as it comes', async () => {
+    const { test, id, reader, run } = await open({ n: 2, partial_images: 3, output_format: 'webp' });
+    await run.progress(1, preview(1));
+    expect(await reader.next()).toEqual({
+      event: 'image_generation.partial_image',
+      data: JSON.stringify({
+        type: 'image_generation.partial_image',
+        b64_json: base64(preview(1)),
+        partial_image_index: 0,
+        created_at: 1,
+        size: '128x128',
+        quality: 'auto',
+        background: 'opaque',
+        output_format: 'webp',
+        image_index: 0,
+        step: 1,
+        total_steps: 4,
+        progress: 0.25,
+        request_id: id,
+      }),
+    });
+    await run.progress(2);
+    await run.progress(2, preview(2), 1);
+    const second = await reader.next();
+    expect(dataOf(second)).toMatchObject({ partial_image_index: 0, image_index: 1, step: 2, progress: 0.5 });
+    await run.output(1, Buffer.from('picture 1'), 3);
+    const { event, data } = (await reader.next())!;
+    expect([event, JSON.parse(data!)]).toEqual([
+      'image_generation.completed',
+      {
+        type: 'image_generation.completed',
+        b64_json: base64(Buffer.from('picture 1')),
+        created_at: 2,
+        size: '128x128',
+        quality: 'auto',
+        background: 'opaque',
+        output_format: 'png',
+        usage: {
+          input_tokens: 0,
+          output_tokens: 0,
+          total_tokens: 0,
+          input_tokens_details: { text_tokens: 0, image_tokens: 0 },
+          steps: 4,
+          prompt_tokens_cut: 0,
+        },
+        image_index: 1,
+        step: 4,
+        total_steps: 4,
+        progress: 1,
+        request_id: id,
+      },
+    ]);
+    await run.output(0, Buffer.from('picture 0'));
+    await run.finish();
+    const [first, ...rest] = await reader.rest();
+    expect(dataOf(first)).toMatchObject({ image_index: 0, b64_json: base64(Buffer.from('picture 0')) });
+    expect(rest).toEqual([done]);
+    expect([test.hub.size, test.timers(), await stateOf(test.store, id)]).toEqual([0, 0, 'succeeded']);
+  });
+
+  it('have no more partial pictures than were asked for, and none twice when steps are done again', async () => {
+    const { reader, run } = await open({ partial_images: 2 });
+    for (const step of [1, 2, 1, 2, 3]) await run.progress(step, preview(step));
+    await run.output(0, Buffer.from('picture'));
+    await run.output(0, Buffer.from('picture'));
+    await run.finish();
+    const frames = (await reader.rest()).slice(0, -1).map((frame) => dataOf(frame));
+    expect(frames.map((data) => [data['type'], data['partial_image_index'], data['step']])).toEqual([
+      ['image_generation.partial_image', 0, 1],
+      ['image_generation.partial_image', 1, 2],
+      ['image_generation.completed', undefined, 4],
+    ]);
+  });
+
+  it.each([
+    [0, 50, 0],
+    [1, 50, 25],
+    [3, 50, 12],
+    [3, 4, 1],
+    [3, 2, 1],
+    [2, 5, 1],
+  ])('%d partial images of %d steps come every %d steps', async (partialImages, steps, every) => {
+    const test = await openTestApi();
+    const body = { prompt: 'x', stream: true, partial_images: partialImages, num_inference_steps: steps };
+    const response = await generate(test, body);
+    const view = await test.api.request(`/v1/predict/${response.headers.get('x-request-id')}`);
+    expect(await view.json()).toMatchObject({ parameters: { preview: every === 0 ? 'off' : { every } } });
+    await response.body!.cancel();
+  });
+
+  it('spread partial images over the steps of the model where the request names none', async () => {
+    const test = await openTestApi();
+    const response = await generate(test, { prompt: 'x', stream: true, partial_images: 3 });
+    const view = await test.api.request(`/v1/predict/${response.headers.get('x-request-id')}`);
+    expect(await view.json()).toMatchObject({ parameters: { num_inference_steps: 12, preview: { every: 3 } } });
+    await response.body!.cancel();
+  });
+
+  it('bring every picture where the log has lost its beginning', async () => {
+    const { test, id, reader, run } = await open({});
+    await run.output(0, Buffer.from('picture'));
+    await run.finish();
+    await test.store.redis.xtrim(test.store.keysOf('tiny').events(id), 'MAXLEN', 1);
+    const frames = await reader.rest();
+    expect(frames.map(({ event, data }) => event ?? data)).toEqual(['image_generation.completed', '[DONE]']);
+  });
+});
+
+describe('chunked frames', () => {
+  it('split what has more than 400 KB, at places where base64 can be joined', async () => {
+    const { id, reader, run } = await open({ stream_format: 'chunked', partial_images: 1 });
+    await run.progress(2, preview(2));
+    const picture = Buffer.from(Uint8Array.from({ length: 2 * frameBytes + 1 }, (_value, index) => index % 251));
+    await run.output(0, picture, 1000);
+    await run.finish();
+    const frames = await reader.rest();
+    expect(frames.at(-1)).toEqual(done);
+    expect(new Set(frames.map(({ event }) => event))).toEqual(new Set([undefined]));
+    const [partial, ...chunks] = frames.slice(0, -1).map((frame) => dataOf(frame));
+    expect(partial).toEqual({
+      step: 2,
+      total_steps: 4,
+      progress: 0.5,
+      image: base64(preview(2)),
+      timestamp: 1,
+      is_final: false,
+      is_chunked: false,
+      chunk_id: `${id}-0-2`,
+      chunk_index: 0,
+      total_chunks: 1,
+      output_format: 'webp',
+      image_index: 0,
+      request_id: id,
+    });
+    expect(chunks.map(({ image: _image, ...rest }) => rest)).toEqual(
+      [0, 1, 2].map((chunkIndex) => ({
+        step: 4,
+        total_steps: 4,
+        progress: 1,
+        timestamp: 2,
+        is_final: true,
+        is_chunked: true,
+        chunk_id: `${id}-0-4`,
+        chunk_index: chunkIndex,
+        total_chunks: 3,
+        output_format: 'png',
+        image_index: 0,
+        request_id: id,
+      })),
+    );
+    expect(Buffer.from(chunks.map(({ image }) => String(image)).join(''), 'base64').equals(picture)).toBe(true);
+    const sizes = chunks.map(({ image }) => Buffer.from(String(image), 'base64').byteLength);
+    expect(sizes).toEqual([409_599, 409_599, 1]);
+  });
+
+  it('leave whole what has 400 KB', async () => {
+    const { reader, run } = await open({ stream_format: 'chunked' });
+    await run.output(0, Buffer.alloc(frameBytes, 1));
+    await run.finish();
+    const [frame, ...rest] = await reader.rest();
+    expect(dataOf(frame)).toMatchObject({ is_chunked: false, total_chunks: 1, is_final: true });
+    expect(rest).toEqual([done]);
+  });
+});
+
+async function errorAtEnd(reader: SseReader): Promise<Record<string, unknown>> {
+  const frames = await reader.rest();
+  expect(frames.map(({ event }) => event)).toEqual(['error']);
+  return dataOf(frames[0]);
+}
+
+/** Loses what Redis publishes. */
+const silent = (hub: EventHub): EventHub => ({ ...hub, subscribe: (id) => hub.subscribe(id, () => {}) });
+
+describe('the end', () => {
+  it.each(['openai', 'chunked'])('of a request that fails is an error: %s', async (format) => {
+    const { id, reader, run } = await open({ stream_format: format });
+    await run.finish({ state: 'failed', error: { code: 'engine_failed', message: 'Nothing came of it.' } });
+    const message = `Request ${id} failed: Nothing came of it.`;
+    expect(await errorAtEnd(reader)).toEqual({
+      message,
+      error: { message, type: 'generation_error', code: 'engine_failed', param: null },
+      request_id: id,
+    });
+  });
+
+  it('of a process that stops says where the request goes on, and cancels nothing', async () => {
+    const { test, id, reader } = await open({});
+    const ending = errorAtEnd(reader);
+    await expect.poll(() => test.hub.size).toBe(1);
+    test.draining.abort();
+    test.tick(drainGraceMs);
+    const { message, error } = await ending;
+    expect(error).toMatchObject({ code: 'server_stopping' });
+    expect(message).toContain(`/v1/predict/${id}`);
+    expect([test.hub.size, test.timers(), await stateOf(test.store, id)]).toEqual([0, 0, 'running']);
+  });
+
+  it('of results whose time is over says so', async () => {
+    const { test, id, reader } = await open({}, { wrapHub: silent });
+    const ending = errorAtEnd(reader);
+    await expect.poll(() => test.timers()).toBe(3);
+    const keys = test.store.keysOf('tiny');
+    await test.store.redis.del(keys.request(id), keys.events(id));
+    test.tick(checkMs);
+    expect((await ending)['error']).toMatchObject({ code: 'request_gone' });
+  });
+
+  it('is waited for with comments', async () => {
+    const { test, reader, run } = await open({});
+    const next = reader.next();
+    await expect.poll(() => test.timers()).toBe(3);
+    test.tick(heartbeatMs);
+    expect(await next).toEqual({ comment: 'heartbeat' });
+    await run.finish({ state: 'failed', error: { code: 'worker_lost', message: 'The workers were lost.' } });
+    expect((await errorAtEnd(reader))['error']).toMatchObject({ code: 'worker_lost' });
+  });
+
+  it('cancels nothing when the reader leaves after it', async () => {
+    const { test, id, reader, run } = await open({});
+    await run.output(0, Buffer.from('picture'));
+    await run.finish();
+    expect((await reader.next())?.event).toBe('image_generation.completed');
+    expect(await reader.next()).toEqual(done);
+    await reader.cancel();
+    expect([test.hub.size, test.timers(), await stateOf(test.store, id)]).toEqual([0, 0, 'succeeded']);
+    expect(test.lines.join()).not.toContain('went away');
+  });
+});
+
+it('goes on over a Redis that hangs, with nothing lost and nothing twice', async () => {
+  const redis = await startPrivateRedis();
+  const store = connectStore({ url: redis.url });
+  onTestFinished(async () => {
+    redis.process.kill('SIGCONT');
+    await store.close();
+    await redis.stop();
+  });
+  // Connected before time is held.
+  await store.redis.ping();
+  const runOut = holdPatience(300);
+  const hanging = new EventEmitter();
+  // The event of the picture comes through, and the picture cannot be read.
+  const wrapHub = (hub: EventHub): EventHub => ({
+    ...hub,
+    subscribe: (id, listener) =>
+      hub.subscribe(id, (event) => {
+        if (event.type === 'output') redis.process.kill('SIGSTOP');
+        listener(event);
+        if (event.type === 'output') hanging.emit('picture');
+      }),
+  });
+  const { test, reader, run } = await open({ partial_images: 3 }, { store, wrapHub, storeWaitMs: 300 });
+  await run.progress(1, preview(1));
+  expect(dataOf(await reader.next())).toMatchObject({ partial_image_index: 0 });
+  const waiting = reader.next();
+  await expect.poll(() => test.timers()).toBe(3);
+  const hangs = once(hanging, 'picture');
+  const writing = run.output(0, Buffer.from('picture'));
+  await hangs;
+  expect(await runOut(waiting)).toEqual({ comment: 'heartbeat' });
+  const rest = reader.rest();
+  await expect.poll(() => test.timers()).toBe(2);
+  redis.process.kill('SIGCONT');
+  await writing;
+  await run.finish();
+  test.tick(checkMs);
+  const frames = (await rest).map(({ event, data }) => event ?? data);
+  expect(frames).toEqual(['image_generation.completed', '[DONE]']);
+});
+
+it('answers over a Redis that is away when the wait begins', async () => {
+  let failures = 0;
+  const wrapHub = (hub: EventHub): EventHub => ({
+    ...hub,
+    async subscribe(id, listener) {
+      if (failures++ === 0) throw new DarkroomError({ code: 'unavailable', op: 'test', message: 'away' });
+      return hub.subscribe(id, listener);
+    },
+  });
+  const test = await openTestApi({ wrapHub });
+  await startWorker(test.store);
+  const answering = generate(test, { prompt: 'a fox' });
+  await expect.poll(() => test.timers()).toBe(2);
+  const run = await runNext(test.store);
+  await run.output(0, Buffer.from('picture'));
+  await run.finish();
+  test.tick(checkMs);
+  const response = await answering;
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({ data: [{ b64_json: base64(Buffer.from('picture')) }] });
+  expect(failures).toBe(2);
+});

@@ -1,0 +1,111 @@
+/**
+ * `POST /v1/images/generations`: OpenAI's way of asking for pictures, as a view of a request like any other.
+ *
+ * - `X-Request-Id` is the request's id, which OpenAI's SDKs show as `_request_id`; every other route takes it. A stream's
+ *   headers go out before its first byte; one answer's headers go out with the answer, for nobody knows its status before.
+ * - A client that goes away before it has its answer cancels the request: it has no other way to say so, and who waits
+ *   for one answer has never seen an id. SDKs go away too when their patience is over, and then send the POST again; that
+ *   is a new request, and the old one must not be drawn beside it. With an `Idempotency-Key` a client may come back to
+ *   the same request, so with one nothing is canceled: it is for `DELETE /v1/predict/{id}` then.
+ * - Before the request is stored, errors are as everywhere, and SDKs may try again. After that an error is a 422 that no
+ *   SDK sends again (`stored-request-error.ts`), or in a stream an event `error`.
+ * - A Redis that goes away meanwhile is waited for. When this process is told to stop, answers wait for `drainGraceMs`
+ *   more; then they say where the request goes on, and SDKs with an `Idempotency-Key` are told to send it again.
+ */
+import { imageUrl } from '@darkroom/core';
+import { randomUUID } from 'node:crypto';
+import type { Context } from 'hono';
+import type { z } from 'zod';
+import type { ApiContext, ApiEnv } from '../context.ts';
+import { absoluteUrl } from '../http/absolute-url.ts';
+import { ApiError, invalidFields } from '../http/api-error.ts';
+import { addRoute, type Api } from '../http/api-route.ts';
+import { loggableError } from '../http/error-response.ts';
+import { followPictures } from './follow-pictures.ts';
+import { createImageStream } from './image-stream.ts';
+import { chunkedFrames } from './openai-chunked-frames.ts';
+import { base64Of, imageEventFrames } from './openai-image-events.ts';
+import { imagesGenerationsRoute, type imagesResponseSchema } from './openai-images-document.ts';
+import { type ImagesRequest, parseImagesBody } from './openai-images-schema.ts';
+import { imageUsage } from './openai-usage.ts';
+import { readJsonBody } from '../http/read-json-body.ts';
+import { toStoredError } from './stored-request-error.ts';
+import { type SubmittedPicture, submitPicture } from '../submit/submit-picture.ts';
+import { type ClientWatch, watchClient } from './watch-client.ts';
+
+export function addImagesGenerationsRoute(api: Api, context: ApiContext): void {
+  addRoute(api, imagesGenerationsRoute, async (c) => {
+    const parsed = parseImagesBody(await readJsonBody(c, context.config.maxBodyBytes));
+    if (parsed.status === 'invalid') throw invalidFields(parsed.problems);
+    const { picture, stream, partialImages, responseFormat } = parsed.request;
+    const previewEvery = (steps: number): number => distanceOf(partialImages, steps);
+    const submitted = await submitPicture(c, context, picture, { previewEvery });
+    c.header('X-Request-Id', submitted.id);
+    const hasKey = c.req.header('idempotency-key') !== undefined;
+    const { signal } = c.req.raw;
+    const watch = watchClient(context, { id: submitted.id, owner: c.get('owner'), signal, hasKey });
+    if (stream === undefined)
+      return c.json(await oneAnswer(c, context, { submitted, responseFormat, hasKey, watch }), 200);
+    const frames = stream === 'chunked' ? chunkedFrames : imageEventFrames;
+    return c.body(createImageStream(context, { ...submitted, partialImages, hasKey, frames, watch }), 200, {
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Cache-Control': 'no-store',
+      // nginx would hold events back until its buffer is full.
+      'X-Accel-Buffering': 'no',
+    });
+  });
+}
+
+/** Steps between partial pictures, so that there are as many as asked for wherever there are as many steps. */
+function distanceOf(partialImages: number, steps: number): number {
+  return partialImages === 0 ? 0 : Math.max(1, Math.floor(steps / (partialImages + 1)));
+}
+
+interface OneAnswerOptions {
+  submitted: SubmittedPicture;
+  responseFormat: ImagesRequest['responseFormat'];
+  hasKey: boolean;
+  watch: ClientWatch;
+}
+
+type ImagesResponse = z.infer<typeof imagesResponseSchema>;
+
+/** Waits for all pictures. */
+async function oneAnswer(
+  c: Context<ApiEnv>,
+  context: ApiContext,
+  { submitted, responseFormat, hasKey, watch }: OneAnswerOptions,
+): Promise<ImagesResponse> {
+  const { id, input } = submitted;
+  const isInline = responseFormat === 'b64_json';
+  const steps = input.n * input.numInferenceSteps;
+  const answer: ImagesResponse = {
+    created: 0,
+    data: [],
+    background: 'opaque',
+    output_format: input.outputFormat,
+    size: `${input.width}x${input.height}`,
+    usage: imageUsage(steps, []),
+  };
+  try {
+    const options = { partialImages: 0, withData: isInline, hasKey, signal: watch.gone };
+    for await (const item of followPictures(context, id, options)) {
+      if (item.type === 'failed') throw item.error;
+      if (item.type !== 'completed') continue;
+      const { output, data, timestampMs } = item;
+      answer.created = Math.floor(timestampMs / 1000);
+      answer.usage = imageUsage(steps, [output]);
+      answer.data[output.index] = isInline
+        ? { b64_json: base64Of(data) }
+        : { url: absoluteUrl(c, imageUrl(id, output.index)) };
+    }
+    return answer;
+  } catch (error) {
+    const errorId = randomUUID();
+    if (!(error instanceof ApiError))
+      context.log.error({ error_id: errorId, request_id: id, error: loggableError(error) }, 'an answer failed');
+    throw toStoredError(error, errorId);
+  } finally {
+    watch.stop();
+  }
+}

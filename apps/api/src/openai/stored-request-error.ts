@@ -1,0 +1,60 @@
+/**
+ * Answers to a client whose request is stored and who gets no picture. SDKs send a POST again after 408, 409, 429 and
+ * every 5xx, and that would be a second request: so it is 422, whoever's fault it is, with the header by which the SDKs
+ * of OpenAI are told not to.
+ */
+import { type RequestError, type TerminalState } from '@darkroom/core';
+import { ApiError, toApiError } from '../http/api-error.ts';
+import { requestUrls } from '../v1/request-urls.ts';
+
+const neverAgain = { 'X-Should-Retry': 'false' };
+const sendAgain = { 'X-Should-Retry': 'true', 'Retry-After': '1' };
+
+function storedError(
+  code: string,
+  message: string,
+  { headers = neverAgain, cause }: StoredErrorOptions = {},
+): ApiError {
+  return new ApiError({ status: 422, code, type: 'generation_error', message, headers, cause });
+}
+
+interface StoredErrorOptions {
+  headers?: Readonly<Record<string, string>>;
+  cause?: unknown;
+}
+
+/** The request has ended without pictures. */
+export function endedWithoutPictures(id: string, state: TerminalState, error: RequestError | undefined): ApiError {
+  switch (state) {
+    case 'failed':
+      return storedError(error?.code ?? 'failed', `Request ${id} failed: ${error?.message ?? 'nobody knows why.'}`);
+    case 'expired':
+      return storedError('request_expired', `Request ${id} was not done in its time.`);
+    case 'canceled':
+      return storedError('request_canceled', `Request ${id} was canceled.`);
+    case 'succeeded':
+      return storedError('request_gone', `The pictures of request ${id} are no longer kept.`);
+  }
+}
+
+/** This process stops. A client with an Idempotency-Key is sent on: it finds the same request at the next replica. */
+export function serverStopping(id: string, hasKey: boolean): ApiError {
+  const { self } = requestUrls(id);
+  const how = hasKey
+    ? `Send it again with the same key, or fetch it at ${self}.`
+    : `Fetch it at ${self}, do not send it again.`;
+  const message = `The server stops; request ${id} goes on. ${how}`;
+  return storedError('server_stopping', message, { headers: hasKey ? sendAgain : neverAgain });
+}
+
+/** Its time is over, and nobody has noticed: Redis is away, or no janitor runs. */
+export function endUnknown(id: string): ApiError {
+  const message = `Nothing is known of the end of request ${id}. Look at ${requestUrls(id).self}, do not send it again.`;
+  return storedError('end_unknown', message);
+}
+
+/** Whatever went wrong after the request was stored. */
+export function toStoredError(error: unknown, errorId: string): ApiError {
+  const { code, message } = toApiError(error, errorId);
+  return error instanceof ApiError && error.status === 422 ? error : storedError(code, message, { cause: error });
+}

@@ -1,0 +1,59 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import type { Api } from '../http/api-route.ts';
+
+/** What the page loads: from the package on this machine, never from somebody else's. */
+const assets: Readonly<Record<string, string>> = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+};
+
+// Paths are relative, so that the page works behind a proxy that serves us under a prefix.
+const page = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Darkroom API</title>
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="icon" href="docs/favicon-32x32.png">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+`;
+
+// Without validatorUrl the page would show the document to a server on the internet.
+const startScript = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#swagger-ui', validatorUrl: null });\n`;
+
+export function addDocsRoutes(api: Api): void {
+  const directory = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+  api.get('/openapi.json', (c) => c.json(openApiDocument(api)));
+  api.get('/docs', (c) => c.html(page));
+  api.get('/docs/start.js', (c) => c.body(startScript, 200, { 'Content-Type': 'text/javascript; charset=utf-8' }));
+  for (const [name, type] of Object.entries(assets))
+    api.get(`/docs/${name}`, async (c) => {
+      const file = await readFile(join(directory, name));
+      return c.body(new Uint8Array(file), 200, { 'Content-Type': type, 'Cache-Control': 'public, max-age=3600' });
+    });
+}
+
+function openApiDocument(api: Api) {
+  api.openAPIRegistry.registerComponent('securitySchemes', 'key', { type: 'http', scheme: 'bearer' });
+  return api.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: {
+      title: 'Darkroom',
+      version: '0.1.0',
+      description: 'Submit a prompt, get an id, watch the picture develop, fetch it.',
+      license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+    },
+    servers: [{ url: '/' }],
+    // Also without: a server may have no keys.
+    security: [{}, { key: [] }],
+  });
+}

@@ -1,0 +1,287 @@
+/** What Replicate takes, as a body of `POST /v1/predict`, and the description of its routes. */
+import { invalidValue } from '@darkroom/core';
+import { z } from '@hono/zod-openapi';
+import { invalidFields } from '../http/api-error.ts';
+import { pictureBodySchema } from '../v1/api-schemas.ts';
+import { commonFields, without } from '../drop-in/foreign-input.ts';
+
+/** As the Stable Diffusion models there name them. */
+const schedulers: ReadonlyMap<string, string> = new Map([
+  ['DDIM', 'ddim'],
+  ['PNDM', 'pndm'],
+  ['K_EULER', 'euler'],
+  ['K_EULER_ANCESTRAL', 'euler_ancestral'],
+  ['DPMSolverMultistep', 'dpmpp_2m'],
+  ['KarrasDPM', 'dpmpp_2m_karras'],
+]);
+const formats: Readonly<Record<string, string>> = { jpg: 'jpeg', jpeg: 'jpeg', png: 'png', webp: 'webp' };
+const pixels = z
+  .int({ error: 'a whole number of pixels' })
+  .min(1, { error: '1 pixel or more' })
+  .optional()
+  .openapi({ description: "Pixels; with the other one. Default: the model's own size.", example: 128 });
+
+export const inputSchema = z
+  .strictObject({
+    ...commonFields,
+    width: pixels,
+    height: pixels,
+    num_outputs: pictureBodySchema.shape.n,
+    scheduler: z
+      .string({ error: 'the name of a scheduler' })
+      .min(1, { error: 'the name of a scheduler' })
+      .max(64, { error: 'the name of a scheduler' })
+      .optional()
+      .openapi({ description: `One of the model’s, or ${[...schedulers.keys()].join(', ')}. Default: the model's.` }),
+    output_format: z
+      .enum(Object.keys(formats), { error: `one of ${Object.keys(formats).join(', ')}` })
+      .optional()
+      .openapi({ description: 'Default: png.' }),
+    output_quality: pictureBodySchema.shape.output_compression,
+    disable_safety_checker: without(true, 'there is no safety checker here'),
+    apply_watermark: without(false, 'there are no watermarks here'),
+    refine: without('no_refiner', 'there is no refiner here'),
+    go_fast: without(false, 'pictures are drawn in one way'),
+  })
+  .openapi('ReplicateInput');
+
+const noWebhooks = 'poll or stream instead, no webhooks here';
+const fields = {
+  input: inputSchema,
+  webhook: without(null, noWebhooks),
+  webhook_events_filter: without(null, noWebhooks),
+  stream: z.boolean({ error: 'true or false' }).optional().openapi({ description: 'No effect: all can be streamed.' }),
+};
+const version = z.string({ error: 'a model of /v1/models' }).openapi({
+  description: '`model`, `owner/model` or `owner/model:version`: a model here has one version, called as itself.',
+  example: 'emoji-sd',
+});
+const modelBodySchema = z.strictObject(fields).openapi('ReplicateModelPrediction');
+const versionBodySchema = z.strictObject({ version, ...fields }).openapi('ReplicatePrediction');
+
+/** The body but for its inputs, which are checked by themselves: what is wrong with them is told in their own names. */
+const input = z.record(z.string(), z.unknown(), { error: 'an object with the inputs' });
+export const modelFrameSchema = modelBodySchema.extend({ input });
+export const versionFrameSchema = versionBodySchema.extend({ input });
+
+/** How Replicate calls the fields of our body that have another name there. */
+export const replicateNames = { size: 'width and height', n: 'num_outputs', output_compression: 'output_quality' };
+
+export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unknown> {
+  const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed, width, height, scheduler } = input;
+  if ((width === undefined) !== (height === undefined))
+    throw invalidFields([invalidValue(width === undefined ? 'width' : 'height', undefined, 'both width and height')]);
+  return {
+    prompt,
+    negative_prompt,
+    num_inference_steps,
+    guidance_scale,
+    seed,
+    size: width && `${width}x${height}`,
+    n: input.num_outputs,
+    scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
+    output_format: input.output_format && formats[input.output_format],
+    output_compression: input.output_quality,
+  };
+}
+
+const exampleId = 'emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe';
+const exampleUrl = `http://127.0.0.1:8080/replicate/v1/predictions/${exampleId}`;
+const examplePrediction = {
+  id: exampleId,
+  model: 'darkroom/emoji-sd',
+  version: 'emoji-sd',
+  status: 'succeeded',
+  input: { prompt: 'a red fox on a teal background', width: 128, height: 128, seed: 7 },
+  output: [`https://pictures.example.org/v1/predict/${exampleId}/images/0`],
+  logs: 'Using seed: 7\n100%|████████████████████| 12/12\n',
+  error: null,
+  metrics: { predict_time: 1.52, total_time: 1.6 },
+  created_at: '2026-11-21T01:40:46.000Z',
+  started_at: '2026-11-21T01:40:46.080Z',
+  completed_at: '2026-11-21T01:40:47.600Z',
+  urls: { get: exampleUrl, cancel: `${exampleUrl}/cancel`, stream: `${exampleUrl}/stream` },
+};
+const exampleVersion = {
+  id: 'emoji-sd',
+  created_at: '2026-11-21T01:40:46.000Z',
+  cog_version: null,
+  openapi_schema: {},
+};
+const exampleModel = {
+  url: 'http://127.0.0.1:8080/replicate/v1/models/darkroom/emoji-sd',
+  owner: 'darkroom',
+  name: 'emoji-sd',
+  description: 'StableDiffusionPipeline',
+  visibility: 'public',
+  is_official: false,
+  run_count: 0,
+  latest_version: exampleVersion,
+};
+
+const json = (description: string, example: object) => ({
+  description,
+  content: { 'application/json': { schema: z.looseObject({}), example } },
+});
+const problem = (description: string, status: number, title: string, detail: string) =>
+  json(description, { title, detail, status });
+const problems = {
+  401: problem('No key, or none of this server.', 401, 'missing_api_key', 'The API key is missing.'),
+  404: problem(
+    'No such model or prediction.',
+    404,
+    'model_not_found',
+    'model "sdxl" is not here, expected one of emoji-sd',
+  ),
+  500: problem('A fault on our side; the id is in the log too.', 500, 'internal', 'Something went wrong on our side.'),
+  503: problem(
+    'Redis is away, or too many requests wait. Nothing is stored.',
+    503,
+    'overloaded',
+    'Service overloaded, try again later.',
+  ),
+};
+const wrongField = json('A field is wrong. Nothing is stored.', {
+  title: 'Input validation failed',
+  detail: '- num_outputs is 20, expected a whole number from 1 to 10\n',
+  status: 422,
+  invalid_fields: [
+    {
+      type: 'invalid_value',
+      field: 'num_outputs',
+      description: 'num_outputs is 20, expected a whole number from 1 to 10',
+    },
+  ],
+});
+const id = z.object({ id: z.string().openapi({ example: exampleId }) });
+const model = z.object({
+  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
+  name: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
+});
+const modelVersion = model.extend({
+  version: z.string().openapi({ description: 'The name again.', example: 'emoji-sd' }),
+});
+const headers = z.object({
+  prefer: z.string().optional().openapi({
+    description: '`wait` or `wait=seconds`, 60 at most: answers when it has ended, or then.',
+    example: 'wait=60',
+  }),
+});
+const tags = ['replicate'];
+const created = {
+  ...problems,
+  201: json('Stored; `starting` unless it has ended: the client takes `processing` for an end.', examplePrediction),
+  400: problem('The body is not JSON.', 400, 'invalid_body', 'the body is empty, expected a JSON object'),
+  413: problem('The body is too large.', 413, 'body_too_large', 'the body has more than 1048576 bytes'),
+  415: problem(
+    'No application/json.',
+    415,
+    'unsupported_media_type',
+    'Content-Type is missing, expected application/json',
+  ),
+  422: wrongField,
+  429: problem(
+    'The key has used up what it may send.',
+    429,
+    'rate_limit_exceeded',
+    'This key may send 60 requests a minute.',
+  ),
+};
+const bodyWith = (schema: z.ZodType) => ({ required: true, content: { 'application/json': { schema } } });
+
+const howTo = `For \`replicate\` from npm as it is: \`new Replicate({ auth, baseUrl: 'http://127.0.0.1:8080/replicate/v1' })\`. Models are
+\`<anything>/<model>\`. A field that is not listed is an error; those with one value are for what is not here. \`output\` is
+URLs over https where the server asks for no keys, else \`data:\` URLs: of http URLs the client makes no files, and it
+fetches files without a key. A prediction that did not end in time is \`failed\`, as the client polls on at \`aborted\`.
+Where the server asks for keys there is no \`urls.stream\`, which the client reads without one. Pictures are png in quality
+100 unless \`output_format\` and \`output_quality\` say otherwise.`;
+
+const get = { method: 'get' as const, tags };
+const post = { method: 'post' as const, tags };
+
+export const replicateRoutes = {
+  create: {
+    ...post,
+    path: '/replicate/v1/predictions',
+    summary: 'predictions.create, run and stream by version',
+    description: howTo,
+    request: { headers, body: bodyWith(versionBodySchema) },
+    responses: created,
+  },
+  createOfModel: {
+    ...post,
+    path: '/replicate/v1/models/{owner}/{name}/predictions',
+    summary: 'predictions.create, run and stream by model',
+    request: { params: model, headers, body: bodyWith(modelBodySchema) },
+    responses: created,
+  },
+  get: {
+    ...get,
+    path: '/replicate/v1/predictions/{id}',
+    summary: 'predictions.get',
+    request: { params: id },
+    responses: { ...problems, 200: json('The prediction.', examplePrediction) },
+  },
+  cancel: {
+    ...post,
+    path: '/replicate/v1/predictions/{id}/cancel',
+    summary: 'predictions.cancel',
+    description: 'Answers when it has left, at its next step; one that has ended stays as it is.',
+    request: { params: id },
+    responses: {
+      ...problems,
+      200: json('The prediction.', { ...examplePrediction, status: 'canceled', output: null }),
+    },
+  },
+  stream: {
+    ...get,
+    path: '/replicate/v1/predictions/{id}/stream',
+    summary: 'urls.stream',
+    description:
+      'Events `output` (a URL), `logs` (a progress bar), `error` (words) and at last `done` (`{}`, or with a `reason`: canceled or error).',
+    request: { params: id, headers: z.object({ 'last-event-id': z.string().optional() }) },
+    responses: {
+      ...problems,
+      200: {
+        description: 'The events from the first, or those after Last-Event-ID.',
+        content: {
+          'text/event-stream': { example: 'event: logs\nid: 3-0\ndata:   8%|█                   | 1/12\ndata: \n\n' },
+        },
+      },
+      422: wrongField,
+    },
+  },
+  models: {
+    ...get,
+    path: '/replicate/v1/models',
+    summary: 'models.list',
+    responses: {
+      ...problems,
+      200: json('All models, on one page.', { previous: null, next: null, results: [exampleModel] }),
+    },
+  },
+  model: {
+    ...get,
+    path: '/replicate/v1/models/{owner}/{name}',
+    summary: 'models.get',
+    request: { params: model },
+    responses: { ...problems, 200: json('The model.', exampleModel) },
+  },
+  versions: {
+    ...get,
+    path: '/replicate/v1/models/{owner}/{name}/versions',
+    summary: 'models.versions.list',
+    request: { params: model },
+    responses: {
+      ...problems,
+      200: json('The one there is.', { previous: null, next: null, results: [exampleVersion] }),
+    },
+  },
+  version: {
+    ...get,
+    path: '/replicate/v1/models/{owner}/{name}/versions/{version}',
+    summary: 'models.versions.get',
+    request: { params: modelVersion },
+    responses: { ...problems, 200: json('The version.', exampleVersion) },
+  },
+};

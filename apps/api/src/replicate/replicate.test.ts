@@ -1,0 +1,245 @@
+import { expireRequests } from '@darkroom/store';
+import { allKeys } from '@darkroom/testing';
+import { describe, expect, it } from 'vitest';
+import { hashKey } from '../auth/api-keys.ts';
+import { runNext, startWorker } from '../testing/fake-worker.ts';
+import { readFrames } from '../testing/sse-reader.ts';
+import { openTestApi, type TestApi } from '../testing/test-api.ts';
+
+const root = '/replicate/v1';
+const ofModel = `${root}/models/darkroom/tiny/predictions`;
+
+function send({ api }: TestApi, path: string, body: unknown, headers: Record<string, string> = {}) {
+  const init = { method: 'POST', headers: { 'Content-Type': 'application/json', ...headers } };
+  return api.request(path, { ...init, body: JSON.stringify(body) });
+}
+
+interface Prediction {
+  id: string;
+  status: string;
+  input: Record<string, unknown>;
+  output: string[] | null;
+  error: string | null;
+  logs: string;
+  urls: Record<string, string>;
+}
+
+async function created(test: TestApi, input: object = {}, headers: Record<string, string> = {}): Promise<Prediction> {
+  const response = await send(test, ofModel, { input: { prompt: 'a fox', ...input } }, headers);
+  expect(response.status).toBe(201);
+  return (await response.json()) as Prediction;
+}
+
+async function predictionOf({ api }: TestApi, id: string, headers: Record<string, string> = {}): Promise<Prediction> {
+  return (await (await api.request(`${root}/predictions/${id}`, { headers })).json()) as Prediction;
+}
+
+describe('inputs', () => {
+  it.each([
+    [{ width: 96, height: 64 }, { size: '96x64' }],
+    [
+      { num_outputs: 3, seed: 0 },
+      { n: 3, seed: 0 },
+    ],
+    [{ scheduler: 'K_EULER' }, { scheduler: 'euler' }],
+    [
+      { output_format: 'jpg', output_quality: 70 },
+      { output_format: 'jpeg', output_compression: 70 },
+    ],
+    [{ disable_safety_checker: true, apply_watermark: false, refine: 'no_refiner' }, { size: '128x128' }],
+  ])('%j means %j, and is shown as inputs that mean the same', async (input, parameters) => {
+    const test = await openTestApi();
+    const first = await created(test, input);
+    const again = await created(test, first.input);
+    for (const { id } of [first, again]) {
+      const native = await test.api.request(`/v1/predict/${id}`);
+      expect(await native.json()).toMatchObject({ parameters });
+    }
+  });
+
+  it.each([
+    [{ num_outputs: 11 }, 'num_outputs', 'num_outputs is 11, expected a whole number from 1 to 10'],
+    [{ width: 96 }, 'height', 'height is missing, expected both width and height'],
+    [
+      { width: 96, height: 70 },
+      'width and height',
+      'width and height is "96x70", expected each side a multiple of 32 from 64 to 256',
+    ],
+    [{ output_quality: 101 }, 'output_quality', 'output_quality is 101, expected a whole number from 0 to 100'],
+    [{ scheduler: 'KLMS' }, 'scheduler', 'scheduler is "KLMS", expected one of ddim, euler'],
+    [{ refine: 'base_image_refiner' }, 'refine', expect.stringContaining('expected "no_refiner"')],
+    [{ num_images: 2 }, 'num_images', expect.stringContaining('num_images is not a field')],
+  ])('%j is refused in its own names, and nothing is stored', async (input, field, description: unknown) => {
+    const test = await openTestApi();
+    const before = await allKeys(test.store);
+    const response = await send(test, ofModel, { input: { prompt: 'a fox', ...input } });
+    expect([response.status, await response.json()]).toMatchObject([
+      422,
+      { title: 'Input validation failed', invalid_fields: [{ field, description }] },
+    ]);
+    expect(await allKeys(test.store)).toEqual(before);
+  });
+
+  it.each([
+    [{}, 'input'],
+    [{ input: 'a fox' }, 'input'],
+    [{ input: {} }, 'prompt'],
+    [{ input: { prompt: 'x' }, webhook: 'https://example.org' }, 'webhook'],
+    [{ input: { prompt: 'x' }, webhook_completed: 'https://example.org' }, 'webhook_completed'],
+  ])('the body %j is refused for its %s', async (body, field) => {
+    const test = await openTestApi();
+    const response = await send(test, ofModel, body);
+    expect([response.status, await response.json()]).toMatchObject([422, { invalid_fields: [{ field }] }]);
+  });
+
+  it.each(['tiny', 'darkroom/tiny', 'darkroom/tiny:tiny', 'stability-ai/sd:tiny'])(
+    'takes the version %s',
+    async (version) => {
+      const test = await openTestApi();
+      const response = await send(test, `${root}/predictions`, { version, input: { prompt: 'x' } });
+      expect(await response.json()).toMatchObject({ status: 'starting', model: 'darkroom/tiny', version: 'tiny' });
+    },
+  );
+
+  it('says what is wrong with a Prefer header', async () => {
+    const response = await send(await openTestApi(), ofModel, { input: { prompt: 'x' } }, { Prefer: 'wait=long' });
+    expect([response.status, await response.json()]).toMatchObject([422, { invalid_fields: [{ field: 'Prefer' }] }]);
+  });
+});
+
+describe('a prediction', () => {
+  it('goes from starting over processing to its output', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const { id } = await created(test, { seed: 7 });
+    expect(await predictionOf(test, id)).toMatchObject({ status: 'starting', logs: '', output: null });
+    const running = await runNext(test.store);
+    await running.progress(3);
+    expect(await predictionOf(test, id)).toMatchObject({
+      status: 'processing',
+      logs: 'Using seed: 7\n 75%|███████████████     | 3/4\n',
+    });
+    await running.output(0, Buffer.from('a picture'));
+    await running.finish();
+    const { output } = await predictionOf(test, id);
+    expect(await (await fetch(output![0]!)).text()).toBe('a picture');
+    const https = { 'X-Forwarded-Proto': 'https' };
+    expect((await predictionOf(test, id, https)).output).toEqual([`https://localhost/v1/predict/${id}/images/0`]);
+  });
+
+  it('is starting when the wait was too short, because the client takes processing for an end', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const answer = created(test, {}, { Prefer: 'wait=5' });
+    await expect.poll(() => test.timers()).toBe(2);
+    await expect
+      .poll(() =>
+        runNext(test.store).then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true);
+    test.tick(5000);
+    expect(await answer).toMatchObject({ status: 'starting' });
+    const { id } = await answer;
+    expect(await predictionOf(test, id)).toMatchObject({ status: 'processing' });
+  });
+
+  it('has failed when it did not end in time, because the client polls on at aborted', async () => {
+    const test = await openTestApi();
+    const { id } = await created(test);
+    await expireRequests(test.store, 'tiny', Date.now() + 3_600_000);
+    expect(await predictionOf(test, id)).toMatchObject({
+      status: 'failed',
+      error: 'The prediction did not end in time.',
+    });
+  });
+
+  it('has no prompt after its end, where none are kept', async () => {
+    const test = await openTestApi({ config: { storePrompts: false } });
+    const { id } = await created(test, { negative_prompt: 'a secret' });
+    expect((await predictionOf(test, id)).input).toMatchObject({ prompt: 'a fox', negative_prompt: 'a secret' });
+    await send(test, `${root}/predictions/${id}/cancel`, {});
+    const { status, input } = await predictionOf(test, id);
+    expect([status, Object.keys(input)]).toEqual([
+      'canceled',
+      expect.not.arrayContaining(['prompt', 'negative_prompt']),
+    ]);
+  });
+});
+
+describe('its stream', () => {
+  it('has each picture once, and goes on after the last event seen', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const { id, urls } = await created(test, { num_outputs: 2 });
+    const running = await runNext(test.store);
+    await running.progress(1);
+    await running.output(0, Buffer.from('the first picture'), 6);
+    await running.output(1, Buffer.from('the second picture'), 6);
+    await running.finish();
+    const path = new URL(urls['stream']!).pathname;
+    expect(path).toBe(`${root}/predictions/${id}/stream`);
+    const events = await readFrames(await test.api.request(path)).rest();
+    expect(events.map(({ event }) => event)).toEqual(['logs', 'output', 'output', 'done']);
+    expect(await (await fetch(events[2]!.data!)).text()).toBe('the second picture');
+    const headers = { 'Last-Event-ID': events[1]!.id! };
+    expect(await readFrames(await test.api.request(path, { headers })).rest()).toEqual(events.slice(2));
+  });
+
+  it.each([
+    ['canceled', [['done', '{"reason":"canceled"}']]],
+    [
+      'failed',
+      [
+        ['error', 'It was too large.'],
+        ['done', '{"reason":"error"}'],
+      ],
+    ],
+  ] as const)('says that it was %s', async (state, expected) => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const { id } = await created(test);
+    const error = { code: 'out_of_memory', message: 'It was too large.' };
+    await (await runNext(test.store)).finish(state === 'failed' ? { state, error } : { state });
+    const events = await readFrames(await test.api.request(`${root}/predictions/${id}/stream`)).rest();
+    expect(events.map(({ event, data }) => [event, data])).toEqual(expected);
+  });
+});
+
+it('breaks its stream off when the server stops: the client takes any other end for a good one', async () => {
+  const test = await openTestApi();
+  const { id } = await created(test);
+  const reading = readFrames(await test.api.request(`${root}/predictions/${id}/stream`)).rest();
+  test.draining.abort();
+  await expect(reading).rejects.toThrow('This server stops');
+});
+
+describe('with keys', () => {
+  const limits = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
+  const apiKeys = new Map(['alice', 'bob'].map((name) => [hashKey(name), { name, ...limits }]));
+  const alice = { Authorization: 'Bearer alice', 'X-Forwarded-Proto': 'https' };
+
+  it('is closed to whoever has none, in the shape of Replicate', async () => {
+    const response = await (await openTestApi({ apiKeys })).api.request(`${root}/models`);
+    expect([response.status, await response.json()]).toMatchObject([401, { title: 'missing_api_key', status: 401 }]);
+  });
+
+  it('shows predictions to their owner only, and pictures without a key', async () => {
+    const test = await openTestApi({ apiKeys });
+    await startWorker(test.store);
+    const { id, urls } = await created(test, {}, alice);
+    const running = await runNext(test.store);
+    await running.output(0, Buffer.from('a picture'));
+    await running.finish();
+    // The client would read it without the key.
+    expect(Object.keys(urls)).toEqual(['get', 'cancel']);
+    const { output } = await predictionOf(test, id, alice);
+    expect(await (await fetch(output![0]!)).text()).toBe('a picture');
+    const bob = { Authorization: 'Bearer bob' };
+    for (const rest of ['', '/stream'])
+      expect((await test.api.request(`${root}/predictions/${id}${rest}`, { headers: bob })).status).toBe(404);
+    expect((await send(test, `${root}/predictions/${id}/cancel`, {}, bob)).status).toBe(404);
+  });
+});

@@ -1,0 +1,104 @@
+/** What only real connections show. */
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { createLogger } from '@darkroom/service';
+import { expect, it } from 'vitest';
+import { ApiServer } from './api-server.ts';
+import { runNext, startWorker } from '../testing/fake-worker.ts';
+import { listen } from '../testing/listen.ts';
+import { readFrames } from '../testing/sse-reader.ts';
+import { openTestApi } from '../testing/test-api.ts';
+
+it('ends the subscription of a client that hangs up', async () => {
+  const test = await openTestApi();
+  const { url } = await listen(test);
+  const id = await test.submit();
+  const abort = new AbortController();
+  const response = await fetch(`${url}/v1/predict/${id}/events`, { signal: abort.signal });
+  expect((await readFrames(response).next())?.event).toBe('queued');
+  expect(test.hub.size).toBe(1);
+  abort.abort();
+  await expect.poll(() => [test.hub.size, test.timers()]).toEqual([0, 0]);
+});
+
+it('stops: sends readers of events elsewhere, and takes no more connections', async () => {
+  const test = await openTestApi();
+  const { server, url } = await listen(test);
+  const response = await fetch(`${url}/v1/predict/${await test.submit()}/events`);
+  const reader = readFrames(response);
+  await reader.next();
+  const rest = reader.rest();
+  await server.stop();
+  expect(await rest).toEqual([{ retry: '1000' }]);
+  await expect(fetch(`${url}/health`)).rejects.toThrow('fetch failed');
+  expect(test.lines.join()).toContain(`"url":"${url}"`);
+});
+
+it('says when the port is taken', async () => {
+  const test = await openTestApi();
+  const { url } = await listen(test);
+  const log = createLogger({ app: 'api', level: 'silent' });
+  const port = Number(new URL(url).port);
+  const second = new ApiServer({ api: test.api, host: '127.0.0.1', port, draining: new AbortController(), log });
+  await expect(second.start()).rejects.toThrow('EADDRINUSE');
+});
+
+it('serves pictures with their length, and HEAD without their bytes', async () => {
+  const test = await openTestApi();
+  const { url } = await listen(test);
+  await startWorker(test.store);
+  const id = await test.submit();
+  const run = await runNext(test.store);
+  await run.output(0, Buffer.alloc(300_000, 7), 100_000);
+  await run.finish();
+  const path = `${url}/v1/predict/${id}/images/0`;
+  const response = await fetch(path);
+  expect(response.headers.get('content-length')).toBe('300000');
+  expect(Buffer.from(await response.arrayBuffer())).toEqual(Buffer.alloc(300_000, 7));
+  const head = await fetch(path, { method: 'HEAD' });
+  expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '300000', '']);
+});
+
+it('stops reading a body without end', async () => {
+  const test = await openTestApi();
+  const { url } = await listen(test);
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const headers = { 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' };
+    const upload = request(`${url}/v1/predict`, { method: 'POST', headers }, (response) => {
+      resolve(response.statusCode);
+      upload.destroy();
+    });
+    const send = (): void => {
+      if (!upload.destroyed) upload.write(Buffer.alloc(16_384, 0x20), send);
+    };
+    upload.on('error', reject);
+    send();
+  });
+  expect(status).toBe(413);
+});
+
+/** What comes back for bytes as they stand, until the server closes. */
+async function exchange(url: string, text: string): Promise<string> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.write(text);
+  let answer = '';
+  for await (const chunk of socket) answer += String(chunk);
+  return answer;
+}
+
+it('answers what asks without a name of the host, as some health checks do', async () => {
+  const { url } = await listen(await openTestApi());
+  const answer = await exchange(url, 'GET /health HTTP/1.0\r\n\r\n');
+  expect(answer).toMatch(/^HTTP\/1.1 200 OK\r\n/);
+  expect(answer).toContain('"status":"degraded"');
+});
+
+it('takes a body that breaks off for a fault of the client', async () => {
+  const test = await openTestApi();
+  const { url } = await listen(test);
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  const head = 'POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n';
+  socket.write(`${head}{"prompt": "my secret`, () => socket.destroySoon());
+  await expect.poll(() => test.lines.find((line) => line.includes('"request"'))).toContain('"status":400');
+  expect(test.lines.join()).not.toMatch(/"level":"(?:error|warn)"|secret/);
+});

@@ -1,0 +1,62 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import { BaseService, type Logger } from '@darkroom/service';
+import { createAdaptorServer } from '@hono/node-server';
+import type { Api } from '../http/api-route.ts';
+import { type ConnectionTracker, trackConnections } from './connection-tracker.ts';
+import { drainMs } from './drain-time.ts';
+
+export interface ApiServerOptions {
+  api: Api;
+  host: string;
+  /** 0 takes any free one. */
+  port: number;
+  /** Aborted first when stopping. */
+  draining: AbortController;
+  log: Logger;
+}
+
+/** Listens until stopped; then takes no new connections, sends the readers of events elsewhere and finishes what it answers. */
+export class ApiServer extends BaseService {
+  readonly #options: ApiServerOptions;
+  #server: Server | undefined;
+  #connections: ConnectionTracker | undefined;
+
+  constructor(options: ApiServerOptions) {
+    super();
+    this.#options = options;
+  }
+
+  /** Where it listens; undefined while it does not. */
+  get url(): string | undefined {
+    const address = this.#server?.address();
+    if (address === undefined || address === null || typeof address === 'string') return undefined;
+    const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
+    return `http://${host}:${address.port}`;
+  }
+
+  protected override async onStart(): Promise<void> {
+    const { api, host, port, log } = this.#options;
+    // Without serverOptions it is one of node:http.
+    // The hostname is for requests that bring none (HTTP/1.0); it is in no answer.
+    const server = createAdaptorServer({ fetch: api.fetch, hostname: 'localhost' }) as Server;
+    this.#server = server;
+    this.#connections = trackConnections(server);
+    server.listen(port, host);
+    // `once` rejects when the port is taken.
+    await once(server, 'listening');
+    log.info({ url: this.url }, 'listening');
+  }
+
+  protected override async onStop(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    this.#options.draining.abort();
+    if (server === undefined || !server.listening) return;
+    const closed = new Promise((resolve) => server.close(resolve));
+    this.#connections?.drain();
+    const timer = setTimeout(() => server.closeAllConnections(), drainMs);
+    await closed;
+    clearTimeout(timer);
+  }
+}

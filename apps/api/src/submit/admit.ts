@@ -1,0 +1,56 @@
+import type { PictureInput, RequestEnvelope } from '@darkroom/core';
+import { admitRequest, type AdmitRequestResult, cancelRequest } from '@darkroom/store';
+import type { ApiContext } from '../context.ts';
+import type { ApiKey } from '../auth/api-keys.ts';
+import { withoutPrompts } from './without-prompts.ts';
+
+export interface AdmitOptions {
+  /** Whose rights count. */
+  apiKey: ApiKey;
+  /** Whether the client will find the request again after an answer of 503. */
+  isFoundAgain: boolean;
+}
+
+/**
+ * Stores a request, if it may come in. A client that is told that Redis is away was promised nothing and will ask again:
+ * what a Redis that hung stores after that answer is taken back, so that no worker draws it.
+ */
+export async function admit(
+  context: ApiContext,
+  envelope: RequestEnvelope<PictureInput>,
+  { apiKey: { weight, openRequests }, isFoundAgain }: AdmitOptions,
+): Promise<AdmitRequestResult> {
+  const { queueMaxLength, unservedModels, storePrompts } = context.config;
+  const models = openRequests === undefined ? [] : await context.models.list();
+  const options = {
+    queueMaxLength,
+    unserved: unservedModels,
+    weight,
+    openRequestsMax: openRequests,
+    otherModels: models.map(({ id }) => id).filter((id) => id !== envelope.model),
+    promptless: storePrompts ? undefined : withoutPrompts(envelope),
+  };
+  let admitting: Promise<AdmitRequestResult> | undefined;
+  try {
+    const result = await context.askStore((store) => {
+      admitting = admitRequest(store, envelope, options);
+      return admitting;
+    });
+    context.metrics.submissions.inc({ model: envelope.model, outcome: result.status });
+    return result;
+  } catch (error) {
+    if (admitting !== undefined && !isFoundAgain) void takeBack(context, envelope.id, admitting);
+    throw error;
+  }
+}
+
+async function takeBack({ askStore, clock, log }: ApiContext, id: string, admitting: Promise<unknown>): Promise<void> {
+  await admitting.catch(() => {});
+  try {
+    const { status } = await askStore((store) => cancelRequest(store, id, { nowMs: clock.now() }));
+    log.info({ request_id: id, status }, 'took back what was stored too late');
+  } catch {
+    // Away again. If it was stored at all, it is drawn for nobody or ends at its deadline.
+    log.warn({ request_id: id }, 'could not take back what may be stored');
+  }
+}

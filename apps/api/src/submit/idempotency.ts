@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto';
+import { invalidValue, modelOfRequestId, type PictureInput, type RequestEnvelope } from '@darkroom/core';
+import { type AdmitRequestResult, claimIdempotencyKey, readRequest, settleIdempotencyKey } from '@darkroom/store';
+import type { Context } from 'hono';
+import { admit } from './admit.ts';
+import type { ApiContext, ApiEnv } from '../context.ts';
+import { ApiError, invalidFields } from '../http/api-error.ts';
+
+/** Letters, digits and signs, as in the draft of the header: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header */
+const keyPattern = /^[\x21-\x7e]{1,255}$/;
+
+/** What a client calls a submission of its own, so that sending it twice is one request; undefined without the header. */
+export function idempotencyKeyOf(c: Context<ApiEnv>): string | undefined {
+  const key = c.req.header('idempotency-key');
+  if (key !== undefined && !keyPattern.test(key))
+    throw invalidFields([invalidValue('Idempotency-Key', key, '1 to 255 characters of ASCII without spaces')]);
+  return key;
+}
+
+export interface AdmitOnceOptions {
+  key: string;
+  body: unknown;
+  envelope: RequestEnvelope<PictureInput>;
+  /** The same body as an envelope for a server whose default is this model. */
+  createFor: (defaultModel: string) => Promise<RequestEnvelope<PictureInput>>;
+}
+
+export interface AdmitOnceResult {
+  result: AdmitRequestResult;
+  /** Not the one given when the key stands for a request already: `result` is `duplicate` then. */
+  envelope: RequestEnvelope<PictureInput>;
+}
+
+/**
+ * Stores a request unless its key stands for one already. Two more round trips than `admit`, one of them not waited for.
+ * Throws 409 when the key came with another body.
+ */
+export async function admitOnce(
+  c: Context<ApiEnv>,
+  context: ApiContext,
+  { key, body, envelope: created, createFor }: AdmitOnceOptions,
+): Promise<AdmitOnceResult> {
+  const { owner, id: newId, deadlineMs, createdAtMs } = created;
+  const subject = { owner, key };
+  const fingerprint = fingerprintOf(c.req.path, body);
+  const claim = async (expiredId?: string): Promise<string> => {
+    const { status, id } = await context.askStore((store) => {
+      const ttlMs = deadlineMs - createdAtMs + store.resultTtlMs;
+      return claimIdempotencyKey(store, subject, { fingerprint, newId, ttlMs, ...(expiredId && { expiredId }) });
+    });
+    if (id === newId || expiredId !== undefined || !(await isGone(context, id, owner))) {
+      if (status === 'conflict') throw conflict();
+      return id;
+    }
+    return claim(id);
+  };
+  const id = await claim();
+  // The id says where it is stored; the default may have been another model when it was claimed.
+  const model = modelOfRequestId(id);
+  const envelope = { ...(model === undefined || model === created.model ? created : await createFor(model)), id };
+  const result = await admit(context, envelope, { apiKey: c.get('apiKey'), isFoundAgain: true });
+  const outcome = result.status === 'admitted' || result.status === 'duplicate' ? 'stored' : 'refused';
+  context
+    .askStore((store) => {
+      const ttlMs = deadlineMs - createdAtMs + store.resultTtlMs;
+      return settleIdempotencyKey(store, subject, { id, ttlMs }, outcome);
+    })
+    // Lost: the key stays claimed, and the same body still finds the request.
+    .catch((error: unknown) => context.log.warn({ request_id: id, error: String(error) }, 'a key was not settled'));
+  return { result, envelope };
+}
+
+async function isGone({ askStore }: ApiContext, id: string, owner: string): Promise<boolean> {
+  return (await askStore((store) => readRequest(store, id, owner))).status === 'gone';
+}
+
+function conflict(): ApiError {
+  return new ApiError({
+    status: 409,
+    code: 'idempotency_conflict',
+    param: 'Idempotency-Key',
+    message: 'This Idempotency-Key came with another body before; a new request needs a new key.',
+  });
+}
+
+/** The same for bodies that say the same in another order. */
+function fingerprintOf(path: string, body: unknown): string {
+  return createHash('sha256')
+    .update(JSON.stringify([path, sorted(body)]))
+    .digest('hex');
+}
+
+function sorted(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(sorted);
+  const entries = Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1));
+  return Object.fromEntries(entries.map(([name, inner]) => [name, sorted(inner)]));
+}

@@ -1,0 +1,49 @@
+import { cancelRequest } from '@darkroom/store';
+import { z } from '@hono/zod-openapi';
+import type { ApiContext } from '../context.ts';
+import { ApiError, requestGone, requestNotFound } from '../http/api-error.ts';
+import { addRoute, type Api, errorAnswer, requestErrors } from '../http/api-route.ts';
+import { requestIdOf } from '../follow/find-request.ts';
+import { cancelSchema } from './api-schemas.ts';
+
+export function addCancelRoute(api: Api, { askStore, clock }: ApiContext): void {
+  addRoute(api, cancelRoute, async (c) => {
+    const id = requestIdOf(c);
+    const result = await askStore((store) => cancelRequest(store, id, { owner: c.get('owner'), nowMs: clock.now() }));
+    switch (result.status) {
+      case 'canceled':
+        return c.json({ request_id: id, status: 'canceled' }, 200);
+      case 'canceling':
+        return c.json({ request_id: id, status: 'canceling' }, 202);
+      case 'ended':
+        throw new ApiError({
+          status: 409,
+          code: 'request_ended',
+          message: `Request ${id} has ended already: it is ${result.state}.`,
+        });
+      case 'gone':
+        throw requestGone(id);
+      case 'unknown':
+        throw requestNotFound(id);
+    }
+  });
+}
+
+const cancelRoute = {
+  method: 'delete' as const,
+  path: '/v1/predict/{id}',
+  summary: 'Cancel a request',
+  request: { params: z.object({ id: z.string() }) },
+  responses: {
+    ...requestErrors,
+    200: { description: 'It waited, and is canceled.', content: { 'application/json': { schema: cancelSchema } } },
+    202: {
+      description: 'It runs, and leaves at its next step.',
+      content: { 'application/json': { schema: cancelSchema } },
+    },
+    409: errorAnswer('It has ended.', {
+      message: 'Request emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe has ended already: it is succeeded.',
+      code: 'request_ended',
+    }),
+  },
+};

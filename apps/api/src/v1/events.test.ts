@@ -1,0 +1,280 @@
+import type { RequestEvent } from '@darkroom/core';
+import { cancelRequest, type EventHub, expireRequests } from '@darkroom/store';
+import { describe, expect, it } from 'vitest';
+import { checkMs, heartbeatMs } from '../follow/follow-request.ts';
+import { runNext, startWorker } from '../testing/fake-worker.ts';
+import { type Frame, readFrames, type SseReader } from '../testing/sse-reader.ts';
+import { openTestApi, type TestApi } from '../testing/test-api.ts';
+
+const done: Frame = { data: '[DONE]' };
+const preview = new Uint8Array([0, 10, 255]);
+
+async function open(test: TestApi, id: string, lastEventId?: string): Promise<SseReader> {
+  const headers: Record<string, string> = lastEventId === undefined ? {} : { 'Last-Event-ID': lastEventId };
+  const response = await test.api.request(`/v1/predict/${id}/events`, { headers });
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+  return readFrames(response);
+}
+
+function dataOf(frame: Frame | undefined): Record<string, unknown> {
+  return JSON.parse(frame?.data ?? 'null') as Record<string, unknown>;
+}
+
+const namesOf = (frames: readonly Frame[]): (string | undefined)[] => frames.map(({ event, data }) => event ?? data);
+
+/** A request with two pictures, the second in three chunks. */
+async function runToEnd(test: TestApi): Promise<string> {
+  await startWorker(test.store);
+  const id = await test.submit({ n: 2 });
+  const run = await runNext(test.store);
+  await run.progress(1, preview);
+  await run.progress(2);
+  await run.output(0, Buffer.from('small'));
+  await run.output(1, Buffer.from('a larger picture'), 6);
+  await run.finish();
+  return id;
+}
+
+/** Loses what Redis publishes, as a broken connection does. */
+function lossy(isLost: (event: RequestEvent) => boolean) {
+  return (hub: EventHub): EventHub => ({
+    ...hub,
+    get size() {
+      return hub.size;
+    },
+    subscribe: (id, listener) => hub.subscribe(id, (event) => isLost(event) || listener(event)),
+  });
+}
+
+describe('the events of a request', () => {
+  it('are all there after the end, on any replica', async () => {
+    const test = await openTestApi();
+    const id = await runToEnd(test);
+    const frames = await (await open(test.replica(), id)).rest();
+    expect(namesOf(frames)).toEqual([
+      'queued',
+      'started',
+      'progress',
+      'progress',
+      'image',
+      'image',
+      'image',
+      'image',
+      'succeeded',
+      '[DONE]',
+    ]);
+    expect(frames.slice(0, -1).map((frame) => frame.id)).toEqual(
+      frames.slice(1).map((_frame, index) => `${index + 1}-0`),
+    );
+    expect(frames.at(-1)).toEqual(done);
+    const [queued, started, withPreview, without] = frames.slice(0, 4).map((frame) => dataOf(frame));
+    expect(queued).toMatchObject({ request_id: id, queue_position: 0, attempt: 1 });
+    expect(started).toMatchObject({ request_id: id, attempt: 1 });
+    expect(withPreview).toEqual({
+      request_id: id,
+      timestamp: '1970-01-01T00:00:01.000Z',
+      index: 0,
+      step: 1,
+      total_steps: 4,
+      progress: 0.25,
+      preview: 'data:image/webp;base64,AAr/',
+    });
+    expect(without).not.toHaveProperty('preview');
+  });
+
+  it('bring the pictures, in chunks whose base64 can be joined', async () => {
+    const test = await openTestApi();
+    const id = await runToEnd(test);
+    const frames = await (await open(test, id, '4-0')).rest();
+    const [whole, ...chunks] = frames.slice(0, 4).map((frame) => dataOf(frame));
+    expect(whole).toEqual({
+      request_id: id,
+      timestamp: '1970-01-01T00:00:02.000Z',
+      index: 0,
+      url: `/v1/predict/${id}/images/0`,
+      seed: 42,
+      width: 128,
+      height: 128,
+      content_type: 'image/png',
+      bytes: 5,
+      chunk_id: `${id}-0-0`,
+      chunk_index: 0,
+      total_chunks: 1,
+      is_chunked: false,
+      is_final: true,
+      b64: Buffer.from('small').toString('base64'),
+    });
+    expect(chunks.map((chunk) => [chunk['chunk_index'], chunk['is_chunked'], chunk['is_final']])).toEqual([
+      [0, true, false],
+      [1, true, false],
+      [2, true, true],
+    ]);
+    const joined = chunks.map((chunk) => String(chunk['b64'])).join('');
+    expect(Buffer.from(joined, 'base64').toString()).toBe('a larger picture');
+    expect(dataOf(frames[4])['images']).toMatchObject([
+      { index: 0, bytes: 5 },
+      { index: 1, bytes: 16 },
+    ]);
+  });
+
+  it('resumed at every possible event id give the same sequence', async () => {
+    const test = await openTestApi();
+    const id = await runToEnd(test);
+    const all = await (await open(test, id)).rest();
+    for (let seen = 0; seen < all.length; seen++) {
+      for (const position of [`${seen}-0`, String(seen)])
+        expect(await (await open(test.replica(), id, position)).rest()).toEqual(all.slice(seen));
+      const byQuery = await test.api.request(`/v1/predict/${id}/events?after=${seen}`);
+      expect(await readFrames(byQuery).rest()).toEqual(all.slice(seen));
+    }
+    const both = { headers: { 'Last-Event-ID': '8-0' } };
+    const reconnected = await test.api.request(`/v1/predict/${id}/events?after=2`, both);
+    expect(await readFrames(reconnected).rest()).toEqual(all.slice(8));
+  });
+
+  it('come live as they happen, to any number of readers on any replica', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const id = await test.submit();
+    const replica = test.replica();
+    const readers = [await open(test, id), await open(test, id), await open(replica, id)];
+    const next = async (): Promise<(string | undefined)[]> =>
+      namesOf((await Promise.all(readers.map((reader) => reader.next()))).map((frame) => frame ?? {}));
+    expect(await next()).toEqual(['queued', 'queued', 'queued']);
+    expect([test.hub.size, replica.hub.size]).toEqual([1, 1]);
+    const run = await runNext(test.store);
+    expect(await next()).toEqual(['started', 'started', 'started']);
+    await run.progress(1);
+    expect(await next()).toEqual(['progress', 'progress', 'progress']);
+    await run.finish({ state: 'failed', error: { code: 'engine_failed', message: 'Nothing came of it.' } });
+    expect(await next()).toEqual(['failed', 'failed', 'failed']);
+    expect(await next()).toEqual(['[DONE]', '[DONE]', '[DONE]']);
+    expect(await Promise.all(readers.map((reader) => reader.next()))).toEqual([undefined, undefined, undefined]);
+    expect([test.hub.size, test.timers(), replica.timers()]).toEqual([0, 0, 0]);
+  });
+
+  it('say how it ended', async () => {
+    const test = await openTestApi();
+    const canceled = await test.submit();
+    await cancelRequest(test.store, canceled);
+    expect(namesOf(await (await open(test, canceled)).rest())).toEqual(['queued', 'canceled', '[DONE]']);
+    const expired = await test.submit({ timeout_s: 0.1 });
+    await expireRequests(test.store, 'tiny', Date.now() + 1000);
+    expect(namesOf(await (await open(test, expired)).rest())).toEqual(['queued', 'expired', '[DONE]']);
+  });
+
+  it('are refused at positions that are none, as JSON', async () => {
+    const test = await openTestApi();
+    const id = await test.submit();
+    for (const position of ['abc', '-1', '7-1', '1e3', ' '.repeat(3) + 'x'])
+      expect((await test.api.request(`/v1/predict/${id}/events?after=${position}`)).status).toBe(400);
+    const response = await test.api.request(`/v1/predict/${id}/events`, { headers: { 'Last-Event-ID': 'abc' } });
+    expect(await response.json()).toMatchObject({
+      message: 'Last-Event-ID is "abc", expected the id of an event, such as 7-0',
+      error: { param: 'Last-Event-ID', code: 'invalid_value' },
+    });
+    expect((await test.api.request('/v1/predict/tiny-00000000000000000000000000/events')).status).toBe(404);
+  });
+});
+
+describe('when Redis loses messages', () => {
+  it('fills the gap from the log', async () => {
+    const test = await openTestApi({ wrapHub: lossy(({ type }) => type === 'started' || type === 'progress') });
+    await startWorker(test.store);
+    const id = await test.submit();
+    const reader = await open(test, id);
+    expect((await reader.next())?.event).toBe('queued');
+    const run = await runNext(test.store);
+    await run.progress(1);
+    await run.progress(2);
+    await run.output(0, Buffer.from('x'));
+    expect(namesOf((await Promise.all([1, 2, 3, 4].map(() => reader.next()))).map((frame) => frame ?? {}))).toEqual([
+      'started',
+      'progress',
+      'progress',
+      'image',
+    ]);
+    await reader.cancel();
+  });
+
+  it('notices the end by itself', async () => {
+    const test = await openTestApi({ wrapHub: lossy(() => true) });
+    await startWorker(test.store);
+    const id = await test.submit();
+    const reader = await open(test, id);
+    expect((await reader.next())?.event).toBe('queued');
+    await (await runNext(test.store)).finish();
+    const rest = reader.rest();
+    test.tick(checkMs);
+    expect(namesOf(await rest)).toEqual(['started', 'succeeded', '[DONE]']);
+  });
+
+  it('ends with what it has when the time of the results is over meanwhile', async () => {
+    const test = await openTestApi({ wrapHub: lossy(() => true) });
+    const id = await test.submit();
+    const reader = await open(test, id);
+    await reader.next();
+    const keys = test.store.keysOf('tiny');
+    await test.store.redis.del(keys.request(id), keys.events(id));
+    const rest = reader.rest();
+    test.tick(checkMs);
+    expect(await rest).toEqual([done]);
+  });
+});
+
+describe('the connection', () => {
+  it('is kept alive by comments', async () => {
+    const test = await openTestApi();
+    const reader = await open(test, await test.submit());
+    await reader.next();
+    for (let time = 0; time < 2; time++) {
+      const next = reader.next();
+      test.tick(heartbeatMs);
+      expect(await next).toEqual({ comment: 'heartbeat' });
+    }
+    await reader.cancel();
+  });
+
+  it('leaves nothing behind when the client goes', async () => {
+    const test = await openTestApi();
+    const id = await test.submit();
+    const readers = [await open(test, id), await open(test, id)];
+    await Promise.all(readers.map((reader) => reader.next()));
+    const waiting = readers[0]!.next();
+    await readers[0]!.cancel();
+    await waiting;
+    expect([test.hub.size, test.timers()]).toEqual([1, 2]);
+    await readers[1]!.cancel();
+    expect([test.hub.size, test.timers()]).toEqual([0, 0]);
+    await test.api.request(`/v1/predict/${id}/events`, { method: 'HEAD' });
+    expect([test.hub.size, test.timers()]).toEqual([0, 0]);
+  });
+
+  it('holds next to nothing for a reader that does not read', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const id = await test.submit();
+    const reader = await open(test, id);
+    await reader.next();
+    const run = await runNext(test.store);
+    for (let step = 1; step <= 100; step++) await run.progress(step, preview);
+    await run.finish();
+    const frames = await reader.rest();
+    expect(frames.map((frame) => frame.id).slice(0, -1)).toEqual(
+      Array.from({ length: 102 }, (_value, index) => `${index + 2}-0`),
+    );
+  });
+
+  it('is handed on when the process stops', async () => {
+    const test = await openTestApi();
+    const id = await test.submit();
+    const reader = await open(test, id);
+    await reader.next();
+    const rest = reader.rest();
+    test.draining.abort();
+    expect(await rest).toEqual([{ retry: '1000' }]);
+    expect(await (await open(test, id)).rest()).toEqual([{ retry: '1000' }]);
+    expect([test.hub.size, test.timers()]).toEqual([0, 0]);
+  });
+});

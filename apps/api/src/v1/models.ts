@@ -1,0 +1,82 @@
+import type { ModelCard } from '@darkroom/core';
+import { type ModelPool, readPools } from '@darkroom/store';
+import { z } from '@hono/zod-openapi';
+import type { ApiContext } from '../context.ts';
+import { modelNotFound } from '../http/api-error.ts';
+import { addRoute, type Api, commonErrors, errorAnswer } from '../http/api-route.ts';
+import { modelListSchema, modelSchema } from './api-schemas.ts';
+
+type ModelView = z.infer<typeof modelSchema>;
+
+export function addModelRoutes(api: Api, context: ApiContext): void {
+  addRoute(api, listRoute, async (c) => c.json({ object: 'list', data: await listViews(context) }, 200));
+  addRoute(api, modelRoute, async (c) => {
+    const id = c.req.param('id') ?? '';
+    const views = await listViews(context);
+    const view = views.find((model) => model.id === id);
+    if (view === undefined)
+      throw modelNotFound(
+        id,
+        views.map((model) => model.id),
+      );
+    return c.json(view, 200);
+  });
+}
+
+async function listViews({ models, askStore }: ApiContext): Promise<ModelView[]> {
+  const [cards, pools] = await Promise.all([models.reload(), askStore(readPools)]);
+  const poolOf = new Map(pools.map((pool) => [pool.model, pool]));
+  return cards.map((card) => modelView(card, poolOf.get(card.id)));
+}
+
+function modelView(card: ModelCard, pool: ModelPool | undefined): ModelView {
+  const isPaused = pool?.isPaused === true;
+  const isServed = pool !== undefined && pool.loading + pool.idle + pool.busy > 0;
+  const { sizes, steps, guidance } = card;
+  return {
+    id: card.id,
+    object: 'model',
+    created: card.created,
+    owned_by: card.ownedBy,
+    is_possible: isServed && !isPaused,
+    is_paused: isPaused,
+    pipeline: card.pipeline,
+    sizes: { multiple: sizes.multiple, min: sizes.min, max: sizes.max },
+    steps: { min: steps.min, max: steps.max },
+    guidance: { min: guidance.min, max: guidance.max },
+    schedulers: [...card.schedulers],
+    max_prompt_tokens: card.maxPromptTokens,
+    defaults: {
+      size: `${sizes.default.width}x${sizes.default.height}`,
+      num_inference_steps: steps.default,
+      guidance_scale: guidance.default,
+      scheduler: card.defaultScheduler,
+    },
+  };
+}
+
+const listRoute = {
+  method: 'get' as const,
+  path: '/v1/models',
+  summary: 'The models, and what each can do',
+  responses: {
+    ...commonErrors,
+    200: { description: 'All models.', content: { 'application/json': { schema: modelListSchema } } },
+  },
+};
+
+const modelRoute = {
+  method: 'get' as const,
+  path: '/v1/models/{id}',
+  summary: 'One model, and what it can do',
+  request: { params: z.object({ id: z.string() }) },
+  responses: {
+    ...commonErrors,
+    200: { description: 'The model.', content: { 'application/json': { schema: modelSchema } } },
+    404: errorAnswer('No such model.', {
+      message: 'model "sdxl" is not here, expected one of emoji-sd',
+      code: 'model_not_found',
+      param: 'model',
+    }),
+  },
+};

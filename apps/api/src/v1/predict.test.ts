@@ -1,0 +1,223 @@
+import type { PictureInput } from '@darkroom/core';
+import { readEvents, readRequest } from '@darkroom/store';
+import { allKeys, openTestStore } from '@darkroom/testing';
+import { describe, expect, it } from 'vitest';
+import { acceptedSchema, errorSchema } from './api-schemas.ts';
+import { startWorker } from '../testing/fake-worker.ts';
+import { createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
+
+interface Answer {
+  status: number;
+  message: string;
+  code: string;
+  param: string | null;
+}
+
+async function errorOf(response: Response): Promise<Answer> {
+  const { message, error } = errorSchema.parse(await response.json());
+  expect(error.message).toBe(message);
+  return { status: response.status, message, code: error.code, param: error.param };
+}
+
+async function send(test: TestApi, body: string | Uint8Array, headers: Record<string, string>): Promise<Answer> {
+  return errorOf(await test.api.request('/v1/predict', { method: 'POST', headers, body }));
+}
+
+const json = { 'Content-Type': 'application/json' };
+
+describe('accepting', () => {
+  it('answers 202 with where to go on, and stores the request with all its defaults', async () => {
+    const test = await openTestApi({ clock: { now: () => 1_700_000_000_000 } });
+    const response = await test.post({ prompt: 'a fox', n: 3, timeout_s: 60, start_timeout_s: 5, priority: 2 });
+    expect(response.status).toBe(202);
+    const body = acceptedSchema.parse(await response.json());
+    const self = `/v1/predict/${body.request_id}`;
+    expect(body).toMatchObject({ queue_position: 0, is_possible: false });
+    expect(body.urls).toEqual({ self, events: `${self}/events`, cancel: self });
+    expect(response.headers.get('location')).toBe(self);
+    const stored = await test.store.redis.hget(test.store.keysOf('tiny').request(body.request_id), 'envelope');
+    expect(JSON.parse(stored!)).toEqual({
+      id: body.request_id,
+      model: 'tiny',
+      owner: '',
+      shapeKey: '128x128',
+      rows: 3,
+      cost: 128 * 128 * 3 * 12 * 2,
+      priority: 2,
+      createdAtMs: 1_700_000_000_000,
+      deadlineMs: 1_700_000_060_000,
+      startDeadlineMs: 1_700_000_005_000,
+      input: {
+        prompt: 'a fox',
+        negativePrompt: '',
+        width: 128,
+        height: 128,
+        n: 3,
+        numInferenceSteps: 12,
+        guidanceScale: 3,
+        guidanceRescale: 0,
+        seed: 42,
+        scheduler: 'ddim',
+        outputFormat: 'png',
+        outputCompression: 100,
+        previewEvery: 5,
+      } satisfies PictureInput,
+    });
+    expect(await readEvents(test.store, body.request_id, { after: 0 })).toMatchObject([{ type: 'queued' }]);
+  });
+
+  it('draws a seed for a request that brings none', async () => {
+    const store = openTestStore();
+    const test = createTestApi({ store, drawSeed: () => 2 ** 32 - 1 });
+    await openTestApi({ store });
+    const result = await readRequest(store, await test.submit());
+    expect(result).toMatchObject({ request: { input: { seed: 2 ** 32 - 1 } } });
+  });
+
+  it('sees a worker, and the queue ahead in the order of dispatch', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    await test.submit();
+    const second = await test.post({ prompt: 'x', priority: 9 });
+    expect(await second.json()).toMatchObject({ queue_position: 1, is_possible: true });
+    expect(await (await test.post({ prompt: 'x', priority: 1 })).json()).toMatchObject({ queue_position: 0 });
+  });
+
+  it('takes any spelling of the content type', async () => {
+    const test = await openTestApi();
+    const headers = { 'Content-Type': 'Application/JSON; charset=utf-8' };
+    const response = await test.api.request('/v1/predict', { method: 'POST', headers, body: '{"prompt":"ü"}' });
+    expect(response.status).toBe(202);
+  });
+});
+
+describe('refusing stores nothing', () => {
+  it('what is wrong with the fields', async () => {
+    const test = await openTestApi();
+    const before = await allKeys(test.store);
+    expect(await errorOf(await test.post({ prompt: 'a fox', num_inference_steps: 'fifty' }))).toEqual({
+      status: 400,
+      message: 'num_inference_steps is "fifty", expected a whole number from 1 to 200',
+      code: 'invalid_value',
+      param: 'num_inference_steps',
+    });
+    expect(await errorOf(await test.post({ stepz: 3, size: '1x1' }))).toMatchObject({
+      message:
+        'prompt is missing, expected text of 1 to 4000 characters; ' +
+        'stepz is not a field, did you mean num_inference_steps?',
+      code: 'missing_field',
+      param: 'prompt',
+    });
+    expect(await allKeys(test.store)).toEqual(before);
+  });
+
+  it.each([
+    ['', 'the body is empty, expected a JSON object'],
+    ['  ', 'the body is empty, expected a JSON object'],
+    ['[]', 'the body is [], expected a JSON object'],
+    ['"text"', 'the body is "text", expected a JSON object'],
+    ['null', 'the body is null, expected a JSON object'],
+  ])('a body %j', async (body, message) => {
+    const test = await openTestApi();
+    expect(await send(test, body, json)).toEqual({ status: 400, message, code: 'invalid_body', param: null });
+  });
+
+  it.each(['{"prompt": ', '{"prompt": "x", "seed": NaN}', "{'prompt': 'x'}"])('no JSON: %s', async (body) => {
+    const test = await openTestApi();
+    expect((await send(test, body, json)).message).toMatch(/^the body is not JSON, expected a JSON object: /);
+  });
+
+  it('numbers no machine holds, and bytes no text has', async () => {
+    const test = await openTestApi();
+    const { message } = await send(test, '{"prompt": "x", "seed": 1e999}', json);
+    expect(message).toBe('seed is Infinity, expected a whole number from 0 to 4294967295');
+    const bytes = new Uint8Array([0x22, 0xff, 0x22]);
+    expect((await send(test, bytes, json)).message).toBe('the body is not UTF-8, expected a JSON object');
+  });
+
+  it.each([
+    [{}, 'Content-Type is "text/plain;charset=UTF-8", expected application/json'],
+    [{ 'Content-Type': 'text/json' }, 'Content-Type is "text/json", expected application/json'],
+    [{ ...json, 'Content-Encoding': 'gzip' }, 'Content-Encoding is "gzip", expected none'],
+  ])('other types: %j', async (headers: Record<string, string>, message) => {
+    const test = await openTestApi();
+    const answer = await send(test, '{"prompt": "x"}', headers);
+    expect(answer).toEqual({ status: 415, message, code: 'unsupported_media_type', param: null });
+  });
+
+  it('bodies that are too large, whether they say so or not', async () => {
+    const test = await openTestApi({ config: { maxBodyBytes: 1024 } });
+    const body = JSON.stringify({ prompt: 'x'.repeat(1024) });
+    const tooLarge = { status: 413, message: 'the body has more than 1024 bytes', code: 'body_too_large', param: null };
+    expect(await send(test, body, { ...json, 'Content-Length': String(body.length) })).toEqual(tooLarge);
+    expect(await send(test, body, json)).toEqual(tooLarge);
+    let pulled = 0;
+    const endless = new ReadableStream({
+      pull(controller) {
+        pulled++;
+        controller.enqueue(new Uint8Array(512));
+      },
+    });
+    const request = { method: 'POST', headers: json, body: endless, duplex: 'half' } as RequestInit;
+    expect(await errorOf(await test.api.request('/v1/predict', request))).toEqual(tooLarge);
+    expect(pulled).toBeLessThan(10);
+  });
+
+  it('a model that is not there', async () => {
+    const test = await openTestApi();
+    expect(await errorOf(await test.post({ prompt: 'x', model: 'sdxl' }))).toEqual({
+      status: 404,
+      message: 'model "sdxl" is not here, expected one of tiny',
+      code: 'model_not_found',
+      param: 'model',
+    });
+    const empty = createTestApi({ store: openTestStore() });
+    const response = await empty.post({ prompt: 'x' });
+    expect(response.headers.get('retry-after')).toBe('5');
+    expect(await errorOf(response)).toMatchObject({ status: 503, code: 'no_models' });
+  });
+
+  it('more than may wait', async () => {
+    const test = await openTestApi({ config: { queueMaxLength: 1 } });
+    await test.submit();
+    const before = await allKeys(test.store);
+    const response = await test.post({ prompt: 'x' });
+    expect(response.headers.get('retry-after')).toBe('5');
+    const message = 'Service overloaded, try again later.';
+    expect(await errorOf(response)).toEqual({ status: 503, message, code: 'overloaded', param: null });
+    expect(await allKeys(test.store)).toEqual(before);
+  });
+
+  it('a model that nobody serves, where so configured', async () => {
+    const test = await openTestApi({ config: { unservedModels: 'refuse' } });
+    const response = await test.post({ prompt: 'x' });
+    expect(response.headers.get('retry-after')).toBe('5');
+    expect(await errorOf(response)).toMatchObject({ status: 503, code: 'model_unserved', param: 'model' });
+    await startWorker(test.store);
+    expect((await test.post({ prompt: 'x' })).status).toBe(202);
+  });
+});
+
+it('takes a model that came a moment ago', async () => {
+  const store = openTestStore();
+  const test = createTestApi({ store, clock: { now: () => 1_700_000_000_000 } });
+  expect((await test.post({ prompt: 'x' })).status).toBe(503);
+  await openTestApi({ store });
+  expect((await test.post({ prompt: 'x' })).status).toBe(202);
+});
+
+it('logs the request with its id, and never a prompt', async () => {
+  const test = await openTestApi();
+  const id = await test.submit({ prompt: 'my secret wish', negative_prompt: 'my secret fear' });
+  await test.post({ prompt: 'my secret wish', seed: 'my secret number' });
+  await send(test, '{"prompt": my secret', json);
+  expect(JSON.parse(test.lines[0]!)).toMatchObject({
+    level: 'info',
+    method: 'POST',
+    path: '/v1/predict',
+    status: 202,
+    request_id: id,
+  });
+  expect(test.lines).toHaveLength(3);
+  expect(test.lines.join()).not.toContain('secret');
+});
