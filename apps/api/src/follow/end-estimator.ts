@@ -9,7 +9,7 @@ export type EstimateEnd = (request: EstimatedPicture) => Promise<EndEstimate | u
 
 type EstimatedPicture = Pick<
   RequestStatus,
-  'model' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'rows' | 'step' | 'input'
+  'model' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done' | 'input'
 >;
 
 const maxAgeMs = 1000;
@@ -28,9 +28,9 @@ export function createEndEstimator(askStore: AskStore, clock: Clock): EstimateEn
     if (request.state !== 'queued' && request.state !== 'running') return undefined;
     // Workers may be there, and the model paused.
     if (request.state === 'queued' && !request.isPossible) return undefined;
-    const rowSteps = (request.input as PictureInput).numInferenceSteps;
+    const outputSteps = (request.input as PictureInput).numInferenceSteps;
     try {
-      return estimateEnd({ ...request, rowSteps }, await pacesOf(request.model));
+      return estimateEnd({ ...request, outputSteps }, await pacesOf(request.model));
     } catch (error) {
       // It is a hint: nobody's request fails for want of it.
       if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;

@@ -13,11 +13,13 @@ export interface EstimatedRequest {
   cost: number;
   /** Of the requests that will be dispatched before it. */
   costAhead: number;
-  rows: number;
-  /** Steps of one row. */
-  rowSteps: number;
-  /** Steps done over all rows. */
-  step: number;
+  /** How many outputs it has, and slots they take at once. */
+  outputCount: number;
+  slots: number;
+  /** Steps of one output. */
+  outputSteps: number;
+  /** Steps done over all outputs. */
+  done: number;
 }
 
 /**
@@ -38,13 +40,16 @@ export function estimateEnd(request: EstimatedRequest, workers: readonly Measure
   return inSeconds({ min: Math.max(own.min, work / fastRate), max: own.max + work / slowRate });
 }
 
-/** Its remaining steps one after the other; rows beyond a worker's places go after the first ones. */
-function ownMs({ rows, rowSteps, step }: EstimatedRequest, workers: readonly MeasuredWorker[]): EndEstimate {
+/** Its remaining steps one after the other; outputs beyond a worker's places go after the first ones. */
+function ownMs(
+  { outputCount, slots, outputSteps, done }: EstimatedRequest,
+  workers: readonly MeasuredWorker[],
+): EndEstimate {
   const places = Math.max(...workers.map(({ capacity }) => capacity));
-  const stepsInRow = (Math.max(0, rows * rowSteps - step) / rows) * Math.ceil(rows / places);
+  const steps = (Math.max(0, outputCount * outputSteps - done) / outputCount) * Math.ceil(slots / places);
   return {
-    min: stepsInRow * Math.min(...workers.map(({ stepMs }) => stepMs.fast)),
-    max: stepsInRow * Math.max(...workers.map(({ stepMs }) => stepMs.slow)),
+    min: steps * Math.min(...workers.map(({ stepMs }) => stepMs.fast)),
+    max: steps * Math.max(...workers.map(({ stepMs }) => stepMs.slow)),
   };
 }
 

@@ -1,4 +1,4 @@
-import { DarkroomError, isTerminalState, type RequestEvent, type RequestEventType } from '@darkroom/core';
+import { DarkroomError, isTerminalState, type RequestEvent } from '@darkroom/core';
 import { readEvents, readRequest } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { createLiveEvents, type LiveEvents } from './live-events.ts';
@@ -54,7 +54,7 @@ export async function* followRequest(
       for (const event of events ?? []) {
         yield event;
         reader.last = event.sequence;
-        if (isTerminal(event.type)) return yield 'done';
+        if (isTerminalState(event.type)) return yield 'done';
       }
       if (events?.length === 0 && reader.isEnded) return yield 'done';
       if (events === undefined || events.length === 0) await live.changed();
@@ -132,8 +132,4 @@ async function checkEnd({ askStore }: ApiContext, id: string, reader: Reader): P
   reader.isCheckDue = false;
   reader.isEnded = result.status !== 'found' || isTerminalState(result.request.state);
   reader.live.markBehind();
-}
-
-function isTerminal(type: RequestEventType): boolean {
-  return type !== 'queued' && type !== 'started' && type !== 'progress' && type !== 'output';
 }

@@ -26,7 +26,7 @@ export async function waitForEnd(
   const waiting = startWaiting(context, { waitMs, signal });
   // Subscribed before the first look, so that an end between the two is not missed.
   const subscribing = context.hub.subscribe(id, ({ type }) => {
-    if (type !== 'progress' && type !== 'output' && type !== 'queued' && type !== 'started') waiting.wake();
+    if (isTerminalState(type)) waiting.wake();
   });
   try {
     await context.askStore(() => subscribing);

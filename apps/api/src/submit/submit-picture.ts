@@ -78,7 +78,15 @@ export async function submitPicture(
   c.set('requestId', id);
   if (result.status === 'admitted') {
     const { position, isPossible, costAhead } = result;
-    const eta = await context.estimateEnd({ ...envelope, state: 'queued', isPossible, step: 0, costAhead });
+    const waiting = {
+      ...envelope,
+      state: 'queued',
+      isPossible,
+      done: 0,
+      costAhead,
+      outputCount: envelope.outputs,
+    } as const;
+    const eta = await context.estimateEnd(waiting);
     return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input };
   }
   if (result.status !== 'duplicate') throw refusal(result, model);
@@ -128,9 +136,12 @@ function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number):
     id: createRequestId({ model, nowMs }),
     model,
     owner,
+    kind: 'picture',
     shapeKey: pictureShapeKey(input),
-    rows: input.n,
+    outputs: input.n,
+    slots: input.n,
     cost: pictureCost(input),
+    bytes: 0,
     priority,
     createdAtMs: nowMs,
     deadlineMs: nowMs + Math.ceil(timeoutS * 1000),

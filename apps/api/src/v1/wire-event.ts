@@ -17,6 +17,7 @@ export async function toWireEvent(context: ApiContext, id: string, event: Reques
     case 'started':
       return { name: 'started', data: { ...common, attempt: event.attempt } };
     case 'progress':
+    case 'preview':
       return { name: 'progress', data: { ...common, ...progressData(event) } };
     case 'output': {
       const chunk = await context.askStore((store) => readOutputChunk(store, id, event.output.index, event.chunkIndex));
@@ -28,20 +29,20 @@ export async function toWireEvent(context: ApiContext, id: string, event: Reques
     }
     case 'failed':
       return { name: 'failed', data: { ...common, error: event.error } };
+    case 'delta':
+    case 'snapshot':
+    case 'reset':
     case 'canceled':
     case 'expired':
       return { name: event.type, data: common };
   }
 }
 
-function progressData({ preview, previewType, ...event }: Extract<RequestEvent, { type: 'progress' }>) {
-  return {
-    ...progressView(event),
-    // A data URL goes straight into an <img>.
-    ...(preview === undefined
-      ? {}
-      : { preview: `data:${previewType};base64,${Buffer.from(preview).toString('base64')}` }),
-  };
+function progressData(event: Extract<RequestEvent, { type: 'progress' | 'preview' }>) {
+  if (event.type === 'progress' || event.data === undefined) return progressView(event);
+  // A data URL goes straight into an <img>.
+  const preview = `data:${event.contentType};base64,${Buffer.from(event.data).toString('base64')}`;
+  return { ...progressView(event), preview };
 }
 
 /** Chunks end at multiples of three bytes, so their base64 can be joined as it is. */

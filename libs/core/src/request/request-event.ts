@@ -13,18 +13,45 @@ export interface OutputInfo {
   bytes: number;
   /** Number of stored chunks, at least 1. */
   chunks: number;
-  /** What the pipeline says about it; for pictures `seed`, `width` and `height`, and how much of the prompt was cut. */
+  /** What the pipeline says about it, for the kind to show. */
   [fact: string]: number | string;
 }
 
+/** How far one output of a request is, in units of its kind: steps, or tokens. */
+export interface OutputProgress {
+  /** Which of the request's outputs. */
+  index: number;
+  done: number;
+  /** Absent where nobody knows it before the end. */
+  total?: number;
+}
+
+/** A piece of the text of one output. */
+export interface OutputText {
+  /** Which of the request's outputs. */
+  index: number;
+  /** UTF-16 code units from the beginning of that output. */
+  offset: number;
+  text: string;
+  /** What the pipeline says about it, for the kind to understand: token ids, counts. */
+  facts?: Readonly<Record<string, number | string>>;
+}
+
 /**
- * One entry of a request's event log. `sequence` counts from 1 without gaps, so a reader knows from two neighbours
- * whether it missed something; the entry's stream id is `<sequence>-0`.
+ * One entry of a request's event log; its stream id is `<sequence>-0`. `sequence` grows, and jumps only where a long log
+ * was compacted: one `snapshot` then stands for the entries before it.
+ *
+ * `preview` counts as progress; its bytes are gone once the request has ended. `delta` appends text. `snapshot` says what
+ * stands from its offset on, and `reset` that what stood from there on is to be dropped, because a rerun differs. Readers
+ * drop what they have by offset, so that reading an entry twice changes nothing.
  */
 export type RequestEvent = { sequence: number; timestampMs: number } & (
   | { type: 'queued'; position: number; attempt: number }
   | { type: 'started'; attempt: number }
-  | { type: 'progress'; index: number; step: number; totalSteps: number; preview?: Uint8Array; previewType?: string }
+  | ({ type: 'progress' } & OutputProgress)
+  | ({ type: 'preview'; contentType: string; data?: Uint8Array } & OutputProgress)
+  | ({ type: 'delta' | 'snapshot' } & OutputText)
+  | { type: 'reset'; index: number; offset: number }
   | { type: 'output'; output: OutputInfo; chunkIndex: number }
   | { type: TerminalState; outputs: readonly OutputInfo[]; error?: RequestError }
 );
@@ -37,13 +64,14 @@ export interface RequestStatus {
   model: string;
   owner: string;
   state: RequestState;
-  /** DELETE was accepted while running; the rows leave at the next step. */
+  /** DELETE was accepted while running; it leaves at the next step. */
   isCanceling: boolean;
   /** Requests that will be dispatched before this one; undefined once it is running. */
   queuePosition: number | undefined;
   /** Whether a live worker serves the model right now. */
   isPossible: boolean;
   /** As in its envelope. */
+  slots: number;
   cost: number;
   /** Of the requests that will be dispatched before it; 0 once it is running. */
   costAhead: number;
@@ -52,12 +80,15 @@ export interface RequestStatus {
   createdAtMs: number;
   startedAtMs: number | undefined;
   endedAtMs: number | undefined;
-  /** Steps done and to do, over all rows. */
-  step: number;
-  totalSteps: number;
-  rows: number;
-  /** The request as validated, for the route that shows it. */
+  /** How far all its outputs are together; `total` is 0 while nobody knows it. */
+  done: number;
+  total: number;
+  /** As in its envelope. */
+  kind: string;
   input: unknown;
+  /** How many outputs it has in the end. */
+  outputCount: number;
+  /** Those that are finished. */
   outputs: readonly OutputInfo[];
   error: RequestError | undefined;
   /** Milliseconds since the epoch after which results are gone; undefined while open. */

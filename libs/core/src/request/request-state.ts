@@ -15,7 +15,7 @@ export const requestTransitions: Readonly<Record<RequestState, readonly RequestS
   expired: [],
 };
 
-/** True when no further event will follow for a request in this state. */
-export function isTerminalState(state: RequestState): state is TerminalState {
-  return requestTransitions[state].length === 0;
+/** True for a state, and for the type of an event, after which nothing follows. */
+export function isTerminalState(state: string): state is TerminalState {
+  return terminalStates.some((terminal) => terminal === state);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelCard } from './model-card.ts';
+import type { ModelCard } from '../model/model-card.ts';
 import { resolvePicture, type ResolvePictureOptions } from './resolve-picture.ts';
 
 const card: ModelCard = {

@@ -1,7 +1,7 @@
 /** Webhooks as a request asks for them: where to, and of what to be told. */
 import { z } from 'zod';
-import { type FieldProblem, invalidValue } from './field-problem.ts';
-import { mayBePublicHost } from './public-address.ts';
+import { type FieldProblem, invalidValue } from '../errors/field-problem.ts';
+import { mayBePublicHost } from '../address/public-address.ts';
 
 /** What a webhook can be told of: `completed` is any end. */
 export const webhookEvents = ['started', 'progress', 'completed'] as const;

@@ -1,5 +1,5 @@
 /** Parts of an event as they are told to clients, in streams, polls and webhooks alike. */
-import type { OutputInfo, RequestEvent } from './request-event.ts';
+import type { OutputInfo, OutputProgress } from '../request/request-event.ts';
 
 /** A picture of a request, as clients see it. */
 export interface ImageView {
@@ -53,12 +53,8 @@ export interface ProgressView {
   progress: number;
 }
 
-export function progressView({
-  index,
-  step,
-  totalSteps,
-}: Pick<Extract<RequestEvent, { type: 'progress' }>, 'index' | 'step' | 'totalSteps'>): ProgressView {
-  return { index, step, total_steps: totalSteps, progress: totalSteps > 0 ? step / totalSteps : 0 };
+export function progressView({ index, done, total = 0 }: OutputProgress): ProgressView {
+  return { index, step: done, total_steps: total, progress: total > 0 ? done / total : 0 };
 }
 
 /** ISO 8601, or null for what has not happened. */

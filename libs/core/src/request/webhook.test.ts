@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelCard } from './model-card.ts';
-import { resolvePicture, type ResolvePictureOptions } from './resolve-picture.ts';
+import type { ModelCard } from '../model/model-card.ts';
+import { resolvePicture, type ResolvePictureOptions } from '../picture/resolve-picture.ts';
 
 const card: ModelCard = {
   id: 'tiny',

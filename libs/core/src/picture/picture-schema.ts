@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { outputFormats } from './output-format.ts';
-import { webhookFields } from './webhook.ts';
+import { webhookFields } from '../request/webhook.ts';
 
 /** Characters of `prompt` and `negative_prompt`. The model reads far less (`maxPromptTokens` of its card). */
 export const maxPromptCharacters = 4000;

@@ -1,5 +1,5 @@
-import { type FieldProblem, fieldProblems, invalidValue } from './field-problem.ts';
-import type { ModelCard } from './model-card.ts';
+import { type FieldProblem, fieldProblems, invalidValue } from '../errors/field-problem.ts';
+import type { ModelCard } from '../model/model-card.ts';
 import type { PictureInput } from './picture-input.ts';
 import {
   defaultOutputCompression,
@@ -8,7 +8,7 @@ import {
   type PictureRequest,
   pictureSchema,
 } from './picture-schema.ts';
-import { resolveWebhook, webhookProblems, type WebhookRequest } from './webhook.ts';
+import { resolveWebhook, webhookProblems, type WebhookRequest } from '../request/webhook.ts';
 
 export interface ResolvePictureOptions {
   /** The models there are, in the order of preference for a request that names none. */
