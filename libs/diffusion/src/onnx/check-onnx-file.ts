@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
-import { modelFileError } from '../model-file.ts';
+import { modelFileError } from '../model/model-file.ts';
 import { ProtobufError } from './protobuf-file.ts';
 import { readOnnxFile } from './read-onnx-file.ts';
 import type { ExternalData, OnnxFile, OnnxTensor } from './read-onnx-file.ts';
