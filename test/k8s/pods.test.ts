@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { longestStopMs } from '@darkroom/service';
 import { describe, expect, it } from 'vitest';
-import { drainMs } from '../../apps/api/src/server/drain-time.ts';
+import { drainMs } from '../../apps/api/src/server/api-server.ts';
 import { build, componentOf, overlays, type PodSpec, whyNot, type Workload, workloadsOf } from './manifests.ts';
 
 const reason = whyNot();

@@ -2,7 +2,7 @@ import { DarkroomError } from '@darkroom/core';
 import { openTestStore } from '@darkroom/testing';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect, it } from 'vitest';
-import { errorSchema } from './v1/api-schemas.ts';
+import { errorSchema } from './http/error-response.ts';
 import { createTestApi, openTestApi } from './testing/test-api.ts';
 
 it('yields a valid OpenAPI document that has every route, and examples that pass', async () => {

@@ -1,18 +1,19 @@
+import { randomInt } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import type { ApiConfig } from '@darkroom/config';
-import type { Clock } from '@darkroom/core';
-import type { Logger, Metrics } from '@darkroom/service';
-import type { EventHub, StoreConnection } from '@darkroom/store';
-import type { AdminAccess } from './auth/admin-access.ts';
-import type { ApiKey, ApiKeys } from './auth/api-keys.ts';
-import type { ApiMetrics } from './http/api-metrics.ts';
-import type { EstimateEnd } from './follow/end-estimator.ts';
-import type { ErrorView } from './http/error-response.ts';
-import type { LimitRate } from './auth/limit-rate.ts';
-import type { ModelCatalog } from './submit/model-catalog.ts';
-import type { AskStore } from './server/store-guard.ts';
-
-/** Calls `tick` again and again until told to stop. */
-export type Every = (intervalMs: number, tick: () => void) => () => void;
+import { type Clock, maxSeed, systemClock } from '@darkroom/core';
+import { type Logger, Metrics } from '@darkroom/service';
+import { type EventHub, listModels, type StoreConnection } from '@darkroom/store';
+import { adminAccessOf } from './auth/admin-access.ts';
+import type { ApiKeys } from './auth/api-keys.ts';
+import { createSubmissionCounter } from './auth/limit-rate.ts';
+import { createEndEstimator } from './follow/estimate-end.ts';
+import { createEventStreams } from './follow/stream-events.ts';
+import { createApiMetrics } from './http/api-metrics.ts';
+import { createCached } from './server/cached.ts';
+import { type Every, everyInterval } from './server/every-interval.ts';
+import { createStoreGuard } from './server/store-guard.ts';
+import { createPictureSubmitter } from './submit/submit-picture.ts';
 
 /** What an app is made from. */
 export interface ApiDeps {
@@ -46,25 +47,31 @@ export interface ApiDeps {
   storeWaitMs?: number;
 }
 
-/** What the routes work with. */
-export interface ApiContext extends Required<Omit<ApiDeps, 'storeWaitMs' | 'store' | 'metrics'>> {
-  metrics: ApiMetrics;
-  adminAccess: AdminAccess;
-  askStore: AskStore;
-  models: ModelCatalog;
-  limitRate: LimitRate;
-  estimateEnd: EstimateEnd;
-}
+const defaultStoreWaitMs = 3000;
+/** Models are read again this often at most; their cards change when a worker brings a new one. */
+const modelsMaxAgeMs = 1000;
 
-/** What is known of a request to the API besides itself. */
-export interface ApiEnv {
-  Variables: {
-    /** The name of the API key; `''` where none is needed. */
-    owner: string;
-    apiKey: ApiKey;
-    requestId: string | undefined;
-    errorId: string | undefined;
-    /** What errors look like on this route, where it speaks as another API. */
-    errorView: ErrorView | undefined;
+/** All that routes are made with; each says what it takes of it. */
+export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps) {
+  const { config, log } = deps;
+  const { clock = systemClock, every = everyInterval, apiKeys = new Map() } = deps;
+  const drawSeed = deps.drawSeed ?? (() => randomInt(maxSeed + 1));
+  // Every open stream listens; that is no leak.
+  setMaxListeners(0, deps.draining);
+  const metrics = createApiMetrics(deps.metrics ?? new Metrics({ app: 'api', log }));
+  const askStore = createStoreGuard(store, storeWaitMs);
+  const models = createCached({ load: () => askStore(listModels), maxAgeMs: modelsMaxAgeMs, clock });
+  const estimateEnd = createEndEstimator(askStore, clock);
+  const shared = { config, log, clock, metrics, askStore, models, estimateEnd };
+  const countSubmission = createSubmissionCounter(store, askStore, metrics);
+  return {
+    ...shared,
+    hub: deps.hub,
+    draining: deps.draining,
+    every,
+    apiKeys,
+    adminAccess: adminAccessOf(apiKeys, config.host),
+    submitPicture: createPictureSubmitter({ ...shared, drawSeed, countSubmission }),
+    streamEvents: createEventStreams(metrics, log),
   };
 }

@@ -1,9 +1,35 @@
-import { runMain, ServiceGroup, startupCheck } from '@darkroom/service';
-import { checkServer, connectStore, createEventHub, isStoreReachable, storeOptions } from '@darkroom/store';
+import { BaseService, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
+import {
+  checkServer,
+  connectStore,
+  createEventHub,
+  type EventHub,
+  isStoreReachable,
+  type StoreConnection,
+  storeOptions,
+} from '@darkroom/store';
+import { createApp } from './app.ts';
 import { isOpenToAll, loadApiKeys } from './auth/api-keys.ts';
 import { ApiServer } from './server/api-server.ts';
-import { createApp } from './app.ts';
-import { StoreService } from './server/store-service.ts';
+
+/** Closes the connections to Redis when the process stops. They open by themselves. */
+class StoreService extends BaseService {
+  readonly #store: StoreConnection;
+  readonly #hub: EventHub;
+
+  constructor(store: StoreConnection, hub: EventHub) {
+    super();
+    this.#store = store;
+    this.#hub = hub;
+  }
+
+  protected override async onStart(): Promise<void> {}
+
+  protected override async onStop(): Promise<void> {
+    this.#hub.close();
+    await this.#store.close();
+  }
+}
 
 await runMain('api', ({ config, log, metrics, readiness, stopSignal }) => {
   const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');

@@ -8,8 +8,8 @@ import { HonoAdapter } from '@bull-board/hono';
 import { listModelIds, type StoreConnection, webhooksTag } from '@darkroom/store';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { boardPath } from '../auth/admin-access.ts';
-import type { ApiContext } from '../context.ts';
 import type { Api } from '../http/api-route.ts';
+import type { AskStore } from '../server/store-guard.ts';
 
 /** Its own files and this server; it styles its elements in place, and would load a font from somebody else's server. */
 const contentSecurityPolicy = [
@@ -24,7 +24,7 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-export function addAdminBoard(api: Api, { askStore }: ApiContext): void {
+export function addAdminBoard(api: Api, { askStore }: { askStore: AskStore }): void {
   const adapter = new ReadingAdapter(serveStatic);
   adapter.setBasePath(boardPath);
   const board = createBullBoard({

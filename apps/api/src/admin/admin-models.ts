@@ -1,28 +1,37 @@
+import type { ModelCard } from '@darkroom/core';
+import type { Logger } from '@darkroom/service';
 import { pauseModel, resumeModel } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { modelPauseSchema, notAnAdmin } from './admin-schema.ts';
-import type { ApiContext } from '../context.ts';
 import { modelNotFound } from '../http/api-error.ts';
 import { addRoute, type Api, commonErrors, errorAnswer } from '../http/api-route.ts';
+import type { Cached } from '../server/cached.ts';
+import type { AskStore } from '../server/store-guard.ts';
 import { audit } from './audit.ts';
 
-export function addAdminModelRoutes(api: Api, context: ApiContext): void {
+export interface AdminModelDeps {
+  askStore: AskStore;
+  models: Cached<readonly ModelCard[]>;
+  log: Logger;
+}
+
+export function addAdminModelRoutes(api: Api, deps: AdminModelDeps): void {
   addRoute(api, pauseRoute, async (c) => {
-    const model = await knownModel(context, c.req.param('model') ?? '');
-    await context.askStore((store) => pauseModel(store, model));
-    audit(c, context, { action: 'pause model', model, outcome: 'paused' });
+    const model = await knownModel(deps, c.req.param('model') ?? '');
+    await deps.askStore((store) => pauseModel(store, model));
+    audit(c, deps.log, { action: 'pause model', model, outcome: 'paused' });
     return c.json({ model, is_paused: true }, 200);
   });
   addRoute(api, resumeRoute, async (c) => {
-    const model = await knownModel(context, c.req.param('model') ?? '');
-    await context.askStore((store) => resumeModel(store, model));
-    audit(c, context, { action: 'resume model', model, outcome: 'resumed' });
+    const model = await knownModel(deps, c.req.param('model') ?? '');
+    await deps.askStore((store) => resumeModel(store, model));
+    audit(c, deps.log, { action: 'resume model', model, outcome: 'resumed' });
     return c.json({ model, is_paused: false }, 200);
   });
 }
 
 /** Throws 404 for a model that no worker has ever brought: nothing is stored for it. */
-export async function knownModel({ models }: ApiContext, model: string): Promise<string> {
+export async function knownModel({ models }: Pick<AdminModelDeps, 'models'>, model: string): Promise<string> {
   const known = (await models.reload()).map(({ id }) => id);
   if (!known.includes(model)) throw modelNotFound(model, known);
   return model;

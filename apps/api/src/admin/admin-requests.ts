@@ -1,43 +1,57 @@
-import { createRequestId, isoTime, modelOfRequestId, type PictureInput, type RequestEnvelope } from '@darkroom/core';
-import { activeTrace } from '@darkroom/service';
+import type { ApiConfig } from '@darkroom/config';
+import {
+  type Clock,
+  createRequestId,
+  isoTime,
+  modelOfRequestId,
+  type PictureInput,
+  type RequestEnvelope,
+} from '@darkroom/core';
+import { activeTrace, type Logger } from '@darkroom/service';
 import { type DeadRequest, dropRequest, listDead, listModelIds, retryRequest } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { deadRequestListSchema, droppedSchema, notAnAdmin, retriedSchema } from './admin-schema.ts';
-import type { ApiContext, ApiEnv } from '../context.ts';
+import type { ApiEnv } from '../http/api-env.ts';
 import { ApiError, requestGone, requestNotFound } from '../http/api-error.ts';
 import { addRoute, type Api, commonErrors, errorAnswer, requestErrors } from '../http/api-route.ts';
 import { audit } from './audit.ts';
 import { requestIdOf } from '../follow/find-request.ts';
-import { withoutPrompts } from '../submit/without-prompts.ts';
+import type { AskStore } from '../server/store-guard.ts';
+import { withoutPrompts } from '../submit/admit.ts';
 
 const listedPerModel = 50;
 
+export interface AdminRequestDeps {
+  askStore: AskStore;
+  config: Pick<ApiConfig, 'storePrompts'>;
+  clock: Clock;
+  log: Logger;
+}
+
 /** Failed requests of all owners: none of what they asked for is shown. */
-export function addAdminRequestRoutes(api: Api, context: ApiContext): void {
+export function addAdminRequestRoutes(api: Api, deps: AdminRequestDeps): void {
   addRoute(api, listRoute, async (c) => {
-    const dead = await context.askStore(async (store) => {
+    const dead = await deps.askStore(async (store) => {
       const models = await listModelIds(store);
       return (await Promise.all(models.map((model) => listDead(store, model, listedPerModel)))).flat();
     });
     const data = dead.toSorted((left, right) => right.failedAtMs - left.failedAtMs).map(deadView);
     return c.json({ object: 'list', data }, 200, { 'Cache-Control': 'no-store' });
   });
-  addRoute(api, retryRoute, (c) => retry(c, context));
-  addRoute(api, dropRoute, (c) => drop(c, context));
+  addRoute(api, retryRoute, (c) => retry(c, deps));
+  addRoute(api, dropRoute, (c) => drop(c, deps));
 }
 
-async function retry(c: Context<ApiEnv>, context: ApiContext): Promise<Response> {
+async function retry(c: Context<ApiEnv>, deps: AdminRequestDeps): Promise<Response> {
   const id = requestIdOf(c);
-  const nowMs = context.clock.now();
+  const nowMs = deps.clock.now();
   const newId = createRequestId({ model: modelOfRequestId(id) ?? '', nowMs });
-  const strip = context.config.storePrompts ? undefined : stripPrompts;
-  const result = await context.askStore((store) =>
-    retryRequest(store, id, { newId, nowMs, trace: activeTrace(), strip }),
-  );
+  const strip = deps.config.storePrompts ? undefined : stripPrompts;
+  const result = await deps.askStore((store) => retryRequest(store, id, { newId, nowMs, trace: activeTrace(), strip }));
   const { status } = result;
   const retried = status === 'retried' ? { retried_as: result.id } : {};
-  audit(c, context, { action: 'retry request', request_id: id, outcome: status, ...retried });
+  audit(c, deps.log, { action: 'retry request', request_id: id, outcome: status, ...retried });
   switch (status) {
     case 'retried':
       return c.json({ request_id: result.id, retry_of: id, is_new: result.isNew }, 202);
@@ -52,10 +66,10 @@ async function retry(c: Context<ApiEnv>, context: ApiContext): Promise<Response>
   }
 }
 
-async function drop(c: Context<ApiEnv>, context: ApiContext): Promise<Response> {
+async function drop(c: Context<ApiEnv>, deps: AdminRequestDeps): Promise<Response> {
   const id = requestIdOf(c);
-  const result = await context.askStore((store) => dropRequest(store, id));
-  audit(c, context, { action: 'drop request', request_id: id, outcome: result.status });
+  const result = await deps.askStore((store) => dropRequest(store, id));
+  audit(c, deps.log, { action: 'drop request', request_id: id, outcome: result.status });
   switch (result.status) {
     case 'dropped':
       return c.json({ request_id: id, status: 'dropped' }, 200);

@@ -1,29 +1,28 @@
 import { resumeWorker, withdrawWorker } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import { cutText } from '@darkroom/core';
+import { type Clock, cutText } from '@darkroom/core';
 import { notAnAdmin, workerDrainSchema } from './admin-schema.ts';
-import type { ApiContext } from '../context.ts';
 import { ApiError } from '../http/api-error.ts';
 import { addRoute, type Api, commonErrors, errorAnswer } from '../http/api-route.ts';
 import { audit } from './audit.ts';
-import { knownModel } from './admin-models.ts';
+import { type AdminModelDeps, knownModel } from './admin-models.ts';
 
-export function addAdminWorkerRoutes(api: Api, context: ApiContext): void {
-  const { askStore, clock } = context;
+export function addAdminWorkerRoutes(api: Api, deps: AdminModelDeps & { clock: Clock }): void {
+  const { askStore, clock, log } = deps;
   addRoute(api, drainRoute, async (c) => {
-    const model = await knownModel(context, c.req.param('model') ?? '');
+    const model = await knownModel(deps, c.req.param('model') ?? '');
     const worker = c.req.param('worker') ?? '';
     const isThere = await askStore((store) => withdrawWorker(store, { model, workerId: worker }, clock.now()));
     if (!isThere) throw workerNotFound(worker);
-    audit(c, context, { action: 'drain worker', model, worker, outcome: 'draining' });
+    audit(c, log, { action: 'drain worker', model, worker, outcome: 'draining' });
     return c.json({ model, worker, draining: true }, 200);
   });
   addRoute(api, resumeRoute, async (c) => {
-    const model = await knownModel(context, c.req.param('model') ?? '');
+    const model = await knownModel(deps, c.req.param('model') ?? '');
     const worker = c.req.param('worker') ?? '';
     const result = await askStore((store) => resumeWorker(store, { model, workerId: worker }, clock.now()));
     if (result === 'unknown') throw workerNotFound(worker);
-    audit(c, context, { action: 'resume worker', model, worker, outcome: result });
+    audit(c, log, { action: 'resume worker', model, worker, outcome: result });
     if (result === 'stopping') throw workerStopping(worker);
     return c.json({ model, worker, draining: false }, 200);
   });

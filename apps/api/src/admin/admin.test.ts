@@ -11,7 +11,8 @@ import type { z } from '@hono/zod-openapi';
 import { expect, it, onTestFinished } from 'vitest';
 import { deadRequestListSchema, retriedSchema } from './admin-schema.ts';
 import { type ApiKey, hashKey } from '../auth/api-keys.ts';
-import { errorSchema, modelListSchema, requestSchema } from '../v1/api-schemas.ts';
+import { errorSchema } from '../http/error-response.ts';
+import { modelListSchema, requestSchema } from '../v1/api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { createTestApi, openTestApi, type TestApi, type TestApiOptions } from '../testing/test-api.ts';
 

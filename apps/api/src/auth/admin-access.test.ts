@@ -1,7 +1,7 @@
 /** Who may administer, and from where. */
 import { describe, expect, it } from 'vitest';
 import { type ApiKey, type ApiKeys, hashKey } from './api-keys.ts';
-import { errorSchema } from '../v1/api-schemas.ts';
+import { errorSchema } from '../http/error-response.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const plain = { weight: 1, requestsPerMinute: undefined, openRequests: undefined };

@@ -3,7 +3,7 @@ import { isLoopback } from '@darkroom/config';
 import type { Context } from 'hono';
 import { auth as basicAuth } from 'hono/utils/basic-auth';
 import { bearerKeyOf, unauthorized } from './bearer-key.ts';
-import type { ApiEnv } from '../context.ts';
+import type { ApiEnv } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import { anybody, type ApiKey, type ApiKeys, hashKey } from './api-keys.ts';
 

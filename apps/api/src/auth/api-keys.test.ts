@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ApiKey, type ApiKeys, hashKey, loadApiKeys } from './api-keys.ts';
-import { errorSchema } from '../v1/api-schemas.ts';
+import { errorSchema } from '../http/error-response.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const plain = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };

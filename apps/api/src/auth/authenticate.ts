@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { type AdminAccess, adminOf } from './admin-access.ts';
-import type { ApiEnv } from '../context.ts';
+import type { ApiEnv } from '../http/api-env.ts';
 import { anybody, type ApiKey, type ApiKeys, isOpenToAll } from './api-keys.ts';
 import { bearerKeyOf } from './bearer-key.ts';
 

@@ -1,5 +1,5 @@
 import type { Context } from 'hono';
-import type { ApiEnv } from '../context.ts';
+import type { ApiEnv } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import { type ApiKey, type ApiKeys, hashKey } from './api-keys.ts';
 

@@ -1,16 +1,29 @@
 import { createRateLimiter, type RateLimiter, type StoreConnection } from '@darkroom/store';
-import type { Context } from 'hono';
-import type { ApiEnv } from '../context.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { ApiMetrics } from '../http/api-metrics.ts';
 import type { AskStore } from '../server/store-guard.ts';
+import type { ApiKey } from './api-keys.ts';
 
-/** Counts a submission against its key's limit, says in headers how much is left, and throws 429 when nothing is. */
-export type LimitRate = (c: Context<ApiEnv>) => Promise<void>;
+/** What a key may still send. */
+export interface Allowance {
+  /** Whether what was just counted is within the limit. */
+  isAllowed: boolean;
+  perMinute: number;
+  remaining: number;
+  /** Seconds until all of it is back. */
+  resetS: number;
+}
+
+/** Counts a submission against its key's limit; undefined for a key without one. */
+export type CountSubmission = (key: ApiKey) => Promise<Allowance | undefined>;
 
 const windowS = 60;
 
-export function createRateLimit(store: StoreConnection, askStore: AskStore, { rateLimited }: ApiMetrics): LimitRate {
+export function createSubmissionCounter(
+  store: StoreConnection,
+  askStore: AskStore,
+  { rateLimited }: Pick<ApiMetrics, 'rateLimited'>,
+): CountSubmission {
   // One for each limit that keys have; the subject is the key's name.
   const limiters = new Map<number, RateLimiter>();
   const limiterOf = (limit: number): RateLimiter => {
@@ -21,20 +34,30 @@ export function createRateLimit(store: StoreConnection, askStore: AskStore, { ra
     }
     return limiter;
   };
-  return async (c) => {
-    const { name, requestsPerMinute } = c.get('apiKey');
-    if (requestsPerMinute === undefined) return;
-    const limiter = limiterOf(requestsPerMinute);
-    const { isAllowed, remaining, resetMs } = await askStore(() => limiter.count(name));
-    const resetS = String(Math.ceil(resetMs / 1000));
-    // https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-06
-    c.header('RateLimit-Limit', String(requestsPerMinute));
-    c.header('RateLimit-Remaining', String(remaining));
-    c.header('RateLimit-Reset', resetS);
-    c.header('RateLimit-Policy', `${requestsPerMinute};w=${windowS}`);
-    if (isAllowed) return;
-    rateLimited.inc();
-    const message = `This key may send ${requestsPerMinute} requests a minute; the next one in ${resetS} s.`;
-    throw new ApiError({ status: 429, code: 'rate_limit_exceeded', message, headers: { 'Retry-After': resetS } });
+  return async ({ name, requestsPerMinute: perMinute }) => {
+    if (perMinute === undefined) return undefined;
+    const { isAllowed, remaining, resetMs } = await askStore(() => limiterOf(perMinute).count(name));
+    if (!isAllowed) rateLimited.inc();
+    return { isAllowed, perMinute, remaining, resetS: Math.ceil(resetMs / 1000) };
   };
+}
+
+/** https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-06 */
+export function allowanceHeaders({ perMinute, remaining, resetS }: Allowance): Record<string, string> {
+  return {
+    'RateLimit-Limit': String(perMinute),
+    'RateLimit-Remaining': String(remaining),
+    'RateLimit-Reset': String(resetS),
+    'RateLimit-Policy': `${perMinute};w=${windowS}`,
+  };
+}
+
+export function rateLimitExceeded({ perMinute, resetS }: Allowance): ApiError {
+  const message = `This key may send ${perMinute} requests a minute; the next one in ${resetS} s.`;
+  return new ApiError({
+    status: 429,
+    code: 'rate_limit_exceeded',
+    message,
+    headers: { 'Retry-After': String(resetS) },
+  });
 }

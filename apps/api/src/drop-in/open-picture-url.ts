@@ -1,8 +1,9 @@
 import { imageUrl, type OutputInfo } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
 import type { Context } from 'hono';
-import { absoluteUrl } from '../http/absolute-url.ts';
-import type { ApiContext, ApiEnv } from '../context.ts';
+import { absoluteUrl } from '../http/urls.ts';
+import type { ApiEnv } from '../http/api-env.ts';
+import type { AskStore } from '../server/store-guard.ts';
 import { requestGone } from '../http/api-error.ts';
 
 export interface OpenPictureUrlOptions {
@@ -18,7 +19,7 @@ export interface OpenPictureUrlOptions {
  */
 export async function openPictureUrl(
   c: Context<ApiEnv>,
-  { askStore }: ApiContext,
+  askStore: AskStore,
   { id, output, onlyHttps = false }: OpenPictureUrlOptions,
 ): Promise<string> {
   const url = absoluteUrl(c, imageUrl(id, output.index));

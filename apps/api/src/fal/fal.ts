@@ -1,5 +1,7 @@
 /** The view of a request that `@fal-ai/client` knows, used as it is (docs/drop-in.md). */
+import type { ApiConfig } from '@darkroom/config';
 import {
+  type Clock,
   invalidValue,
   isoTime,
   isTerminalState,
@@ -11,24 +13,33 @@ import { cancelRequest } from '@darkroom/store';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { getPath } from 'hono/utils/url';
-import { absoluteUrl, noStore } from '../http/absolute-url.ts';
-import type { ApiContext, ApiEnv } from '../context.ts';
-import { ApiError, invalidFields, requestGone, requestNotFound } from '../http/api-error.ts';
+import { absoluteUrl, noStore } from '../http/urls.ts';
+import type { ApiEnv } from '../http/api-env.ts';
+import { ApiError, type ErrorView, invalidFields, requestGone, requestNotFound } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
-import { errorResponse, type ErrorView } from '../http/error-response.ts';
-import { BrokenStream, createEventStream, type EventFrame, streamResponse } from '../follow/event-stream.ts';
+import { errorResponse } from '../http/error-response.ts';
+import { BrokenStream, type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
+import type { FollowDeps } from '../follow/tail-events.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import { inTheirNames, parseForeign } from '../drop-in/foreign-input.ts';
 import { onceStored } from '../submit/once-stored.ts';
 import { openPictureUrl } from '../drop-in/open-picture-url.ts';
 import { progressBar } from '../drop-in/progress-bar.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
-import type { StoredInput } from '../v1/request-view.ts';
-import { submitPicture } from '../submit/submit-picture.ts';
-import { waitForEnd } from '../follow/wait-for-end.ts';
+import type { StoredInput } from '../v1/request-answer.ts';
+import { submitOverHttp } from '../submit/submit-over-http.ts';
+import type { SubmitPicture } from '../submit/submit-picture.ts';
+import { awaitEnd } from '../follow/await-end.ts';
 import { bodyOf, falNames, falRoutes, falSchema } from './fal-schema.ts';
 
 type C = Context<ApiEnv>;
+
+interface FalDeps extends FollowDeps {
+  config: Pick<ApiConfig, 'maxBodyBytes' | 'requestTimeoutS'>;
+  clock: Clock;
+  submitPicture: SubmitPicture;
+  streamEvents: StreamEvents;
+}
 
 /** `https://queue.fal.run/x` is served at `/fal/queue/x`, and `https://fal.run/x` at `/fal/run/x`. */
 const prefixes: Readonly<Record<string, string>> = { 'queue.fal.run': '/fal/queue', 'fal.run': '/fal/run' };
@@ -38,39 +49,39 @@ const slackMs = 10_000;
 /** How a request waits that is sent with `priority: "low"`. */
 const lowPriority = 10;
 
-export function addFalRoutes(api: Api, context: ApiContext): void {
+export function addFalRoutes(api: Api, deps: FalDeps): void {
   addRoute(api, falRoutes.submit, async (c) => {
-    const { id, position } = await submit(c, context);
+    const { id, position } = await submit(c, deps);
     return c.json({ status: 'IN_QUEUE', ...urlsOf(c, id), queue_position: position ?? 0 }, 200, headersOf(id));
   });
   addRoute(api, falRoutes.status, async (c) => {
-    const request = await find(c, context);
+    const request = await find(c, deps);
     const isEnded = isTerminalState(request.state);
-    return c.json(statusOf(c, request, context.clock.now()), isEnded ? 200 : 202, headersOf(request.id));
+    return c.json(statusOf(c, request, deps.clock.now()), isEnded ? 200 : 202, headersOf(request.id));
   });
   addRoute(api, falRoutes.streamStatus, async (c) => {
-    const { id, state } = await find(c, context);
+    const { id, state } = await find(c, deps);
     c.header(idHeader, id);
-    const options = { after: 0, isEnded: isTerminalState(state), frame: statusFrame(c, id), breaksOff: true };
-    return streamResponse(c, createEventStream(context, id, options));
+    const options = { after: 0, isEnded: isTerminalState(state), frameOf: statusFrame(c, id) };
+    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true });
   });
-  addRoute(api, falRoutes.result, async (c) => answerOf(c, context, await find(c, context)));
-  addRoute(api, falRoutes.cancel, (c) => cancel(c, context));
+  addRoute(api, falRoutes.result, async (c) => answerOf(c, deps, await find(c, deps)));
+  addRoute(api, falRoutes.cancel, (c) => cancel(c, deps));
   addRoute(api, falRoutes.run, async (c) => {
-    const { id } = await submit(c, context);
-    const waitMs = context.config.requestTimeoutS * 1000 + slackMs;
+    const { id } = await submit(c, deps);
+    const waitMs = deps.config.requestTimeoutS * 1000 + slackMs;
     const { signal } = c.req.raw;
     const answer = await onceStored(async () => {
-      const request = await waitForEnd(context, id, { owner: c.get('owner'), waitMs, signal });
-      return isTerminalState(request.state) ? answerOf(c, context, request) : undefined;
+      const request = await awaitEnd(deps, id, { owner: c.get('owner'), waitMs, signal });
+      return isTerminalState(request.state) ? answerOf(c, deps, request) : undefined;
     });
     return answer ?? stillOpen(c, id);
   });
   addRoute(api, falRoutes.stream, async (c) => {
-    const { id } = await submit(c, context);
+    const { id } = await submit(c, deps);
     c.header(idHeader, id);
-    const frame = pictureFrame(c, context, id);
-    return streamResponse(c, createEventStream(context, id, { after: 0, isEnded: false, frame, breaksOff: true }));
+    const options = { after: 0, isEnded: false, frameOf: pictureFrame(c, deps, id) };
+    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true });
   });
   // Reached by what names no route of ours; the others went there (`falPath`).
   api.all(proxyPath, (c) => {
@@ -118,8 +129,8 @@ export const falError: ErrorView = ({ status, code, message, problems }, request
   };
 };
 
-async function submit(c: C, context: ApiContext) {
-  const input = parseForeign(falSchema, await readJsonBody(c, context.config.maxBodyBytes));
+async function submit(c: C, deps: FalDeps) {
+  const input = parseForeign(falSchema, await readJsonBody(c, deps.config.maxBodyBytes));
   const webhook = queryOf(c, 'fal_webhook');
   if (webhook !== null) throw invalidFields([invalidValue('fal_webhook', webhook, 'none: poll or subscribe instead')]);
   const priority = c.req.header('x-fal-queue-priority') ?? 'normal';
@@ -132,13 +143,13 @@ async function submit(c: C, context: ApiContext) {
     ...(priority === 'low' ? { priority: lowPriority } : {}),
     ...(startTimeout === undefined ? {} : { start_timeout_s: Number(startTimeout) }),
   };
-  return inTheirNames(falNames, () => submitPicture(c, context, body));
+  return inTheirNames(falNames, () => submitOverHttp(c, deps.submitPicture, { body }));
 }
 
 /** Throws 404 also for a request of another model: the path would not be the one it was given. */
-async function find(c: C, context: ApiContext): Promise<RequestStatus> {
+async function find(c: C, deps: FalDeps): Promise<RequestStatus> {
   const id = requestIdOf(c);
-  const request = await findRequest(context, id, c.get('owner'));
+  const request = await findRequest(deps.askStore, id, c.get('owner'));
   if (request.model !== c.req.param('app')) throw requestNotFound(id);
   return request;
 }
@@ -183,9 +194,9 @@ function failureOf({ state, error }: Pick<RequestStatus, 'state' | 'error'>) {
 }
 
 /** What came of a request. */
-async function answerOf(c: C, context: ApiContext, request: RequestStatus): Promise<Response> {
+async function answerOf(c: C, deps: FalDeps, request: RequestStatus): Promise<Response> {
   c.set('requestId', request.id);
-  if (request.state === 'succeeded') return c.json(await resultOf(c, context, request), 200, headersOf(request.id));
+  if (request.state === 'succeeded') return c.json(await resultOf(c, deps, request), 200, headersOf(request.id));
   const { error, error_type: code = '' } = failureOf(request);
   if (error === undefined) return refuse(c, 400, 'request_in_progress', 'Request is still in progress');
   return refuse(c, statusOfFailure[code] ?? failedStatus, code, error);
@@ -207,15 +218,15 @@ function stillOpen(c: C, id: string): Response {
   return refuse(c, 408, 'still_open', `Request ${id} goes on: fetch its result from the queue.`);
 }
 
-async function resultOf(c: C, context: ApiContext, { id, input, outputs, startedAtMs, endedAtMs }: RequestStatus) {
+async function resultOf(c: C, deps: FalDeps, { id, input, outputs, startedAtMs, endedAtMs }: RequestStatus) {
   const { prompt, seed } = input as StoredInput;
-  const images = await Promise.all(outputs.map((output) => imageOf(c, context, id, output)));
+  const images = await Promise.all(outputs.map((output) => imageOf(c, deps, id, output)));
   return { images, seed, prompt, timings: { inference: secondsBetween(startedAtMs, endedAtMs) } };
 }
 
-async function imageOf(c: C, context: ApiContext, id: string, output: OutputInfo) {
+async function imageOf(c: C, deps: FalDeps, id: string, output: OutputInfo) {
   const { contentType, bytes, width, height } = output;
-  const url = await openPictureUrl(c, context, { id, output });
+  const url = await openPictureUrl(c, deps.askStore, { id, output });
   return { url, width, height, content_type: contentType, file_size: bytes };
 }
 
@@ -226,7 +237,7 @@ function dataFrame(data: object): string {
 }
 
 /** `subscribe` in streaming mode and `queue.streamStatus`: a status for every change, with the lines of the log that are new. */
-function statusFrame(c: C, id: string): EventFrame {
+function statusFrame(c: C, id: string): FrameOf {
   const urls = urlsOf(c, id);
   const isLogged = queryOf(c, 'logs') === '1';
   const frame = (status: object): string => dataFrame({ ...status, ...urls });
@@ -258,7 +269,7 @@ function statusFrame(c: C, id: string): EventFrame {
 }
 
 /** `stream`: previews as they come, and the result as the last. A failure breaks the connection: the client knows no other. */
-function pictureFrame(c: C, context: ApiContext, id: string): EventFrame {
+function pictureFrame(c: C, deps: FalDeps, id: string): FrameOf {
   let failure: string | undefined;
   return async (item) => {
     if (item === 'heartbeat') return ': heartbeat\n\n';
@@ -272,7 +283,7 @@ function pictureFrame(c: C, context: ApiContext, id: string): EventFrame {
       return dataFrame({ images: [{ url, content_type: contentType }], step: done, total_steps: total });
     }
     if (item.type === 'succeeded')
-      return dataFrame(await resultOf(c, context, await findRequest(context, id, c.get('owner'))));
+      return dataFrame(await resultOf(c, deps, await findRequest(deps.askStore, id, c.get('owner'))));
     if (item.type !== 'failed' && item.type !== 'canceled' && item.type !== 'expired') return '';
     const { error, error_type } = failureOf({ state: item.type, error: item.error });
     failure = error;
@@ -280,10 +291,10 @@ function pictureFrame(c: C, context: ApiContext, id: string): EventFrame {
   };
 }
 
-async function cancel(c: C, context: ApiContext): Promise<Response> {
-  const { id } = await find(c, context);
-  const options = { owner: c.get('owner'), nowMs: context.clock.now() };
-  const result = await context.askStore((store) => cancelRequest(store, id, options));
+async function cancel(c: C, deps: FalDeps): Promise<Response> {
+  const { id } = await find(c, deps);
+  const options = { owner: c.get('owner'), nowMs: deps.clock.now() };
+  const result = await deps.askStore((store) => cancelRequest(store, id, options));
   if (result.status === 'gone') throw requestGone(id);
   if (result.status === 'unknown') throw requestNotFound(id);
   if (result.status !== 'ended') return c.json({ status: 'CANCELLATION_REQUESTED' }, 202, headersOf(id));

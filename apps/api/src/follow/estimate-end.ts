@@ -1,5 +1,7 @@
-import type { RequestState } from '@darkroom/core';
-import type { MeasuredWorker } from '@darkroom/store';
+import { type Clock, DarkroomError, type PictureInput, type RequestState, type RequestStatus } from '@darkroom/core';
+import { type MeasuredWorker, readPaces } from '@darkroom/store';
+import { type Cached, createCached } from '../server/cached.ts';
+import type { AskStore } from '../server/store-guard.ts';
 
 /** Seconds from now, from the 10th to the 90th percentile of what was measured. */
 export interface EndEstimate {
@@ -56,4 +58,39 @@ function ownMs(
 /** Tenths of a second; the upper end is rounded up. */
 function inSeconds({ min, max }: EndEstimate): EndEstimate {
   return { min: Math.floor(min / 100) / 10, max: Math.ceil(max / 100) / 10 };
+}
+
+/** When a request will have ended; undefined when that cannot be known. Asks Redis once a second for each model. */
+export type EstimateEnd = (request: EstimatedPicture) => Promise<EndEstimate | undefined>;
+
+type EstimatedPicture = Pick<
+  RequestStatus,
+  'model' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done' | 'input'
+>;
+
+const maxAgeMs = 1000;
+
+export function createEndEstimator(askStore: AskStore, clock: Clock): EstimateEnd {
+  const paces = new Map<string, Cached<MeasuredWorker[]>>();
+  const pacesOf = (model: string): Promise<MeasuredWorker[]> => {
+    let cached = paces.get(model);
+    if (cached === undefined) {
+      cached = createCached({ load: () => askStore((store) => readPaces(store, model)), maxAgeMs, clock });
+      paces.set(model, cached);
+    }
+    return cached.get();
+  };
+  return async (request) => {
+    if (request.state !== 'queued' && request.state !== 'running') return undefined;
+    // Workers may be there, and the model paused.
+    if (request.state === 'queued' && !request.isPossible) return undefined;
+    const outputSteps = (request.input as PictureInput).numInferenceSteps;
+    try {
+      return estimateEnd({ ...request, outputSteps }, await pacesOf(request.model));
+    } catch (error) {
+      // It is a hint: nobody's request fails for want of it.
+      if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
+      return undefined;
+    }
+  };
 }

@@ -1,8 +1,9 @@
 import { modelOfRequestId, type RequestStatus } from '@darkroom/core';
 import { readRequest } from '@darkroom/store';
 import type { Context } from 'hono';
-import type { ApiContext, ApiEnv } from '../context.ts';
+import type { ApiEnv } from '../http/api-env.ts';
 import { requestGone, requestNotFound } from '../http/api-error.ts';
+import type { AskStore } from '../server/store-guard.ts';
 
 /** The id in the path, noted for the log. Throws 404 for what was never one of our ids, without asking Redis. */
 export function requestIdOf(c: Context<ApiEnv>): string {
@@ -13,7 +14,7 @@ export function requestIdOf(c: Context<ApiEnv>): string {
 }
 
 /** One round trip; throws 404, also for a request of another owner, or 410. */
-export async function findRequest({ askStore }: ApiContext, id: string, owner: string): Promise<RequestStatus> {
+export async function findRequest(askStore: AskStore, id: string, owner: string): Promise<RequestStatus> {
   const result = await askStore((store) => readRequest(store, id, owner));
   if (result.status === 'unknown') throw requestNotFound(id);
   if (result.status === 'gone') throw requestGone(id);

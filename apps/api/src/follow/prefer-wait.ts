@@ -1,7 +1,7 @@
 import { invalidValue } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import { invalidFields } from '../http/api-error.ts';
-import { maxWaitS } from './wait-for-end.ts';
+import { maxWaitS } from './await-end.ts';
 
 const expected = `wait=<seconds>, of which at most ${maxWaitS} are waited`;
 

@@ -1,12 +1,15 @@
 import { cutText, DarkroomError, describeValue, type ErrorCode, type FieldProblem } from '@darkroom/core';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 
-export type ErrorType =
-  | 'invalid_request_error'
-  | 'rate_limit_error'
-  | 'service_unavailable'
-  | 'server_error'
-  | 'generation_error';
+export const errorTypes = [
+  'invalid_request_error',
+  'rate_limit_error',
+  'service_unavailable',
+  'server_error',
+  'generation_error',
+] as const;
+
+export type ErrorType = (typeof errorTypes)[number];
 
 export interface ApiErrorOptions {
   status: ContentfulStatusCode;
@@ -45,6 +48,16 @@ export class ApiError extends Error {
     this.headers = headers;
   }
 }
+
+/** The body of an error in the shape of another API, with the status and headers where those differ too. */
+export type ErrorView = (
+  error: ApiError,
+  requestId: string | undefined,
+) => {
+  body: Readonly<Record<string, unknown>>;
+  status?: ApiError['status'];
+  headers?: Readonly<Record<string, string>>;
+};
 
 function typeOf(status: number): ErrorType {
   if (status === 429) return 'rate_limit_error';

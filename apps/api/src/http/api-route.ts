@@ -1,7 +1,7 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
 import type { Handler } from 'hono';
-import type { ApiEnv } from '../context.ts';
-import { errorSchema } from '../v1/api-schemas.ts';
+import type { ApiEnv } from './api-env.ts';
+import { errorSchema } from './error-response.ts';
 
 export type Api = OpenAPIHono<ApiEnv>;
 type RouteConfig = Parameters<typeof createRoute>[0];

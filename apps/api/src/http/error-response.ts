@@ -1,25 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { DarkroomError } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
+import { z } from '@hono/zod-openapi';
 import type { Context, MiddlewareHandler } from 'hono';
-import type { ApiEnv } from '../context.ts';
-import { type ApiError, toApiError } from './api-error.ts';
+import type { ApiEnv } from './api-env.ts';
+import { type ApiError, errorTypes, type ErrorView, toApiError } from './api-error.ts';
 
 /** The body of every answer that is an error. `message` stands twice: people read the first, OpenAI's clients the second. */
-export interface ErrorBody {
-  message: string;
-  error: { message: string; type: string; code: string; param: string | null };
-}
-
-/** The body of an error in the shape of another API, with the status and headers where those differ too. */
-export type ErrorView = (
-  error: ApiError,
-  requestId: string | undefined,
-) => {
-  body: Readonly<Record<string, unknown>>;
-  status?: ApiError['status'];
-  headers?: Readonly<Record<string, string>>;
-};
+export const errorSchema = z
+  .strictObject({
+    message: z.string(),
+    error: z.strictObject({
+      message: z.string(),
+      type: z.enum(errorTypes),
+      code: z.string().openapi({ description: 'One per reason, stable.' }),
+      param: z.string().nullable().openapi({ description: 'The field that is wrong.' }),
+    }),
+  })
+  .openapi('Error');
 
 /** On routes that speak as another API errors do too, whoever throws them. */
 export function showErrorsAs(view: ErrorView): MiddlewareHandler<ApiEnv> {
@@ -29,7 +27,7 @@ export function showErrorsAs(view: ErrorView): MiddlewareHandler<ApiEnv> {
   };
 }
 
-export function errorBody({ type, code, message, param }: ApiError): ErrorBody {
+export function errorBody({ type, code, message, param }: ApiError): z.infer<typeof errorSchema> {
   return { message, error: { message, type, code, param: param ?? null } };
 }
 

@@ -1,6 +1,6 @@
 import type { Logger } from '@darkroom/service';
 import type { MiddlewareHandler } from 'hono';
-import type { ApiEnv } from '../context.ts';
+import type { ApiEnv } from './api-env.ts';
 
 /** One line per request: never the body, the query or the message of an error, which may hold somebody's prompt. */
 export function requestLog(log: Logger): MiddlewareHandler<ApiEnv> {

@@ -1,7 +1,7 @@
 import { inSpan, SpanStatusCode } from '@darkroom/service';
 import type { MiddlewareHandler } from 'hono';
-import type { ApiEnv } from '../context.ts';
-import { routeOf } from './route-of.ts';
+import type { ApiEnv } from './api-env.ts';
+import { routeOf } from './measure-requests.ts';
 
 /** Asked all the time by those who watch, about nobody's request. */
 const unwatched = new Set(['/health', '/status']);

@@ -1,9 +1,10 @@
+import type { ApiConfig } from '@darkroom/config';
 import { DarkroomError, type OutputInfo, type RequestEvent } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
 import type { ApiError } from '../http/api-error.ts';
-import { drainGraceMs } from '../server/drain-time.ts';
-import { checkMs, type FollowedItem, followRequest } from '../follow/follow-request.ts';
+import { drainMs } from '../server/api-server.ts';
+import type { AskStore } from '../server/store-guard.ts';
+import { checkMs, type FollowDeps, tailEvents, type TailItem } from '../follow/tail-events.ts';
 import { endedWithoutPictures, endUnknown, serverStopping } from './stored-request-error.ts';
 import { createWakeSignal } from '../follow/wake-signal.ts';
 
@@ -36,6 +37,8 @@ export type PictureItem =
   | { type: 'done' }
   | { type: 'failed'; error: ApiError };
 
+export type FollowPicturesDeps = FollowDeps & { config: Pick<ApiConfig, 'requestTimeoutS'> };
+
 export interface FollowPicturesOptions {
   /** Partial pictures of each picture, at most. */
   partialImages: number;
@@ -57,26 +60,28 @@ interface Progress {
 
 /** Longer than any request's own time, for the janitor to notice that it is over. */
 const marginMs = 15_000;
+/** How long a wait goes on when this process is told to stop: the rest is for saying that no picture comes. */
+export const drainGraceMs = drainMs - 1000;
 
 /**
- * The pictures of a request in the making: the events of `followRequest`, each picture once, whatever number of
+ * The pictures of a request in the making: the events of `tailEvents`, each picture once, whatever number of
  * workers drew it. Goes on over a Redis that is away, and over this process being told to stop for as long as it may.
  */
 export async function* followPictures(
-  context: ApiContext,
+  deps: FollowPicturesDeps,
   id: string,
   options: FollowPicturesOptions,
 ): AsyncGenerator<PictureItem, void> {
-  const patience = startPatience(context, id, options.hasKey);
-  const patient = { ...context, draining: patience.over };
+  const patience = startPatience(deps, id, options.hasKey);
+  const patient = { ...deps, draining: patience.over };
   const progress: Progress = { after: 0, completed: new Set(), partials: new Map() };
   try {
     while (!options.signal.aborted && !patience.over.aborted) {
       try {
         const { after } = progress;
-        for await (const item of followRequest(patient, id, { after, isEnded: false, signal: options.signal })) {
+        for await (const item of tailEvents(patient, id, { after, isEnded: false, signal: options.signal })) {
           if (item === 'draining') break;
-          for await (const next of pictureItems(context, id, { item, progress, options })) {
+          for await (const next of pictureItems(deps.askStore, id, { item, progress, options })) {
             yield next;
             if (next.type === 'failed' || next.type === 'done') return;
           }
@@ -95,7 +100,7 @@ export async function* followPictures(
 }
 
 /** Ends the wait some time after this process is told to stop, and when the request must have ended long ago. */
-function startPatience({ every, draining, config }: ApiContext, id: string, hasKey: boolean) {
+function startPatience({ every, draining, config }: FollowPicturesDeps, id: string, hasKey: boolean) {
   const over = new AbortController();
   let error = (): ApiError => endUnknown(id);
   const stops = [every(config.requestTimeoutS * 1000 + marginMs, () => over.abort())];
@@ -112,7 +117,7 @@ function startPatience({ every, draining, config }: ApiContext, id: string, hasK
 }
 
 /** Redis is away: waits for the next moment at which it may be back. */
-async function nextTry({ every, hub, draining }: ApiContext, signal: AbortSignal): Promise<void> {
+async function nextTry({ every, hub, draining }: FollowDeps, signal: AbortSignal): Promise<void> {
   const { wake, woken } = createWakeSignal();
   const stops = [every(checkMs, wake), hub.onReconnect(wake)];
   for (const ending of [draining, signal]) {
@@ -125,13 +130,13 @@ async function nextTry({ every, hub, draining }: ApiContext, signal: AbortSignal
 }
 
 interface Step {
-  item: Exclude<FollowedItem, 'draining'>;
+  item: Exclude<TailItem, 'draining'>;
   progress: Progress;
   options: FollowPicturesOptions;
 }
 
 async function* pictureItems(
-  context: ApiContext,
+  askStore: AskStore,
   id: string,
   { item, progress, options }: Step,
 ): AsyncGenerator<PictureItem, void> {
@@ -142,10 +147,10 @@ async function* pictureItems(
     const partial = partialOf(item, progress, options);
     if (partial !== undefined) yield partial;
   } else if (item.type === 'output' && item.chunkIndex === item.output.chunks - 1)
-    yield* completed(context, id, { outputs: [item.output], timestampMs: item.timestampMs, progress, options });
+    yield* completed(askStore, id, { outputs: [item.output], timestampMs: item.timestampMs, progress, options });
   else if (item.type === 'succeeded') {
     // All of them: the log is capped, and what stood in its beginning may be missing.
-    yield* completed(context, id, { outputs: item.outputs, timestampMs: item.timestampMs, progress, options });
+    yield* completed(askStore, id, { outputs: item.outputs, timestampMs: item.timestampMs, progress, options });
     yield { type: 'done' };
   } else if (item.type === 'failed' || item.type === 'canceled' || item.type === 'expired')
     yield { type: 'failed', error: endedWithoutPictures(id, item.type, item.error) };
@@ -172,7 +177,7 @@ interface Outputs extends Omit<Step, 'item'> {
 
 /** Those that were not shown yet, whole. */
 async function* completed(
-  { askStore }: ApiContext,
+  askStore: AskStore,
   id: string,
   { outputs, timestampMs, progress, options }: Outputs,
 ): AsyncGenerator<PictureItem, void> {

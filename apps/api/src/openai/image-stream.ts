@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { ApiContext } from '../context.ts';
+import type { Logger } from '@darkroom/service';
 import type { ApiError } from '../http/api-error.ts';
 import { errorBody, loggableError } from '../http/error-response.ts';
-import { followPictures } from './follow-pictures.ts';
+import { followPictures, type FollowPicturesDeps } from './follow-pictures.ts';
 import type { ImageFrameContext, ImageFrames } from './openai-image-events.ts';
 import { toStoredError } from './stored-request-error.ts';
 import type { ClientWatch } from './watch-client.ts';
-
-const encoder = new TextEncoder();
 
 export interface ImageStreamOptions extends ImageFrameContext {
   partialImages: number;
@@ -16,34 +14,15 @@ export interface ImageStreamOptions extends ImageFrameContext {
   watch: ClientWatch;
 }
 
-/** The pictures of a request as server-sent events; a reader that goes away has gone for good. Nothing is read ahead of it. */
-export function createImageStream(context: ApiContext, options: ImageStreamOptions): ReadableStream<Uint8Array> {
-  const { watch } = options;
-  const frames = imageFrames(context, options);
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const next = await frames.next();
-        if (watch.gone.aborted) return;
-        if (next.done) controller.close();
-        else controller.enqueue(encoder.encode(next.value));
-      },
-      async cancel() {
-        watch.leave();
-        await frames.return();
-      },
-    },
-    { highWaterMark: 0 },
-  );
-}
-
-async function* imageFrames(
-  context: ApiContext,
+/** The pictures of a request as server-sent events. */
+export async function* imageStream(
+  deps: FollowPicturesDeps & { log: Logger },
   { id, input, partialImages, hasKey, frames, watch }: ImageStreamOptions,
 ): AsyncGenerator<string, void> {
   try {
     const following = { partialImages, withData: true, hasKey, signal: watch.gone };
-    for await (const item of followPictures(context, id, following)) {
+    for await (const item of followPictures(deps, id, following)) {
+      if (watch.gone.aborted) return;
       if (item.type === 'done' || item.type === 'failed') watch.stop();
       if (item.type === 'heartbeat') yield ': heartbeat\n\n';
       else if (item.type === 'done') yield 'data: [DONE]\n\n';
@@ -53,7 +32,7 @@ async function* imageFrames(
   } catch (error) {
     watch.stop();
     const errorId = randomUUID();
-    context.log.error({ error_id: errorId, request_id: id, error: loggableError(error) }, 'a stream failed');
+    deps.log.error({ error_id: errorId, request_id: id, error: loggableError(error) }, 'a stream failed');
     yield errorFrame(id, toStoredError(error, errorId));
   }
 }

@@ -1,8 +1,8 @@
 import { cancelRequest, expireRequests, readRequest } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import { errorSchema } from '../v1/api-schemas.ts';
-import { drainGraceMs } from '../server/drain-time.ts';
+import { errorSchema } from '../http/error-response.ts';
+import { drainGraceMs } from './follow-pictures.ts';
 import { imagesResponseSchema } from './openai-images-document.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { generate, onlyId, stateOf, storedIds } from '../testing/generate.ts';

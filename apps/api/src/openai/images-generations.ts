@@ -12,17 +12,19 @@
  * - A Redis that goes away meanwhile is waited for. When this process is told to stop, answers wait for `drainGraceMs`
  *   more; then they say where the request goes on, and SDKs with an `Idempotency-Key` are told to send it again.
  */
-import { imageUrl } from '@darkroom/core';
 import { randomUUID } from 'node:crypto';
+import type { ApiConfig } from '@darkroom/config';
+import { imageUrl } from '@darkroom/core';
 import type { Context } from 'hono';
 import type { z } from 'zod';
-import type { ApiContext, ApiEnv } from '../context.ts';
-import { absoluteUrl } from '../http/absolute-url.ts';
+import type { ApiEnv } from '../http/api-env.ts';
+import { absoluteUrl } from '../http/urls.ts';
 import { ApiError, invalidFields } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
 import { loggableError } from '../http/error-response.ts';
-import { followPictures } from './follow-pictures.ts';
-import { createImageStream } from './image-stream.ts';
+import type { StreamEvents } from '../follow/stream-events.ts';
+import { followPictures, type FollowPicturesDeps } from './follow-pictures.ts';
+import { imageStream } from './image-stream.ts';
 import { chunkedFrames } from './openai-chunked-frames.ts';
 import { base64Of, imageEventFrames } from './openai-image-events.ts';
 import { imagesGenerationsRoute, type imagesResponseSchema } from './openai-images-document.ts';
@@ -30,28 +32,37 @@ import { type ImagesRequest, parseImagesBody } from './openai-images-schema.ts';
 import { imageUsage } from './openai-usage.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { toStoredError } from './stored-request-error.ts';
-import { type SubmittedPicture, submitPicture } from '../submit/submit-picture.ts';
-import { type ClientWatch, watchClient } from './watch-client.ts';
+import { submitOverHttp } from '../submit/submit-over-http.ts';
+import type { SubmittedPicture, SubmitPicture } from '../submit/submit-picture.ts';
+import { type ClientWatch, watchClient, type WatchClientDeps } from './watch-client.ts';
 
-export function addImagesGenerationsRoute(api: Api, context: ApiContext): void {
+type ImagesDeps = FollowPicturesDeps &
+  WatchClientDeps & {
+    config: Pick<ApiConfig, 'maxBodyBytes'>;
+    submitPicture: SubmitPicture;
+    streamEvents: StreamEvents;
+  };
+
+export function addImagesGenerationsRoute(api: Api, deps: ImagesDeps): void {
   addRoute(api, imagesGenerationsRoute, async (c) => {
-    const parsed = parseImagesBody(await readJsonBody(c, context.config.maxBodyBytes));
+    const parsed = parseImagesBody(await readJsonBody(c, deps.config.maxBodyBytes));
     if (parsed.status === 'invalid') throw invalidFields(parsed.problems);
     const { picture, stream, partialImages, responseFormat } = parsed.request;
     const previewEvery = (steps: number): number => distanceOf(partialImages, steps);
-    const submitted = await submitPicture(c, context, picture, { previewEvery });
+    const submitted = await submitOverHttp(c, deps.submitPicture, { body: picture, previewEvery });
     c.header('X-Request-Id', submitted.id);
     const hasKey = c.req.header('idempotency-key') !== undefined;
     const { signal } = c.req.raw;
-    const watch = watchClient(context, { id: submitted.id, owner: c.get('owner'), signal, hasKey });
+    const watch = watchClient(deps, { id: submitted.id, owner: c.get('owner'), signal, hasKey });
     if (stream === undefined)
-      return c.json(await oneAnswer(c, context, { submitted, responseFormat, hasKey, watch }), 200);
+      return c.json(await oneAnswer(c, deps, { submitted, responseFormat, hasKey, watch }), 200);
     const frames = stream === 'chunked' ? chunkedFrames : imageEventFrames;
-    return c.body(createImageStream(context, { ...submitted, partialImages, hasKey, frames, watch }), 200, {
-      'Content-Type': 'text/event-stream; charset=utf-8',
-      'Cache-Control': 'no-store',
-      // nginx would hold events back until its buffer is full.
-      'X-Accel-Buffering': 'no',
+    return deps.streamEvents(c, {
+      frames(gone) {
+        // A reader that goes away has gone for good.
+        gone.addEventListener('abort', () => watch.leave());
+        return imageStream(deps, { ...submitted, partialImages, hasKey, frames, watch });
+      },
     });
   });
 }
@@ -73,7 +84,7 @@ type ImagesResponse = z.infer<typeof imagesResponseSchema>;
 /** Waits for all pictures. */
 async function oneAnswer(
   c: Context<ApiEnv>,
-  context: ApiContext,
+  deps: ImagesDeps,
   { submitted, responseFormat, hasKey, watch }: OneAnswerOptions,
 ): Promise<ImagesResponse> {
   const { id, input } = submitted;
@@ -89,7 +100,7 @@ async function oneAnswer(
   };
   try {
     const options = { partialImages: 0, withData: isInline, hasKey, signal: watch.gone };
-    for await (const item of followPictures(context, id, options)) {
+    for await (const item of followPictures(deps, id, options)) {
       if (item.type === 'failed') throw item.error;
       if (item.type !== 'completed') continue;
       const { output, data, timestampMs } = item;
@@ -103,7 +114,7 @@ async function oneAnswer(
   } catch (error) {
     const errorId = randomUUID();
     if (!(error instanceof ApiError))
-      context.log.error({ error_id: errorId, request_id: id, error: loggableError(error) }, 'an answer failed');
+      deps.log.error({ error_id: errorId, request_id: id, error: loggableError(error) }, 'an answer failed');
     throw toStoredError(error, errorId);
   } finally {
     watch.stop();

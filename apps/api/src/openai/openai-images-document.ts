@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { outputFormats } from '@darkroom/core';
 import { commonErrors, errorAnswer, submitErrors, submitHeaders } from '../http/api-route.ts';
-import { errorSchema } from '../v1/api-schemas.ts';
+import { errorSchema } from '../http/error-response.ts';
 import { imagesBodySchema } from './openai-images-schema.ts';
 import { imageUsageSchema } from './openai-usage.ts';
 

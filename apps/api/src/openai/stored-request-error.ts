@@ -5,7 +5,7 @@
  */
 import { type RequestError, type TerminalState } from '@darkroom/core';
 import { ApiError, toApiError } from '../http/api-error.ts';
-import { requestUrls } from '../v1/request-urls.ts';
+import { requestUrls } from '../http/urls.ts';
 
 const neverAgain = { 'X-Should-Retry': 'false' };
 const sendAgain = { 'X-Should-Retry': 'true', 'Retry-After': '1' };

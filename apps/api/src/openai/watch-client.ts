@@ -1,5 +1,7 @@
+import type { Clock } from '@darkroom/core';
+import type { Logger } from '@darkroom/service';
 import { cancelRequest } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
+import type { AskStore } from '../server/store-guard.ts';
 
 /** Whether the client is still there to take its pictures. */
 export interface ClientWatch {
@@ -9,6 +11,13 @@ export interface ClientWatch {
   leave(): void;
   /** It has its answer: what happens from here on is no going away. */
   stop(): void;
+}
+
+export interface WatchClientDeps {
+  askStore: AskStore;
+  clock: Clock;
+  log: Logger;
+  draining: AbortSignal;
 }
 
 export interface WatchClientOptions {
@@ -21,7 +30,7 @@ export interface WatchClientOptions {
 }
 
 /** Cancels the request at once when its client goes away before it has its answer. */
-export function watchClient(context: ApiContext, { id, owner, signal, hasKey }: WatchClientOptions): ClientWatch {
+export function watchClient(deps: WatchClientDeps, { id, owner, signal, hasKey }: WatchClientOptions): ClientWatch {
   const gone = new AbortController();
   let isWatching = true;
   const stop = (): void => {
@@ -33,7 +42,7 @@ export function watchClient(context: ApiContext, { id, owner, signal, hasKey }: 
     stop();
     gone.abort();
     // A process that stops closes connections itself, which says nothing about what the client wants.
-    if (!hasKey && !context.draining.aborted) void cancel(context, id, owner);
+    if (!hasKey && !deps.draining.aborted) void cancel(deps, id, owner);
   };
   // It may have gone while the request was stored.
   if (signal.aborted) leave();
@@ -41,7 +50,7 @@ export function watchClient(context: ApiContext, { id, owner, signal, hasKey }: 
   return { gone: gone.signal, leave, stop };
 }
 
-async function cancel({ askStore, clock, log }: ApiContext, id: string, owner: string): Promise<void> {
+async function cancel({ askStore, clock, log }: WatchClientDeps, id: string, owner: string): Promise<void> {
   try {
     const { status } = await askStore((store) => cancelRequest(store, id, { owner, nowMs: clock.now() }));
     log.info({ request_id: id, status }, 'the client went away');

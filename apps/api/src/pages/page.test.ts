@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { expect, it, onTestFinished } from 'vitest';
-import type { ApiEnv } from '../context.ts';
+import type { ApiEnv } from '../http/api-env.ts';
 import { handleError } from '../http/error-response.ts';
 import { createLogger } from '@darkroom/service';
 import type { Api } from '../http/api-route.ts';

@@ -1,14 +1,15 @@
 /** The view of a request that `replicate` from npm knows, used as it is (docs/drop-in.md). */
-import { isoTime, isTerminalState, type ModelCard, type RequestStatus } from '@darkroom/core';
+import type { ApiConfig } from '@darkroom/config';
+import { type Clock, isoTime, isTerminalState, type ModelCard, type RequestStatus } from '@darkroom/core';
 import { cancelRequest } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { absoluteUrl, noStore } from '../http/absolute-url.ts';
-import type { ApiContext, ApiEnv } from '../context.ts';
-import { modelNotFound, requestGone, requestNotFound } from '../http/api-error.ts';
+import { absoluteUrl, noStore } from '../http/urls.ts';
+import type { ApiEnv } from '../http/api-env.ts';
+import { type ErrorView, modelNotFound, requestGone, requestNotFound } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
-import type { ErrorView } from '../http/error-response.ts';
-import { BrokenStream, createEventStream, type EventFrame, streamResponse } from '../follow/event-stream.ts';
+import { BrokenStream, type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
+import type { FollowDeps } from '../follow/tail-events.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import { inTheirNames, parseForeign } from '../drop-in/foreign-input.ts';
 import { onceStored } from '../submit/once-stored.ts';
@@ -16,9 +17,11 @@ import { openPictureUrl } from '../drop-in/open-picture-url.ts';
 import { preferredWaitMs } from '../follow/prefer-wait.ts';
 import { progressBar } from '../drop-in/progress-bar.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
-import type { StoredInput } from '../v1/request-view.ts';
-import { submitPicture } from '../submit/submit-picture.ts';
-import { waitForEnd } from '../follow/wait-for-end.ts';
+import type { StoredInput } from '../v1/request-answer.ts';
+import type { Cached } from '../server/cached.ts';
+import { submitOverHttp } from '../submit/submit-over-http.ts';
+import type { SubmitPicture } from '../submit/submit-picture.ts';
+import { awaitEnd } from '../follow/await-end.ts';
 import { positionOf } from '../v1/events.ts';
 import {
   bodyOf,
@@ -30,6 +33,14 @@ import {
 } from './replicate-schema.ts';
 
 type C = Context<ApiEnv>;
+interface ReplicateDeps extends FollowDeps {
+  config: Pick<ApiConfig, 'maxBodyBytes'>;
+  clock: Clock;
+  models: Cached<readonly ModelCard[]>;
+  submitPicture: SubmitPicture;
+  streamEvents: StreamEvents;
+}
+
 /** What a prediction is shown from; a request that could not be read again has no more. */
 type Shown = Pick<RequestStatus, 'id' | 'model' | 'state' | 'input' | 'createdAtMs'> & Partial<RequestStatus>;
 
@@ -38,32 +49,32 @@ const owner = 'darkroom';
 /** How long a cancellation waits for the step to end. */
 const cancelMs = 5000;
 
-export function addReplicateRoutes(api: Api, context: ApiContext): void {
+export function addReplicateRoutes(api: Api, deps: ReplicateDeps): void {
   addRoute(api, routes.create, async (c) => {
-    const { version, input } = parseForeign(versionFrameSchema, await readJsonBody(c, context.config.maxBodyBytes));
-    return create(c, context, version.replace(/^.*[/:]/, ''), input);
+    const { version, input } = parseForeign(versionFrameSchema, await readJsonBody(c, deps.config.maxBodyBytes));
+    return create(c, deps, version.replace(/^.*[/:]/, ''), input);
   });
   addRoute(api, routes.createOfModel, async (c) => {
-    const { input } = parseForeign(modelFrameSchema, await readJsonBody(c, context.config.maxBodyBytes));
-    return create(c, context, c.req.param('name') ?? '', input);
+    const { input } = parseForeign(modelFrameSchema, await readJsonBody(c, deps.config.maxBodyBytes));
+    return create(c, deps, c.req.param('name') ?? '', input);
   });
   addRoute(api, routes.get, async (c) =>
-    answer(c, context, await findRequest(context, requestIdOf(c), c.get('owner'))),
+    answer(c, deps, await findRequest(deps.askStore, requestIdOf(c), c.get('owner'))),
   );
-  addRoute(api, routes.cancel, (c) => cancel(c, context));
+  addRoute(api, routes.cancel, (c) => cancel(c, deps));
   addRoute(api, routes.stream, async (c) => {
     const after = positionOf(c);
-    const { id, state } = await findRequest(context, requestIdOf(c), c.get('owner'));
-    const options = { after, isEnded: isTerminalState(state), frame: frameOf(c, context, id), breaksOff: true };
-    return streamResponse(c, createEventStream(context, id, options));
+    const { id, state } = await findRequest(deps.askStore, requestIdOf(c), c.get('owner'));
+    const options = { after, isEnded: isTerminalState(state), frameOf: predictionFrame(c, deps, id) };
+    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true });
   });
   addRoute(api, routes.models, async (c) => {
-    const cards = await context.models.reload();
+    const cards = await deps.models.reload();
     return c.json(pageOf(cards.map((card) => modelOf(c, card))), 200, noStore);
   });
-  addRoute(api, routes.model, async (c) => c.json(modelOf(c, await findCard(c, context)), 200, noStore));
-  addRoute(api, routes.versions, async (c) => c.json(pageOf([versionOf(await findCard(c, context))]), 200));
-  addRoute(api, routes.version, async (c) => c.json(versionOf(await findCard(c, context)), 200));
+  addRoute(api, routes.model, async (c) => c.json(modelOf(c, await findCard(c, deps)), 200, noStore));
+  addRoute(api, routes.versions, async (c) => c.json(pageOf([versionOf(await findCard(c, deps))]), 200));
+  addRoute(api, routes.version, async (c) => c.json(versionOf(await findCard(c, deps)), 200));
 }
 
 export const replicateError: ErrorView = ({ status, code, message, problems }) => {
@@ -76,35 +87,35 @@ export const replicateError: ErrorView = ({ status, code, message, problems }) =
   };
 };
 
-async function create(c: C, context: ApiContext, model: string, input: unknown): Promise<Response> {
+async function create(c: C, deps: ReplicateDeps, model: string, input: unknown): Promise<Response> {
   const waitMs = preferredWaitMs(c.req.header('prefer'));
   const body = { ...bodyOf(parseForeign(inputSchema, input)), model };
-  const submitted = await inTheirNames(replicateNames, () => submitPicture(c, context, body));
+  const submitted = await inTheirNames(replicateNames, () => submitOverHttp(c, deps.submitPicture, { body }));
   const { id } = submitted;
   const options = { owner: c.get('owner'), waitMs, signal: c.req.raw.signal };
   const answered = await onceStored(async () => {
-    const request = await (waitMs > 0 ? waitForEnd(context, id, options) : findRequest(context, id, options.owner));
+    const request = await (waitMs > 0 ? awaitEnd(deps, id, options) : findRequest(deps.askStore, id, options.owner));
     // `run` takes anything but `starting` for the end.
-    return answer(c, context, isTerminalState(request.state) ? request : { ...request, state: 'queued' }, 201);
+    return answer(c, deps, isTerminalState(request.state) ? request : { ...request, state: 'queued' }, 201);
   });
-  return answered ?? answer(c, context, { ...submitted, state: 'queued', createdAtMs: context.clock.now() }, 201);
+  return answered ?? answer(c, deps, { ...submitted, state: 'queued', createdAtMs: deps.clock.now() }, 201);
 }
 
-async function cancel(c: C, context: ApiContext): Promise<Response> {
+async function cancel(c: C, deps: ReplicateDeps): Promise<Response> {
   const id = requestIdOf(c);
-  const options = { owner: c.get('owner'), nowMs: context.clock.now() };
-  const { status } = await context.askStore((store) => cancelRequest(store, id, options));
+  const options = { owner: c.get('owner'), nowMs: deps.clock.now() };
+  const { status } = await deps.askStore((store) => cancelRequest(store, id, options));
   if (status === 'gone') throw requestGone(id);
   if (status === 'unknown') throw requestNotFound(id);
   const { signal } = c.req.raw;
-  return answer(c, context, await waitForEnd(context, id, { owner: options.owner, waitMs: cancelMs, signal }));
+  return answer(c, deps, await awaitEnd(deps, id, { owner: options.owner, waitMs: cancelMs, signal }));
 }
 
-async function answer(c: C, context: ApiContext, request: Shown, status: 200 | 201 = 200): Promise<Response> {
-  return c.json(await predictionOf(c, context, request), status, noStore);
+async function answer(c: C, deps: ReplicateDeps, request: Shown, status: 200 | 201 = 200): Promise<Response> {
+  return c.json(await predictionOf(c, deps, request), status, noStore);
 }
 
-async function predictionOf(c: C, context: ApiContext, request: Shown) {
+async function predictionOf(c: C, deps: ReplicateDeps, request: Shown) {
   const { id, model, state, createdAtMs, startedAtMs, endedAtMs } = request;
   const input = request.input as StoredInput;
   const url = absoluteUrl(c, `/replicate/v1/predictions/${id}`);
@@ -118,7 +129,7 @@ async function predictionOf(c: C, context: ApiContext, request: Shown) {
     version: model,
     status: statuses[state],
     input: inputOf(input),
-    output: state === 'succeeded' ? await outputsOf(c, context, request) : null,
+    output: state === 'succeeded' ? await outputsOf(c, deps, request) : null,
     logs: logsOf(request, input.seed),
     error: errorOf(request),
     metrics: isTerminalState(state) ? metrics : {},
@@ -164,8 +175,8 @@ function secondsBetween(fromMs: number | undefined, toMs: number | undefined): n
 }
 
 /** The client makes files of https and data URLs, and of no others. */
-function outputsOf(c: C, context: ApiContext, { id, outputs = [] }: Shown): Promise<string[]> {
-  return Promise.all(outputs.map((output) => openPictureUrl(c, context, { id, output, onlyHttps: true })));
+function outputsOf(c: C, deps: ReplicateDeps, { id, outputs = [] }: Shown): Promise<string[]> {
+  return Promise.all(outputs.map((output) => openPictureUrl(c, deps.askStore, { id, output, onlyHttps: true })));
 }
 
 /** As cog prints them; the client reads progress from the last line. */
@@ -178,7 +189,7 @@ function errorOf({ state, error }: Pick<Shown, 'state' | 'error'>): string | nul
   return state === 'expired' ? 'The prediction did not end in time.' : null;
 }
 
-function frameOf(c: C, context: ApiContext, id: string): EventFrame {
+function predictionFrame(c: C, deps: ReplicateDeps, id: string): FrameOf {
   return async (item) => {
     if (item === 'heartbeat') return ': heartbeat\n\n';
     if (item === 'draining') throw new BrokenStream('This server stops; the prediction goes on.');
@@ -197,7 +208,7 @@ function frameOf(c: C, context: ApiContext, id: string): EventFrame {
         return frame('logs', `${progressBar(item.done, item.total ?? 0)}\n`);
       case 'output':
         if (item.chunkIndex < item.output.chunks - 1) return '';
-        return frame('output', await openPictureUrl(c, context, { id, output: item.output, onlyHttps: true }));
+        return frame('output', await openPictureUrl(c, deps.askStore, { id, output: item.output, onlyHttps: true }));
       case 'succeeded':
         return frame('done', '{}');
       case 'canceled':
@@ -209,7 +220,7 @@ function frameOf(c: C, context: ApiContext, id: string): EventFrame {
   };
 }
 
-async function findCard(c: C, { models }: ApiContext): Promise<ModelCard> {
+async function findCard(c: C, { models }: ReplicateDeps): Promise<ModelCard> {
   const { name, version = name } = c.req.param() as { name: string; version?: string };
   const cards = await models.reload();
   const card = cards.find(({ id }) => id === name);

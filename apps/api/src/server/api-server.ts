@@ -4,7 +4,9 @@ import { BaseService, type Logger } from '@darkroom/service';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Api } from '../http/api-route.ts';
 import { type ConnectionTracker, trackConnections } from './connection-tracker.ts';
-import { drainMs } from './drain-time.ts';
+
+/** How long answers under way may take to finish when the process stops. */
+export const drainMs = 5000;
 
 export interface ApiServerOptions {
   api: Api;

@@ -1,4 +1,5 @@
-import type { Every } from '../context.ts';
+/** Calls `tick` again and again until told to stop. */
+export type Every = (intervalMs: number, tick: () => void) => () => void;
 
 /** Above it Node ticks every millisecond instead. REQUEST_TIMEOUT_S may be 30 days. */
 const maxTimerMs = 2 ** 31 - 1;

@@ -1,7 +1,7 @@
 import { cancelRequest, connectStore } from '@darkroom/store';
 import { allKeys, startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import { checkMs } from '../follow/follow-request.ts';
+import { checkMs } from '../follow/tail-events.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { holdPatience } from '../testing/hold-patience.ts';
 import { readFrames } from '../testing/sse-reader.ts';

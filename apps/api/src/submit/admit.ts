@@ -1,8 +1,20 @@
-import type { PictureInput, RequestEnvelope } from '@darkroom/core';
+import type { ApiConfig } from '@darkroom/config';
+import type { Clock, ModelCard, PictureInput, RequestEnvelope } from '@darkroom/core';
+import type { Logger } from '@darkroom/service';
 import { admitRequest, type AdmitRequestResult, cancelRequest } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
 import type { ApiKey } from '../auth/api-keys.ts';
-import { withoutPrompts } from './without-prompts.ts';
+import type { ApiMetrics } from '../http/api-metrics.ts';
+import type { Cached } from '../server/cached.ts';
+import type { AskStore } from '../server/store-guard.ts';
+
+export interface AdmitDeps {
+  askStore: AskStore;
+  models: Cached<readonly ModelCard[]>;
+  config: Pick<ApiConfig, 'queueMaxLength' | 'unservedModels' | 'storePrompts'>;
+  metrics: Pick<ApiMetrics, 'submissions'>;
+  clock: Clock;
+  log: Logger;
+}
 
 export interface AdmitOptions {
   /** Whose rights count. */
@@ -16,12 +28,12 @@ export interface AdmitOptions {
  * what a Redis that hung stores after that answer is taken back, so that no worker draws it.
  */
 export async function admit(
-  context: ApiContext,
+  deps: AdmitDeps,
   envelope: RequestEnvelope<PictureInput>,
   { apiKey: { weight, openRequests }, isFoundAgain }: AdmitOptions,
 ): Promise<AdmitRequestResult> {
-  const { queueMaxLength, unservedModels, storePrompts } = context.config;
-  const models = openRequests === undefined ? [] : await context.models.list();
+  const { queueMaxLength, unservedModels, storePrompts } = deps.config;
+  const models = openRequests === undefined ? [] : await deps.models.get();
   const options = {
     queueMaxLength,
     unserved: unservedModels,
@@ -32,19 +44,25 @@ export async function admit(
   };
   let admitting: Promise<AdmitRequestResult> | undefined;
   try {
-    const result = await context.askStore((store) => {
+    const result = await deps.askStore((store) => {
       admitting = admitRequest(store, envelope, options);
       return admitting;
     });
-    context.metrics.submissions.inc({ model: envelope.model, outcome: result.status });
+    deps.metrics.submissions.inc({ model: envelope.model, outcome: result.status });
     return result;
   } catch (error) {
-    if (admitting !== undefined && !isFoundAgain) void takeBack(context, envelope.id, admitting);
+    if (admitting !== undefined && !isFoundAgain) void takeBack(deps, envelope.id, admitting);
     throw error;
   }
 }
 
-async function takeBack({ askStore, clock, log }: ApiContext, id: string, admitting: Promise<unknown>): Promise<void> {
+/** What is kept of a request after its end on a server that does not keep prompts. */
+export function withoutPrompts(envelope: RequestEnvelope<PictureInput>): RequestEnvelope {
+  const { prompt: _prompt, negativePrompt: _negativePrompt, ...input } = envelope.input;
+  return { ...envelope, input };
+}
+
+async function takeBack({ askStore, clock, log }: AdmitDeps, id: string, admitting: Promise<unknown>): Promise<void> {
   await admitting.catch(() => {});
   try {
     const { status } = await askStore((store) => cancelRequest(store, id, { nowMs: clock.now() }));

@@ -3,7 +3,7 @@ import { claimIdempotencyKey, publishModel, settleIdempotencyKey } from '@darkro
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { hashKey } from '../auth/api-keys.ts';
-import { errorSchema } from '../v1/api-schemas.ts';
+import { errorSchema } from '../http/error-response.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { card, openTestApi, type TestApi } from '../testing/test-api.ts';
 

@@ -1,24 +1,23 @@
 import { createHash } from 'node:crypto';
 import { invalidValue, modelOfRequestId, type PictureInput, type RequestEnvelope } from '@darkroom/core';
 import { type AdmitRequestResult, claimIdempotencyKey, readRequest, settleIdempotencyKey } from '@darkroom/store';
-import type { Context } from 'hono';
-import { admit } from './admit.ts';
-import type { ApiContext, ApiEnv } from '../context.ts';
+import type { ApiKey } from '../auth/api-keys.ts';
 import { ApiError, invalidFields } from '../http/api-error.ts';
+import type { AskStore } from '../server/store-guard.ts';
+import { admit, type AdmitDeps } from './admit.ts';
 
 /** Letters, digits and signs, as in the draft of the header: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header */
 const keyPattern = /^[\x21-\x7e]{1,255}$/;
 
-/** What a client calls a submission of its own, so that sending it twice is one request; undefined without the header. */
-export function idempotencyKeyOf(c: Context<ApiEnv>): string | undefined {
-  const key = c.req.header('idempotency-key');
+export function checkIdempotencyKey(key: string | undefined): void {
   if (key !== undefined && !keyPattern.test(key))
     throw invalidFields([invalidValue('Idempotency-Key', key, '1 to 255 characters of ASCII without spaces')]);
-  return key;
 }
 
 export interface AdmitOnceOptions {
-  key: string;
+  apiKey: ApiKey;
+  idempotencyKey: string;
+  path: string;
   body: unknown;
   envelope: RequestEnvelope<PictureInput>;
   /** The same body as an envelope for a server whose default is this model. */
@@ -36,19 +35,18 @@ export interface AdmitOnceResult {
  * Throws 409 when the key came with another body.
  */
 export async function admitOnce(
-  c: Context<ApiEnv>,
-  context: ApiContext,
-  { key, body, envelope: created, createFor }: AdmitOnceOptions,
+  deps: AdmitDeps,
+  { apiKey, idempotencyKey, path, body, envelope: created, createFor }: AdmitOnceOptions,
 ): Promise<AdmitOnceResult> {
   const { owner, id: newId, deadlineMs, createdAtMs } = created;
-  const subject = { owner, key };
-  const fingerprint = fingerprintOf(c.req.path, body);
+  const subject = { owner, key: idempotencyKey };
+  const fingerprint = fingerprintOf(path, body);
   const claim = async (expiredId?: string): Promise<string> => {
-    const { status, id } = await context.askStore((store) => {
+    const { status, id } = await deps.askStore((store) => {
       const ttlMs = deadlineMs - createdAtMs + store.resultTtlMs;
       return claimIdempotencyKey(store, subject, { fingerprint, newId, ttlMs, ...(expiredId && { expiredId }) });
     });
-    if (id === newId || expiredId !== undefined || !(await isGone(context, id, owner))) {
+    if (id === newId || expiredId !== undefined || !(await isGone(deps.askStore, id, owner))) {
       if (status === 'conflict') throw conflict();
       return id;
     }
@@ -58,19 +56,19 @@ export async function admitOnce(
   // The id says where it is stored; the default may have been another model when it was claimed.
   const model = modelOfRequestId(id);
   const envelope = { ...(model === undefined || model === created.model ? created : await createFor(model)), id };
-  const result = await admit(context, envelope, { apiKey: c.get('apiKey'), isFoundAgain: true });
+  const result = await admit(deps, envelope, { apiKey, isFoundAgain: true });
   const outcome = result.status === 'admitted' || result.status === 'duplicate' ? 'stored' : 'refused';
-  context
+  deps
     .askStore((store) => {
       const ttlMs = deadlineMs - createdAtMs + store.resultTtlMs;
       return settleIdempotencyKey(store, subject, { id, ttlMs }, outcome);
     })
     // Lost: the key stays claimed, and the same body still finds the request.
-    .catch((error: unknown) => context.log.warn({ request_id: id, error: String(error) }, 'a key was not settled'));
+    .catch((error: unknown) => deps.log.warn({ request_id: id, error: String(error) }, 'a key was not settled'));
   return { result, envelope };
 }
 
-async function isGone({ askStore }: ApiContext, id: string, owner: string): Promise<boolean> {
+async function isGone(askStore: AskStore, id: string, owner: string): Promise<boolean> {
   return (await askStore((store) => readRequest(store, id, owner))).status === 'gone';
 }
 

@@ -1,3 +1,4 @@
+import type { ApiConfig } from '@darkroom/config';
 import {
   createRequestId,
   DarkroomError,
@@ -12,21 +13,28 @@ import {
 } from '@darkroom/core';
 import { activeTrace } from '@darkroom/service';
 import type { AdmitRequestResult } from '@darkroom/store';
-import type { Context } from 'hono';
-import { admit } from './admit.ts';
-import type { EndEstimate } from '../follow/estimate-end.ts';
+import type { ApiKey } from '../auth/api-keys.ts';
+import { type Allowance, type CountSubmission, rateLimitExceeded } from '../auth/limit-rate.ts';
+import type { EndEstimate, EstimateEnd } from '../follow/estimate-end.ts';
 import { findRequest } from '../follow/find-request.ts';
-import { admitOnce, idempotencyKeyOf } from './idempotency.ts';
-import type { ApiContext, ApiEnv } from '../context.ts';
-import {
-  type ApiError,
-  invalidFields,
-  modelNotFound,
-  modelUnserved,
-  noModels,
-  overloaded,
-  tooManyOpen,
-} from '../http/api-error.ts';
+import { invalidFields, modelNotFound, modelUnserved, noModels, overloaded, tooManyOpen } from '../http/api-error.ts';
+import { admit, type AdmitDeps } from './admit.ts';
+import { admitOnce, checkIdempotencyKey } from './idempotency.ts';
+
+export interface Submission {
+  /** Whose request it is, and whose rights count. */
+  apiKey: ApiKey;
+  /** What the client calls this submission, so that sending it twice is one request. */
+  idempotencyKey: string | undefined;
+  /** The route it came by: the same key on another one is another body. */
+  path: string;
+  /** As `POST /v1/predict` takes it, whatever route it came by. */
+  body: unknown;
+  /** A preview every so many steps, for routes that want a number of them rather than a distance. */
+  previewEvery?: (numInferenceSteps: number) => number;
+  /** Told what the key may still send, also when nothing is stored. */
+  onAllowance?: (allowance: Allowance) => void;
+}
 
 /** A request that is stored. */
 export interface SubmittedPicture {
@@ -44,58 +52,75 @@ export interface SubmittedPicture {
   input: PictureInput;
 }
 
-export interface SubmitPictureOptions {
-  /** A preview every so many steps, for routes that want a number of them rather than a distance. */
-  previewEvery?: (numInferenceSteps: number) => number;
+export interface SubmitDeps extends AdmitDeps {
+  config: AdmitDeps['config'] &
+    Pick<
+      ApiConfig,
+      'defaultModel' | 'requestTimeoutS' | 'requestTimeoutMaxS' | 'webhookAllowPrivate' | 'webhookProgressIntervalMs'
+    >;
+  /** 0 to 2³²−1. */
+  drawSeed: () => number;
+  countSubmission: CountSubmission;
+  estimateEnd: EstimateEnd;
 }
 
-/**
- * Takes a request in, whatever route it came by: `body` is as `POST /v1/predict` takes it. Throws ApiError when
- * it may not come in; then nothing is stored.
- */
-export async function submitPicture(
-  c: Context<ApiEnv>,
-  context: ApiContext,
-  body: unknown,
-  { previewEvery }: SubmitPictureOptions = {},
-): Promise<SubmittedPicture> {
-  await context.limitRate(c);
-  const key = idempotencyKeyOf(c);
-  const createFor = async (defaultModel: string | undefined): Promise<RequestEnvelope<PictureInput>> => {
-    const picture = await resolve(body, context, defaultModel);
-    if (previewEvery !== undefined) picture.input.previewEvery = previewEvery(picture.input.numInferenceSteps);
-    return createEnvelope(picture, c.get('owner'), context.clock.now());
+/** Takes a request in. Throws ApiError when it may not come in; then nothing is stored. */
+export type SubmitPicture = (submission: Submission) => Promise<SubmittedPicture>;
+
+export function createPictureSubmitter(deps: SubmitDeps): SubmitPicture {
+  return async (submission) => {
+    const { apiKey, idempotencyKey, body, previewEvery } = submission;
+    await count(deps, submission);
+    checkIdempotencyKey(idempotencyKey);
+    const createFor = async (defaultModel: string | undefined): Promise<RequestEnvelope<PictureInput>> => {
+      const picture = await resolve(body, deps, defaultModel);
+      if (previewEvery !== undefined) picture.input.previewEvery = previewEvery(picture.input.numInferenceSteps);
+      return createEnvelope(picture, apiKey.name, deps.clock.now());
+    };
+    const created = await createFor(deps.config.defaultModel);
+    const { envelope, result } =
+      idempotencyKey === undefined
+        ? { envelope: created, result: await admit(deps, created, { apiKey, isFoundAgain: false }) }
+        : await admitOnce(deps, { ...submission, idempotencyKey, envelope: created, createFor });
+    // 80 random bits came twice within a millisecond: the source of randomness is broken.
+    if (idempotencyKey === undefined && result.status === 'duplicate')
+      throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
+    return submitted(deps, envelope, result);
   };
-  const created = await createFor(context.config.defaultModel);
-  const { envelope, result } =
-    key === undefined
-      ? {
-          envelope: created,
-          result: await admit(context, created, { apiKey: c.get('apiKey'), isFoundAgain: false }),
-        }
-      : await admitOnce(c, context, { key, body, envelope: created, createFor });
-  const { id, model, input } = envelope;
-  c.set('requestId', id);
-  if (result.status === 'admitted') {
-    const { position, isPossible, costAhead } = result;
-    const waiting = {
-      ...envelope,
-      state: 'queued',
-      isPossible,
-      done: 0,
-      costAhead,
-      outputCount: envelope.outputs,
-    } as const;
-    const eta = await context.estimateEnd(waiting);
-    return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input };
+}
+
+/** Throws 429 for a key that has sent too much. */
+async function count({ countSubmission }: SubmitDeps, { apiKey, onAllowance }: Submission): Promise<void> {
+  const allowance = await countSubmission(apiKey);
+  if (allowance === undefined) return;
+  onAllowance?.(allowance);
+  if (!allowance.isAllowed) throw rateLimitExceeded(allowance);
+}
+
+async function submitted(
+  { askStore, estimateEnd }: SubmitDeps,
+  envelope: RequestEnvelope<PictureInput>,
+  result: AdmitRequestResult,
+): Promise<SubmittedPicture> {
+  const { id, model, owner, input } = envelope;
+  switch (result.status) {
+    case 'admitted': {
+      const { position, isPossible, costAhead } = result;
+      const { outputs: outputCount } = envelope;
+      const eta = await estimateEnd({ ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
+      return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input };
+    }
+    case 'duplicate': {
+      const request = await findRequest(askStore, id, owner);
+      return replayed(request, await estimateEnd(request));
+    }
+    case 'overloaded':
+      throw overloaded();
+    case 'limited':
+      throw tooManyOpen(result.open);
+    case 'unserved':
+      throw modelUnserved(model);
   }
-  if (result.status !== 'duplicate') throw refusal(result, model);
-  // 80 random bits came twice within a millisecond: the source of randomness is broken.
-  if (key === undefined)
-    throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
-  c.header('Idempotent-Replayed', 'true');
-  const request = await findRequest(context, id, c.get('owner'));
-  return replayed(request, await context.estimateEnd(request));
 }
 
 function replayed(request: RequestStatus, eta: EndEstimate | undefined): SubmittedPicture {
@@ -105,7 +130,7 @@ function replayed(request: RequestStatus, eta: EndEstimate | undefined): Submitt
 
 async function resolve(
   body: unknown,
-  { models, config, drawSeed }: ApiContext,
+  { models, config, drawSeed }: SubmitDeps,
   defaultModel: string | undefined,
 ): Promise<ResolvedPicture> {
   const options = {
@@ -114,7 +139,7 @@ async function resolve(
     webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },
     drawSeed,
   };
-  let cards = await models.list();
+  let cards = await models.get();
   let result = resolvePicture(body, { ...options, cards });
   if (result.status === 'unknown-model') {
     cards = await models.reload();
@@ -150,15 +175,4 @@ function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number):
     ...(trace === undefined ? {} : { trace }),
     input,
   };
-}
-
-function refusal(result: Exclude<AdmitRequestResult, { status: 'admitted' | 'duplicate' }>, model: string): ApiError {
-  switch (result.status) {
-    case 'overloaded':
-      return overloaded();
-    case 'limited':
-      return tooManyOpen(result.open);
-    case 'unserved':
-      return modelUnserved(model);
-  }
 }

@@ -10,24 +10,6 @@ const pixels = z.int().min(1);
 /** The schema that checks requests, under its name in the document. Cloned: core made it before zod learned `openapi`. */
 export const pictureBodySchema = pictureSchema.clone().openapi('PictureRequest');
 
-export const errorSchema = z
-  .strictObject({
-    message: z.string(),
-    error: z.strictObject({
-      message: z.string(),
-      type: z.enum([
-        'invalid_request_error',
-        'rate_limit_error',
-        'service_unavailable',
-        'server_error',
-        'generation_error',
-      ]),
-      code: z.string().openapi({ description: 'One per reason, stable.' }),
-      param: z.string().nullable().openapi({ description: 'The field that is wrong.' }),
-    }),
-  })
-  .openapi('Error');
-
 export const urlsSchema = z.strictObject({ self: z.string(), events: z.string(), cancel: z.string() });
 
 const etaSchema = z.strictObject({ min: z.number().min(0), max: z.number().min(0) }).openapi({

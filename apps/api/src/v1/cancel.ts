@@ -1,12 +1,13 @@
+import type { Clock } from '@darkroom/core';
 import { cancelRequest } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
 import { ApiError, requestGone, requestNotFound } from '../http/api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors } from '../http/api-route.ts';
 import { requestIdOf } from '../follow/find-request.ts';
+import type { AskStore } from '../server/store-guard.ts';
 import { cancelSchema } from './api-schemas.ts';
 
-export function addCancelRoute(api: Api, { askStore, clock }: ApiContext): void {
+export function addCancelRoute(api: Api, { askStore, clock }: { askStore: AskStore; clock: Clock }): void {
   addRoute(api, cancelRoute, async (c) => {
     const id = requestIdOf(c);
     const result = await askStore((store) => cancelRequest(store, id, { owner: c.get('owner'), nowMs: clock.now() }));

@@ -1,7 +1,7 @@
 import type { RequestEvent } from '@darkroom/core';
 import { cancelRequest, type EventHub, expireRequests } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
-import { checkMs, heartbeatMs } from '../follow/follow-request.ts';
+import { checkMs, heartbeatMs } from '../follow/tail-events.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { type Frame, readFrames, type SseReader } from '../testing/sse-reader.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';

@@ -1,19 +1,22 @@
 import { invalidValue, isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import type { ApiContext, ApiEnv } from '../context.ts';
+import { findRequest, requestIdOf } from '../follow/find-request.ts';
+import { type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
+import type { FollowDeps } from '../follow/tail-events.ts';
+import type { ApiEnv } from '../http/api-env.ts';
 import { invalidFields } from '../http/api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors } from '../http/api-route.ts';
-import { createEventStream, streamResponse } from '../follow/event-stream.ts';
-import { findRequest, requestIdOf } from '../follow/find-request.ts';
+import { eventFrame } from './event-frame.ts';
 
-export function addEventsRoute(api: Api, context: ApiContext): void {
+export function addEventsRoute(api: Api, deps: FollowDeps & { streamEvents: StreamEvents }): void {
   addRoute(api, eventsRoute, async (c) => {
     const id = requestIdOf(c);
     const after = positionOf(c);
-    const { state } = await findRequest(context, id, c.get('owner'));
-    const stream = createEventStream(context, id, { after, isEnded: isTerminalState(state) });
-    return streamResponse(c, stream);
+    const { state } = await findRequest(deps.askStore, id, c.get('owner'));
+    const frameOf: FrameOf = (item) => eventFrame(deps.askStore, id, item);
+    const options = { after, isEnded: isTerminalState(state), frameOf };
+    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }) });
   });
 }
 

@@ -1,14 +1,14 @@
 import { DarkroomError } from '@darkroom/core';
 import { type LoadFailure, type ModelPool, readLoadFailures, readPools } from '@darkroom/store';
 import type { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
 import { retryAfterS } from '../http/api-error.ts';
 import { addRoute, type Api, retryAfterHeader } from '../http/api-route.ts';
+import type { AskStore } from '../server/store-guard.ts';
 import { healthSchema } from './api-schemas.ts';
 
 type Health = z.infer<typeof healthSchema>;
 
-export function addHealthRoute(api: Api, { askStore }: ApiContext): void {
+export function addHealthRoute(api: Api, { askStore }: { askStore: AskStore }): void {
   addRoute(api, healthRoute, async (c) => {
     try {
       const [pools, failures] = await askStore((store) => Promise.all([readPools(store), readLoadFailures(store)]));

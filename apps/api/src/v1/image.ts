@@ -2,24 +2,24 @@ import { createHash } from 'node:crypto';
 import { type Clock, isTerminalState, type RequestStatus } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
 import { ApiError } from '../http/api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors } from '../http/api-route.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
+import type { AskStore } from '../server/store-guard.ts';
 
-export function addImageRoute(api: Api, context: ApiContext): void {
+export function addImageRoute(api: Api, { askStore, clock }: { askStore: AskStore; clock: Clock }): void {
   addRoute(api, imageRoute, async (c) => {
     const id = requestIdOf(c);
     const index = indexOf(c.req.param('index') ?? '');
     // Both at once: the request says how long the picture may be kept, or why there is none.
     const [request, output] = await Promise.all([
-      findRequest(context, id, c.get('owner')),
-      index === undefined ? undefined : context.askStore((store) => readOutput(store, id, index)),
+      findRequest(askStore, id, c.get('owner')),
+      index === undefined ? undefined : askStore((store) => readOutput(store, id, index)),
     ]);
     if (output === undefined) throw absence(request, index);
     const { data, info } = output;
     const etag = `"${createHash('sha256').update(data).digest('base64url')}"`;
-    const headers = { ETag: etag, 'Cache-Control': cacheControl(request, context.clock) };
+    const headers = { ETag: etag, 'Cache-Control': cacheControl(request, clock) };
     if (matches(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers);
     return c.body(new Uint8Array(data), 200, {
       ...headers,

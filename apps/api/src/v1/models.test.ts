@@ -2,7 +2,8 @@ import { createRequestId } from '@darkroom/core';
 import { connectStore, reportLoadFailure } from '@darkroom/store';
 import { openTestStore } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import { errorSchema, healthSchema, modelListSchema, modelSchema } from './api-schemas.ts';
+import { errorSchema } from '../http/error-response.ts';
+import { healthSchema, modelListSchema, modelSchema } from './api-schemas.ts';
 import { startWorker } from '../testing/fake-worker.ts';
 import { createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
 

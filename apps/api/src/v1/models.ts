@@ -1,18 +1,24 @@
 import type { ModelCard } from '@darkroom/core';
 import { type ModelPool, readPools } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
 import { modelNotFound } from '../http/api-error.ts';
 import { addRoute, type Api, commonErrors, errorAnswer } from '../http/api-route.ts';
+import type { Cached } from '../server/cached.ts';
+import type { AskStore } from '../server/store-guard.ts';
 import { modelListSchema, modelSchema } from './api-schemas.ts';
 
 type ModelView = z.infer<typeof modelSchema>;
 
-export function addModelRoutes(api: Api, context: ApiContext): void {
-  addRoute(api, listRoute, async (c) => c.json({ object: 'list', data: await listViews(context) }, 200));
+interface ModelRoutesDeps {
+  askStore: AskStore;
+  models: Cached<readonly ModelCard[]>;
+}
+
+export function addModelRoutes(api: Api, deps: ModelRoutesDeps): void {
+  addRoute(api, listRoute, async (c) => c.json({ object: 'list', data: await listViews(deps) }, 200));
   addRoute(api, modelRoute, async (c) => {
     const id = c.req.param('id') ?? '';
-    const views = await listViews(context);
+    const views = await listViews(deps);
     const view = views.find((model) => model.id === id);
     if (view === undefined)
       throw modelNotFound(
@@ -23,7 +29,7 @@ export function addModelRoutes(api: Api, context: ApiContext): void {
   });
 }
 
-async function listViews({ models, askStore }: ApiContext): Promise<ModelView[]> {
+async function listViews({ models, askStore }: ModelRoutesDeps): Promise<ModelView[]> {
   const [cards, pools] = await Promise.all([models.reload(), askStore(readPools)]);
   const poolOf = new Map(pools.map((pool) => [pool.model, pool]));
   return cards.map((card) => modelView(card, poolOf.get(card.id)));

@@ -2,7 +2,8 @@ import type { PictureInput } from '@darkroom/core';
 import { readEvents, readRequest } from '@darkroom/store';
 import { allKeys, openTestStore } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import { acceptedSchema, errorSchema } from './api-schemas.ts';
+import { errorSchema } from '../http/error-response.ts';
+import { acceptedSchema } from './api-schemas.ts';
 import { startWorker } from '../testing/fake-worker.ts';
 import { createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
 

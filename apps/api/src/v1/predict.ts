@@ -1,29 +1,38 @@
 import { isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
+import type { ApiConfig } from '@darkroom/config';
+import type { EstimateEnd } from '../follow/estimate-end.ts';
+import type { FollowDeps } from '../follow/tail-events.ts';
 import { addRoute, type Api, commonErrors, errorAnswer, submitErrors, submitHeaders } from '../http/api-route.ts';
 import { acceptedSchema, pictureBodySchema, requestSchema } from './api-schemas.ts';
 import { onceStored } from '../submit/once-stored.ts';
 import { preferredWaitMs } from '../follow/prefer-wait.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
-import { requestUrls } from './request-urls.ts';
-import { requestView } from './request-view.ts';
-import { submitPicture } from '../submit/submit-picture.ts';
-import { waitForEnd } from '../follow/wait-for-end.ts';
+import { requestUrls } from '../http/urls.ts';
+import { requestAnswer } from './request-answer.ts';
+import { submitOverHttp } from '../submit/submit-over-http.ts';
+import type { SubmitPicture } from '../submit/submit-picture.ts';
+import { awaitEnd } from '../follow/await-end.ts';
 
-export function addPredictRoute(api: Api, context: ApiContext): void {
+export interface PredictDeps extends FollowDeps {
+  config: Pick<ApiConfig, 'maxBodyBytes'>;
+  submitPicture: SubmitPicture;
+  estimateEnd: EstimateEnd;
+}
+
+export function addPredictRoute(api: Api, deps: PredictDeps): void {
   addRoute(api, predictRoute, async (c) => {
     const waitMs = preferredWaitMs(c.req.header('prefer'));
-    const body = await readJsonBody(c, context.config.maxBodyBytes);
-    const submitted = await submitPicture(c, context, body);
+    const body = await readJsonBody(c, deps.config.maxBodyBytes);
+    const submitted = await submitOverHttp(c, deps.submitPicture, { body });
     const urls = requestUrls(submitted.id);
     c.header('Location', urls.self);
     if (waitMs > 0) {
       c.header('Preference-Applied', `wait=${waitMs / 1000}`);
       const options = { owner: c.get('owner'), waitMs, signal: c.req.raw.signal };
-      const request = await onceStored(() => waitForEnd(context, submitted.id, options));
+      const request = await onceStored(() => awaitEnd(deps, submitted.id, options));
       if (request !== undefined) {
-        const view = requestView(request, await context.estimateEnd(request));
+        const view = requestAnswer(request, await deps.estimateEnd(request));
         return c.json(view, isTerminalState(request.state) ? 200 : 202);
       }
     }

@@ -1,20 +1,22 @@
 import { invalidValue, isTerminalState, type RequestStatus } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
 import { invalidFields, requestGone } from '../http/api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors, retryAfterHeader } from '../http/api-route.ts';
+import type { EstimateEnd } from '../follow/estimate-end.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
+import type { FollowDeps } from '../follow/tail-events.ts';
+import type { AskStore } from '../server/store-guard.ts';
 import { queryWait, queryWaitMs } from '../follow/prefer-wait.ts';
-import { type ImageView, requestView } from './request-view.ts';
+import { type ImageAnswer, requestAnswer } from './request-answer.ts';
 import { requestSchema } from './api-schemas.ts';
-import { maxWaitS, waitForEnd } from '../follow/wait-for-end.ts';
+import { maxWaitS, awaitEnd } from '../follow/await-end.ts';
 
 const imagesQuery = z.enum(['url', 'inline']).optional();
 /** Seconds; progress is better followed as events. */
 const pollEveryS = 1;
 
-export function addRequestRoute(api: Api, context: ApiContext): void {
+export function addRequestRoute(api: Api, deps: FollowDeps & { estimateEnd: EstimateEnd }): void {
   addRoute(api, requestRoute, async (c) => {
     const id = requestIdOf(c);
     const images = c.req.query('images');
@@ -23,17 +25,17 @@ export function addRequestRoute(api: Api, context: ApiContext): void {
     const owner = c.get('owner');
     const request =
       waitMs > 0
-        ? await waitForEnd(context, id, { owner, waitMs, signal: c.req.raw.signal })
-        : await findRequest(context, id, owner);
-    const view = requestView(request, await context.estimateEnd(request));
-    if (images === 'inline') view.images = await inlined(view.images, request, context);
+        ? await awaitEnd(deps, id, { owner, waitMs, signal: c.req.raw.signal })
+        : await findRequest(deps.askStore, id, owner);
+    const view = requestAnswer(request, await deps.estimateEnd(request));
+    if (images === 'inline') view.images = await inlined(view.images, request, deps.askStore);
     if (isTerminalState(request.state)) return c.json(view, 200);
     return c.json(view, 202, { 'Retry-After': String(pollEveryS) });
   });
 }
 
 /** The second round trip of a poll: all pictures at once. */
-function inlined(images: readonly ImageView[], { id }: RequestStatus, { askStore }: ApiContext): Promise<ImageView[]> {
+function inlined(images: readonly ImageAnswer[], { id }: RequestStatus, askStore: AskStore): Promise<ImageAnswer[]> {
   return Promise.all(
     images.map(async (image) => {
       const output = await askStore((store) => readOutput(store, id, image.index));

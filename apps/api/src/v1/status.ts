@@ -1,3 +1,4 @@
+import type { Clock } from '@darkroom/core';
 import {
   countFinished,
   type FailedRequest,
@@ -11,15 +12,15 @@ import {
   type StoreConnection,
   type WorkerStatus,
 } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
 import { addRoute, type Api, commonErrors } from '../http/api-route.ts';
+import type { AskStore } from '../server/store-guard.ts';
 import { type Status, statusSchema } from './status-schema.ts';
 
 /** What `per_minute` is a mean of. */
 const minutes = 5;
 const failuresPerModel = 10;
 
-export function addStatusRoute(api: Api, { askStore, clock }: ApiContext): void {
+export function addStatusRoute(api: Api, { askStore, clock }: { askStore: AskStore; clock: Clock }): void {
   addRoute(api, statusRoute, async (c) => {
     const nowMs = clock.now();
     const [models, loadFailures] = await askStore((store) =>

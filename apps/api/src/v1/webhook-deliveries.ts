@@ -1,9 +1,9 @@
 import { invalidValue } from '@darkroom/core';
 import { listDeliveries, readWebhookSecret, resendDelivery, type WebhookDelivery } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import type { ApiContext } from '../context.ts';
 import { ApiError, invalidFields } from '../http/api-error.ts';
 import { addRoute, type Api, commonErrors, errorAnswer } from '../http/api-route.ts';
+import type { AskStore } from '../server/store-guard.ts';
 import { webhookDeliveryListSchema, webhookResentSchema, webhookSecretSchema } from './api-schemas.ts';
 
 type DeliveryView = z.infer<typeof webhookDeliveryListSchema>['data'][number];
@@ -15,7 +15,7 @@ const limit = z
   .default('20');
 
 /** What came of the owner's webhooks, and the secret they are signed with. */
-export function addWebhookRoutes(api: Api, { askStore }: ApiContext): void {
+export function addWebhookRoutes(api: Api, { askStore }: { askStore: AskStore }): void {
   addRoute(api, listRoute, async (c) => {
     const state = status.safeParse(c.req.query('status'));
     if (!state.success) throw invalidFields([invalidValue('status', c.req.query('status'), 'failed or pending')]);

@@ -8,17 +8,17 @@ import {
 } from '@darkroom/core';
 import type { z } from 'zod';
 import type { EndEstimate } from '../follow/estimate-end.ts';
-import { requestUrls } from './request-urls.ts';
+import { requestUrls } from '../http/urls.ts';
 import type { imageSchema, requestSchema } from './api-schemas.ts';
 
-export type ImageView = z.infer<typeof imageSchema>;
-export type RequestView = z.infer<typeof requestSchema>;
+export type ImageAnswer = z.infer<typeof imageSchema>;
+export type RequestAnswer = z.infer<typeof requestSchema>;
 
 /** Without prompts after the end, where they are not kept. */
 export type StoredInput = Omit<PictureInput, 'prompt' | 'negativePrompt'> & Partial<PictureInput>;
 
 /** A request as clients see it. */
-export function requestView(request: RequestStatus, eta: EndEstimate | undefined): RequestView {
+export function requestAnswer(request: RequestStatus, eta: EndEstimate | undefined): RequestAnswer {
   const { id, model, done, total } = request;
   // Only this app's POST route writes requests, and it writes pictures.
   const input = request.input as StoredInput;
@@ -56,7 +56,7 @@ function progressOf({ state, done, total }: RequestStatus): number {
 }
 
 /** Everything that made the pictures, as a body that makes the same ones again. */
-function parametersOf(model: string, input: StoredInput): RequestView['parameters'] {
+function parametersOf(model: string, input: StoredInput): RequestAnswer['parameters'] {
   return {
     model,
     prompt: input.prompt ?? null,

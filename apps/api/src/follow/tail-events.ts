@@ -1,12 +1,22 @@
 import { DarkroomError, isTerminalState, type RequestEvent } from '@darkroom/core';
-import { readEvents, readRequest } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
+import { type EventHub, readEvents, readRequest } from '@darkroom/store';
+import type { Every } from '../server/every-interval.ts';
+import type { AskStore } from '../server/store-guard.ts';
 import { createLiveEvents, type LiveEvents } from './live-events.ts';
 
 /** `done`: nothing will follow. `draining`: this process stops, go on reading elsewhere. */
-export type FollowedItem = RequestEvent | 'heartbeat' | 'draining' | 'done';
+export type TailItem = RequestEvent | 'heartbeat' | 'draining' | 'done';
 
-export interface FollowRequestOptions {
+/** What it takes to follow a request. */
+export interface FollowDeps {
+  askStore: AskStore;
+  hub: EventHub;
+  every: Every;
+  /** Aborted when this process stops. */
+  draining: AbortSignal;
+}
+
+export interface TailOptions {
   /** Sequence number of the last event seen; 0 for all. */
   after: number;
   /** Known to have ended: what the log holds is all there is. */
@@ -34,15 +44,15 @@ interface Reader {
  * and published events are a shortcut: one that does not follow the last makes us read the log, and a slow tick
  * notices when none comes. Pulled: nothing is read ahead of the reader.
  */
-export async function* followRequest(
-  context: ApiContext,
+export async function* tailEvents(
+  deps: FollowDeps,
   id: string,
-  { after, isEnded, signal }: FollowRequestOptions,
-): AsyncGenerator<FollowedItem, void> {
-  const { draining } = context;
+  { after, isEnded, signal }: TailOptions,
+): AsyncGenerator<TailItem, void> {
+  const { draining } = deps;
   const live = createLiveEvents();
   const reader: Reader = { last: after, isEnded, isCheckDue: false, isHeartbeatDue: false, live };
-  const stop = await listen(context, id, reader, signal);
+  const stop = await listen(deps, id, reader, signal);
   try {
     while (!signal.aborted) {
       if (draining.aborted) return yield 'draining';
@@ -50,7 +60,7 @@ export async function* followRequest(
         reader.isHeartbeatDue = false;
         yield 'heartbeat';
       }
-      const events = await nextEvents(context, id, reader);
+      const events = await nextEvents(deps, id, reader);
       for (const event of events ?? []) {
         yield event;
         reader.last = event.sequence;
@@ -66,7 +76,7 @@ export async function* followRequest(
 
 /** Subscribes before the log is read the first time, so that nothing falls between the two. */
 async function listen(
-  { hub, every, draining, askStore }: ApiContext,
+  { hub, every, draining, askStore }: FollowDeps,
   id: string,
   reader: Reader,
   signal: AbortSignal,
@@ -102,20 +112,16 @@ async function listen(
 }
 
 /** What follows `reader.last`; empty when there is nothing yet, undefined when that cannot be known right now. */
-async function nextEvents(
-  context: ApiContext,
-  id: string,
-  reader: Reader,
-): Promise<readonly RequestEvent[] | undefined> {
+async function nextEvents(deps: FollowDeps, id: string, reader: Reader): Promise<readonly RequestEvent[] | undefined> {
   const { live } = reader;
   try {
-    if (reader.isCheckDue) await checkEnd(context, id, reader);
+    if (reader.isCheckDue) await checkEnd(deps, id, reader);
     for (let event = live.next(); event !== undefined; event = live.next()) {
       if (event.sequence === reader.last + 1) return [event];
       if (event.sequence > reader.last) live.markBehind();
     }
     if (!live.takeBehind()) return [];
-    const events = await context.askStore((store) => readEvents(store, id, { after: reader.last, limit: readLimit }));
+    const events = await deps.askStore((store) => readEvents(store, id, { after: reader.last, limit: readLimit }));
     if (events.length === readLimit) live.markBehind();
     return events;
   } catch (error) {
@@ -127,7 +133,7 @@ async function nextEvents(
 }
 
 /** Sees what no published event told us, above all the end. */
-async function checkEnd({ askStore }: ApiContext, id: string, reader: Reader): Promise<void> {
+async function checkEnd({ askStore }: FollowDeps, id: string, reader: Reader): Promise<void> {
   const result = await askStore((store) => readRequest(store, id));
   reader.isCheckDue = false;
   reader.isEnded = result.status !== 'found' || isTerminalState(result.request.state);

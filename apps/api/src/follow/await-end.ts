@@ -1,13 +1,12 @@
 import { isTerminalState, type RequestStatus } from '@darkroom/core';
-import type { ApiContext } from '../context.ts';
 import { findRequest } from './find-request.ts';
-import { checkMs } from './follow-request.ts';
+import { checkMs, type FollowDeps } from './tail-events.ts';
 import { createWakeSignal } from './wake-signal.ts';
 
 /** The longest wait over HTTP, seconds: proxies cut silent connections soon after that. */
 export const maxWaitS = 60;
 
-export interface WaitForEndOptions {
+export interface AwaitEndOptions {
   owner: string;
   waitMs: number;
   /** The client has gone. */
@@ -18,22 +17,22 @@ export interface WaitForEndOptions {
  * The request as soon as it has ended, or as it is when the time is over. Two round trips and a subscription; while it
  * waits it asks Redis once in `checkMs`, in case the message of the end was lost. Throws as `findRequest`.
  */
-export async function waitForEnd(
-  context: ApiContext,
+export async function awaitEnd(
+  deps: FollowDeps,
   id: string,
-  { owner, waitMs, signal }: WaitForEndOptions,
+  { owner, waitMs, signal }: AwaitEndOptions,
 ): Promise<RequestStatus> {
-  const waiting = startWaiting(context, { waitMs, signal });
+  const waiting = startWaiting(deps, { waitMs, signal });
   // Subscribed before the first look, so that an end between the two is not missed.
-  const subscribing = context.hub.subscribe(id, ({ type }) => {
+  const subscribing = deps.hub.subscribe(id, ({ type }) => {
     if (isTerminalState(type)) waiting.wake();
   });
   try {
-    await context.askStore(() => subscribing);
-    let request = await findRequest(context, id, owner);
+    await deps.askStore(() => subscribing);
+    let request = await findRequest(deps.askStore, id, owner);
     while (!isTerminalState(request.state) && !waiting.isOver()) {
       await waiting.woken();
-      request = await findRequest(context, id, owner);
+      request = await findRequest(deps.askStore, id, owner);
     }
     return request;
   } finally {
@@ -44,7 +43,7 @@ export async function waitForEnd(
 
 /** Everything that ends a sleep: a message, the slow check, the time, a client that has gone, this process stopping. */
 function startWaiting(
-  { every, draining, hub }: ApiContext,
+  { every, draining, hub }: FollowDeps,
   { waitMs, signal }: { waitMs: number; signal: AbortSignal },
 ) {
   let isOver = draining.aborted || signal.aborted;

@@ -1,5 +1,11 @@
 import type { Context } from 'hono';
 
+/** Where a request is found. Paths, not whole URLs: only the client knows under which name it reached us. */
+export function requestUrls(id: string): { self: string; events: string; cancel: string } {
+  const self = `/v1/predict/${id}`;
+  return { self, events: `${self}/events`, cancel: self };
+}
+
 /**
  * A path of ours as a whole URL, under the name by which the client reached us: that of the proxy in front where it says
  * one (`X-Forwarded-Proto`, `X-Forwarded-Host`), or of the request's own. It goes back to whoever sent the headers and

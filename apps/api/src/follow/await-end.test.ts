@@ -1,9 +1,10 @@
 /** `Prefer: wait` on a submit and `?wait=` on a poll: the answer comes with the end, or when the time is over. */
 import { describe, expect, it } from 'vitest';
-import { acceptedSchema, errorSchema, requestSchema } from '../v1/api-schemas.ts';
+import { errorSchema } from '../http/error-response.ts';
+import { acceptedSchema, requestSchema } from '../v1/api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
-import { checkMs } from './follow-request.ts';
+import { checkMs } from './tail-events.ts';
 
 async function submitAndWait(test: TestApi, prefer: string): Promise<Response> {
   const headers = { 'Content-Type': 'application/json', Prefer: prefer };
