@@ -147,10 +147,7 @@ async function resolve(
   if (result.status === 'resolved') return result.picture;
   if (result.status === 'invalid') throw invalidFields(result.problems);
   if (cards.length === 0) throw noModels();
-  throw modelNotFound(
-    result.model,
-    cards.map(({ id }) => id),
-  );
+  throw modelNotFound(result.model, cards);
 }
 
 function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number): RequestEnvelope<PictureInput> {
