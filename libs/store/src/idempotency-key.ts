@@ -42,6 +42,15 @@ export async function claimIdempotencyKey(
   return { status, id };
 }
 
+/** What a key stands for, if anything; claims nothing. One round trip. */
+export async function readIdempotencyKey(
+  store: StoreConnection,
+  key: IdempotencyKey,
+): Promise<{ id: string; fingerprint: string } | undefined> {
+  const [id, fingerprint] = await store.redis.hmget(recordKey(store, key), 'id', 'fingerprint');
+  return id && fingerprint ? { id, fingerprint } : undefined;
+}
+
 /** Says what became of the request. One round trip, which need not be waited for. */
 export async function settleIdempotencyKey(
   store: StoreConnection,

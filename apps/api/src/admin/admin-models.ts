@@ -4,7 +4,7 @@ import { pauseModel, resumeModel } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { modelPauseSchema, notAnAdmin } from './admin-schema.ts';
 import { modelNotFound } from '../http/api-error.ts';
-import { addRoute, type Api, commonErrors, errorAnswer } from '../http/api-route.ts';
+import { addRoute, type Api, commonErrors, noSuchModel } from '../http/api-route.ts';
 import type { Cached } from '../server/cached.ts';
 import type { AskStore } from '../server/store-guard.ts';
 import { audit } from './audit.ts';
@@ -32,8 +32,8 @@ export function addAdminModelRoutes(api: Api, deps: AdminModelDeps): void {
 
 /** Throws 404 for a model that no worker has ever brought: nothing is stored for it. */
 export async function knownModel({ models }: Pick<AdminModelDeps, 'models'>, model: string): Promise<string> {
-  const known = (await models.reload()).map(({ id }) => id);
-  if (!known.includes(model)) throw modelNotFound(model, known);
+  const known = await models.reload();
+  if (!known.some(({ id }) => id === model)) throw modelNotFound(model, known);
   return model;
 }
 
@@ -41,11 +41,7 @@ const responses = {
   ...commonErrors,
   200: { description: 'So it is, now or before.', content: { 'application/json': { schema: modelPauseSchema } } },
   403: notAnAdmin,
-  404: errorAnswer('No such model.', {
-    message: 'model "sdxl" is not here, expected one of emoji-sd',
-    code: 'model_not_found',
-    param: 'model',
-  }),
+  404: noSuchModel,
 };
 
 const pauseRoute = {

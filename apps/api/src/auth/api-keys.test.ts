@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { allKeys } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ApiKey, type ApiKeys, hashKey, loadApiKeys } from './api-keys.ts';
 import { errorSchema } from '../http/error-response.ts';
@@ -18,11 +19,11 @@ function as(name: string, headers: Record<string, string> = {}): { headers: Reco
   return { headers: { Authorization: `Bearer key-of-${name}`, 'Content-Type': 'application/json', ...headers } };
 }
 
-async function submitAs(test: TestApi, name: string, body: object = {}): Promise<Response> {
+async function submitAs(test: TestApi, name: string, body: object = {}, idempotencyKey?: string): Promise<Response> {
   return test.api.request('/v1/predict', {
     method: 'POST',
     body: JSON.stringify({ prompt: 'a fox', ...body }),
-    ...as(name),
+    ...as(name, idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),
   });
 }
 
@@ -132,6 +133,25 @@ describe('limits', () => {
     expect((await test.api.request('/v1/models', as('alice'))).status).toBe(200);
     expect((await submitAs(test, 'bob')).status).toBe(202);
     expect(await test.store.redis.zcard(test.store.keysOf('tiny').queued)).toBe(3);
+  });
+
+  it('finds what is stored again under its Idempotency-Key for nothing, and counts what is not', async () => {
+    const test = await openTestApi({ apiKeys: keysOf({ name: 'alice', requestsPerMinute: 2 }), resultTtlMs: 1 });
+    const id = await idOf(await submitAs(test, 'alice', {}, 'k1'));
+    for (let sent = 0; sent < 3; sent++) {
+      const again = await submitAs(test.replica(), 'alice', {}, 'k1');
+      expect([again.headers.get('idempotent-replayed'), await idOf(again)]).toEqual(['true', id]);
+    }
+    // One left: another body under the same key takes it, and is no way around the limit.
+    expect(await codeOf(await submitAs(test, 'alice', { seed: 5 }, 'k1'))).toEqual([409, 'idempotency_conflict']);
+    const before = await allKeys(test.store);
+    for (const key of ['k1', 'k2', undefined, ' '])
+      expect(await codeOf(await submitAs(test, 'alice', { seed: 5 }, key))).toEqual([429, 'rate_limit_exceeded']);
+    expect(await allKeys(test.store)).toEqual(before);
+    expect(await idOf(await submitAs(test, 'alice', {}, 'k1'))).toBe(id);
+    await test.api.request(`/v1/predict/${id}`, { method: 'DELETE', ...as('alice') });
+    await expect.poll(() => test.store.redis.exists(test.store.keysOf('tiny').request(id))).toBe(0);
+    expect(await codeOf(await submitAs(test, 'alice', {}, 'k1'))).toEqual([429, 'rate_limit_exceeded']);
   });
 
   it('refuses more open requests than a key may have at once, until one ends', async () => {

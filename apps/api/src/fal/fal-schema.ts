@@ -3,6 +3,7 @@ import { invalidValue, outputFormats } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
 import { invalidFields } from '../http/api-error.ts';
+import { foreignErrors, jsonAnswer as json } from '../drop-in/foreign-errors.ts';
 import { commonFields, without } from '../drop-in/foreign-input.ts';
 
 /** Pixels; the model may not have all of them. */
@@ -105,44 +106,18 @@ const exampleResult = {
   timings: { inference: 1.52 },
 };
 
-const object = z.looseObject({});
-const json = (description: string, example: object) => ({
-  description,
-  content: { 'application/json': { schema: object, example } },
-});
 const problem = (description: string, detail: unknown, errorType: string) =>
   json(description, { message: description, detail, error_type: errorType });
-
-const problems = {
-  401: problem('No key, or none of this server.', 'The API key is missing.', 'missing_api_key'),
-  404: problem('No such model or request.', 'model "sdxl" is not here, expected one of emoji-sd', 'model_not_found'),
-  500: problem('A fault on our side; the id is in the log too.', 'Something went wrong on our side.', 'internal'),
-  503: problem(
-    'Redis is away, or too many requests wait. Nothing is stored.',
-    'Service overloaded, try again later.',
-    'overloaded',
-  ),
-};
+const { common: problems, refusals } = foreignErrors((_status, code, message) => ({
+  message,
+  detail: message,
+  error_type: code,
+}));
 const wrongField = problem(
   'A field is wrong (`ValidationError`). Nothing is stored.',
   [{ loc: ['body', 'num_images'], msg: 'num_images is 20, expected a whole number from 1 to 10', type: 'value_error' }],
   'invalid_value',
 );
-const refusals = {
-  400: problem('The body is not JSON.', 'the body is empty, expected a JSON object', 'invalid_body'),
-  413: problem('The body is too large.', 'the body has more than 1048576 bytes', 'body_too_large'),
-  415: problem(
-    'The body is not application/json.',
-    'Content-Type is missing, expected application/json',
-    'unsupported_media_type',
-  ),
-  422: wrongField,
-  429: problem(
-    'The key has used up what it may send.',
-    'This key may send 60 requests a minute.',
-    'rate_limit_exceeded',
-  ),
-};
 const failures = {
   424: problem('The request failed.', 'The workers that ran this request were lost.', 'worker_lost'),
   499: problem('The request was canceled.', 'The request was canceled.', 'client_cancelled'),
@@ -188,6 +163,7 @@ export const falRoutes = {
       ...problems,
       200: json('Accepted and stored.', { status: 'IN_QUEUE', ...exampleUrls, queue_position: 0 }),
       ...refusals,
+      422: wrongField,
     },
   },
   status: {
@@ -255,6 +231,7 @@ export const falRoutes = {
         'still_open',
       ),
       ...refusals,
+      422: wrongField,
     },
   },
   stream: {
@@ -263,6 +240,11 @@ export const falRoutes = {
     summary: 'stream',
     description:
       'Previews as they come, then the result as `run` has it. A failure breaks the connection off. Closing it cancels nothing.',
-    responses: { ...problems, 200: events('Previews, and the result.', exampleResult), ...refusals },
+    responses: {
+      ...problems,
+      200: events('Previews, and the result.', exampleResult),
+      ...refusals,
+      422: wrongField,
+    },
   },
 };

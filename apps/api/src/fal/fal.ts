@@ -9,18 +9,17 @@ import {
   type OutputProgress,
   type RequestStatus,
 } from '@darkroom/core';
-import { cancelRequest } from '@darkroom/store';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { getPath } from 'hono/utils/url';
 import { absoluteUrl, noStore } from '../http/urls.ts';
 import type { ApiEnv } from '../http/api-env.ts';
-import { ApiError, type ErrorView, invalidFields, requestGone, requestNotFound } from '../http/api-error.ts';
+import { ApiError, type ErrorView, invalidFields, requestNotFound } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
 import { errorResponse } from '../http/error-response.ts';
 import { BrokenStream, type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
-import { findRequest, requestIdOf } from '../follow/find-request.ts';
+import { cancelFound, findRequest, requestIdOf } from '../follow/find-request.ts';
 import { inTheirNames, parseForeign } from '../drop-in/foreign-input.ts';
 import { onceStored } from '../submit/once-stored.ts';
 import { openPictureUrl } from '../drop-in/open-picture-url.ts';
@@ -293,10 +292,7 @@ function pictureFrame(c: C, deps: FalDeps, id: string): FrameOf {
 
 async function cancel(c: C, deps: FalDeps): Promise<Response> {
   const { id } = await find(c, deps);
-  const options = { owner: c.get('owner'), nowMs: deps.clock.now() };
-  const result = await deps.askStore((store) => cancelRequest(store, id, options));
-  if (result.status === 'gone') throw requestGone(id);
-  if (result.status === 'unknown') throw requestNotFound(id);
+  const result = await cancelFound(deps, id, c.get('owner'));
   if (result.status !== 'ended') return c.json({ status: 'CANCELLATION_REQUESTED' }, 202, headersOf(id));
   return c.json({ status: 'ALREADY_COMPLETED', message: `The request is ${result.state}.` }, 400, headersOf(id));
 }

@@ -1,5 +1,5 @@
-import { modelOfRequestId, type RequestStatus } from '@darkroom/core';
-import { readRequest } from '@darkroom/store';
+import { type Clock, modelOfRequestId, type RequestStatus } from '@darkroom/core';
+import { cancelRequest, type CancelRequestResult, readRequest } from '@darkroom/store';
 import type { Context } from 'hono';
 import type { ApiEnv } from '../http/api-env.ts';
 import { requestGone, requestNotFound } from '../http/api-error.ts';
@@ -19,4 +19,16 @@ export async function findRequest(askStore: AskStore, id: string, owner: string)
   if (result.status === 'unknown') throw requestNotFound(id);
   if (result.status === 'gone') throw requestGone(id);
   return result.request;
+}
+
+/** One round trip; throws as `findRequest`. */
+export async function cancelFound(
+  { askStore, clock }: { askStore: AskStore; clock: Clock },
+  id: string,
+  owner: string,
+): Promise<Exclude<CancelRequestResult, { status: 'unknown' | 'gone' }>> {
+  const result = await askStore((store) => cancelRequest(store, id, { owner, nowMs: clock.now() }));
+  if (result.status === 'unknown') throw requestNotFound(id);
+  if (result.status === 'gone') throw requestGone(id);
+  return result;
 }

@@ -106,8 +106,9 @@ export function invalidFields(problems: readonly FieldProblem[]): ApiError {
   });
 }
 
-export function modelNotFound(model: string, known: readonly string[]): ApiError {
-  const message = `model ${describeValue(model)} is not here, expected one of ${known.join(', ')}`;
+export function modelNotFound(model: string, known: readonly { id: string }[]): ApiError {
+  const names = known.map(({ id }) => id).join(', ');
+  const message = `model ${describeValue(model)} is not here, expected one of ${names}`;
   return new ApiError({ status: 404, code: 'model_not_found', param: 'model', message });
 }
 

@@ -88,14 +88,16 @@ const rateLimitAnswer = {
   },
 };
 
+export const noSuchModel = errorAnswer('No such model.', {
+  message: 'model "sdxl" is not here, expected one of emoji-sd',
+  code: 'model_not_found',
+  param: 'model',
+});
+
 /** What every route that takes a request in may answer before it is stored, besides 400 and 503. */
 export const submitErrors = {
   401: commonErrors[401],
-  404: errorAnswer('No such model.', {
-    message: 'model "sdxl" is not here, expected one of emoji-sd',
-    code: 'model_not_found',
-    param: 'model',
-  }),
+  404: noSuchModel,
   409: errorAnswer('The Idempotency-Key came with another body before.', {
     message: 'This Idempotency-Key came with another body before; a new request needs a new key.',
     code: 'idempotency_conflict',

@@ -3,6 +3,7 @@ import { invalidValue } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import { invalidFields } from '../http/api-error.ts';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
+import { foreignErrors, jsonAnswer as json } from '../drop-in/foreign-errors.ts';
 import { commonFields, without } from '../drop-in/foreign-input.ts';
 
 /** As the Stable Diffusion models there name them. */
@@ -119,28 +120,7 @@ const exampleModel = {
   latest_version: exampleVersion,
 };
 
-const json = (description: string, example: object) => ({
-  description,
-  content: { 'application/json': { schema: z.looseObject({}), example } },
-});
-const problem = (description: string, status: number, title: string, detail: string) =>
-  json(description, { title, detail, status });
-const problems = {
-  401: problem('No key, or none of this server.', 401, 'missing_api_key', 'The API key is missing.'),
-  404: problem(
-    'No such model or prediction.',
-    404,
-    'model_not_found',
-    'model "sdxl" is not here, expected one of emoji-sd',
-  ),
-  500: problem('A fault on our side; the id is in the log too.', 500, 'internal', 'Something went wrong on our side.'),
-  503: problem(
-    'Redis is away, or too many requests wait. Nothing is stored.',
-    503,
-    'overloaded',
-    'Service overloaded, try again later.',
-  ),
-};
+const { common: problems, refusals } = foreignErrors((status, title, detail) => ({ title, detail, status }));
 const wrongField = json('A field is wrong. Nothing is stored.', {
   title: 'Input validation failed',
   detail: '- num_outputs is 20, expected a whole number from 1 to 10\n',
@@ -171,21 +151,8 @@ const tags = ['replicate'];
 const created = {
   ...problems,
   201: json('Stored; `starting` unless it has ended: the client takes `processing` for an end.', examplePrediction),
-  400: problem('The body is not JSON.', 400, 'invalid_body', 'the body is empty, expected a JSON object'),
-  413: problem('The body is too large.', 413, 'body_too_large', 'the body has more than 1048576 bytes'),
-  415: problem(
-    'No application/json.',
-    415,
-    'unsupported_media_type',
-    'Content-Type is missing, expected application/json',
-  ),
+  ...refusals,
   422: wrongField,
-  429: problem(
-    'The key has used up what it may send.',
-    429,
-    'rate_limit_exceeded',
-    'This key may send 60 requests a minute.',
-  ),
 };
 const bodyWith = (schema: z.ZodType) => ({ required: true, content: { 'application/json': { schema } } });
 

@@ -1,16 +1,15 @@
 /** The view of a request that `replicate` from npm knows, used as it is (docs/drop-in.md). */
 import type { ApiConfig } from '@darkroom/config';
 import { type Clock, isoTime, isTerminalState, type ModelCard, type RequestStatus } from '@darkroom/core';
-import { cancelRequest } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { absoluteUrl, noStore } from '../http/urls.ts';
 import type { ApiEnv } from '../http/api-env.ts';
-import { type ErrorView, modelNotFound, requestGone, requestNotFound } from '../http/api-error.ts';
+import { type ErrorView, modelNotFound } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
 import { BrokenStream, type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
-import { findRequest, requestIdOf } from '../follow/find-request.ts';
+import { cancelFound, findRequest, requestIdOf } from '../follow/find-request.ts';
 import { inTheirNames, parseForeign } from '../drop-in/foreign-input.ts';
 import { onceStored } from '../submit/once-stored.ts';
 import { openPictureUrl } from '../drop-in/open-picture-url.ts';
@@ -103,12 +102,9 @@ async function create(c: C, deps: ReplicateDeps, model: string, input: unknown):
 
 async function cancel(c: C, deps: ReplicateDeps): Promise<Response> {
   const id = requestIdOf(c);
-  const options = { owner: c.get('owner'), nowMs: deps.clock.now() };
-  const { status } = await deps.askStore((store) => cancelRequest(store, id, options));
-  if (status === 'gone') throw requestGone(id);
-  if (status === 'unknown') throw requestNotFound(id);
-  const { signal } = c.req.raw;
-  return answer(c, deps, await awaitEnd(deps, id, { owner: options.owner, waitMs: cancelMs, signal }));
+  const owner = c.get('owner');
+  await cancelFound(deps, id, owner);
+  return answer(c, deps, await awaitEnd(deps, id, { owner, waitMs: cancelMs, signal: c.req.raw.signal }));
 }
 
 async function answer(c: C, deps: ReplicateDeps, request: Shown, status: 200 | 201 = 200): Promise<Response> {
@@ -224,11 +220,7 @@ async function findCard(c: C, { models }: ReplicateDeps): Promise<ModelCard> {
   const { name, version = name } = c.req.param() as { name: string; version?: string };
   const cards = await models.reload();
   const card = cards.find(({ id }) => id === name);
-  if (card === undefined || version !== name)
-    throw modelNotFound(
-      version ?? name,
-      cards.map(({ id }) => id),
-    );
+  if (card === undefined || version !== name) throw modelNotFound(version ?? name, cards);
   return card;
 }
 

@@ -1,6 +1,12 @@
 import { createHash } from 'node:crypto';
 import { invalidValue, modelOfRequestId, type PictureInput, type RequestEnvelope } from '@darkroom/core';
-import { type AdmitRequestResult, claimIdempotencyKey, readRequest, settleIdempotencyKey } from '@darkroom/store';
+import {
+  type AdmitRequestResult,
+  claimIdempotencyKey,
+  readIdempotencyKey,
+  readRequest,
+  settleIdempotencyKey,
+} from '@darkroom/store';
 import type { ApiKey } from '../auth/api-keys.ts';
 import { ApiError, invalidFields } from '../http/api-error.ts';
 import type { AskStore } from '../server/store-guard.ts';
@@ -16,9 +22,8 @@ export function checkIdempotencyKey(key: string | undefined): void {
 
 export interface AdmitOnceOptions {
   apiKey: ApiKey;
-  idempotencyKey: string;
-  path: string;
-  body: unknown;
+  key: string;
+  fingerprint: string;
   envelope: RequestEnvelope<PictureInput>;
   /** The same body as an envelope for a server whose default is this model. */
   createFor: (defaultModel: string) => Promise<RequestEnvelope<PictureInput>>;
@@ -36,11 +41,10 @@ export interface AdmitOnceResult {
  */
 export async function admitOnce(
   deps: AdmitDeps,
-  { apiKey, idempotencyKey, path, body, envelope: created, createFor }: AdmitOnceOptions,
+  { apiKey, key, fingerprint, envelope: created, createFor }: AdmitOnceOptions,
 ): Promise<AdmitOnceResult> {
   const { owner, id: newId, deadlineMs, createdAtMs } = created;
-  const subject = { owner, key: idempotencyKey };
-  const fingerprint = fingerprintOf(path, body);
+  const subject = { owner, key };
   const claim = async (expiredId?: string): Promise<string> => {
     const { status, id } = await deps.askStore((store) => {
       const ttlMs = deadlineMs - createdAtMs + store.resultTtlMs;
@@ -68,6 +72,16 @@ export async function admitOnce(
   return { result, envelope };
 }
 
+/** Whether a submission was stored before, and is still kept. */
+export async function isStored(
+  askStore: AskStore,
+  { owner, key, fingerprint }: { owner: string; key: string; fingerprint: string },
+): Promise<boolean> {
+  const record = await askStore((store) => readIdempotencyKey(store, { owner, key }));
+  if (record?.fingerprint !== fingerprint) return false;
+  return (await askStore((store) => readRequest(store, record.id, owner))).status === 'found';
+}
+
 async function isGone(askStore: AskStore, id: string, owner: string): Promise<boolean> {
   return (await askStore((store) => readRequest(store, id, owner))).status === 'gone';
 }
@@ -82,7 +96,7 @@ function conflict(): ApiError {
 }
 
 /** The same for bodies that say the same in another order. */
-function fingerprintOf(path: string, body: unknown): string {
+export function fingerprintOf(path: string, body: unknown): string {
   return createHash('sha256')
     .update(JSON.stringify([path, sorted(body)]))
     .digest('hex');

@@ -19,7 +19,7 @@ import type { EndEstimate, EstimateEnd } from '../follow/estimate-end.ts';
 import { findRequest } from '../follow/find-request.ts';
 import { invalidFields, modelNotFound, modelUnserved, noModels, overloaded, tooManyOpen } from '../http/api-error.ts';
 import { admit, type AdmitDeps } from './admit.ts';
-import { admitOnce, checkIdempotencyKey } from './idempotency.ts';
+import { admitOnce, checkIdempotencyKey, fingerprintOf, isStored } from './idempotency.ts';
 
 export interface Submission {
   /** Whose request it is, and whose rights count. */
@@ -69,8 +69,10 @@ export type SubmitPicture = (submission: Submission) => Promise<SubmittedPicture
 
 export function createPictureSubmitter(deps: SubmitDeps): SubmitPicture {
   return async (submission) => {
-    const { apiKey, idempotencyKey, body, previewEvery } = submission;
-    await count(deps, submission);
+    const { apiKey, idempotencyKey, path, body, previewEvery } = submission;
+    const keyed =
+      idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprintOf(path, body) };
+    await count(deps, submission, keyed);
     checkIdempotencyKey(idempotencyKey);
     const createFor = async (defaultModel: string | undefined): Promise<RequestEnvelope<PictureInput>> => {
       const picture = await resolve(body, deps, defaultModel);
@@ -79,18 +81,24 @@ export function createPictureSubmitter(deps: SubmitDeps): SubmitPicture {
     };
     const created = await createFor(deps.config.defaultModel);
     const { envelope, result } =
-      idempotencyKey === undefined
+      keyed === undefined
         ? { envelope: created, result: await admit(deps, created, { apiKey, isFoundAgain: false }) }
-        : await admitOnce(deps, { ...submission, idempotencyKey, envelope: created, createFor });
+        : await admitOnce(deps, { ...keyed, apiKey, envelope: created, createFor });
     // 80 random bits came twice within a millisecond: the source of randomness is broken.
-    if (idempotencyKey === undefined && result.status === 'duplicate')
+    if (keyed === undefined && result.status === 'duplicate')
       throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
     return submitted(deps, envelope, result);
   };
 }
 
-/** Throws 429 for a key that has sent too much. */
-async function count({ countSubmission }: SubmitDeps, { apiKey, onAllowance }: Submission): Promise<void> {
+/** Throws 429 for a key that has sent too much; what is stored already is sent again for nothing. */
+async function count(
+  { askStore, countSubmission }: SubmitDeps,
+  { apiKey, onAllowance }: Submission,
+  keyed: { key: string; fingerprint: string } | undefined,
+): Promise<void> {
+  if (apiKey.requestsPerMinute === undefined) return;
+  if (keyed !== undefined && (await isStored(askStore, { ...keyed, owner: apiKey.name }))) return;
   const allowance = await countSubmission(apiKey);
   if (allowance === undefined) return;
   onAllowance?.(allowance);
@@ -148,10 +156,7 @@ async function resolve(
   if (result.status === 'resolved') return result.picture;
   if (result.status === 'invalid') throw invalidFields(result.problems);
   if (cards.length === 0) throw noModels();
-  throw modelNotFound(
-    result.model,
-    cards.map(({ id }) => id),
-  );
+  throw modelNotFound(result.model, cards);
 }
 
 function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number): RequestEnvelope<PictureInput> {

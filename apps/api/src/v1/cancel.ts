@@ -1,16 +1,15 @@
 import type { Clock } from '@darkroom/core';
-import { cancelRequest } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import { ApiError, requestGone, requestNotFound } from '../http/api-error.ts';
+import { ApiError } from '../http/api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors } from '../http/api-route.ts';
-import { requestIdOf } from '../follow/find-request.ts';
+import { cancelFound, requestIdOf } from '../follow/find-request.ts';
 import type { AskStore } from '../server/store-guard.ts';
 import { cancelSchema } from './api-schemas.ts';
 
-export function addCancelRoute(api: Api, { askStore, clock }: { askStore: AskStore; clock: Clock }): void {
+export function addCancelRoute(api: Api, deps: { askStore: AskStore; clock: Clock }): void {
   addRoute(api, cancelRoute, async (c) => {
     const id = requestIdOf(c);
-    const result = await askStore((store) => cancelRequest(store, id, { owner: c.get('owner'), nowMs: clock.now() }));
+    const result = await cancelFound(deps, id, c.get('owner'));
     switch (result.status) {
       case 'canceled':
         return c.json({ request_id: id, status: 'canceled' }, 200);
@@ -22,10 +21,6 @@ export function addCancelRoute(api: Api, { askStore, clock }: { askStore: AskSto
           code: 'request_ended',
           message: `Request ${id} has ended already: it is ${result.state}.`,
         });
-      case 'gone':
-        throw requestGone(id);
-      case 'unknown':
-        throw requestNotFound(id);
     }
   });
 }

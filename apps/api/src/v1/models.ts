@@ -2,7 +2,7 @@ import type { ModelCard } from '@darkroom/core';
 import { type ModelPool, readPools } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { modelNotFound } from '../http/api-error.ts';
-import { addRoute, type Api, commonErrors, errorAnswer } from '../http/api-route.ts';
+import { addRoute, type Api, commonErrors, noSuchModel } from '../http/api-route.ts';
 import type { Cached } from '../server/cached.ts';
 import type { AskStore } from '../server/store-guard.ts';
 import { modelListSchema, modelSchema } from './api-schemas.ts';
@@ -20,11 +20,7 @@ export function addModelRoutes(api: Api, deps: ModelRoutesDeps): void {
     const id = c.req.param('id') ?? '';
     const views = await listViews(deps);
     const view = views.find((model) => model.id === id);
-    if (view === undefined)
-      throw modelNotFound(
-        id,
-        views.map((model) => model.id),
-      );
+    if (view === undefined) throw modelNotFound(id, views);
     return c.json(view, 200);
   });
 }
@@ -79,10 +75,6 @@ const modelRoute = {
   responses: {
     ...commonErrors,
     200: { description: 'The model.', content: { 'application/json': { schema: modelSchema } } },
-    404: errorAnswer('No such model.', {
-      message: 'model "sdxl" is not here, expected one of emoji-sd',
-      code: 'model_not_found',
-      param: 'model',
-    }),
+    404: noSuchModel,
   },
 };

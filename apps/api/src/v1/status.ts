@@ -1,4 +1,4 @@
-import type { Clock } from '@darkroom/core';
+import { type Clock, isoTime } from '@darkroom/core';
 import {
   countFinished,
   type FailedRequest,
@@ -108,10 +108,6 @@ function queueView({ stats, completed, failed }: ModelStatus, nowMs: number): St
 
 function textOf(value: string | number | undefined): string | null {
   return value === undefined ? null : String(value);
-}
-
-function isoTime(ms: number): string {
-  return new Date(ms).toISOString();
 }
 
 const statusRoute = {

@@ -1,4 +1,4 @@
-import { invalidValue } from '@darkroom/core';
+import { invalidValue, isoTime } from '@darkroom/core';
 import { listDeliveries, readWebhookSecret, resendDelivery, type WebhookDelivery } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { ApiError, invalidFields } from '../http/api-error.ts';
@@ -53,8 +53,8 @@ function deliveryView(delivery: WebhookDelivery): DeliveryView {
     status: delivery.state,
     attempts: delivery.attempts,
     last_error: delivery.lastError ?? null,
-    created_at: new Date(delivery.createdAtMs).toISOString(),
-    failed_at: delivery.failedAtMs === undefined ? null : new Date(delivery.failedAtMs).toISOString(),
+    created_at: isoTime(delivery.createdAtMs),
+    failed_at: isoTime(delivery.failedAtMs),
   };
 }
 
