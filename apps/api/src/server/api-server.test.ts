@@ -97,7 +97,8 @@ it('takes a body that breaks off for a fault of the client', async () => {
   const test = await openTestApi();
   const { url } = await listen(test);
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
-  const head = 'POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n';
+  const head =
+    'POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n';
   socket.write(`${head}{"prompt": "my secret`, () => socket.destroySoon());
   await expect.poll(() => test.lines.find((line) => line.includes('"request"'))).toContain('"status":400');
   expect(test.lines.join()).not.toMatch(/"level":"(?:error|warn)"|secret/);
