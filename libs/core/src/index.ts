@@ -12,6 +12,7 @@ export * from './public-address.ts';
 export * from './redis-address.ts';
 export * from './request-envelope.ts';
 export * from './request-event.ts';
+export * from './places.ts';
 export * from './request-id.ts';
 export * from './request-state.ts';
 export * from './resolve-picture.ts';
