@@ -22,6 +22,7 @@ export interface ApiDeps {
   config: Pick<
     ApiConfig,
     | 'host'
+    | 'allowedHosts'
     | 'queueMaxLength'
     | 'defaultModel'
     | 'unservedModels'

@@ -1,6 +1,16 @@
 /** The settings of the API alone. */
 import { defineSetting } from './setting.ts';
-import { address, apiKeyPairs, modelId, oneOf, origins, path, trueOrFalse, wholeNumber } from './setting-kinds.ts';
+import {
+  address,
+  apiKeyPairs,
+  modelId,
+  nameList,
+  oneOf,
+  origins,
+  path,
+  trueOrFalse,
+  wholeNumber,
+} from './setting-kinds.ts';
 
 export const apiSettings = {
   port: defineSetting({
@@ -102,7 +112,16 @@ export const apiSettings = {
     kind: trueOrFalse,
     default: 'false',
     unit: '',
-    doc: 'Whether the API may listen beyond this machine without keys, because something in front of it checks who comes.',
+    doc: 'Whether the API may listen beyond this machine without keys, because something in front of it checks who comes. Names by which it is reached then go into `ALLOWED_HOSTS`.',
+    apps: ['api'],
+  }),
+  allowedHosts: defineSetting({
+    variable: 'ALLOWED_HOSTS',
+    kind: nameList,
+    default: undefined,
+    defaultDoc: 'none',
+    unit: '',
+    doc: 'Names in `Host` that an API without keys answers, besides `localhost`, `HOST` and IP addresses; `*` for any. Other names get 421: pages of other sites could come by them (DNS rebinding).',
     apps: ['api'],
   }),
   corsOrigins: defineSetting({

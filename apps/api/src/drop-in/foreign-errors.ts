@@ -5,6 +5,7 @@ type Row = readonly [status: number, description: string, code: string, message:
 const common: readonly Row[] = [
   [401, 'No key, or none of this server.', 'missing_api_key', 'The API key is missing.'],
   [404, 'No such model or request.', 'model_not_found', 'model "sdxl" is not here, expected one of emoji-sd'],
+  [421, 'Not a name of this server (only without keys).', 'wrong_host', 'Host is "example.org", expected localhost.'],
   [500, 'A fault on our side; the id is in the log too.', 'internal', 'Something went wrong on our side.'],
   [
     503,

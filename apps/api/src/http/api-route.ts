@@ -47,6 +47,11 @@ export const commonErrors = {
     message: 'The API key is missing, expected Authorization: Bearer <key>.',
     code: 'missing_api_key',
   }),
+  421: errorAnswer('Not a name of this server (only where no keys are asked for).', {
+    message:
+      'Host is "example.org", expected localhost, an address, or a name of ALLOWED_HOSTS: this server asks for no keys.',
+    code: 'wrong_host',
+  }),
   500: {
     description: 'A fault on our side; the id is in the log too.',
     content: { 'application/json': { schema: errorSchema } },
@@ -97,6 +102,7 @@ export const noSuchModel = errorAnswer('No such model.', {
 /** What every route that takes a request in may answer before it is stored, besides 400 and 503. */
 export const submitErrors = {
   401: commonErrors[401],
+  421: commonErrors[421],
   404: noSuchModel,
   409: errorAnswer('The Idempotency-Key came with another body before.', {
     message: 'This Idempotency-Key came with another body before; a new request needs a new key.',

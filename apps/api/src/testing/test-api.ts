@@ -47,6 +47,7 @@ export interface TestApiOptions extends Partial<Omit<ApiDeps, 'config'>> {
 
 const config: ApiDeps['config'] = {
   host: '127.0.0.1',
+  allowedHosts: undefined,
   queueMaxLength: 100,
   defaultModel: undefined,
   unservedModels: 'accept',
