@@ -1,7 +1,7 @@
 -- The outbox: what a request's webhook is to be told of is written in the same step as the event itself, so that no
 -- crash comes between them. apps/webhook-sender moves it on. Capped, for a system that runs no sender.
 local outboxLength = 100000
-local webhookKinds = { started = 'started', progress = 'progress', succeeded = 'completed', failed = 'completed', canceled = 'completed', expired = 'completed' }
+local webhookKinds = { started = 'started', progress = 'progress', preview = 'progress', succeeded = 'completed', failed = 'completed', canceled = 'completed', expired = 'completed' }
 
 local function isWanted(request, webhook, event)
   local kind, isAsked = webhookKinds[event.type], false
