@@ -1,41 +1,39 @@
 -- What a worker has to say about its requests, in order, each part under its fence: it does nothing when the request is not the
 -- delivery's any more. A batch that is sent again, because its answer got lost, is not written again.
--- KEYS: 1 base
--- ARGV: 1 worker id, 2 number of the batch, counted by the worker, 3 most attempts, then for each write: what, id, token and five values:
---       event: body JSON, preview bytes or '', done or '', total, output whose text it is of or ''
---       snapshot: body JSON, '', '', '', output: in place of all that was written of its text
+-- ARGV: 1 worker id, 2 incarnation, 3 number of the batch, counted by the worker, 4 most attempts, then for each write: what, id, token and
+--       five values:
+--       event: body JSON, preview bytes or '', done or '', total or '', output whose text it is of or ''
+--       snapshot: body JSON, output: in place of all that was written of its text
 --       output: event JSON, chunk bytes, output index, chunk index, info JSON with the last chunk or ''
---       checkpoint: output index, bytes, steps done
+--       checkpoint: output index, bytes, how much is done
 --       release: slots to give back before the end
 --       end: state, error JSON or '', outputs that must be there
 --       give-back: reason ('engine_failed' | 'worker_stopped')
 -- Returns: {'written' | 'canceling' (written, but the request is to be dropped) | 'lost' | 'ended' | of an end 'finished' | 'incomplete' |
 --           of a give-back 'requeued' | 'canceled' | 'failed', …}, or {} for a batch that was written before
-local base = KEYS[1]
---- @include "keys"
---- @include "worker-pool"
 --- @include "requeue"
-local workerId, worker, batch, mostAttempts = ARGV[1], key('worker', ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-if redis.call('EXISTS', worker) == 1 then
-  if (tonumber(redis.call('HGET', worker, 'batch')) or 0) >= batch then return {} end
+local workerId, worker, batch, mostAttempts = ARGV[1], key('worker', ARGV[1]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local incarnation, written = unpack(redis.call('HMGET', worker, 'incarnation', 'batch'))
+if incarnation == ARGV[2] then
+  if tonumber(written or 0) >= batch then return {} end
   redis.call('HSET', worker, 'batch', batch)
 end
 
-local writes = {}
-function writes.event(id, request, body, preview, done, total, span)
+local write = {}
+write['event'] = function(id, request, body, preview, done, total, span)
   if done ~= '' then redis.call('HSET', request, 'done', done, 'total', total) end
-  if preview ~= '' then redis.call('HINCRBY', request, 'written', #preview) end
-  local sequence = emitEvent(id, body, preview, span)
+  redis.call('HINCRBY', request, 'written', #preview)
+  local sequence = emitEvent(id, body, preview ~= '' and preview or nil, span ~= '' and span or nil)
   if span ~= '' then redis.call('HSETNX', request, 'span:' .. span, sequence) end
 end
-function writes.snapshot(id, request, body, _, _, _, span)
+write['snapshot'] = function(id, request, body, span)
   local from = redis.call('HGET', request, 'span:' .. span)
   for _, entry in ipairs(from and redis.call('XRANGE', key('events', id), from .. '-0', '+') or {}) do
-    if entry[2][3] == 'span' and entry[2][4] == span then redis.call('XDEL', key('events', id), entry[1]) end
+    if entry[2][4] == span then redis.call('XDEL', key('events', id), entry[1]) end
   end
-  redis.call('HSET', request, 'span:' .. span, emitEvent(id, body, '', span))
+  redis.call('HSET', request, 'span:' .. span, emitEvent(id, body, nil, span))
 end
-function writes.output(id, request, body, bytes, index, chunk, info)
+write['output'] = function(id, request, body, bytes, index, chunk, info)
   local output = key('output', id) .. ':' .. index
   redis.call('HSET', output, chunk, bytes)
   redis.call('HINCRBY', request, 'written', #bytes)
@@ -45,16 +43,13 @@ function writes.output(id, request, body, bytes, index, chunk, info)
   end
   emitEvent(id, body)
 end
-function writes.checkpoint(id, request, index, bytes, done)
+write['checkpoint'] = function(id, request, index, bytes, done)
   redis.call('SET', key('checkpoint', id) .. ':' .. index, bytes)
-  if tonumber(done) > (tonumber(redis.call('HGET', request, 'saved:' .. index)) or 0) then
-    redis.call('HSET', request, 'saved:' .. index, done, 'hasAdvanced', '1')
-  end
+  if tonumber(done) <= tonumber(redis.call('HGET', request, 'saved:' .. index) or 0) then return end
+  redis.call('HSET', request, 'saved:' .. index, done, 'hasAdvanced', '1')
 end
-function writes.release(id, _, slots, _, _, _, _, token)
-  releaseLease(workerId, id, token, tonumber(slots))
-end
-writes['end'] = function(id, request, state, error, outputs, _, _, token)
+write['release'] = function(id, _, slots, _, _, _, _, token) releaseLease(workerId, id, token, tonumber(slots)) end
+write['end'] = function(id, request, state, error, outputs, _, _, token)
   for index = 0, outputs - 1 do
     if redis.call('HEXISTS', request, 'output:' .. index) == 0 then return 'incomplete' end
   end
@@ -62,25 +57,20 @@ writes['end'] = function(id, request, state, error, outputs, _, _, token)
   endRequest(id, state, error)
   return 'finished'
 end
-writes['give-back'] = function(id, _, reason, _, _, _, _, token)
+write['give-back'] = function(id, _, reason, _, _, _, _, token)
   releaseLease(workerId, id, token, 'all')
   return requeue(id, reason, mostAttempts)
 end
 
 local outcomes = {}
-for argument = 4, #ARGV, 8 do
+for argument = 5, #ARGV, 8 do
   local what, id, token, a, b, c, d, e = unpack(ARGV, argument, argument + 7)
-  local request = key('request', id)
-  local held, cancel = unpack(redis.call('HMGET', request, 'token', 'cancel'))
-  local outcome
-  if held == token then
-    outcome = writes[what](id, request, a, b, c, d, e, token) or (cancel and 'canceling') or 'written'
-  else
-    local state = redis.call('HGET', request, 'state')
-    outcome = (state == 'running' or state == 'queued' or not state) and 'lost' or 'ended'
-    -- Somebody else ended it, a deadline for one; its room is free all the same.
-    if what == 'end' or what == 'give-back' then releaseLease(workerId, id, token, 'all') end
-  end
+  local held, cancel, state = unpack(redis.call('HMGET', key('request', id), 'token', 'cancel', 'state'))
+  local isOver = state and state ~= 'running' and state ~= 'queued'
+  local outcome = isOver and 'ended' or 'lost'
+  if held == token then outcome = write[what](id, key('request', id), a, b, c, d, e, token) or (cancel and 'canceling') or 'written' end
+  -- Somebody else ended it, a deadline for one; its room is free all the same.
+  if held ~= token and (what == 'end' or what == 'give-back') then releaseLease(workerId, id, token, 'all') end
   outcomes[#outcomes + 1] = outcome
 end
 return outcomes

@@ -1,96 +1,71 @@
--- Who is served next: start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996) over owners; priority and arrival inside an
--- owner's line. A place in `places` has a start tag, in virtual time: what its owner's places before it cost, divided by
--- the weight. The places are the owner's and not a request's: the n-th of its line has the n-th of them. So whatever
--- comes, overtakes or leaves touches one place and one member of a line, and a rank in `places` is a queue position.
--- What ran before stands in front: of its line by a negative order, of all by a place with a tag far below zero.
-local placesKey, sharesKey, waitingKey = base .. ':places', base .. ':shares', base .. ':waiting'
-local firstNumber, frontTag, frontOrder = 1000000000, -1e12, 2 ^ 45
+-- Who is served next: what ran before (`front`), then start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM 1996) over owners, with
+-- priority and arrival inside an owner's line. A place in `places` has a start tag, in virtual time: what its owner's places before
+-- it cost, divided by the weight. Places are an owner's and not a request's: the n-th of its line has the n-th of them. So
+-- whatever comes, overtakes or leaves touches one place and one member of a line, and a rank in `places` is a queue position.
+local frontKey, placesKey, sharesKey, waitingKey = base .. ':front', base .. ':places', base .. ':shares', base .. ':waiting'
+local firstNumber = 1000000000
 
 -- Equal tags go by number, so an owner's places keep their order.
 local function placeOf(owner, number)
   return string.format('%010d', number) .. owner
 end
 
-local function tagOf(owner, number)
-  return tonumber(redis.call('ZSCORE', placesKey, placeOf(owner, number)))
-end
-
--- The numbers of an owner's first and last place, and where in virtual time its next service would begin.
+-- The numbers of an owner's first and last place, where in virtual time its next service begins, and what time that is now.
 local function spanOf(owner)
-  local first, last, finish = unpack(redis.call('HMGET', sharesKey, 'first:' .. owner, 'last:' .. owner, 'finish:' .. owner))
-  return tonumber(first) or firstNumber, tonumber(last) or firstNumber - 1, tonumber(finish) or 0
+  local first, last, finish, now = unpack(redis.call('HMGET', sharesKey, 'first:' .. owner, 'last:' .. owner, 'finish:' .. owner, 'now'))
+  return tonumber(first) or firstNumber, tonumber(last) or firstNumber - 1, tonumber(finish) or 0, tonumber(now) or 0
 end
 
-local function setSpan(owner, first, last)
-  if last >= first then return redis.call('HSET', sharesKey, 'first:' .. owner, first, 'last:' .. owner, last) end
+local function countWaiting(request, sign)
+  redis.call('HINCRBYFLOAT', sharesKey, 'cost', sign * request.cost)
+  if sign == 1 then return redis.call('ZADD', waitingKey, request.createdAtMs, request.id) end
+  redis.call('ZREM', waitingKey, request.id)
+  -- What sums of fractions leave ends with the last of them.
+  if redis.call('EXISTS', waitingKey) == 0 then redis.call('HDEL', sharesKey, 'cost') end
+end
+
+-- request: { id, owner, order, cost, weight, createdAtMs }, as in its hash.
+local function joinLine(request)
+  local owner = request.owner
+  local first, last, finish, now = spanOf(owner)
+  local start, tag = math.max(now, finish), nil
+  if last < first then redis.call('HINCRBY', sharesKey, 'lines', 1) else tag = redis.call('ZSCORE', placesKey, placeOf(owner, last)) end
+  redis.call('ZADD', placesKey, math.max(start, tag or start), placeOf(owner, last + 1))
+  redis.call('HSET', sharesKey, 'first:' .. owner, first, 'last:' .. owner, last + 1, 'finish:' .. owner, start + request.cost / request.weight)
+  redis.call('ZADD', key('line', owner), request.order, request.id)
+  countWaiting(request, 1)
+end
+
+-- In front of all that never ran; its owner has paid.
+local function rejoinFront(request)
+  redis.call('ZADD', frontKey, request.order, request.id)
+  countWaiting(request, 1)
+end
+
+-- Out of the queue: to a worker, which uses up its owner's first place, or (isDropped) for good, which gives the last one up.
+local function leaveQueue(request, isDropped)
+  local owner = request.owner
+  if redis.call('ZREM', frontKey, request.id) == 1 then return countWaiting(request, -1) end
+  if redis.call('ZREM', key('line', owner), request.id) == 0 then return end
+  countWaiting(request, -1)
+  local first, last, finish, now = spanOf(owner)
+  local used = placeOf(owner, isDropped and last or first)
+  if isDropped then
+    redis.call('HSET', sharesKey, 'last:' .. owner, last - 1, 'finish:' .. owner, finish - request.cost / request.weight)
+  else
+    redis.call('HSET', sharesKey, 'first:' .. owner, first + 1, 'now', math.max(now, redis.call('ZSCORE', placesKey, used)))
+  end
+  redis.call('ZREM', placesKey, used)
+  if last > first then return end
   redis.call('HDEL', sharesKey, 'first:' .. owner, 'last:' .. owner)
   redis.call('HINCRBY', sharesKey, 'lines', -1)
 end
 
--- A number into the totals of what waits; the fractions that sums of them leave end with the last one.
-local function countWaiting(cost)
-  redis.call('HINCRBYFLOAT', sharesKey, 'cost', cost)
-  if redis.call('ZCARD', waitingKey) == 0 then redis.call('HDEL', sharesKey, 'cost') end
-end
-
--- request: { id, owner, order, cost, weight, createdAtMs }.
-local function joinLine(request)
-  local owner = request.owner
-  local first, last, finish = spanOf(owner)
-  local start = math.max(tonumber(redis.call('HGET', sharesKey, 'now')) or 0, finish)
-  if last < first then redis.call('HINCRBY', sharesKey, 'lines', 1) end
-  local tag = last < first and start or math.max(start, tagOf(owner, last))
-  redis.call('ZADD', placesKey, tag, placeOf(owner, last + 1))
-  setSpan(owner, first, last + 1)
-  redis.call('HSET', sharesKey, 'finish:' .. owner, start + request.cost / request.weight)
-  redis.call('ZADD', key('line', owner), request.order, request.id)
-  redis.call('ZADD', waitingKey, request.createdAtMs, request.id)
-  countWaiting(request.cost)
-end
-
--- Back in front of all that never ran; its owner has paid.
-local function rejoinLine(request)
-  local owner = request.owner
-  local first, last = spanOf(owner)
-  local isEmpty = last < first
-  if isEmpty then redis.call('HINCRBY', sharesKey, 'lines', 1) end
-  local tag = math.min(frontTag, isEmpty and frontTag or tagOf(owner, first) - 1)
-  redis.call('ZADD', placesKey, tag, placeOf(owner, first - 1))
-  setSpan(owner, first - 1, isEmpty and first - 1 or last)
-  redis.call('ZADD', key('line', owner), request.order - frontOrder, request.id)
-  redis.call('ZADD', waitingKey, request.createdAtMs, request.id)
-  countWaiting(request.cost)
-end
-
--- Out of the line: to a worker, which uses up the owner's first place, or (isDropped) for good, which gives its last one up.
-local function leaveLine(request, isDropped)
-  local owner, line = request.owner, key('line', request.owner)
-  local order = tonumber(redis.call('ZSCORE', line, request.id))
-  if not order then return end
-  redis.call('ZREM', line, request.id)
-  redis.call('ZREM', waitingKey, request.id)
-  countWaiting(-request.cost)
-  local first, last, finish = spanOf(owner)
-  if order >= 0 and isDropped then
-    redis.call('ZREM', placesKey, placeOf(owner, last))
-    redis.call('HSET', sharesKey, 'finish:' .. owner, finish - request.cost / request.weight)
-    return setSpan(owner, first, last - 1)
-  end
-  if order >= 0 then
-    -- Those that ran before keep their places in front of it, one number higher.
-    local fronts = redis.call('ZCOUNT', line, '-inf', '(0')
-    local tag, now = tagOf(owner, first + fronts), tonumber(redis.call('HGET', sharesKey, 'now')) or 0
-    redis.call('HSET', sharesKey, 'now', math.max(now, tag))
-    if fronts > 0 then redis.call('ZADD', placesKey, tagOf(owner, first + fronts - 1) + 1, placeOf(owner, first + fronts)) end
-  end
-  redis.call('ZREM', placesKey, placeOf(owner, first))
-  setSpan(owner, first + 1, last)
-end
-
 -- How many go before it; nil when it does not wait.
 local function positionOf(id, owner)
-  local rank = redis.call('ZRANK', key('line', owner), id)
-  return rank and redis.call('ZRANK', placesKey, placeOf(owner, spanOf(owner) + rank))
+  local rank, fronts = redis.call('ZRANK', key('line', owner), id), redis.call('ZCARD', frontKey)
+  if not rank then return redis.call('ZRANK', frontKey, id) or nil end
+  return fronts + redis.call('ZRANK', placesKey, placeOf(owner, spanOf(owner) + rank))
 end
 
 -- What they cost, taken as the mean of all that waits. A string, as Redis cuts the fractions of numbers off.
@@ -101,17 +76,12 @@ end
 
 -- The first `count` in the order of dispatch.
 local function nextInOrder(count)
-  local ids, seen, lines = {}, {}, {}
-  local places = redis.call('ZRANGE', placesKey, 0, count - 1)
-  for _, place in ipairs(places) do
+  local ids, lines = redis.call('ZRANGE', frontKey, 0, count - 1), {}
+  for _, place in ipairs(#ids < count and redis.call('ZRANGE', placesKey, 0, count - #ids - 1) or {}) do
     local owner = string.sub(place, 11)
-    seen[owner] = (seen[owner] or 0) + 1
-  end
-  for owner, wanted in pairs(seen) do lines[owner] = { next = 1, ids = redis.call('ZRANGE', key('line', owner), 0, wanted - 1) } end
-  for _, place in ipairs(places) do
-    local line = lines[string.sub(place, 11)]
-    ids[#ids + 1] = line.ids[line.next]
-    line.next = line.next + 1
+    lines[owner] = lines[owner] or { taken = 0, ids = redis.call('ZRANGE', key('line', owner), 0, count - 1) }
+    lines[owner].taken = lines[owner].taken + 1
+    ids[#ids + 1] = lines[owner].ids[lines[owner].taken]
   end
   return ids
 end

@@ -14,39 +14,29 @@ end
 -- How fast it is, and what it has left; sign: 1 or -1.
 local function countPace(pace, sign)
   if not pace or pace == '' then return end
-  local measured = cjson.decode(pace)
   redis.call('HINCRBY', roomKey, 'paced', sign)
-  for field, value in pairs({
-    remainingCost = measured.remainingCost, fastRate = 1 / measured.costMs.fast, slowRate = 1 / measured.costMs.slow,
-    fastStepMs = measured.stepMs.fast, slowStepMs = measured.stepMs.slow }) do
-    redis.call('HINCRBYFLOAT', roomKey, field, sign * value)
-  end
+  for field, value in pairs(cjson.decode(pace).sums) do redis.call('HINCRBYFLOAT', roomKey, field, sign * value) end
 end
 
 local function countWorker(workerId, sign)
   local capacity, free, pace = unpack(redis.call('HMGET', key('worker', workerId), 'capacity', 'free', 'pace'))
-  redis.call('HINCRBY', roomKey, 'workers', sign)
   redis.call('HINCRBY', roomKey, 'capacity', sign * capacity)
   redis.call('HINCRBY', roomKey, 'free', sign * math.max(0, free))
   countPace(pace, sign)
   -- What sums of fractions leave ends with the last worker.
-  if redis.call('HGET', roomKey, 'workers') == '0' then redis.call('DEL', roomKey) end
+  if redis.call('HINCRBY', roomKey, 'workers', sign) == 0 then redis.call('DEL', roomKey) end
 end
 
 -- list: nil when it goes for good.
 local function moveWorker(workerId, list)
   local worker = key('worker', workerId)
-  local old = redis.call('HGET', worker, 'list')
+  local old, free = unpack(redis.call('HMGET', worker, 'list', 'free'))
   if old and old ~= list then redis.call('ZREM', listKey(old), workerId) end
-  if isOpen(old) and not isOpen(list) then countWorker(workerId, -1) end
-  if isOpen(list) and not isOpen(old) then countWorker(workerId, 1) end
+  if isOpen(old) ~= isOpen(list) then countWorker(workerId, isOpen(list) and 1 or -1) end
   if not list then return end
-  if list == 'busy' then
-    redis.call('ZADD', listKey(list), redis.call('HGET', worker, 'free'), workerId)
-  else
-    redis.call('ZADD', listKey(list), 'NX', timeMs(), workerId)
-  end
   redis.call('HSET', worker, 'list', list)
+  if list == 'busy' then return redis.call('ZADD', listKey(list), free, workerId) end
+  redis.call('ZADD', listKey(list), 'NX', timeMs(), workerId)
 end
 
 -- Where it belongs by what it has.
@@ -56,9 +46,8 @@ local function openWorker(workerId)
 end
 
 local function changeFree(workerId, difference)
-  local worker = key('worker', workerId)
-  local free = redis.call('HINCRBY', worker, 'free', difference)
-  if not isOpen(redis.call('HGET', worker, 'list')) then return end
+  local free = redis.call('HINCRBY', key('worker', workerId), 'free', difference)
+  if not isOpen(redis.call('HGET', key('worker', workerId), 'list')) then return end
   redis.call('HINCRBY', roomKey, 'free', math.max(0, free) - math.max(0, free - difference))
   openWorker(workerId)
 end
@@ -66,19 +55,18 @@ end
 -- Gives slots of one lease back; 'all' ends it.
 local function releaseLease(workerId, id, token, slots)
   local leases, lease = key('leases', workerId), id .. ' ' .. token
-  local held, shape = string.match(redis.call('HGET', leases, lease) or '', '^(%d+) (.*)$')
+  local held, shape = string.match(redis.call('HGET', leases, lease) or '', '^(%d+)( .*)$')
   if not held then return end
-  held = tonumber(held)
-  local given = slots == 'all' and held or math.min(slots, held)
-  if given == held then redis.call('HDEL', leases, lease) else redis.call('HSET', leases, lease, held - given .. ' ' .. shape) end
-  changeFree(workerId, given)
+  local left = slots == 'all' and 0 or math.max(0, held - slots)
+  if left == 0 then redis.call('HDEL', leases, lease) else redis.call('HSET', leases, lease, left .. shape) end
+  changeFree(workerId, held - left)
   redis.call('PUBLISH', base .. ':wakeup', 'released')
 end
 
--- Heard of in the last sweep but one or later: others are about to be buried and get nothing meanwhile.
+-- Heard of lately; others may be about to be buried and get nothing meanwhile.
 local function isHeard(workerId)
-  local heard, sweeps = redis.call('ZSCORE', heardKey, workerId), redis.call('HGET', sweptKey, 'count') or 0
-  return heard and tonumber(heard) >= tonumber(sweeps) - 1
+  local count, patience = unpack(redis.call('HMGET', sweptKey, 'count', 'patience'))
+  return not count or count - redis.call('ZSCORE', heardKey, workerId) <= tonumber(patience)
 end
 
 local function sayToWorker(workerId, message)
@@ -88,5 +76,5 @@ end
 -- Whether a worker has the model, loaded or about to be, and may have it.
 local function isServed()
   if redis.call('EXISTS', base .. ':paused') == 1 then return false end
-  return redis.call('HGET', roomKey, 'workers') or redis.call('ZCARD', listKey('loading')) > 0
+  return redis.call('EXISTS', listKey('idle'), listKey('busy'), listKey('loading')) > 0
 end

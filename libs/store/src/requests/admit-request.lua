@@ -1,35 +1,55 @@
--- Takes a request in, or refuses it before anything is stored.
--- KEYS: 1 base
--- ARGV: 1 id, 2 facts (JSON, requests/stored-facts.ts), 3 input envelope JSON, 4 the envelope without what is private, to be kept from
---       the end on, or '', 5 webhook JSON or '', 6 most queued requests, 7 '1' to refuse a model without a worker,
---       8 most open requests of the owner here, or '', 9 most bytes of the owner here, or ''
+-- Takes a request in and puts it into its owner's line, or refuses it before anything is stored.
+-- ARGV: 1 id, 2 facts (JSON, requests/stored-facts.ts), 3 envelope JSON, 4 the envelope without what is private, kept from the end on, or '',
+--       5 webhook JSON or '', 6 limits (JSON: {"queued", "servedOnly", "open"?, "bytes"?}; none at all for a retry), 7 the failed request
+--       that it asks again for, once, or ''
 -- Returns: {'admitted', position, possible 0|1, cost of the requests ahead} | {'overloaded', waiting} | {'limited', open} |
---          {'over-budget', bytes kept} | {'unserved'} | {'duplicate'}
-local base = KEYS[1]
---- @include "keys"
+--          {'over-budget', bytes kept} | {'unserved'} | {'duplicate'}; of a retry also {'retried', id} (before) | {'not-dead', state} |
+--          {'not-kept'} | {'missing'}
 --- @include "worker-pool"
---- @include "store-request"
-local id, given = ARGV[1], cjson.decode(ARGV[2])
-local function admitted(position)
-  return { 'admitted', position, isServed() and 1 or 0, costAhead(position) }
+--- @include "fair-order"
+--- @include "emit-event"
+--- @include "byte-budget"
+local id, given, limits, retryOf = ARGV[1], cjson.decode(ARGV[2]), cjson.decode(ARGV[6]), ARGV[7]
+local owner, request, known = given.owner, key('request', id), redis.call('GET', key('input', id))
+local function admitted()
+  local position = positionOf(id, owner)
+  return position and { 'admitted', position, isServed() and 1 or 0, costAhead(position) } or { 'duplicate' }
 end
-local known = redis.call('GET', key('input', id))
-if known then
-  -- The same submit again, because its reply got lost with the connection.
-  local position = known == ARGV[3] and positionOf(id, given.owner)
-  return position and admitted(position) or { 'duplicate' }
+-- The same submit again, because its reply got lost with the connection.
+if known then return known == ARGV[3] and admitted() or { 'duplicate' } end
+
+if retryOf ~= '' then
+  local state, retriedAs, stripped, weight = unpack(redis.call('HMGET', key('request', retryOf), 'state', 'retriedAs', 'stripped', 'weight'))
+  if state ~= 'failed' then return state and { 'not-dead', state } or { 'missing' } end
+  if retriedAs or stripped then return retriedAs and { 'retried', retriedAs } or { 'not-kept' } end
+  given.weight = weight
+  redis.call('HSET', key('request', retryOf), 'retriedAs', id)
 end
-local open = tonumber(redis.call('HGET', base .. ':open', given.owner)) or 0
-if ARGV[8] ~= '' and open >= tonumber(ARGV[8]) then return { 'limited', open } end
-if ARGV[9] ~= '' then
-  local bytes = bytesOf(given.owner, timeMs())
-  if bytes + given.bytes > tonumber(ARGV[9]) then return { 'over-budget', bytes } end
-end
+local open, nowMs = tonumber(redis.call('HGET', base .. ':open', owner)) or 0, timeMs()
+if limits.open and open >= limits.open then return { 'limited', open } end
+local bytes = limits.bytes and bytesOf(owner, nowMs) or 0
+if limits.bytes and bytes + given.bytes > limits.bytes then return { 'over-budget', bytes } end
 -- A queue that one owner has filled is full for that owner: everybody has a place for an equal part of it.
-local waiting, most, own = redis.call('ZCARD', waitingKey), tonumber(ARGV[6]), redis.call('ZCARD', key('line', given.owner))
-if waiting >= most then
+local waiting, own = redis.call('ZCARD', waitingKey), redis.call('ZCARD', key('line', owner))
+if limits.queued and waiting >= limits.queued then
   local owners = (redis.call('HGET', sharesKey, 'lines') or 0) + (own == 0 and 1 or 0)
-  if owners == 1 or own >= math.floor(most / owners) then return { 'overloaded', waiting } end
+  if owners == 1 or own >= math.floor(limits.queued / owners) then return { 'overloaded', waiting } end
 end
-if ARGV[7] == '1' and not isServed() then return { 'unserved' } end
-return admitted(storeRequest(id, given, ARGV[3], ARGV[4], ARGV[5]))
+if limits.servedOnly and not isServed() then return { 'unserved' } end
+
+given.id, given.createdAtMs, given.order = id, nowMs, given.priority * 4294967296 + redis.call('INCR', base .. ':arrivals')
+joinLine(given)
+redis.call('HSET', request, 'state', 'queued', 'owner', owner, 'weight', given.weight, 'cost', given.cost, 'slots', given.slots,
+  'outputs', given.outputs, 'shapeKey', given.shapeKey, 'bytes', given.bytes, 'attempts', 0, 'order', given.order, 'sequence', 1,
+  'createdAtMs', nowMs, 'sinceMs', nowMs, 'deadlineMs', nowMs + given.timeoutMs, 'startDeadlineMs', nowMs + given.startTimeoutMs,
+  'resultTtlMs', given.resultTtlMs, 'position', positionOf(id, owner))
+for field, value in pairs({ webhook = ARGV[5], retryOf = retryOf, trace = given.trace }) do
+  if value ~= '' then redis.call('HSET', request, field, value) end
+end
+redis.call('SET', key('input', id), ARGV[3])
+if ARGV[4] ~= '' then redis.call('SET', key('promptless', id), ARGV[4]) end
+redis.call('HINCRBY', base .. ':open', owner, 1)
+claimBytes(owner, given.bytes)
+redis.call('ZADD', base .. ':deadlines', nowMs + given.startTimeoutMs, id)
+redis.call('PUBLISH', base .. ':wakeup', 'admitted')
+return admitted()

@@ -1,8 +1,6 @@
 -- Cancels what waits at once, and asks the worker to drop what runs.
--- KEYS: 1 base   ARGV: 1 id, 2 owner, or '*' for ourselves
+-- ARGV: 1 id, 2 owner, or '*' for ourselves
 -- Returns: {'canceled'} | {'canceling'} | {'ended', state} | {'missing'}
-local base = KEYS[1]
---- @include "keys"
 --- @include "worker-pool"
 --- @include "end-request"
 local id = ARGV[1]

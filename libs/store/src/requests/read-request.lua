@@ -1,8 +1,6 @@
 -- All that a poll shows.
--- KEYS: 1 base   ARGV: 1 id, 2 owner, or '*' for ourselves
+-- ARGV: 1 id, 2 owner, or '*' for ourselves
 -- Returns: {{field, value, …}, envelope JSON, position or -1, possible 0|1, cost of the requests ahead} | {} (nothing of that owner's is here)
-local base = KEYS[1]
---- @include "keys"
 --- @include "fair-order"
 --- @include "worker-pool"
 local id = ARGV[1]

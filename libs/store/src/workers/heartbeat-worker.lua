@@ -1,8 +1,6 @@
 -- Says that a worker lives, how fast it is, and how far it has read its inbox.
--- KEYS: 1 base   ARGV: 1 worker id, 2 incarnation, 3 pace JSON or '', 4 id of the last inbox entry it has, or ''
+-- ARGV: 1 worker id, 2 incarnation, 3 pace JSON or '', 4 id of the last inbox entry it has, or ''
 -- Returns: 'alive' | 'buried' (it was taken for dead, and what it had is others': it must register again)
-local base = KEYS[1]
---- @include "keys"
 --- @include "worker-pool"
 local workerId = ARGV[1]
 local worker = key('worker', workerId)
