@@ -70,7 +70,7 @@ function fillComputedDefaults(values: Values, problems: string[]): void {
 /** Rules between settings. A rule is silent where one of its settings is absent or was already refused. */
 function crossFieldProblems(values: Values): string[] {
   const { heartbeatMs, workerTtlMs, requestTimeoutS, requestTimeoutMaxS } = values as Partial<
-    Config<'worker'> & Config<'api'>
+    Config<'janitor'> & Config<'api'>
   >;
   const problems = [...openAccessProblems(values), ...metricsPortProblems(values)];
   if (heartbeatMs !== undefined && workerTtlMs !== undefined && workerTtlMs <= 2 * heartbeatMs)

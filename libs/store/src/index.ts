@@ -7,10 +7,10 @@ export { storeOptions, type StoreSettings } from './connection/store-options.ts'
 export { isUnavailable, untilAnswered } from './connection/until-answered.ts';
 
 export { admitRequest, type AdmitRequestOptions, type AdmitRequestResult } from './requests/admit-request.ts';
-export { cancelRequest, type CancelRequestResult } from './requests/cancel-request.ts';
+export { cancelRequest, type CancelRequestOptions, type CancelRequestResult } from './requests/cancel-request.ts';
 export { dropRequest, type DropRequestResult } from './requests/drop-request.ts';
 export { expireRequests } from './requests/expire-requests.ts';
-export { readIdSecret } from './requests/id-secret.ts';
+export { newRequestId } from './requests/request-ids.ts';
 export * from './requests/idempotency-key.ts';
 export { type DeadRequest, listDead } from './requests/list-dead.ts';
 export {
@@ -19,7 +19,7 @@ export {
   type RateLimiter,
   type RateLimiterOptions,
 } from './requests/rate-limiter.ts';
-export { readRequest } from './requests/read-request.ts';
+export { readRequest, type ReadRequestResult } from './requests/read-request.ts';
 export { retryRequest, type RetryRequestOptions, type RetryRequestResult } from './requests/retry-request.ts';
 
 export * from './dispatch/dispatch-requests.ts';

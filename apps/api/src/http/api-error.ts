@@ -142,3 +142,9 @@ export function requestGone(id: string): ApiError {
   const message = `Request ${id} is over, and its results are no longer kept.`;
   return new ApiError({ status: 410, code: 'request_gone', message });
 }
+
+/** What the owner's requests keep in the store, and what this one might come to, are more than the server gives one owner. */
+export function overBudget({ bytes, kept }: { bytes: number; kept: number }): ApiError {
+  const message = `Your requests keep ${kept} bytes here and this one may come to ${bytes}, which is more than this server gives one owner: wait for results to expire, or ask for fewer or smaller pictures and previews.`;
+  return new ApiError({ status: 429, code: 'over_budget', message });
+}

@@ -1,6 +1,5 @@
 import type { ApiConfig } from '@darkroom/config';
 import {
-  createRequestId,
   DarkroomError,
   type PictureInput,
   pictureCost,
@@ -12,12 +11,20 @@ import {
   resolvePicture,
 } from '@darkroom/core';
 import { activeTrace } from '@darkroom/service';
-import type { AdmitRequestResult } from '@darkroom/store';
+import { type AdmitRequestResult, newRequestId } from '@darkroom/store';
 import type { ApiKey } from '../auth/api-keys.ts';
 import { type Allowance, type CountSubmission, rateLimitExceeded } from '../auth/limit-rate.ts';
 import type { EndEstimate, EstimateEnd } from '../follow/estimate-end.ts';
 import { findRequest } from '../follow/find-request.ts';
-import { invalidFields, modelNotFound, modelUnserved, noModels, overloaded, tooManyOpen } from '../http/api-error.ts';
+import {
+  invalidFields,
+  modelNotFound,
+  modelUnserved,
+  noModels,
+  overBudget,
+  overloaded,
+  tooManyOpen,
+} from '../http/api-error.ts';
 import { admit, type AdmitDeps } from './admit.ts';
 import { admitOnce, checkIdempotencyKey, fingerprintOf, isStored } from './idempotency.ts';
 
@@ -77,7 +84,7 @@ export function createPictureSubmitter(deps: SubmitDeps): SubmitPicture {
     const createFor = async (defaultModel: string | undefined): Promise<RequestEnvelope<PictureInput>> => {
       const picture = await resolve(body, deps, defaultModel);
       if (previewEvery !== undefined) picture.input.previewEvery = previewEvery(picture.input.numInferenceSteps);
-      return createEnvelope(picture, apiKey.name, deps.clock.now());
+      return createEnvelope(deps, picture, apiKey.name);
     };
     const created = await createFor(deps.config.defaultModel);
     const { envelope, result } =
@@ -128,6 +135,8 @@ async function submitted(
       throw tooManyOpen(result.open);
     case 'unserved':
       throw modelUnserved(model);
+    case 'over-budget':
+      throw overBudget(result);
   }
 }
 
@@ -159,11 +168,15 @@ async function resolve(
   throw modelNotFound(result.model, cards);
 }
 
-function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number): RequestEnvelope<PictureInput> {
+async function createEnvelope(
+  { askStore, clock }: SubmitDeps,
+  picture: ResolvedPicture,
+  owner: string,
+): Promise<RequestEnvelope<PictureInput>> {
   const { model, input, priority, timeoutS, startTimeoutS, webhook } = picture;
   const trace = activeTrace();
   return {
-    id: createRequestId({ model, nowMs }),
+    id: await askStore((store) => newRequestId(store, { model, owner, nowMs: clock.now() })),
     model,
     owner,
     kind: 'picture',
@@ -173,9 +186,8 @@ function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number):
     cost: pictureCost(input),
     bytes: 0,
     priority,
-    createdAtMs: nowMs,
-    deadlineMs: nowMs + Math.ceil(timeoutS * 1000),
-    startDeadlineMs: nowMs + Math.ceil(startTimeoutS * 1000),
+    timeoutMs: Math.ceil(timeoutS * 1000),
+    startTimeoutMs: Math.ceil(startTimeoutS * 1000),
     ...(webhook === undefined ? {} : { webhook }),
     ...(trace === undefined ? {} : { trace }),
     input,

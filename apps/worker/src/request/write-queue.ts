@@ -61,7 +61,8 @@ export class WriteQueue {
     if (write.type !== 'delta') return undefined;
     const entry = this.#entries.findLast((other) => other.write.delivery.token === write.delivery.token);
     if (entry?.write.type !== 'delta' || entry.write.index !== write.index) return undefined;
-    entry.write = { ...entry.write, text: entry.write.text + write.text, ...joinFacts(entry.write, write) };
+    const { facts: _facts, ...earlier } = entry.write;
+    entry.write = { ...earlier, text: earlier.text + write.text, ...joinFacts(entry.write, write) };
     return entry.outcome;
   }
 
@@ -120,7 +121,7 @@ function pending(): Pick<Entry, 'outcome' | 'resolve' | 'reject'> {
   return { outcome, resolve, reject };
 }
 
-type Facts = Extract<RequestWrite, { type: 'delta' }>['facts'];
+type Facts = NonNullable<Extract<RequestWrite, { type: 'delta' }>['facts']>;
 
 /** What is said of two pieces of text together: numbers are added, texts joined. */
 function joinFacts({ facts: left }: { facts?: Facts }, { facts: right }: { facts?: Facts }): { facts?: Facts } {

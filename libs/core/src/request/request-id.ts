@@ -9,10 +9,10 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 const modelIdPattern = /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/;
 const requestIdPattern = /^(?<model>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?)-(?<ulid>[0-9a-hjkmnp-tv-z]{26})$/;
 const crockfordDigits = '0123456789abcdefghjkmnpqrstvwxyz';
-/** Random bytes, and bytes of the code, 5 bits to a digit: together the 80 bits that a ULID has beside its time. */
+/** 5 random bytes and two codes of 20 bits: together the 80 bits that a ULID has beside its time. */
 const entropyBytes = 5;
-const codeBytes = 5;
-const codeDigits = 8;
+const entropyDigits = 8;
+const codeDigits = 4;
 
 /** 1–64 characters of a–z, 0–9, `.`, `_` and `-`, with a letter or digit at both ends: safe in a URL, a file name and a Redis hash tag. */
 export function isModelId(value: string): boolean {
@@ -34,22 +34,28 @@ export interface CreateRequestIdOptions extends RequestIdAuthority {
   entropy?: Uint8Array;
 }
 
-/** `<model>-<ulid>`, the ULID in lower case (https://github.com/ulid/spec: 48 bits of time), of whose 80 random bits the last 40 are the code. */
+/**
+ * `<model>-<ulid>`, the ULID in lower case (https://github.com/ulid/spec: 48 bits of time). The last 40 of its 80 random bits are
+ * codes: that it is ours, and that it is this owner's.
+ */
 export function createRequestId({
   model,
   nowMs,
   entropy = randomBytes(entropyBytes),
   ...authority
 }: CreateRequestIdOptions): string {
-  const id = `${model}-${digitsOf(BigInt(nowMs), 10)}${digitsOf(valueOf(entropy), codeDigits)}`;
-  return id + digitsOf(valueOf(codeOf(id, authority)), codeDigits);
+  const value = entropy.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+  const id = `${model}-${digitsOf(BigInt(nowMs), 10)}${digitsOf(value, entropyDigits)}`;
+  return id + codesOf(id, authority);
 }
 
-/** Whether we have given this id to this owner, however long ago. A guess is right once in 2⁴⁰. */
-export function isRequestIdOf(id: string, authority: RequestIdAuthority): boolean {
+/** Whether we have given this id out, however long ago: to this owner, or, without one, to anybody. A guess is right once in 2⁴⁰, and 2²⁰. */
+export function isOurRequestId(id: string, { owner, secret }: { owner: string | undefined; secret: string }): boolean {
   if (modelOfRequestId(id) === undefined) return false;
-  const expected = digitsOf(valueOf(codeOf(id.slice(0, -codeDigits), authority)), codeDigits);
-  return timingSafeEqual(Buffer.from(id.slice(-codeDigits)), Buffer.from(expected));
+  const expected = codesOf(id.slice(0, -2 * codeDigits), { owner: owner ?? '', secret });
+  const checked = owner === undefined ? codeDigits : 2 * codeDigits;
+  const actual = id.slice(-2 * codeDigits);
+  return timingSafeEqual(Buffer.from(actual.slice(0, checked)), Buffer.from(expected.slice(0, checked)));
 }
 
 /** The model an id belongs to, or undefined for a string that was never one of our ids. */
@@ -57,14 +63,16 @@ export function modelOfRequestId(id: string): string | undefined {
   return requestIdPattern.exec(id)?.groups?.['model'];
 }
 
-function codeOf(text: string, { owner, secret }: RequestIdAuthority): Uint8Array {
-  return createHmac('sha256', secret).update(`${text} ${owner}`).digest().subarray(0, codeBytes);
+function codesOf(text: string, { owner, secret }: RequestIdAuthority): string {
+  return codeOf(text, secret) + codeOf(`${text} ${owner}`, secret);
 }
 
-function valueOf(bytes: Uint8Array): bigint {
-  return bytes.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n);
+function codeOf(text: string, secret: string): string {
+  const code = createHmac('sha256', secret).update(text).digest().readUInt32BE();
+  return digitsOf(BigInt(code), codeDigits);
 }
 
+/** The last digits of a number, 5 bits each. */
 function digitsOf(value: bigint, length: number): string {
   let digits = '';
   for (let digit = 0, rest = value; digit < length; digit++, rest >>= 5n)

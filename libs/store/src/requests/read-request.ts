@@ -8,32 +8,30 @@ import {
 } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-
-/** For ourselves: everybody's requests. No API key can be called so. */
-export const anyOwner = '*';
+import { anyOwner, type Missing, whyMissing } from './request-ids.ts';
 
 type Reply = [] | [fields: string[], envelope: string, position: number, isPossible: 0 | 1, costAhead: string];
 
-/**
- * Everything a poll shows, in one round trip. Undefined when nothing of that owner's is kept under this id: its time may
- * be over, or it may never have been, which the id itself tells (`isRequestIdOf`).
- */
+export type ReadRequestResult = { status: 'found'; request: RequestStatus } | Missing;
+
+/** Everything a poll shows, in one round trip. A request of another owner is `unknown`. */
 export async function readRequest(
   store: StoreConnection,
   id: string,
   owner: string = anyOwner,
-): Promise<RequestStatus | undefined> {
+): Promise<ReadRequestResult> {
   const model = modelOfRequestId(id);
-  if (model === undefined) return undefined;
+  if (model === undefined) return { status: 'unknown' };
   const reply = (await runScript(store.redis, 'requests/read-request', store.keysOf(model).base, [id, owner])) as Reply;
-  if (reply.length === 0) return undefined;
+  if (reply.length === 0) return whyMissing(store, id, owner);
   const [pairs, envelope, position, isPossible, costAhead] = reply;
-  return {
+  const request = {
     ...decodeRequest(pairsToMap(pairs), JSON.parse(envelope) as RequestEnvelope),
     queuePosition: position >= 0 ? position : undefined,
     isPossible: isPossible === 1,
     costAhead: Number(costAhead),
   };
+  return { status: 'found', request };
 }
 
 function decodeRequest(
