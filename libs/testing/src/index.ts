@@ -16,3 +16,4 @@ export * from './add-weights.ts';
 export * from './dilate-convolution.ts';
 export * from './externalize-weights.ts';
 export { dispatchNext, type DispatchNextOptions } from './dispatch-next.ts';
+export * from './seed-store.ts';

@@ -35,5 +35,7 @@ it('forgets by itself', async () => {
   expect([key, others]).toEqual([`${store.prefix}:load-failures`, []]);
   expect(await store.redis.hkeys(key!)).toEqual(['tiny box']);
   expect(await store.redis.pttl(key!)).toBeGreaterThan(0);
-  expect(readFileSync(new URL('../../../docs/redis-keys.md', import.meta.url), 'utf8')).toContain('`P:load-failures`');
+  expect(readFileSync(new URL('../../../../docs/redis-keys.md', import.meta.url), 'utf8')).toContain(
+    '`P:load-failures`',
+  );
 });
