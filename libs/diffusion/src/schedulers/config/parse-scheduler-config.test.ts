@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
-import { parseSchedulerConfig } from './scheduler-config.ts';
+import { parseSchedulerConfig } from './parse-scheduler-config.ts';
 
 const DDIM = { _class_name: 'DDIMScheduler' };
 const PNDM = { _class_name: 'PNDMScheduler' };
