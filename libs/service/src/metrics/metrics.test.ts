@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { parseExposition, silentLogger } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createLogger } from './logger.ts';
+import { createLogger } from '../logging/logger.ts';
 import { Metrics } from './metrics.ts';
 import { MetricsServer } from './metrics-server.ts';
 import { createReadiness, type Readiness } from './readiness.ts';

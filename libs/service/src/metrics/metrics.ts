@@ -1,6 +1,6 @@
 /** What a process counts and measures, in the text format that Prometheus reads. The only importer of prom-client. */
 import { collectDefaultMetrics, Counter, Gauge, Histogram, type Metric, Registry } from 'prom-client';
-import type { Logger } from './logger.ts';
+import type { Logger } from '../logging/logger.ts';
 import { type ReadSeries, StoredHistogram } from './stored-histogram.ts';
 
 export type { Counter, Gauge, Histogram } from 'prom-client';

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Logger } from './logger.ts';
+import type { Logger } from '../logging/logger.ts';
 import type { Metrics } from './metrics.ts';
 import type { Readiness } from './readiness.ts';
-import { BaseService } from './service.ts';
+import { BaseService } from '../lifecycle/service.ts';
 
 export interface MetricsServerOptions {
   metrics: Metrics;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { expect, it, onTestFinished } from 'vitest';
-import { createLogger } from './logger.ts';
+import { createLogger } from '../logging/logger.ts';
 import { LoopsByName } from './loops-by-name.ts';
 
 function createLoops(names: string[], runOnce: (name: string) => Promise<unknown>, discoverEveryMs = 1): LoopsByName {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from './logger.ts';
+import type { Logger } from '../logging/logger.ts';
 import { BaseService } from './service.ts';
 
 export interface PeriodicLoopOptions {

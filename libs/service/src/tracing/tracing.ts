@@ -14,7 +14,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { AppName } from '@darkroom/config';
-import type { Logger } from './logger.ts';
+import type { Logger } from '../logging/logger.ts';
 
 export { type Span, SpanStatusCode } from '@opentelemetry/api';
 

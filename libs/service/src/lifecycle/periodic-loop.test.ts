@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createLogger } from './logger.ts';
+import { createLogger } from '../logging/logger.ts';
 import { PeriodicLoop, type PeriodicLoopOptions } from './periodic-loop.ts';
 
 /** An hour between turns: nothing here happens because time passed. */

@@ -1,10 +1,10 @@
 import { type AppName, type Config, ConfigError, loadConfig } from '@darkroom/config';
-import { type Logger, createLogger } from './logger.ts';
-import { Metrics } from './metrics.ts';
-import { MetricsServer } from './metrics-server.ts';
-import { createReadiness, type Readiness } from './readiness.ts';
+import { type Logger, createLogger } from '../logging/logger.ts';
+import { Metrics } from '../metrics/metrics.ts';
+import { MetricsServer } from '../metrics/metrics-server.ts';
+import { createReadiness, type Readiness } from '../metrics/readiness.ts';
 import type { Service } from './service.ts';
-import { startTracing } from './tracing.ts';
+import { startTracing } from '../tracing/tracing.ts';
 
 /** What a process is made from. */
 export interface MainContext<App extends AppName> {

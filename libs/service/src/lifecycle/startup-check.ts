@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from './logger.ts';
+import type { Logger } from '../logging/logger.ts';
 import { exitCodeOfWrongSettings } from './run-main.ts';
 import { BaseService, type Service } from './service.ts';
 
