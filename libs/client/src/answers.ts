@@ -1,3 +1,4 @@
+/** What the API answers. */
 import type { PictureRequest } from './picture-request.ts';
 
 /** The states after which nothing follows. */
@@ -39,7 +40,7 @@ export interface CanceledRequest {
   status: 'canceled' | 'canceling';
 }
 
-/** One finished picture, without its bytes. */
+/** A finished picture, without its bytes. */
 export interface ImageInfo {
   /** From 0. */
   index: number;
@@ -56,12 +57,30 @@ export interface ImageInfo {
   bytes: number;
 }
 
+/** A finished picture. */
+export interface Picture extends ImageInfo {
+  /** The encoded picture, `bytes` long: a file of the type `content_type`. */
+  data: Uint8Array<ArrayBuffer>;
+}
+
 /** Why a request failed. */
 export interface RequestFailure {
   /** For programs, such as `worker_lost`. */
   code: string;
   /** For people. */
   message: string;
+}
+
+/** All that made the pictures: submitted again, it makes the same ones. */
+export interface RequestParameters extends Required<
+  Omit<
+    PictureRequest,
+    'prompt' | 'negative_prompt' | 'priority' | 'timeout_s' | 'start_timeout_s' | 'webhook_url' | 'webhook_events'
+  >
+> {
+  /** Null once the request has ended, on a server that does not keep prompts. */
+  prompt: string | null;
+  negative_prompt: string | null;
 }
 
 /** A request as `get` sees it. Times are ISO 8601. */
@@ -92,8 +111,7 @@ export interface RequestView {
   seed: number;
   /** One per picture. */
   seeds: number[];
-  /** All that made the pictures: submitted again, it makes the same ones. */
-  parameters: Required<Omit<PictureRequest, 'priority' | 'timeout_s' | 'start_timeout_s'>>;
+  parameters: RequestParameters;
   /** Tokens at the prompt's end that the model did not read, because it reads no more; null before a picture is done. */
   prompt_tokens_cut: number | null;
   /** The same of the negative prompt; 0 where guidance makes no use of it. */
@@ -114,4 +132,28 @@ export type EndedRequest = RequestView & { status: EndedStatus };
 /** Whether nothing follows. */
 export function isEnded(request: RequestView): request is EndedRequest {
   return request.status !== 'queued' && request.status !== 'running';
+}
+
+/** A model of `/v1/models`, and what it can do. */
+export interface Model {
+  id: string;
+  object: 'model';
+  /** Seconds since 1970. */
+  created: number;
+  owned_by: string;
+  /** Whether a live worker serves it right now. */
+  is_possible: boolean;
+  /** An operator has paused it: requests wait. */
+  is_paused: boolean;
+  /** Such as `StableDiffusionPipeline`. */
+  pipeline: string;
+  /** Pixels: width and height are multiples of `multiple`, from `min` to `max`. */
+  sizes: { multiple: number; min: number; max: number };
+  steps: { min: number; max: number };
+  guidance: { min: number; max: number };
+  /** What `scheduler` takes. */
+  schedulers: string[];
+  /** What is longer is cut. */
+  max_prompt_tokens: number;
+  defaults: { size: string; num_inference_steps: number; guidance_scale: number; scheduler: string };
 }

@@ -3,7 +3,7 @@ import type { StreamSlots } from './stream-slots.ts';
 
 const pollEveryMs = 2000;
 
-export interface FollowOptions {
+export interface StreamOrPollOptions {
   client: Client;
   id: string;
   /** Id of the last event seen, when it was followed before. */
@@ -21,7 +21,7 @@ export interface FollowOptions {
  * Follows a request to its end: by its events as soon as there is a slot for another stream, by polls until then, and
  * by both while it waits in the queue. Throws ClientError for what does not pass, or the signal's reason.
  */
-export async function followRequest(options: FollowOptions): Promise<void> {
+export async function streamOrPoll(options: StreamOrPollOptions): Promise<void> {
   const { client, id, signal, onPoll } = options;
   const first = await client.get(id, { signal });
   onPoll(first, false);
@@ -37,7 +37,7 @@ export async function followRequest(options: FollowOptions): Promise<void> {
 }
 
 async function streamEvents(
-  { client, id, after, slots, onEvent }: FollowOptions,
+  { client, id, after, slots, onEvent }: StreamOrPollOptions,
   signal: AbortSignal,
   now: { isStreaming: boolean },
 ): Promise<void> {
@@ -47,7 +47,11 @@ async function streamEvents(
   });
 }
 
-async function pollToEnd(options: FollowOptions, signal: AbortSignal, now: { isStreaming: boolean }): Promise<void> {
+async function pollToEnd(
+  options: StreamOrPollOptions,
+  signal: AbortSignal,
+  now: { isStreaming: boolean },
+): Promise<void> {
   const { client, id, onPoll, isQueued } = options;
   for (;;) {
     await pause(pollEveryMs, signal);
@@ -58,7 +62,7 @@ async function pollToEnd(options: FollowOptions, signal: AbortSignal, now: { isS
   }
 }
 
-async function bringPictures({ client, id, onPictures }: FollowOptions, signal: AbortSignal): Promise<void> {
+async function bringPictures({ client, id, onPictures }: StreamOrPollOptions, signal: AbortSignal): Promise<void> {
   onPictures(await client.images(id, { signal }));
 }
 

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import { createClient } from './client.ts';
-import type { RequestEvent } from './request-event.ts';
+import type { RequestEvent } from './stream-event.ts';
 import { collect, openClient, openPatientClient, passUntilAsked } from './testing/open-client.ts';
 import {
   type Answer,

@@ -1,24 +1,22 @@
-import type { ClientContext } from './client-context.ts';
+import type { Picture } from './answers.ts';
 import { ClientError } from './client-error.ts';
-import { fetchPicture } from './fetch-picture.ts';
-import { followEvents, type FollowEventsOptions } from './follow-events.ts';
-import { createPictureAssembler, type PictureAssembler } from './picture-assembler.ts';
-import type { Picture } from './picture.ts';
-import type { ImageEvent, RequestEvent, SucceededEvent } from './request-event.ts';
-import type { ChunkEvent } from './wire-event.ts';
+import type { Call } from './options.ts';
+import { createPictureAssembler, fetchPicture, type PictureAssembler } from './pictures.ts';
+import { resumeEvents } from './resume-events.ts';
+import type { ChunkEvent, ImageEvent, RequestEvent, SucceededEvent } from './stream-event.ts';
 
-/** The events of a request with whole pictures; see {@link followEvents}. */
+/** The events of a request after the event `after`, or all, with whole pictures; see {@link resumeEvents}. */
 export async function* streamRequest(
-  context: ClientContext,
+  call: Call,
   id: string,
-  { after, signal }: FollowEventsOptions,
+  after: string | undefined,
 ): AsyncGenerator<RequestEvent, void> {
   const pictures = createPictureAssembler();
   const delivered = new Set<number>();
   let last = after ?? '0-0';
-  for await (const event of followEvents(context, id, { after, signal })) {
+  for await (const event of resumeEvents(call, id, after)) {
     if (event.type === 'image') {
-      const picture = await pictureOf(context, pictures, event, signal);
+      const picture = await pictureOf(call, pictures, event);
       if (picture !== undefined) {
         delivered.add(event.index);
         yield imageEvent(event, event.id, picture);
@@ -28,7 +26,7 @@ export async function* streamRequest(
         const isMissing = (index: number): boolean =>
           !delivered.has(index) && (after === undefined || pictures.isOpen(index));
         for (const image of event.images.filter(({ index }) => isMissing(index)))
-          yield imageEvent(event, last, await fetchPicture(context, image, signal));
+          yield imageEvent(event, last, await fetchPicture(call, image));
       }
       yield event;
     }
@@ -37,18 +35,13 @@ export async function* streamRequest(
 }
 
 /** Undefined while chunks are to come, and for a picture that is not there (any more). */
-async function pictureOf(
-  context: ClientContext,
-  pictures: PictureAssembler,
-  chunk: ChunkEvent,
-  signal: AbortSignal | undefined,
-): Promise<Picture | undefined> {
-  const result = pictures.add(chunk);
-  if (result.status === 'open') return undefined;
+async function pictureOf(call: Call, pictures: PictureAssembler, chunk: ChunkEvent): Promise<Picture | undefined> {
+  const data = pictures.add(chunk);
+  if (data === 'open') return undefined;
   const { index, url, seed, width, height, content_type, bytes } = chunk;
-  if (result.status === 'whole') return { index, url, seed, width, height, content_type, bytes, data: result.data };
+  if (data !== 'broken') return { index, url, seed, width, height, content_type, bytes, data };
   try {
-    return await fetchPicture(context, chunk, signal);
+    return await fetchPicture(call, chunk);
   } catch (error) {
     // Another attempt makes it again (409), or the request ended without it (404): later events tell.
     if (error instanceof ClientError && (error.status === 409 || error.status === 404)) return undefined;

@@ -1,5 +1,4 @@
-import type { Picture } from './picture.ts';
-import type { ImageInfo, RequestFailure } from './request-view.ts';
+import type { ImageInfo, Picture, RequestFailure } from './answers.ts';
 
 interface EventBase {
   /** Its place in the request's log: `stream(id, { after })` begins behind it. */
@@ -51,8 +50,8 @@ export interface ImageEvent extends EventBase, Picture {
 export interface SucceededEvent extends EventBase {
   type: 'succeeded';
   /** As in `RequestView`. Servers of before 2026-11-21 do not say it. */
-  prompt_tokens_cut?: number;
-  negative_prompt_tokens_cut?: number;
+  prompt_tokens_cut?: number | null;
+  negative_prompt_tokens_cut?: number | null;
   images: ImageInfo[];
 }
 
@@ -82,3 +81,29 @@ export type RequestEvent =
   | FailedEvent
   | CanceledEvent
   | ExpiredEvent;
+
+/** A part of a picture, as `image` events bring it. */
+export interface ChunkEvent extends EventBase, ImageInfo {
+  type: 'image';
+  /** From 0. */
+  chunk_index: number;
+  total_chunks: number;
+  /** Null when the bytes were gone when the event was read. */
+  b64: string | null;
+}
+
+/** An event as the API sends it: pictures in chunks. */
+export type SentEvent = Exclude<RequestEvent, ImageEvent> | ChunkEvent;
+
+const endTypes: ReadonlySet<string> = new Set<SentEvent['type']>(['succeeded', 'failed', 'canceled', 'expired']);
+const types: ReadonlySet<string> = new Set([...endTypes, 'queued', 'started', 'progress', 'image']);
+
+/** Whether this version of the client knows the event; later ones of the API may bring others. */
+export function isKnownType(type: string | undefined): type is SentEvent['type'] {
+  return type !== undefined && types.has(type);
+}
+
+/** Whether nothing follows. */
+export function isEnd({ type }: SentEvent): boolean {
+  return endTypes.has(type);
+}
