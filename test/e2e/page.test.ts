@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import type { Browser, Locator, Page } from 'playwright-core';
+import type { Browser, Locator, Page, Route } from 'playwright-core';
 import { freePort } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { launchChromium, openPage, type OpenPageOptions } from './chromium.ts';
@@ -46,6 +46,7 @@ async function cancelAll(page: Page): Promise<void> {
 
 /** Fills the form, sends it, and finds the card. */
 async function ask(page: Page, prompt: string, fields: Record<string, string> = {}): Promise<Locator> {
+  await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
   await page.getByLabel('Prompt', { exact: true }).fill(prompt);
   for (const [label, value] of Object.entries(fields)) await page.getByLabel(label, { exact: true }).fill(value);
   await page.getByRole('button', { name: 'Develop' }).click();
@@ -120,6 +121,19 @@ describe('making pictures', () => {
     expect(await page.getByLabel('Width').getAttribute('step')).toBe('32');
     expect(await page.getByLabel('Scheduler').locator('option').allTextContents()).toContain('euler');
     expect(await page.getByLabel('Model').locator('option').allTextContents()).toEqual(['emoji-sd']);
+  });
+
+  it('keeps what was typed before it knew the models', async () => {
+    const page = await open();
+    const held: Route[] = [];
+    await page.route('**/v1/models', (route) => void held.push(route));
+    await page.reload();
+    const steps = page.getByLabel('Steps', { exact: true });
+    await steps.fill('7');
+    await expect.poll(() => held.length).toBe(1);
+    await held[0]!.continue();
+    await expect.poll(() => page.getByLabel('Width').inputValue()).toBe('128');
+    expect(await steps.inputValue()).toBe('7');
   });
 
   it('makes several at once, each with as many pictures as asked for', async () => {
