@@ -111,18 +111,6 @@ describe('finding a Redis', () => {
     await redis.end;
   });
 
-  /** A PATH on which apt-get says what it was called with, and brings a Redis. */
-  function pathWithAptGet(): string {
-    const path = join(scratchDirectory(), 'bin');
-    mkdirSync(path);
-    symlinkSync('/usr/bin/env', join(path, 'env'));
-    const install = `[ "$1" = update ] || /bin/ln -s ${redisServer} ${join(path, 'redis-server')}`;
-    writeProgram(join(path, 'apt-get'), `echo "called: apt-get $*"; ${install}`);
-    writeProgram(join(path, 'sudo'), 'shift; exec "$@"');
-    writeProgram(join(path, 'true'), 'exit 0');
-    return path;
-  }
-
   it('installs one with apt-get where that takes no password, and says before it what, why and how to say no', async () => {
     const redis = startFixture('redis.mjs', [scratchDirectory(), 'PING'], { PATH: pathWithAptGet() });
     await redis.output(/reply \+PONG/);
@@ -160,6 +148,18 @@ describe('finding a Redis', () => {
     expect(output).toMatch(/No Redis was found[^]*apt-get install redis-server[^]*brew install redis[^]*REDIS_URL=/);
   });
 });
+
+/** A PATH on which apt-get says what it was called with, and brings a Redis. */
+function pathWithAptGet(): string {
+  const path = join(scratchDirectory(), 'bin');
+  mkdirSync(path);
+  symlinkSync('/usr/bin/env', join(path, 'env'));
+  const install = `[ "$1" = update ] || /bin/ln -s ${redisServer} ${join(path, 'redis-server')}`;
+  writeProgram(join(path, 'apt-get'), `echo "called: apt-get $*"; ${install}`);
+  writeProgram(join(path, 'sudo'), 'shift; exec "$@"');
+  writeProgram(join(path, 'true'), 'exit 0');
+  return path;
+}
 
 function writeProgram(file: string, script: string): void {
   writeFileSync(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
