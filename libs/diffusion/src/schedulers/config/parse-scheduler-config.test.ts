@@ -193,6 +193,7 @@ describe('parseSchedulerConfig', () => {
     [UNIPC, { use_flow_sigmas: true }, 'prediction_type "epsilon" is not supported with flow sigmas'],
     [UNIPC_FLOW, { use_beta_sigmas: true }, 'use_beta_sigmas with flow sigmas is not supported by unipc'],
     [LCM, { original_inference_steps: 2000 }, 'original_inference_steps 2000 are more than num_train_timesteps'],
+    [DDIM, { tensor_format: 'jax' }, 'tensor_format "jax" is not supported; supported is pt, np'],
     [FLOW, { invert_sigmas: true }, 'invert_sigmas true is not supported; supported is false'],
     [FLOW, { stochastic_sampling: true }, 'stochastic_sampling true is not supported; supported is false'],
     [FLOW, { prediction_type: 'epsilon' }, 'prediction_type "epsilon" is not supported with flow sigmas'],
