@@ -214,6 +214,20 @@ it('hears of what it lost by the next thing that it writes', async () => {
   expect(await types(store, id)).toEqual(['queued', 'started', 'queued']);
 });
 
+it('taken for dead, it reads what it is leased then, whatever clock Redis had before', async () => {
+  const { store, worker, executor } = createWorker();
+  await worker.start();
+  const aDayAhead = `${Date.now() + 86_400_000}-0`;
+  await store.redis.xadd(store.keysOf('tiny').inbox('w1'), aDayAhead, 'message', '{"type":"cancel","id":"read"}');
+  const [first, second] = [await submit(store), await submit(store)];
+  await lease(store, first);
+  await expect.poll(() => executor.submitted).toHaveLength(1);
+  await bury(store);
+  await worker.beatOnce();
+  await lease(store, second);
+  await expect.poll(() => executor.submitted).toHaveLength(2);
+});
+
 it('cancels what it runs', async () => {
   const { store, worker, executor } = createWorker();
   await worker.start();
