@@ -94,6 +94,7 @@ export class Worker extends BaseService {
     this.#meter.takenForDead();
     log.warn({ requests: this.#active.size }, 'taken for dead while alive; registering again');
     for (const request of this.#active.values()) this.#drop(request, 'buried');
+    this.#inbox.startOver();
     await this.#register();
   }
 
@@ -166,6 +167,8 @@ export class Worker extends BaseService {
   /** Begins what was leased, or gives it back: nothing may stay here that no engine has. */
   async #accept(leased: LeasedRequest): Promise<void> {
     const { store, log } = this.#options;
+    // Read again, because the inbox was to start over and is still the same.
+    if (this.#active.has(leased.token)) return;
     const request = this.#createRequest(leased);
     this.#active.set(leased.token, request);
     try {

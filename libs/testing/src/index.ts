@@ -4,6 +4,7 @@ export { silentLogger } from './silent-logger.ts';
 export { allKeys, openTestStore, removeKeys, testEnvelope, type TestStoreOptions } from './test-store.ts';
 export { ask, type RedisCluster, startRedisCluster, type StartRedisClusterOptions } from './redis-cluster.ts';
 export { type RedisBehindSentinel, startRedisBehindSentinel, type StartSentinelOptions } from './redis-sentinel.ts';
+export { openRedisProxy, type RedisProxy } from './redis-proxy.ts';
 export {
   freePort,
   freePorts,

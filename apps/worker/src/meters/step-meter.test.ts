@@ -73,12 +73,10 @@ it('counts the rows that a cancel, a failure or a dead engine took away', async 
 
 it('counts as lost what is somebody else’s, and not what was to end', async () => {
   const { meter, read } = createMeter();
-  for (const why of ['lock lost', 'leased again', 'lost', 'lost', 'canceled', 'canceling', 'ended'] as const)
-    meter.dropped(why);
+  for (const why of ['buried', 'lost', 'lost', 'canceled', 'canceling', 'ended'] as const) meter.dropped(why);
   const series = (await read()).series('darkroom_leases_lost_total');
   expect(Object.fromEntries(series.map(({ labels: { reason = '' }, value }) => [reason, value]))).toEqual({
-    lock_lost: 1,
-    leased_again: 1,
+    buried: 1,
     refused: 2,
   });
 });

@@ -16,7 +16,7 @@ import {
 export interface WriteQueueOptions {
   store: StoreConnection;
   identity: WorkerIdentity;
-  /** The least time between two calls that bring nothing but text, ms. */
+  /** Nothing but text goes out so long after the last call at the earliest, ms. */
   textIntervalMs?: number;
 }
 
@@ -38,6 +38,7 @@ export class WriteQueue {
   #entries: Entry[] = [];
   #batch = 0;
   #sending: Promise<void> | undefined;
+  #sentAtMs = -Infinity;
   /** Ends a wait for more text. */
   #hurry = new AbortController();
 
@@ -70,9 +71,9 @@ export class WriteQueue {
     // What is said in one go goes out together.
     await Promise.resolve();
     while (this.#entries.length > 0) {
-      const startedAtMs = performance.now();
+      await this.#waitForText();
+      this.#sentAtMs = performance.now();
       await this.#sendBatch(this.#take());
-      await this.#waitForText(startedAtMs);
     }
     // No await between the last look and here, so nothing can be pushed between.
     this.#sending = undefined;
@@ -102,12 +103,11 @@ export class WriteQueue {
     }
   }
 
-  async #waitForText(startedAtMs: number): Promise<void> {
-    if (this.#entries.some(({ write }) => write.type !== 'delta')) return;
+  async #waitForText(): Promise<void> {
+    const leftMs = this.#sentAtMs + this.#options.textIntervalMs - performance.now();
+    if (leftMs <= 0 || this.#entries.some(({ write }) => write.type !== 'delta')) return;
     this.#hurry = new AbortController();
-    const leftMs = this.#options.textIntervalMs - (performance.now() - startedAtMs);
-    if (leftMs > 0 && this.#entries.length > 0)
-      await delay(leftMs, undefined, { signal: this.#hurry.signal }).catch(() => {});
+    await delay(leftMs, undefined, { signal: this.#hurry.signal }).catch(() => {});
   }
 }
 

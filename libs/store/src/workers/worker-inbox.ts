@@ -29,6 +29,8 @@ export interface WorkerInbox {
   next(timeoutS: number): Promise<InboxMessage[]>;
   /** What to say in heartbeats: the last entry that was returned. */
   readonly lastRead: string;
+  /** After a burial: what was in it is gone, and what comes may have lower ids, since Redis' clock may have been set back. */
+  startOver(): void;
   /** Ends a waiting `next` too: it rejects. */
   close(): void;
 }
@@ -60,6 +62,9 @@ export function openInbox(
     },
     get lastRead() {
       return lastRead;
+    },
+    startOver() {
+      lastRead = beginning;
     },
     close: () => redis.disconnect(),
   };
