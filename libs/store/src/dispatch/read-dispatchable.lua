@@ -7,20 +7,16 @@
 local workers, requests, most = {}, {}, tonumber(ARGV[1])
 -- Those that have just died are passed over, until they are buried.
 local function look(list)
-  local seen, from, page = 0, 0, nil
-  repeat
-    page = redis.call('ZRANGE', listKey(list), from, from + most - 1, unpack(list == 'busy' and { 'REV' } or {}))
-    for _, workerId in ipairs(page) do
-      local free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity'))
-      if seen < most and tonumber(free) > 0 and isHeard(workerId) then
-        local shapes = {}
-        for _, lease in ipairs(redis.call('HVALS', key('leases', workerId))) do shapes[#shapes + 1] = string.match(lease, ' (.*)$') end
-        workers[#workers + 1] = { workerId, list == 'idle' and 1 or 0, tonumber(free), tonumber(capacity), shapes }
-        seen = seen + 1
-      end
+  local seen, last = 0, 8 * most - 1
+  for _, workerId in ipairs(redis.call('ZRANGE', listKey(list), 0, last, unpack(list == 'busy' and { 'REV' } or {}))) do
+    local free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity'))
+    if seen < most and tonumber(free) > 0 and isHeard(workerId) then
+      local shapes = redis.call('HVALS', key('leases', workerId))
+      for position, lease in ipairs(shapes) do shapes[position] = string.match(lease, ' (.*)$') end
+      workers[#workers + 1] = { workerId, list == 'idle' and 1 or 0, tonumber(free), tonumber(capacity), shapes }
+      seen = seen + 1
     end
-    from = from + most
-  until #page < most or seen == most or from == 8 * most
+  end
 end
 local free = redis.call('EXISTS', base .. ':paused') == 0 and redis.call('HGET', roomKey, 'free') or 0
 if tonumber(free) > 0 then

@@ -15,7 +15,6 @@ local function spanOf(owner)
   local first, last, finish, now = unpack(redis.call('HMGET', sharesKey, 'first:' .. owner, 'last:' .. owner, 'finish:' .. owner, 'now'))
   return tonumber(first) or firstNumber, tonumber(last) or firstNumber - 1, tonumber(finish) or 0, tonumber(now) or 0
 end
-
 local function countWaiting(request, sign)
   redis.call('HINCRBYFLOAT', sharesKey, 'cost', sign * request.cost)
   if sign == 1 then return redis.call('ZADD', waitingKey, request.createdAtMs, request.id) end

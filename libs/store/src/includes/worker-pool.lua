@@ -2,11 +2,9 @@
 -- the time since when, busy by free slots; the other two get no leases. What idle and busy workers have is summed up in
 -- `room` as it changes, so that nobody has to ask them all.
 local roomKey, heardKey, sweptKey = base .. ':room', base .. ':workers:heard', base .. ':swept'
-
 local function listKey(list)
   return base .. ':workers:' .. list
 end
-
 local function isOpen(list)
   return list == 'idle' or list == 'busy'
 end
@@ -17,7 +15,6 @@ local function countPace(pace, sign)
   redis.call('HINCRBY', roomKey, 'paced', sign)
   for field, value in pairs(cjson.decode(pace).sums) do redis.call('HINCRBYFLOAT', roomKey, field, sign * value) end
 end
-
 local function countWorker(workerId, sign)
   local capacity, free, pace = unpack(redis.call('HMGET', key('worker', workerId), 'capacity', 'free', 'pace'))
   redis.call('HINCRBY', roomKey, 'capacity', sign * capacity)
@@ -44,7 +41,6 @@ local function openWorker(workerId)
   local free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity'))
   moveWorker(workerId, tonumber(free) >= tonumber(capacity) and 'idle' or 'busy')
 end
-
 local function changeFree(workerId, difference)
   local free = redis.call('HINCRBY', key('worker', workerId), 'free', difference)
   if not isOpen(redis.call('HGET', key('worker', workerId), 'list')) then return end
@@ -68,7 +64,6 @@ local function isHeard(workerId)
   local count, patience = unpack(redis.call('HMGET', sweptKey, 'count', 'patience'))
   return not count or count - redis.call('ZSCORE', heardKey, workerId) <= tonumber(patience)
 end
-
 local function sayToWorker(workerId, message)
   if redis.call('EXISTS', key('worker', workerId)) == 1 then redis.call('XADD', key('inbox', workerId), '*', 'message', message) end
 end

@@ -36,8 +36,8 @@ export async function claimIdempotencyKey(
   key: IdempotencyKey,
   { fingerprint, newId, ttlMs, expiredId = '' }: ClaimOptions,
 ): Promise<ClaimResult> {
-  const values = [fingerprint, newId, ttlMs, expiredId];
-  const reply = await runScript(store.redis, 'requests/claim-idempotency-key', recordKey(store, key), values);
+  const values = ['claimed', newId, ttlMs, fingerprint, expiredId];
+  const reply = await runScript(store.redis, 'requests/idempotency-key', recordKey(store, key), values);
   const [status, id] = reply as ['mine' | 'conflict', string];
   return { status, id };
 }
@@ -58,8 +58,8 @@ export async function settleIdempotencyKey(
   { id, ttlMs }: { id: string; ttlMs: number },
   outcome: 'stored' | 'refused',
 ): Promise<void> {
-  const values = [id, outcome, outcome === 'stored' ? ttlMs : refusedTtlMs];
-  await runScript(store.redis, 'requests/settle-idempotency-key', recordKey(store, key), values);
+  const values = [outcome, id, outcome === 'stored' ? ttlMs : refusedTtlMs];
+  await runScript(store.redis, 'requests/idempotency-key', recordKey(store, key), values);
 }
 
 function recordKey({ prefix }: StoreConnection, { owner, key }: IdempotencyKey): string {
