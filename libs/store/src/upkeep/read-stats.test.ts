@@ -114,7 +114,6 @@ describe('how things stand', () => {
       'queued>running',
       'queued>canceled',
       'queued>expired',
-      'queued>failed',
       'running>queued',
       'running>succeeded',
       'running>failed',
