@@ -149,6 +149,20 @@ it('one that finished another output has got further; one that only came as far 
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'failed', error: { code: 'worker_lost' } } });
 });
 
+it('two janitors that take turns count no faster than one: a worker has all of its time', async () => {
+  const store = await openStore();
+  const minuteMs = 60_000;
+  const { swept } = store.keysOf('tiny');
+  const janitors = [createJanitor(store, minuteMs), createJanitor(store, minuteMs)];
+  const counts: (string | null)[] = [];
+  for (const janitor of [...janitors, ...janitors, ...janitors]) {
+    await janitor.sweepOnce('tiny');
+    counts.push(await store.redis.hget(swept, 'count'));
+    await store.redis.hincrby(swept, 'atMs', -minuteMs / 2);
+  }
+  expect(counts).toEqual(['1', '1', '2', '2', '3', '3']);
+});
+
 it('expires what is overdue, once, however many janitors sweep', async () => {
   const store = await openStore();
   const overdue = await submit(store);
