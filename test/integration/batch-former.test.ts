@@ -7,6 +7,7 @@ import {
   createWakeups,
   type Delivery,
   dispatchRequests,
+  heartbeatWorker,
   type InboxMessage,
   openInbox,
   publishModel,
@@ -14,6 +15,7 @@ import {
   readStats,
   registerWorker,
   type StoreConnection,
+  sweepWorkers,
   writeBatch,
   type WriteOutcome,
 } from '@darkroom/store';
@@ -188,6 +190,25 @@ it('a request on its last attempt stops nobody else, and runs alone once a worke
   expect(idsOf(await inbox(store, emptied.workerId))).toEqual([[emptied.deliveries[0]!.id], [last]]);
   expect(await readRequest(store, company)).toMatchObject({ request: { state: 'running' } });
   expect(await store.redis.hget(store.keysOf('tiny').worker(emptied.workerId), 'free')).toBe('-1');
+});
+
+it('another worker is emptied for a request that must run alone when the first one dies', async () => {
+  const store = openTestStore();
+  for (const workerId of ['w1', 'w2']) await register(store, workerId);
+  const former = createFormer(store);
+  await submitMany(store, 2);
+  await former.runOnce();
+  const last = await submit(store);
+  await store.redis.hset(store.keysOf('tiny').request(last), 'attempts', '2');
+  await former.runOnce();
+  const { reserved } = store.keysOf('tiny');
+  const [dying, other] = (await store.redis.get(reserved)) === 'w1' ? ['w1', 'w2'] : ['w2', 'w1'];
+  await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 1 });
+  await heartbeatWorker(store, { model: 'tiny', workerId: other, incarnation: other });
+  const buried = await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 1 });
+  expect(buried.map(({ workerId }) => workerId)).toEqual([dying]);
+  await former.runOnce();
+  expect(await store.redis.get(reserved)).toBe(other);
 });
 
 it('what has gone between the look and the lease is passed over, and its place is another one’s', async () => {
