@@ -357,6 +357,20 @@ it('fails what it cannot encode, instead of calling it done', async () => {
   expect(await types(store, id)).toEqual(['queued', 'started', 'failed']);
 });
 
+it('fails what it cannot encode, though the answer that outputs are missing got lost', async () => {
+  const { store, worker, executor } = createWorker(() => Promise.reject(new Error('no encoder')));
+  await worker.start();
+  const id = await submit(store);
+  await lease(store, id);
+  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const redis = store.redis as unknown as Record<'events/write-batch', (...values: unknown[]) => Promise<unknown[]>>;
+  const send = redis['events/write-batch'].bind(redis);
+  // What the same batch is answered when it is sent again.
+  vi.spyOn(redis, 'events/write-batch').mockImplementationOnce((...values) => send(...values).then(() => []));
+  executor.complete(executor.submitted[0]!.id);
+  await expect.poll(() => stateOf(store, id)).toBe('failed');
+});
+
 it('says so when its engine cannot be started, and is gone', { timeout: 5000 }, async () => {
   const { store, worker, executor } = createWorker();
   executor.starting = () => Promise.reject(new Error('no such model in /srv/models'));

@@ -67,11 +67,9 @@ export class Janitor extends BaseService {
     const { store, log, sweepIntervalMs, workerTtlMs } = this.#options;
     const result: SweepResult = { buried: [], requeued: [], expired: [] };
     const missedSweeps = Math.max(1, Math.ceil(workerTtlMs / sweepIntervalMs));
-    // Half of ours, so that each of our own counts.
-    for (const { workerId, requests } of await sweepWorkers(store, model, {
-      intervalMs: sweepIntervalMs / 2,
-      missedSweeps,
-    })) {
+    // A little less than ours, so that each of our own counts.
+    const options = { intervalMs: 0.9 * sweepIntervalMs, missedSweeps };
+    for (const { workerId, requests } of await sweepWorkers(store, model, options)) {
       log.warn({ model, worker: workerId, requests: requests.length }, 'buried a dead worker');
       result.buried.push(workerId);
       for (const { id, outcome, trace } of requests) {

@@ -171,7 +171,8 @@ export class ActiveRequest {
       const end: RequestEnd =
         ending.state === 'succeeded' ? { state: 'succeeded', outputs: this.envelope.outputs } : (ending as RequestEnd);
       const outcome = await this.#push({ type: 'end', end });
-      if (outcome !== 'incomplete') return outcome;
+      // `written`: the answer got lost, and it may have been that.
+      if (outcome !== 'incomplete' && outcome !== 'written') return outcome;
       return this.#push({ type: 'end', end: { state: 'failed', error: incomplete } });
     });
   }

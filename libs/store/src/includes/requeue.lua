@@ -30,6 +30,8 @@ end
 local function removeWorker(workerId, reason, mostAttempts)
   local outcomes = {}
   moveWorker(workerId, nil)
+  -- Who must run alone is not to wait for it.
+  if redis.call('GET', base .. ':reserved') == workerId then redis.call('DEL', base .. ':reserved') end
   for _, lease in ipairs(redis.call('HKEYS', key('leases', workerId))) do
     local id, token = string.match(lease, '^(%S+) (%S+)$')
     local held, trace = unpack(redis.call('HMGET', key('request', id), 'token', 'trace'))
