@@ -18,5 +18,6 @@ end
 local function keepBytes(owner, claimed, written, nowMs, resultTtlMs)
   local bytes, part = key('bytes', owner), math.ceil(resultTtlMs / 8)
   redis.call('HINCRBY', bytes, math.ceil((nowMs + resultTtlMs) / part) * part, written)
-  if redis.call('HINCRBY', bytes, 'open', -claimed) == 0 then redis.call('PEXPIRE', bytes, resultTtlMs + part) end
+  -- Minus zero is no number to Redis before 7.2.
+  if redis.call('HINCRBY', bytes, 'open', 0 - claimed) == 0 then redis.call('PEXPIRE', bytes, resultTtlMs + part) end
 end
