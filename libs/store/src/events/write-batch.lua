@@ -15,7 +15,6 @@ local write = {}
 -- done and total over all outputs, span: the output whose text it is of; '' for none.
 write['event'] = function(id, request, body, preview, done, total, span)
   if done ~= '' then redis.call('HSET', request, 'done', done, 'total', total) end
-  redis.call('HINCRBY', request, 'written', #preview)
   local sequence = emitEvent(id, body, preview ~= '' and preview or nil, span ~= '' and span or nil)
   if span ~= '' then redis.call('HSETNX', request, 'span:' .. span, sequence) end
 end

@@ -28,7 +28,8 @@ local function endRequest(id, state, error)
   -- In place of what it might have come to, what it came to, until that goes: by eighths of a result's time.
   local kept, part = key('bytes', owner), math.ceil(ttlMs / 8)
   redis.call('HINCRBY', kept, math.ceil((nowMs + ttlMs) / part) * part, written or 0)
-  if redis.call('HINCRBY', kept, 'open', -bytes) == 0 then redis.call('PEXPIRE', kept, ttlMs + part) end
+  -- Minus zero is no number to Redis before 7.2.
+  if redis.call('HINCRBY', kept, 'open', 0 - bytes) == 0 then redis.call('PEXPIRE', kept, ttlMs + part) end
   local infos = {}
   for index = 0, outputs - 1 do
     infos[#infos + 1] = redis.call('HGET', request, 'output:' .. index) or nil

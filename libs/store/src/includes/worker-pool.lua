@@ -17,8 +17,9 @@ local function countPace(pace, sign)
 end
 local function countWorker(workerId, sign)
   local capacity, free, pace = unpack(redis.call('HMGET', key('worker', workerId), 'capacity', 'free', 'pace'))
-  redis.call('HINCRBY', roomKey, 'capacity', sign * capacity)
-  redis.call('HINCRBY', roomKey, 'free', sign * math.max(0, free))
+  -- Added to zero, as Redis before 7.2 takes no minus zero.
+  redis.call('HINCRBY', roomKey, 'capacity', 0 + sign * capacity)
+  redis.call('HINCRBY', roomKey, 'free', 0 + sign * math.max(0, free))
   countPace(pace, sign)
   -- What sums of fractions leave ends with the last worker.
   if redis.call('HINCRBY', roomKey, 'workers', sign) == 0 then redis.call('DEL', roomKey) end

@@ -9,13 +9,14 @@
 --- @include "fair-order"
 --- @include "emit-event"
 local id, given, limits, retryOf = ARGV[1], cjson.decode(ARGV[2]), cjson.decode(ARGV[6]), ARGV[7]
-local owner, request, known = given.owner, key('request', id), redis.call('GET', key('input', id))
+local owner, request = given.owner, key('request', id)
+local known = redis.call('HGET', request, 'admission')
 local function admitted()
   local position = positionOf(id, owner)
   return position and { 'admitted', position, isServed() and 1 or 0, costAhead(position) } or { 'duplicate' }
 end
 -- The same submit again, because its reply got lost with the connection.
-if known then return known == ARGV[3] and admitted() or { 'duplicate' } end
+if known then return known == given.admission and admitted() or { 'duplicate' } end
 if retryOf ~= '' then
   local state, retriedAs, stripped, weight = unpack(redis.call('HMGET', key('request', retryOf), 'state', 'retriedAs', 'stripped', 'weight'))
   if state ~= 'failed' then return state and { 'not-dead', state } or { 'missing' } end
@@ -44,7 +45,7 @@ joinLine(given)
 redis.call('HSET', request, 'state', 'queued', 'owner', owner, 'weight', given.weight, 'cost', given.cost, 'slots', given.slots,
   'outputs', given.outputs, 'shapeKey', given.shapeKey, 'bytes', given.bytes, 'attempts', 0, 'order', given.order, 'sequence', 1,
   'createdAtMs', nowMs, 'sinceMs', nowMs, 'deadlineMs', nowMs + given.timeoutMs, 'startDeadlineMs', nowMs + given.startTimeoutMs,
-  'resultTtlMs', given.resultTtlMs, 'position', positionOf(id, owner))
+  'resultTtlMs', given.resultTtlMs, 'position', positionOf(id, owner), 'admission', given.admission)
 for field, value in pairs({ webhook = ARGV[5], retryOf = retryOf, trace = given.trace }) do
   if value ~= '' then redis.call('HSET', request, field, value) end
 end

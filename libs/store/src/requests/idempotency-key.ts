@@ -24,8 +24,8 @@ export interface ClaimOptions {
   expiredId?: string;
 }
 
-/** `mine`: submit the request under this id, which may be there already. */
-export type ClaimResult = { status: 'mine' | 'conflict'; id: string };
+/** `mine`: submit the request under this id, which may be there already. `wasStored`: it was once, for sure. */
+export type ClaimResult = { status: 'mine' | 'conflict'; id: string; wasStored: boolean };
 
 /** How long a refused request's key is kept: for retries that are under way. */
 const refusedTtlMs = 60_000;
@@ -38,8 +38,8 @@ export async function claimIdempotencyKey(
 ): Promise<ClaimResult> {
   const values = ['claimed', newId, ttlMs, fingerprint, expiredId];
   const reply = await runScript(store.redis, 'requests/idempotency-key', recordKey(store, key), values);
-  const [status, id] = reply as ['mine' | 'conflict', string];
-  return { status, id };
+  const [status, id, state] = reply as ['mine' | 'conflict', string, 'claimed' | 'stored' | 'refused'];
+  return { status, id, wasStored: state === 'stored' };
 }
 
 /** What a key stands for, if anything; claims nothing. One round trip. */
