@@ -1,15 +1,26 @@
 /**
- * What the fair order costs Redis: submitting and taking with long lines, beside the same with an empty queue. Times of
+ * What the fair order costs Redis: submitting and dispatching with long lines, beside the same with an empty queue. Times of
  * single scripts are too short to trust on a shared machine, so the cases take turns and the ratio is what counts.
  */
 import { performance } from 'node:perf_hooks';
-import { admitRequest, connectStore, openJobTaker, readRequest, type StoreConnection } from '@darkroom/store';
-import { testEnvelope } from '@darkroom/testing';
+import {
+  admitRequest,
+  cancelRequest,
+  connectStore,
+  type Delivery,
+  readRequest,
+  registerWorker,
+  type StoreConnection,
+  writeBatch,
+} from '@darkroom/store';
+import { dispatchNext, testEnvelope } from '@darkroom/testing';
 import { inject, it } from 'vitest';
 import { median, report } from './report.ts';
 
 const admission = { queueMaxLength: 1_000_000, unserved: 'accept' } as const;
 const rounds = 200;
+
+const worker = { model: 'tiny', workerId: 'w1', incarnation: 'bench' };
 
 interface Line {
   name: string;
@@ -26,6 +37,7 @@ async function openLine(name: string, waiting: number, owners: number): Promise<
         admitRequest(store, testEnvelope({ owner: `owner-${index % owners}` }), admission),
       ),
     );
+  await registerWorker(store, worker, { state: 'ready', capacity: 8, info: {} });
   return { name, store, owner: 'owner-0', waiting };
 }
 
@@ -35,7 +47,7 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
   return (performance.now() - startedAt) * 1000;
 }
 
-it('submits, polls and takes with long lines', { timeout: 600_000 }, async () => {
+it('submits, polls, cancels and dispatches with long lines', { timeout: 600_000 }, async () => {
   const lines = [
     await openLine('empty', 0, 1),
     await openLine('1000 of one owner', 1000, 1),
@@ -55,9 +67,11 @@ it('submits, polls and takes with long lines', { timeout: 600_000 }, async () =>
       note(line, 'poll', await timed(() => readRequest(store, last.id)));
       const urgent = testEnvelope({ owner, priority: 1 });
       note(line, 'submit before all of the owner', await timed(() => admitRequest(store, urgent, admission)));
-      const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1000 });
-      note(line, 'take two', await timed(() => taker.take(2)));
-      await taker.close();
+      note(line, 'cancel at the front of its owner', await timed(() => cancelRequest(store, urgent.id)));
+      let leased: Delivery[] = [];
+      note(line, 'look, and dispatch two', await timed(async () => (leased = await dispatchNext(store, 2))));
+      const ends = leased.map((delivery) => ({ type: 'end', delivery, end: { state: 'canceled' } }) as const);
+      await writeBatch(store, worker, ends, { batch: round + 1 });
     }
   const names = [...times.keys()].toSorted();
   report('µs, median', Object.fromEntries(names.map((name) => [name, median(times.get(name)!)])));
