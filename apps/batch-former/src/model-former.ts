@@ -25,8 +25,11 @@ export interface ModelFormerOptions {
   slowTickMs?: number;
 }
 
-/** What one look brings at most, so that a turn is short however many there are; more takes more turns. */
-const view = { maxWorkers: 32, maxRequests: 256 };
+/**
+ * What one look brings at most, so that a turn is short however many there are; more takes more turns. Some requests more than
+ * find room: what must run alone, and waits for that, is to hide nobody.
+ */
+const view = { maxWorkers: 32, maxRequests: 256, beyondRoom: 32 };
 
 export class ModelFormer extends BaseService {
   readonly #options: Required<ModelFormerOptions>;
@@ -52,7 +55,7 @@ export class ModelFormer extends BaseService {
   async runOnce(): Promise<void> {
     const { store, model, policy } = this.#options;
     for (;;) {
-      const seen = await readDispatchable(store, model, view);
+      const seen = await readDispatchable(store, model, { ...view, beyondRoom: view.beyondRoom + policy.lookahead });
       const plan = planLeases(seen, policy);
       if (plan.againInMs !== undefined) this.#decideAgainIn(plan.againInMs);
       if (plan.leases.length === 0 && plan.reserveWorkerId === undefined) return;
@@ -60,8 +63,9 @@ export class ModelFormer extends BaseService {
       const outcomes = await dispatchRequests(store, model, plan.leases, { reserveWorkerId });
       this.#report(plan, outcomes, seen);
       // What turned out to be gone has left its place to others, and more may wait than was seen; their wake-up may be long past.
-      const isMore = seen.requests.length === view.maxRequests && outcomes.some(({ status }) => status === 'leased');
-      if (!isMore && !outcomes.some(({ status }) => status === 'moved' || status === 'expired')) return;
+      const isCut = seen.requests.length === view.maxRequests || seen.workers.length >= view.maxWorkers;
+      const hasMoved = (status: DispatchOutcome['status']): boolean => status === 'moved' || status === 'expired';
+      if (!outcomes.some(({ status }) => hasMoved(status) || (isCut && status === 'leased'))) return;
     }
   }
 

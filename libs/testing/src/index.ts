@@ -17,3 +17,5 @@ export * from './add-weights.ts';
 export * from './dilate-convolution.ts';
 export * from './externalize-weights.ts';
 export { dispatchNext, type DispatchNextOptions } from './dispatch-next.ts';
+export * from './seed-store.ts';
+export * from './lay-out-as-in-2022.ts';

@@ -49,7 +49,7 @@ describe('a submit that waits', () => {
     const wrong = await submitAndWait(test, 'wait=long');
     expect(wrong.status).toBe(400);
     expect(errorSchema.parse(await wrong.json()).message).toContain('"wait=long"');
-    expect(await test.store.redis.zcard(test.store.keysOf('tiny').queued)).toBe(1);
+    expect(await test.store.redis.zcard(test.store.keysOf('tiny').waiting)).toBe(1);
   });
 
   it('answers with the open request when this process stops', async () => {

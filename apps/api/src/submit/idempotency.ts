@@ -46,11 +46,12 @@ export async function admitOnce(
   const { owner, id: newId, timeoutMs } = created;
   const subject = { owner, key };
   const claim = async (expiredId?: string): Promise<string> => {
-    const { status, id } = await deps.askStore((store) => {
+    const { status, id, wasStored } = await deps.askStore((store) => {
       const ttlMs = timeoutMs + store.resultTtlMs;
       return claimIdempotencyKey(store, subject, { fingerprint, newId, ttlMs, ...(expiredId && { expiredId }) });
     });
-    if (id === newId || expiredId !== undefined || !(await isGone(deps.askStore, id, owner))) {
+    // One that is only claimed may be about to be stored: there is nothing of it, and it is not gone.
+    if (!wasStored || expiredId !== undefined || !(await isGone(deps.askStore, id, owner))) {
       if (status === 'conflict') throw conflict();
       return id;
     }

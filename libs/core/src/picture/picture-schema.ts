@@ -53,7 +53,7 @@ export const pictureSchema = z.strictObject({
     .meta({ description: 'A model of /v1/models. Default: the one the server is configured with, or its first.' }),
   prompt: text(1, maxPromptCharacters).meta({
     description: 'What to draw.',
-    example: 'a red fox on a teal background',
+    example: 'a fox on a green background',
   }),
   negative_prompt: text(0, maxPromptCharacters)
     .optional()

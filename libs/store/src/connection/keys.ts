@@ -28,7 +28,7 @@ export interface ModelKeys {
   waiting: string;
   /** Hash of owner → queued and running requests. */
   open: string;
-  /** Hash of what an owner's requests keep, in bytes: see byte-budget.lua. */
+  /** Hash of what an owner's requests keep, in bytes: see admit-request.lua. */
   bytes(owner: string): string;
   /** Sorted set of open requests by the next deadline, ms. */
   deadlines: string;

@@ -8,10 +8,9 @@ import type { RedisClient } from './open-redis.ts';
 export const scriptPaths = [
   'requests/admit-request',
   'requests/cancel-request',
-  'requests/claim-idempotency-key',
   'requests/expire-requests',
   'requests/read-request',
-  'requests/settle-idempotency-key',
+  'requests/idempotency-key',
   'dispatch/dispatch-requests',
   'dispatch/read-dispatchable',
   'events/read-events',

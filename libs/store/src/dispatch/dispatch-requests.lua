@@ -30,7 +30,6 @@ local function start(id, token, workerId, slots, facts)
   return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"slots":' .. slots .. ',"deadlineMs":' .. facts.deadlineMs ..
     ',"isResumed":' .. (facts.startedAtMs and 'true' or 'false') .. ',"envelope":' .. redis.call('GET', key('input', id)) .. '}'
 end
-
 local factNames = { 'state', 'token', 'owner', 'cost', 'weight', 'slots', 'shapeKey', 'deadlineMs', 'startDeadlineMs', 'startedAtMs', 'trace' }
 for _, lease in ipairs(cjson.decode(ARGV[3])) do
   local entries, taken = {}, 0

@@ -34,6 +34,14 @@ export interface Dispatchable {
   requests: readonly WaitingRequest[];
 }
 
+export interface DispatchView {
+  /** Idle ones, and busy ones, at most. */
+  maxWorkers: number;
+  maxRequests: number;
+  /** Requests beyond those that find room at the workers that are seen; all, if absent. */
+  beyondRoom?: number;
+}
+
 type Reply = [
   nowMs: string,
   reserved: string,
@@ -45,10 +53,10 @@ type Reply = [
 export async function readDispatchable(
   store: StoreConnection,
   model: string,
-  { maxWorkers, maxRequests }: { maxWorkers: number; maxRequests: number },
+  { maxWorkers, maxRequests, beyondRoom = maxRequests }: DispatchView,
 ): Promise<Dispatchable> {
   const { base } = store.keysOf(model);
-  const reply = await runScript(store.redis, 'dispatch/read-dispatchable', base, [maxWorkers, maxRequests]);
+  const reply = await runScript(store.redis, 'dispatch/read-dispatchable', base, [maxWorkers, maxRequests, beyondRoom]);
   const [nowMs, reserved, workers, requests] = reply as Reply;
   return {
     nowMs: Number(nowMs),

@@ -1,14 +1,7 @@
 -- What a worker has to say about its requests, in order, each part under its fence: it does nothing when the request is not the
 -- delivery's any more. A batch that is sent again, because its answer got lost, is not written again.
--- ARGV: 1 worker id, 2 incarnation, 3 number of the batch, counted by the worker, 4 most attempts, then for each write: what, id, token and
---       five values:
---       event: body JSON, preview bytes or '', done or '', total or '', output whose text it is of or ''
---       snapshot: body JSON, output: in place of all that was written of its text
---       output: event JSON, chunk bytes, output index, chunk index, info JSON with the last chunk or ''
---       checkpoint: output index, bytes, how much is done
---       release: slots to give back before the end
---       end: state, error JSON or '', outputs that must be there
---       give-back: reason ('engine_failed' | 'worker_stopped')
+-- ARGV: 1 worker id, 2 incarnation, 3 number of the batch, counted by the worker, 4 most attempts, then for each write what, id, token and
+--       five values: those that the functions of `write` take, as `encode` in write-batch.ts makes them
 -- Returns: {'written' | 'canceling' (written, but the request is to be dropped) | 'lost' | 'ended' | of an end 'finished' | 'incomplete' |
 --           of a give-back 'requeued' | 'canceled' | 'failed', …}, or {} for a batch that was written before
 --- @include "requeue"
@@ -18,14 +11,14 @@ if incarnation == ARGV[2] then
   if tonumber(written or 0) >= batch then return {} end
   redis.call('HSET', worker, 'batch', batch)
 end
-
 local write = {}
+-- done and total over all outputs, span: the output whose text it is of; '' for none.
 write['event'] = function(id, request, body, preview, done, total, span)
   if done ~= '' then redis.call('HSET', request, 'done', done, 'total', total) end
-  redis.call('HINCRBY', request, 'written', #preview)
   local sequence = emitEvent(id, body, preview ~= '' and preview or nil, span ~= '' and span or nil)
   if span ~= '' then redis.call('HSETNX', request, 'span:' .. span, sequence) end
 end
+-- In place of all that was written of an output's text.
 write['snapshot'] = function(id, request, body, span)
   local from = redis.call('HGET', request, 'span:' .. span)
   for _, entry in ipairs(from and redis.call('XRANGE', key('events', id), from .. '-0', '+') or {}) do
@@ -61,7 +54,6 @@ write['give-back'] = function(id, _, reason, _, _, _, _, token)
   releaseLease(workerId, id, token, 'all')
   return requeue(id, reason, mostAttempts)
 end
-
 local outcomes = {}
 for argument = 5, #ARGV, 8 do
   local what, id, token, a, b, c, d, e = unpack(ARGV, argument, argument + 7)

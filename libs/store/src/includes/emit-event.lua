@@ -4,11 +4,9 @@
 -- body: JSON object without `sequence` and `timestampMs`; preview: raw bytes, which do not outlive the request's end, or nil;
 -- span: the output whose text the entry is of, or nil.
 local eventLogLength = 8192
-
 local function queuedBody(createdAtMs, position)
   return '{"timestampMs":' .. createdAtMs .. ',"type":"queued","position":' .. position .. ',"attempt":1}'
 end
-
 local function emitEvent(id, body, preview, span)
   local request, events, nowMs = key('request', id), key('events', id), timeMs()
   local sequence = redis.call('HINCRBY', request, 'sequence', 1)

@@ -2,7 +2,6 @@
 -- crash comes between them. apps/webhook-sender moves it on. Capped, for a system that runs no sender.
 local outboxLength = 100000
 local webhookKinds = { started = 'started', progress = 'progress', preview = 'progress', succeeded = 'completed', failed = 'completed', canceled = 'completed', expired = 'completed' }
-
 local function emitWebhook(id, sequence, body, nowMs)
   local request, outbox = key('request', id), base .. ':webhooks'
   local stored, owner, attempts, retryOf, lastMs = unpack(redis.call('HMGET', request, 'webhook', 'owner', 'attempts', 'retryOf', 'webhookProgressAtMs'))

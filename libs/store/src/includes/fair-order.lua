@@ -15,7 +15,6 @@ local function spanOf(owner)
   local first, last, finish, now = unpack(redis.call('HMGET', sharesKey, 'first:' .. owner, 'last:' .. owner, 'finish:' .. owner, 'now'))
   return tonumber(first) or firstNumber, tonumber(last) or firstNumber - 1, tonumber(finish) or 0, tonumber(now) or 0
 end
-
 local function countWaiting(request, sign)
   redis.call('HINCRBYFLOAT', sharesKey, 'cost', sign * request.cost)
   if sign == 1 then return redis.call('ZADD', waitingKey, request.createdAtMs, request.id) end
@@ -76,12 +75,10 @@ end
 
 -- The first `count` in the order of dispatch.
 local function nextInOrder(count)
-  local ids, lines = redis.call('ZRANGE', frontKey, 0, count - 1), {}
-  for _, place in ipairs(#ids < count and redis.call('ZRANGE', placesKey, 0, count - #ids - 1) or {}) do
-    local owner = string.sub(place, 11)
-    lines[owner] = lines[owner] or { taken = 0, ids = redis.call('ZRANGE', key('line', owner), 0, count - 1) }
-    lines[owner].taken = lines[owner].taken + 1
-    ids[#ids + 1] = lines[owner].ids[lines[owner].taken]
-  end
+  local ids, owned, lines = redis.call('ZRANGE', frontKey, 0, count - 1), {}, {}
+  local places = #ids < count and redis.call('ZRANGE', placesKey, 0, count - #ids - 1) or {}
+  for _, place in ipairs(places) do owned[string.sub(place, 11)] = (owned[string.sub(place, 11)] or 0) + 1 end
+  for owner, places in pairs(owned) do lines[owner] = redis.call('ZRANGE', key('line', owner), 0, places - 1) end
+  for _, place in ipairs(places) do ids[#ids + 1] = table.remove(lines[string.sub(place, 11)], 1) end
   return ids
 end

@@ -3,7 +3,6 @@
 local tallyKey = base .. ':tally'
 -- Upper bounds of the buckets, as in upkeep/read-stats.ts; what is beyond the last falls into one more.
 local tallyBoundsMs = { 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 600000, 1800000, 3600000 }
-
 local function tallyDuration(name, durationMs)
   -- A clock may be set back: nothing takes less than no time.
   local ms, bucket = math.max(0, math.floor(durationMs)), 1

@@ -2,11 +2,9 @@
 -- the time since when, busy by free slots; the other two get no leases. What idle and busy workers have is summed up in
 -- `room` as it changes, so that nobody has to ask them all.
 local roomKey, heardKey, sweptKey = base .. ':room', base .. ':workers:heard', base .. ':swept'
-
 local function listKey(list)
   return base .. ':workers:' .. list
 end
-
 local function isOpen(list)
   return list == 'idle' or list == 'busy'
 end
@@ -17,11 +15,11 @@ local function countPace(pace, sign)
   redis.call('HINCRBY', roomKey, 'paced', sign)
   for field, value in pairs(cjson.decode(pace).sums) do redis.call('HINCRBYFLOAT', roomKey, field, sign * value) end
 end
-
 local function countWorker(workerId, sign)
   local capacity, free, pace = unpack(redis.call('HMGET', key('worker', workerId), 'capacity', 'free', 'pace'))
-  redis.call('HINCRBY', roomKey, 'capacity', sign * capacity)
-  redis.call('HINCRBY', roomKey, 'free', sign * math.max(0, free))
+  -- Added to zero, as Redis before 7.2 takes no minus zero.
+  redis.call('HINCRBY', roomKey, 'capacity', 0 + sign * capacity)
+  redis.call('HINCRBY', roomKey, 'free', 0 + sign * math.max(0, free))
   countPace(pace, sign)
   -- What sums of fractions leave ends with the last worker.
   if redis.call('HINCRBY', roomKey, 'workers', sign) == 0 then redis.call('DEL', roomKey) end
@@ -44,7 +42,6 @@ local function openWorker(workerId)
   local free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity'))
   moveWorker(workerId, tonumber(free) >= tonumber(capacity) and 'idle' or 'busy')
 end
-
 local function changeFree(workerId, difference)
   local free = redis.call('HINCRBY', key('worker', workerId), 'free', difference)
   if not isOpen(redis.call('HGET', key('worker', workerId), 'list')) then return end
@@ -68,7 +65,6 @@ local function isHeard(workerId)
   local count, patience = unpack(redis.call('HMGET', sweptKey, 'count', 'patience'))
   return not count or count - redis.call('ZSCORE', heardKey, workerId) <= tonumber(patience)
 end
-
 local function sayToWorker(workerId, message)
   if redis.call('EXISTS', key('worker', workerId)) == 1 then redis.call('XADD', key('inbox', workerId), '*', 'message', message) end
 end

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { RequestEnvelope, RequestState } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
@@ -103,6 +104,8 @@ export async function runAdmission(
     timeoutMs,
     startTimeoutMs,
     resultTtlMs,
+    // Of this call: the same command sent again is told from another submit under the same id.
+    admission: randomBytes(6).toString('base64url'),
   };
   const optional = (value: unknown): string => (value === undefined ? '' : JSON.stringify(value));
   const values = [

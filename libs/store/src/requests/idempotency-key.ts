@@ -24,8 +24,8 @@ export interface ClaimOptions {
   expiredId?: string;
 }
 
-/** `mine`: submit the request under this id, which may be there already. */
-export type ClaimResult = { status: 'mine' | 'conflict'; id: string };
+/** `mine`: submit the request under this id, which may be there already. `wasStored`: it was once, for sure. */
+export type ClaimResult = { status: 'mine' | 'conflict'; id: string; wasStored: boolean };
 
 /** How long a refused request's key is kept: for retries that are under way. */
 const refusedTtlMs = 60_000;
@@ -36,10 +36,10 @@ export async function claimIdempotencyKey(
   key: IdempotencyKey,
   { fingerprint, newId, ttlMs, expiredId = '' }: ClaimOptions,
 ): Promise<ClaimResult> {
-  const values = [fingerprint, newId, ttlMs, expiredId];
-  const reply = await runScript(store.redis, 'requests/claim-idempotency-key', recordKey(store, key), values);
-  const [status, id] = reply as ['mine' | 'conflict', string];
-  return { status, id };
+  const values = ['claimed', newId, ttlMs, fingerprint, expiredId];
+  const reply = await runScript(store.redis, 'requests/idempotency-key', recordKey(store, key), values);
+  const [status, id, state] = reply as ['mine' | 'conflict', string, 'claimed' | 'stored' | 'refused'];
+  return { status, id, wasStored: state === 'stored' };
 }
 
 /** What a key stands for, if anything; claims nothing. One round trip. */
@@ -58,8 +58,8 @@ export async function settleIdempotencyKey(
   { id, ttlMs }: { id: string; ttlMs: number },
   outcome: 'stored' | 'refused',
 ): Promise<void> {
-  const values = [id, outcome, outcome === 'stored' ? ttlMs : refusedTtlMs];
-  await runScript(store.redis, 'requests/settle-idempotency-key', recordKey(store, key), values);
+  const values = [outcome, id, outcome === 'stored' ? ttlMs : refusedTtlMs];
+  await runScript(store.redis, 'requests/idempotency-key', recordKey(store, key), values);
 }
 
 function recordKey({ prefix }: StoreConnection, { owner, key }: IdempotencyKey): string {

@@ -12,14 +12,13 @@ import {
   type SendOutcome,
   type StoreConnection,
   type WebhookMessage,
-  webhooksTag,
-} from './index.ts';
+} from '../index.ts';
 
 const refused: SendOutcome = { status: 'failed', reason: 'HTTP 500', isFinal: false };
 const gone: SendOutcome = { status: 'failed', reason: 'HTTP 410', isFinal: true };
 
 function messageOf(owner: string, nowMs = Date.now()): WebhookMessage {
-  const requestId = createRequestId({ model: 'tiny', nowMs });
+  const requestId = createRequestId({ model: 'tiny', nowMs, owner, secret: 'test' });
   const id = createWebhookId({ requestId, sequence: 5, owner });
   return { id, owner, requestId, type: 'request.succeeded', url: 'https://example.com', payload: '{}' };
 }
@@ -54,7 +53,7 @@ it('a delivery is tried again until it succeeds, and leaves nothing behind', asy
   await enqueueWebhooks(store, [message], { attempts: 5 });
   const { sent } = startWorker(store, refused, { status: 'postponed', delayMs: 1 }, refused, { status: 'delivered' });
   await vi.waitFor(() => expect(sent.map(([, attempt]) => attempt)).toEqual([1, 2, 2, 3]), 10_000);
-  await vi.waitFor(async () => expect(await store.queueOf(webhooksTag).getJob(message.id)).toBeUndefined(), 10_000);
+  await vi.waitFor(async () => expect(await store.deliveries().getJob(message.id)).toBeUndefined(), 10_000);
   expect(await resendDelivery(store, 'ann', message.id)).toBe('unknown');
 });
 
@@ -63,9 +62,9 @@ it('a message that is moved twice is one delivery, also after it was delivered',
   const message = messageOf('ann');
   await enqueueWebhooks(store, [message, message], { attempts: 5 });
   await enqueueWebhooks(store, [message], { attempts: 5 });
-  expect(await store.queueOf(webhooksTag).getJobCountByTypes('wait')).toBe(1);
+  expect(await store.deliveries().getJobCountByTypes('wait')).toBe(1);
   const { sent } = startWorker(store, { status: 'delivered' });
-  await vi.waitFor(async () => expect(await store.queueOf(webhooksTag).getJob(message.id)).toBeUndefined(), 10_000);
+  await vi.waitFor(async () => expect(await store.deliveries().getJob(message.id)).toBeUndefined(), 10_000);
   const after = messageOf('ann');
   await enqueueWebhooks(store, [message, after], { attempts: 5 });
   await vi.waitFor(() => expect(sent.map(([id]) => id)).toEqual([message.id, after.id]), 10_000);
@@ -143,7 +142,7 @@ it('two owners whose tags happen to be the same see their own deliveries only', 
 });
 
 it('webhook ids hold no dot, whatever the model is called, and are the same for the same event', () => {
-  const requestId = createRequestId({ model: 'sd-1.5', nowMs: 1000 });
+  const requestId = createRequestId({ model: 'sd-1.5', nowMs: 1000, owner: 'ann', secret: 'test' });
   const id = createWebhookId({ requestId, sequence: 5, owner: 'ann' });
   expect(id).toMatch(/^msg_[0-9a-z]{26}_5_[0-9a-f]{8}$/);
   expect(createWebhookId({ requestId, sequence: 5, owner: 'ann' })).toBe(id);

@@ -1,24 +1,17 @@
 /** What is written to the outbox with a request's events, and how senders take it. */
 import type { RequestEnvelope, WebhookRequest } from '@darkroom/core';
-import { openTestStore, testEnvelope } from '@darkroom/testing';
+import { age, openTestStore, seedRequest, seedRunning, write } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import {
-  admitRequest,
-  appendProgress,
   cancelRequest,
   type Delivery,
   dropOutboxEntries,
   expireRequests,
-  finishRequest,
-  leaseBatch,
-  openJobTaker,
+  LeakSweeper,
   type OutboxEntry,
-  registerWorker,
   type StoreConnection,
-  sweepLeaks,
   takeOutbox,
-  writeOutput,
-} from './index.ts';
+} from '../index.ts';
 
 const webhook: WebhookRequest = {
   url: 'https://example.com/hook?token=1',
@@ -27,44 +20,28 @@ const webhook: WebhookRequest = {
 };
 const nothingToReclaim = { limit: 100, reclaimAfterMs: 60_000 };
 
-async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<string> {
-  const envelope = testEnvelope({ owner: 'ann', webhook, ...overrides });
-  await admitRequest(store, envelope, { queueMaxLength: 100, unserved: 'accept' });
-  return envelope.id;
+const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+
+function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<RequestEnvelope> {
+  return seedRequest(store, { owner: 'ann', webhook, ...overrides });
 }
 
 async function run(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<Delivery> {
-  const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
-  await registerWorker(store, identity, { state: 'ready', capacity: 8, ttlMs: 60_000, info: {} });
-  await submit(store, overrides);
-  const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
-  const [delivery] = await taker.take(1);
-  await taker.close();
-  await leaseBatch(store, 'tiny', [delivery!], { mode: 'shared', maxRows: 8, maxAttempts: 3 });
-  return delivery!;
+  return (await seedRunning(store, { owner: 'ann', webhook, ...overrides })).delivery;
 }
 
-function progress(store: StoreConnection, delivery: Delivery, done: number, timestampMs: number): Promise<unknown> {
-  const steps = { index: 0, done, total: 9, requestDone: done, requestTotal: 9, timestampMs };
-  return appendProgress(store, 'tiny', delivery, {
-    ...steps,
-    preview: { data: Buffer.from('preview'), contentType: 'image/webp' },
-  });
+async function progress(store: StoreConnection, delivery: Delivery, done: number): Promise<void> {
+  const preview = { data: Buffer.from('the picture so far'), contentType: 'image/webp' };
+  const of = { done, total: 9 };
+  await write(store, worker, { type: 'preview', delivery, progress: { index: 0, ...of }, of, ...preview });
 }
 
 async function runToItsEnd(store: StoreConnection, events: WebhookRequest['events']): Promise<Delivery> {
   const delivery = await run(store, { webhook: { ...webhook, events } });
-  await progress(store, delivery, 1, 5000);
-  const picture = {
-    index: 0,
-    contentType: 'image/png',
-    data: Buffer.from('png'),
-    facts: { seed: 7 },
-    chunkBytes: 3,
-    timestampMs: 1,
-  };
-  await writeOutput(store, 'tiny', delivery, picture);
-  await finishRequest(store, 'tiny', 'w1', delivery, { state: 'succeeded', outputs: 1 });
+  await progress(store, delivery, 1);
+  const info = { index: 0, contentType: 'image/png', bytes: 3, chunks: 1, seed: 7 };
+  await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('png') });
+  await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
   return delivery;
 }
 
@@ -74,9 +51,7 @@ async function typesOf(store: StoreConnection): Promise<string[]> {
 
 it('a request without a webhook leaves nothing in the outbox', async () => {
   const store = openTestStore();
-  const envelope = testEnvelope();
-  await admitRequest(store, envelope, { queueMaxLength: 100, unserved: 'accept' });
-  await cancelRequest(store, envelope.id);
+  await cancelRequest(store, (await seedRequest(store)).id);
   expect(await store.redis.exists(store.keysOf('tiny').webhooks)).toBe(0);
 });
 
@@ -87,16 +62,16 @@ it('start, progress and end stand in the outbox with all that it takes to tell o
   const common = { requestId: id, model: 'tiny', owner: 'ann', url: webhook.url, attempt: 1 };
   expect(entries).toMatchObject([
     { ...common, event: { type: 'started', sequence: 2, attempt: 1 } },
-    { ...common, event: { type: 'progress', sequence: 3, done: 1, total: 9 } },
+    { ...common, event: { type: 'preview', sequence: 3, done: 1, total: 9 } },
     { ...common, event: { type: 'succeeded', sequence: 5, outputs: [{ index: 0, seed: 7 }] } },
   ]);
   expect(JSON.stringify(entries)).not.toContain('a test');
-  expect(JSON.stringify(entries)).not.toContain('preview"');
+  expect(JSON.stringify(entries)).not.toContain('the picture so far');
 });
 
 it.each([
   [['started'] as const, ['started']],
-  [['progress'] as const, ['progress']],
+  [['progress'] as const, ['preview']],
   [['completed'] as const, ['succeeded']],
 ])('only what was asked for: %j', async (events, types) => {
   const store = openTestStore();
@@ -104,35 +79,44 @@ it.each([
   expect(await typesOf(store)).toEqual(types);
 });
 
-it('progress comes once an interval, whichever way the clocks of workers differ', async () => {
+it('progress comes once an interval, also after a clock was set back', async () => {
   const store = openTestStore();
-  const delivery = await run(store);
-  for (const [index, timestampMs] of [5000, 5001, 5999, 6000, 6500, 2000, 2001].entries())
-    await progress(store, delivery, index + 1, timestampMs);
+  const delivery = await run(store, { webhook: { ...webhook, progressIntervalMs: 3_600_000 } });
+  const lastTold = (ms: number) =>
+    store.redis.hincrby(store.keysOf('tiny').request(delivery.id), 'webhookProgressAtMs', ms);
+  await progress(store, delivery, 1);
+  await progress(store, delivery, 2);
+  await lastTold(-3_600_000);
+  await progress(store, delivery, 3);
+  await lastTold(7_200_000);
+  await progress(store, delivery, 4);
   const entries = await takeOutbox(store, 'tiny', nothingToReclaim);
-  const steps = entries.map(({ event }) => (event.type === 'progress' ? event.done : event.type));
-  expect(steps).toEqual(['started', 1, 4, 6]);
+  expect(entries.map(({ event }) => (event.type === 'preview' ? event.done : event.type))).toEqual([
+    'started',
+    1,
+    3,
+    4,
+  ]);
 });
 
 it('every kind of end is told of once', async () => {
   const store = openTestStore();
-  const nowMs = Date.now();
-  const failed = await run(store);
-  const failure = { state: 'failed', error: { code: 'engine_failed', message: 'It broke.' } } as const;
-  await finishRequest(store, 'tiny', 'w1', failed, failure);
-  await finishRequest(store, 'tiny', 'w1', failed, failure);
+  const delivery = await run(store);
+  const end = { state: 'failed', error: { code: 'engine_failed', message: 'It broke.' } } as const;
+  await write(store, worker, { type: 'end', delivery, end });
+  await write(store, worker, { type: 'end', delivery, end });
   const canceled = await submit(store);
-  await cancelRequest(store, canceled);
-  await cancelRequest(store, canceled);
-  await submit(store, { createdAtMs: nowMs, startDeadlineMs: nowMs + 1 });
-  await expireRequests(store, 'tiny', nowMs + 2);
-  await expireRequests(store, 'tiny', nowMs + 2);
+  await cancelRequest(store, canceled.id);
+  await cancelRequest(store, canceled.id);
+  await age(store, await submit(store), 600_000);
+  await expireRequests(store, 'tiny');
+  await expireRequests(store, 'tiny');
   expect(await typesOf(store)).toEqual(['started', 'failed', 'canceled', 'expired']);
 });
 
 it('an entry goes to one sender, and to another when that one dies before it drops it', async () => {
   const store = openTestStore();
-  await cancelRequest(store, await submit(store));
+  await cancelRequest(store, (await submit(store)).id);
   const first = await takeOutbox(store, 'tiny', nothingToReclaim);
   expect(first).toHaveLength(1);
   expect(await takeOutbox(store, 'tiny', nothingToReclaim)).toEqual([]);
@@ -146,7 +130,7 @@ it('an entry goes to one sender, and to another when that one dies before it dro
 
 it('two senders that begin at once share what is there', async () => {
   const store = openTestStore();
-  for (let count = 0; count < 4; count++) await cancelRequest(store, await submit(store));
+  for (let count = 0; count < 4; count++) await cancelRequest(store, (await submit(store)).id);
   const options = { limit: 2, reclaimAfterMs: 60_000 };
   const shares = await Promise.all([takeOutbox(store, 'tiny', options), takeOutbox(store, 'tiny', options)]);
   expect(new Set(shares.flat().map(({ requestId }) => requestId)).size).toBe(4);
@@ -154,8 +138,8 @@ it('two senders that begin at once share what is there', async () => {
 
 it('the sweep for leaks leaves the outbox as it is', async () => {
   const store = openTestStore();
-  await cancelRequest(store, await submit(store));
-  expect(await sweepLeaks(store, 'tiny')).toMatchObject({ repaired: [], deleted: [] });
+  await cancelRequest(store, (await submit(store)).id);
+  expect(await new LeakSweeper(store).sweepPage()).toMatchObject({ repaired: [], deleted: [] });
   expect(await store.redis.pttl(store.keysOf('tiny').webhooks)).toBe(-1);
 });
 

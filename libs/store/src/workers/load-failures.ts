@@ -21,9 +21,13 @@ export async function reportLoadFailure(
   { reason, shownMs }: { reason: string; shownMs: number },
 ): Promise<void> {
   const key = loadFailuresKey(store.prefix);
-  const failedAtMs = await timeOf(store);
+  const [failedAtMs, known] = await Promise.all([timeOf(store), store.redis.hgetall(key)]);
+  const over = Object.keys(known).filter((field) => decode(known[field]!).untilMs <= failedAtMs);
   const facts = { ...place, reason, failedAtMs, untilMs: failedAtMs + shownMs };
-  await store.redis.multi().hset(key, fieldOf(place), JSON.stringify(facts)).pexpire(key, shownMs).exec();
+  const writing = store.redis.multi().hset(key, fieldOf(place), JSON.stringify(facts));
+  if (over.length > 0) writing.hdel(key, ...over.filter((field) => field !== fieldOf(place)), '');
+  // As long as the one that is shown longest.
+  await writing.pexpire(key, shownMs, 'NX').pexpire(key, shownMs, 'GT').exec();
 }
 
 /** It could be loaded there. */
@@ -35,10 +39,14 @@ export async function clearLoadFailure(store: StoreConnection, place: LoadPlace)
 export async function readLoadFailures(store: StoreConnection): Promise<LoadFailure[]> {
   const [nowMs, replies] = await Promise.all([timeOf(store), store.redis.hvals(loadFailuresKey(store.prefix))]);
   return replies
-    .map((facts) => JSON.parse(facts) as LoadFailure & { untilMs: number })
+    .map(decode)
     .filter(({ untilMs }) => untilMs > nowMs)
     .map(({ model, host, reason, failedAtMs }) => ({ model, host, reason, failedAtMs }))
     .toSorted((left, right) => (fieldOf(left) < fieldOf(right) ? -1 : 1));
+}
+
+function decode(facts: string): LoadFailure & { untilMs: number } {
+  return JSON.parse(facts) as LoadFailure & { untilMs: number };
 }
 
 /** By the clock of Redis: those of several machines differ. */
