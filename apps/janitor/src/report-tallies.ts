@@ -48,7 +48,7 @@ function showDurations(metrics: Metrics, read: () => readonly ModelTally[]): voi
 function createTallyCounters(metrics: Metrics): (stats: readonly ModelTally[]) => void {
   const requeues = metrics.counter({
     name: 'darkroom_requeues_total',
-    help: 'Running requests that went back to the queue: worker_lost, engine_failed (both count as attempts), worker_stopped.',
+    help: 'Running requests that went back to the queue: worker_lost, engine_failed (both count as attempts, unless it got further than ever), worker_stopped.',
     labels: ['model', 'reason'],
   });
   const buried = metrics.counter({

@@ -11,13 +11,13 @@ local function requeue(id, reason, mostAttempts)
     endRequest(id, 'canceled', '')
     return 'canceled'
   end
-  redis.call('HINCRBY', tallyKey, 'requeue:' .. reason, 1)
   if reason == 'worker_stopped' or hasAdvanced then
     attempts = redis.call('HINCRBY', request, 'attempts', -1)
   elseif tonumber(attempts) >= mostAttempts then
     endRequest(id, 'failed', '{"code":"worker_lost","message":"Gave up after ' .. attempts .. ' attempts: the worker was lost each time."}')
     return 'failed'
   end
+  redis.call('HINCRBY', tallyKey, 'requeue:' .. reason, 1)
   moveTo(id, 'queued', timeMs())
   redis.call('HDEL', request, 'worker', 'token', 'hasAdvanced')
   rejoinFront({ id = id, owner = owner, order = order, cost = cost, createdAtMs = createdAtMs })
