@@ -7,15 +7,15 @@ import type { FollowDeps } from '../follow/tail-events.ts';
 import type { ApiEnv } from '../http/api-env.ts';
 import { invalidFields } from '../http/api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors } from '../http/api-route.ts';
-import { eventFrame } from './event-frame.ts';
+import { eventFrame, type EventFrameDeps } from './event-frame.ts';
 
-export function addEventsRoute(api: Api, deps: FollowDeps & { streamEvents: StreamEvents }): void {
+export function addEventsRoute(api: Api, deps: FollowDeps & EventFrameDeps & { streamEvents: StreamEvents }): void {
   addRoute(api, eventsRoute, async (c) => {
     const id = requestIdOf(c);
     const after = positionOf(c);
-    const { state } = await findRequest(deps.askStore, id, c.get('owner'));
-    const frameOf: FrameOf = (item) => eventFrame(deps.askStore, id, item);
-    const options = { after, isEnded: isTerminalState(state), frameOf };
+    const request = await findRequest(deps.askStore, id, c.get('owner'));
+    const frameOf: FrameOf = (item) => eventFrame(deps, request, item);
+    const options = { after, isEnded: isTerminalState(request.state), frameOf };
     return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }) });
   });
 }
