@@ -30,6 +30,8 @@ export interface ApiDeps {
     | 'requestTimeoutS'
     | 'requestTimeoutMaxS'
     | 'corsOrigins'
+    | 'eventStreamsMax'
+    | 'eventStreamIdleS'
     | 'storePrompts'
     | 'webhookAllowPrivate'
     | 'webhookProgressIntervalMs'
@@ -73,6 +75,6 @@ export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps
     apiKeys,
     adminAccess: adminAccessOf(apiKeys, config.host),
     submitPicture: createPictureSubmitter({ ...shared, drawSeed, countSubmission }),
-    streamEvents: createEventStreams(metrics, log),
+    streamEvents: createEventStreams({ config, every, metrics, log }),
   };
 }

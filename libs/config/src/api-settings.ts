@@ -133,6 +133,22 @@ export const apiSettings = {
     doc: 'Origins whose pages may use the API from a browser.',
     apps: ['api'],
   }),
+  eventStreamsMax: defineSetting({
+    variable: 'EVENT_STREAMS_MAX',
+    kind: wholeNumber({ min: 1, max: 1_000_000 }),
+    default: '5000',
+    unit: '',
+    doc: 'Open event streams of one key in one API process; past it 429. Without keys all readers are one. A stream takes about 75 KB.',
+    apps: ['api'],
+  }),
+  eventStreamIdleS: defineSetting({
+    variable: 'EVENT_STREAM_IDLE_S',
+    kind: wholeNumber({ min: 1, max: 86_400 }),
+    default: '60',
+    unit: 's',
+    doc: 'How long an event stream waits for a reader that takes nothing of what was sent; then its connection is closed.',
+    apps: ['api'],
+  }),
   storePrompts: defineSetting({
     variable: 'STORE_PROMPTS',
     kind: trueOrFalse,

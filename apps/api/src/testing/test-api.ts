@@ -55,6 +55,8 @@ const config: ApiDeps['config'] = {
   requestTimeoutS: 600,
   requestTimeoutMaxS: 3600,
   corsOrigins: undefined,
+  eventStreamsMax: 100,
+  eventStreamIdleS: 60,
   storePrompts: true,
   webhookAllowPrivate: false,
   webhookProgressIntervalMs: 1000,
