@@ -39,6 +39,7 @@ it('yields a valid OpenAPI document that has every route, and examples that pass
     '409',
     '413',
     '415',
+    '421',
     '429',
     '500',
     '503',

@@ -2,6 +2,7 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { addAdminRoutes } from './admin/admin.ts';
 import { authenticate } from './auth/authenticate.ts';
+import { checkHost } from './auth/host-check.ts';
 import { type ApiDeps, createContext } from './context.ts';
 import { addFalRoutes, falError, falPath } from './fal/fal.ts';
 import type { ApiEnv } from './http/api-env.ts';
@@ -36,6 +37,7 @@ export function createApp(deps: ApiDeps): Api {
   api.use(cors(context.config.corsOrigins));
   api.use('/fal/*', showErrorsAs(falError));
   api.use('/replicate/*', showErrorsAs(replicateError));
+  api.use(checkHost(context.apiKeys, context.config));
   api.use(authenticate(context.apiKeys, context.adminAccess));
   api.use(methodNotAllowed({ app: api, onMethodNotAllowed: (c, methods) => errorResponse(c, wrongMethod(methods)) }));
   api.onError(handleError(context.log));

@@ -23,6 +23,7 @@ export interface ApiDeps {
   config: Pick<
     ApiConfig,
     | 'host'
+    | 'allowedHosts'
     | 'queueMaxLength'
     | 'defaultModel'
     | 'unservedModels'
@@ -30,6 +31,8 @@ export interface ApiDeps {
     | 'requestTimeoutS'
     | 'requestTimeoutMaxS'
     | 'corsOrigins'
+    | 'eventStreamsMax'
+    | 'eventStreamIdleS'
     | 'storePrompts'
     | 'requestMaxBytes'
     | 'ownerMaxBytes'
@@ -77,6 +80,6 @@ export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps
     apiKeys,
     adminAccess: adminAccessOf(apiKeys, config.host),
     submitRequest: createRequestSubmitter({ ...shared, drawSeed, countSubmission }),
-    streamEvents: createEventStreams(metrics, log),
+    streamEvents: createEventStreams({ config, every, metrics, log }),
   };
 }

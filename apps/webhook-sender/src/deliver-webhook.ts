@@ -1,13 +1,13 @@
 import type { Clock } from '@darkroom/core';
 import { readWebhookSecret, type SendOutcome, type StoreConnection, type WebhookMessage } from '@darkroom/store';
 import { Webhook } from 'standardwebhooks';
-import type { HostSlots } from './host-slots.ts';
+import type { DeliveryPlaces } from './delivery-places.ts';
 import type { PostResult, PostWebhook } from './post-webhook.ts';
 
 export interface DeliverWebhookOptions {
   store: StoreConnection;
   post: PostWebhook;
-  slots: HostSlots;
+  places: DeliveryPlaces;
   clock: Clock;
   /** Aborts when the process is to end: what is under way then is sent again by another one. */
   stopping: AbortSignal;
@@ -20,10 +20,10 @@ const noPlaceMs = 2000;
 
 /** One attempt at a delivery: signed anew, because the signature covers the time of the attempt. */
 export async function deliverWebhook(
-  { store, post, slots, clock, stopping }: DeliverWebhookOptions,
+  { store, post, places, clock, stopping }: DeliverWebhookOptions,
   { id, owner, url, payload }: WebhookMessage,
 ): Promise<SendOutcome> {
-  const giveBack = slots.take(new URL(url).host);
+  const giveBack = places.take({ owner, url });
   if (giveBack === undefined) return { status: 'postponed', delayMs: noPlaceMs };
   try {
     const headers = signedHeaders(id, payload, { secret: await readWebhookSecret(store, owner), now: clock.now() });

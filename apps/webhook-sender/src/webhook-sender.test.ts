@@ -15,7 +15,7 @@ import {
 import { openTestStore, testEnvelope } from '@darkroom/testing';
 import { Webhook } from 'standardwebhooks';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { createHostSlots } from './host-slots.ts';
+import { createDeliveryPlaces } from './delivery-places.ts';
 import { moveOutbox } from './move-outbox.ts';
 import { createRetrySchedule, retryDelaysMs } from './retry-schedule.ts';
 import { type Received, startReceiver } from './testing/receiver.ts';
@@ -155,25 +155,33 @@ it('a sender that stops gives back what is under way, and no attempt is counted'
   expect(received[1]?.headers['webhook-id']).toBe(received[0]?.headers['webhook-id']);
 });
 
-it('a receiver that never answers takes its share of the places and no more', async () => {
+it('a receiver that never answers on any of its ports takes its share of the places and no more', async () => {
   const store = openTestStore();
   await startSender(store);
-  const stuck = await startReceiver(() => undefined);
+  const stuck = await Promise.all(Array.from({ length: 4 }, () => startReceiver(() => undefined)));
+  const heard = (): number => stuck.reduce((sum, { received }) => sum + received.length, 0);
   const prompt = await startReceiver();
-  for (let count = 0; count < 80; count++) await cancelOne(store, stuck.url);
-  await vi.waitFor(() => expect(stuck.received).toHaveLength(16), soon);
-  await cancelOne(store, prompt.url);
+  for (let count = 0; count < 80; count++) await cancelOne(store, stuck[count % 4]!.url);
+  await vi.waitFor(() => expect(heard()).toBe(16), soon);
+  await cancelOne(store, `http://localhost:${prompt.port}`);
   await vi.waitFor(() => expect(prompt.received).toHaveLength(1), soon);
-  expect(stuck.received).toHaveLength(16);
+  expect(heard()).toBe(16);
 });
 
-it('a place that is given back can be taken again', () => {
-  const slots = createHostSlots(1);
-  const giveBack = slots.take('a');
-  expect(slots.take('a')).toBeUndefined();
-  expect(slots.take('b')).toBeDefined();
+it('an owner takes its share of the places and no more, whatever receivers it names, and so does a host', () => {
+  const places = createDeliveryPlaces({ perOwner: 2, perHost: 2 });
+  const take = (owner: string, url: string): (() => void) | undefined => places.take({ owner, url });
+  const giveBack = take('ann', 'http://a.example:1/');
+  expect(take('ann', 'http://A.example.:2/x')).toBeDefined();
+  for (const [owner, url] of [
+    ['ann', 'http://b.example/'],
+    ['bob', 'http://a.example:3/'],
+  ] as const)
+    expect([owner, take(owner, url)]).toEqual([owner, undefined]);
+  expect(take('bob', 'http://b.example/')).toBeDefined();
   giveBack?.();
-  expect(slots.take('a')).toBeDefined();
+  expect(take('ann', 'http://b.example/')).toBeDefined();
+  expect(take('bob', 'http://a.example:3/')).toBeDefined();
 });
 
 it('attempts go on for about ten hours, at growing and uneven distances', () => {

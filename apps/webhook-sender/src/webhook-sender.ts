@@ -15,7 +15,7 @@ import {
   type WebhookWorker,
 } from '@darkroom/store';
 import { deliverWebhook } from './deliver-webhook.ts';
-import { createHostSlots } from './host-slots.ts';
+import { createDeliveryPlaces } from './delivery-places.ts';
 import { moveOutbox } from './move-outbox.ts';
 import { createPostWebhook } from './post-webhook.ts';
 import { createRetrySchedule, type RetrySchedule } from './retry-schedule.ts';
@@ -43,9 +43,10 @@ const slowTickMs = 1000;
 const moveLimit = 100;
 /** Entries that a sender took this long ago and still has are taken over: moving takes milliseconds. */
 const reclaimAfterMs = 10_000;
-/** Connections of one process at a time, and those of them that may go to one host. */
+/** Connections of one process at a time, and those of them that may be of one owner and go to one host. */
 const concurrency = 64;
-const mostPerHost = 16;
+const perOwner = 32;
+const perHost = 16;
 
 export class WebhookSender extends BaseService {
   readonly #options: Required<Omit<WebhookSenderOptions, 'metrics'>>;
@@ -96,8 +97,8 @@ export class WebhookSender extends BaseService {
     const { store, schedule, allowPrivate, clock, lockMs, log } = this.#options;
     this.#stopping = new AbortController();
     const post = createPostWebhook({ allowPrivate });
-    const slots = createHostSlots(mostPerHost);
-    const context = { store, post, slots, clock, stopping: this.#stopping.signal };
+    const places = createDeliveryPlaces({ perOwner, perHost });
+    const context = { store, post, places, clock, stopping: this.#stopping.signal };
     this.#worker = openWebhookWorker(store, {
       concurrency,
       lockMs,

@@ -1,6 +1,16 @@
 /** The settings of the API alone. */
 import { defineSetting } from './setting.ts';
-import { address, apiKeyPairs, modelId, oneOf, origins, path, trueOrFalse, wholeNumber } from './setting-kinds.ts';
+import {
+  address,
+  apiKeyPairs,
+  modelId,
+  nameList,
+  oneOf,
+  origins,
+  path,
+  trueOrFalse,
+  wholeNumber,
+} from './setting-kinds.ts';
 
 export const apiSettings = {
   port: defineSetting({
@@ -118,7 +128,16 @@ export const apiSettings = {
     kind: trueOrFalse,
     default: 'false',
     unit: '',
-    doc: 'Whether the API may listen beyond this machine without keys, because something in front of it checks who comes.',
+    doc: 'Whether the API may listen beyond this machine without keys, because something in front of it checks who comes. Names by which it is reached then go into `ALLOWED_HOSTS`.',
+    apps: ['api'],
+  }),
+  allowedHosts: defineSetting({
+    variable: 'ALLOWED_HOSTS',
+    kind: nameList,
+    default: undefined,
+    defaultDoc: 'none',
+    unit: '',
+    doc: 'Names in `Host` that an API without keys answers, besides `localhost`, `HOST` and IP addresses; `*` for any. Other names get 421: pages of other sites could come by them (DNS rebinding).',
     apps: ['api'],
   }),
   corsOrigins: defineSetting({
@@ -128,6 +147,22 @@ export const apiSettings = {
     defaultDoc: 'none',
     unit: '',
     doc: 'Origins whose pages may use the API from a browser.',
+    apps: ['api'],
+  }),
+  eventStreamsMax: defineSetting({
+    variable: 'EVENT_STREAMS_MAX',
+    kind: wholeNumber({ min: 1, max: 1_000_000 }),
+    default: '5000',
+    unit: '',
+    doc: 'Open event streams of one key in one API process; past it 429. Without keys all readers are one. A stream takes about 75 KB.',
+    apps: ['api'],
+  }),
+  eventStreamIdleS: defineSetting({
+    variable: 'EVENT_STREAM_IDLE_S',
+    kind: wholeNumber({ min: 1, max: 86_400 }),
+    default: '60',
+    unit: 's',
+    doc: 'How long an event stream waits for a reader that takes nothing of what was sent; then its connection is closed.',
     apps: ['api'],
   }),
   storePrompts: defineSetting({

@@ -7,6 +7,7 @@ export * from './model/device.ts';
 export * from './model/dtype-choice.ts';
 export * from './model/model-card.ts';
 export * from './model/worker-pace.ts';
+export * from './places.ts';
 export * from './request/output-text.ts';
 export * from './request/request-envelope.ts';
 export * from './request/request-event.ts';

@@ -60,7 +60,7 @@ describe('without an admin key', () => {
     ['is of another server on this machine', '', { 'Sec-Fetch-Site': 'same-site' }],
     ['has a name that leads here', 'http://evil.example', { Origin: 'http://evil.example' }],
   ])('no page may that %s', async (_what, base, headers) => {
-    const test = await openTestApi({ config: { host: '127.0.0.1', corsOrigins: ['*'] } });
+    const test = await openTestApi({ config: { host: '127.0.0.1', allowedHosts: ['*'], corsOrigins: ['*'] } });
     for (const path of [pause, list, board])
       expect([path, await ask(test, `${base}${path}`, headers)]).toEqual([path, [403, 'not_an_admin']]);
     expect(await test.store.queueOf('tiny').isPaused()).toBe(false);

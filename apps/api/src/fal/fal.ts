@@ -60,10 +60,12 @@ export function addFalRoutes(api: Api, deps: FalDeps): void {
     return c.json(statusOf(c, request, deps.clock.now()), isEnded ? 200 : 202, headersOf(request.id));
   });
   addRoute(api, falRoutes.streamStatus, async (c) => {
-    const { id, state } = await find(c, deps);
-    c.header(idHeader, id);
-    const options = { after: 0, isEnded: isTerminalState(state), frameOf: statusFrame(c, id) };
-    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true });
+    return deps.streamEvents(c, async () => {
+      const { id, state } = await find(c, deps);
+      c.header(idHeader, id);
+      const options = { after: 0, isEnded: isTerminalState(state), frameOf: statusFrame(c, id) };
+      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true };
+    });
   });
   addRoute(api, falRoutes.result, async (c) => answerOf(c, deps, await find(c, deps)));
   addRoute(api, falRoutes.cancel, (c) => cancel(c, deps));
@@ -78,10 +80,12 @@ export function addFalRoutes(api: Api, deps: FalDeps): void {
     return answer ?? stillOpen(c, id);
   });
   addRoute(api, falRoutes.stream, async (c) => {
-    const { id } = await submit(c, deps);
-    c.header(idHeader, id);
-    const options = { after: 0, isEnded: false, frameOf: pictureFrame(c, deps, id) };
-    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true });
+    return deps.streamEvents(c, async () => {
+      const { id } = await submit(c, deps);
+      c.header(idHeader, id);
+      const options = { after: 0, isEnded: false, frameOf: pictureFrame(c, deps, id) };
+      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true };
+    });
   });
   // Reached by what names no route of ours; the others went there (`falPath`).
   api.all(proxyPath, (c) => {

@@ -165,6 +165,12 @@ export function tooManyBytes({ bytes, kept, limit }: ByteFigures & { kept: numbe
   return new ApiError({ status: 429, code: 'too_many_bytes', message, headers: retryLater });
 }
 
+/** The owner of a key has as many open event streams as it may. */
+export function tooManyStreams(open: number): ApiError {
+  const message = `This key has ${open} open event streams here, which is all it may have at once; close one.`;
+  return new ApiError({ status: 429, code: 'too_many_streams', message, headers: { 'Retry-After': '1' } });
+}
+
 export function requestNotFound(id: string): ApiError {
   return new ApiError({ status: 404, code: 'request_not_found', message: `There is no request ${cutText(id)}.` });
 }

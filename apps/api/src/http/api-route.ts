@@ -25,7 +25,7 @@ export interface ErrorExample {
 /** The description of an answer that is an error, with one it may give. */
 export function errorAnswer(description: string, { message, code, param }: ErrorExample, isRetryable = false) {
   const type = isRetryable
-    ? code === 'rate_limit_exceeded'
+    ? code === 'rate_limit_exceeded' || code === 'too_many_streams'
       ? 'rate_limit_error'
       : 'service_unavailable'
     : 'invalid_request_error';
@@ -46,6 +46,11 @@ export const commonErrors = {
   401: errorAnswer('No key, or none of this server; servers without keys take everybody.', {
     message: 'The API key is missing, expected Authorization: Bearer <key>.',
     code: 'missing_api_key',
+  }),
+  421: errorAnswer('Not a name of this server (only where no keys are asked for).', {
+    message:
+      'Host is "example.org", expected localhost, an address, or a name of ALLOWED_HOSTS: this server asks for no keys.',
+    code: 'wrong_host',
   }),
   500: {
     description: 'A fault on our side; the id is in the log too.',
@@ -76,7 +81,7 @@ const countHeader = (description: string) => ({ description, schema: { type: 'st
 /** What a route that submits answers to a key that has used up what it may. */
 const rateLimitAnswer = {
   ...errorAnswer(
-    'The key has used up its requests per minute (`rate_limit_exceeded`), has as many open requests as it may (`too_many_open_requests`), or keeps as many bytes as it may (`too_many_bytes`).',
+    'The key has used up its requests per minute (`rate_limit_exceeded`), has as many open requests (`too_many_open_requests`) or event streams (`too_many_streams`) as it may, or keeps as many bytes as it may (`too_many_bytes`).',
     { message: 'This key may send 60 requests a minute; the next one in 12 s.', code: 'rate_limit_exceeded' },
     true,
   ),
@@ -97,6 +102,7 @@ export const noSuchModel = errorAnswer('No such model.', {
 /** What every route that takes a request in may answer before it is stored, besides 400 and 503. */
 export const submitErrors = {
   401: commonErrors[401],
+  421: commonErrors[421],
   404: noSuchModel,
   409: errorAnswer('The Idempotency-Key came with another body before.', {
     message: 'This Idempotency-Key came with another body before; a new request needs a new key.',

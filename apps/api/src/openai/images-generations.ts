@@ -50,20 +50,25 @@ export function addImagesGenerationsRoute(api: Api, deps: ImagesDeps): void {
     const { picture, stream, partialImages, responseFormat } = parsed.request;
     const refine = (made: unknown): PictureInput => withPartials(made as PictureInput, partialImages);
     const request = { body: picture, kind: pictureKind.id, refine };
-    const submitted = withInput(await submitOverHttp(c, deps.submitRequest, request));
-    c.header('X-Request-Id', submitted.id);
     const hasKey = c.req.header('idempotency-key') !== undefined;
-    const { signal } = c.req.raw;
-    const watch = watchClient(deps, { id: submitted.id, owner: c.get('owner'), signal, hasKey });
+    const submit = async (): Promise<{ submitted: SubmittedPicture; watch: ClientWatch }> => {
+      const submitted = withInput(await submitOverHttp(c, deps.submitRequest, request));
+      const { id } = submitted;
+      c.header('X-Request-Id', id);
+      return { submitted, watch: watchClient(deps, { id, owner: c.get('owner'), signal: c.req.raw.signal, hasKey }) };
+    };
     if (stream === undefined)
-      return c.json(await oneAnswer(c, deps, { submitted, responseFormat, hasKey, watch }), 200);
+      return c.json(await oneAnswer(c, deps, { ...(await submit()), responseFormat, hasKey }), 200);
     const frames = stream === 'chunked' ? chunkedFrames : imageEventFrames;
-    return deps.streamEvents(c, {
-      frames(gone) {
-        // A reader that goes away has gone for good.
-        gone.addEventListener('abort', () => watch.leave());
-        return imageStream(deps, { ...submitted, partialImages, hasKey, frames, watch });
-      },
+    return deps.streamEvents(c, async () => {
+      const { submitted, watch } = await submit();
+      return {
+        frames(gone) {
+          // A reader that goes away has gone for good.
+          gone.addEventListener('abort', () => watch.leave());
+          return imageStream(deps, { ...submitted, partialImages, hasKey, frames, watch });
+        },
+      };
     });
   });
 }

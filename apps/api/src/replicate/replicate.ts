@@ -62,9 +62,11 @@ export function addReplicateRoutes(api: Api, deps: ReplicateDeps): void {
   addRoute(api, routes.cancel, (c) => cancel(c, deps));
   addRoute(api, routes.stream, async (c) => {
     const after = positionOf(c);
-    const { id, state } = await findPicture(deps.askStore, c);
-    const options = { after, isEnded: isTerminalState(state), frameOf: predictionFrame(c, deps, id) };
-    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true });
+    return deps.streamEvents(c, async () => {
+      const { id, state } = await findPicture(deps.askStore, c);
+      const options = { after, isEnded: isTerminalState(state), frameOf: predictionFrame(c, deps, id) };
+      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true };
+    });
   });
   addRoute(api, routes.models, async (c) => {
     const cards = await listPictureModels(deps.models);

@@ -1,8 +1,9 @@
 /** What only real connections show. */
+import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { createLogger } from '@darkroom/service';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { ApiServer } from './api-server.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { listen } from '../testing/listen.ts';
@@ -77,6 +78,31 @@ it('stops reading a body without end', async () => {
   expect(status).toBe(413);
 });
 
+it.runIf(process.platform === 'linux')(
+  'has thousands of connections wait that come faster than it takes them',
+  async () => {
+    const { url } = await listen(await openTestApi());
+    const port = Number(new URL(url).port);
+    const count = Math.min(3000, Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8')));
+    const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => {}));
+    onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
+    await new Promise((resolve) => process.nextTick(resolve));
+    // The server had no turn to take any. Column 2 is where a connection leads, column 3 its state, 01 for open.
+    const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+    const rows = readFileSync('/proc/net/tcp', 'utf8').split('\n');
+    const open = rows
+      .map((row) => row.trim().split(/ +/))
+      .filter(([, , to, state]) => to?.endsWith(local) && state === '01');
+    expect(open).toHaveLength(count);
+  },
+);
+
+it('keeps idle connections for longer than proxies do', async () => {
+  const { url } = await listen(await openTestApi());
+  const response = await fetch(`${url}/health`);
+  expect(Number(/timeout=(\d+)/.exec(response.headers.get('keep-alive') ?? '')?.[1])).toBeGreaterThan(60);
+});
+
 /** What comes back for bytes as they stand, until the server closes. */
 async function exchange(url: string, text: string): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -97,7 +123,8 @@ it('takes a body that breaks off for a fault of the client', async () => {
   const test = await openTestApi();
   const { url } = await listen(test);
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
-  const head = 'POST /v1/predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n';
+  const head =
+    'POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n';
   socket.write(`${head}{"prompt": "my secret`, () => socket.destroySoon());
   await expect.poll(() => test.lines.find((line) => line.includes('"request"'))).toContain('"status":400');
   expect(test.lines.join()).not.toMatch(/"level":"(?:error|warn)"|secret/);

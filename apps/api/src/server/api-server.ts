@@ -8,6 +8,11 @@ import { type ConnectionTracker, trackConnections } from './connection-tracker.t
 /** How long answers under way may take to finish when the process stops. */
 export const drainMs = 5000;
 
+/** Connections that wait to be taken. Readers that all come back at once are thousands; the kernel may allow fewer. */
+const backlog = 16_384;
+/** Proxies keep idle connections for 60 s: one that we closed before them would lose the request that comes just then. */
+const keepAliveMs = 75_000;
+
 export interface ApiServerOptions {
   api: Api;
   host: string;
@@ -44,7 +49,10 @@ export class ApiServer extends BaseService {
     const server = createAdaptorServer({ fetch: api.fetch, hostname: 'localhost' }) as Server;
     this.#server = server;
     this.#connections = trackConnections(server);
-    server.listen(port, host);
+    server.keepAliveTimeout = keepAliveMs;
+    // Counted from the same moment: it may not be over first.
+    server.headersTimeout = keepAliveMs + 5000;
+    server.listen({ port, host, backlog });
     // `once` rejects when the port is taken.
     await once(server, 'listening');
     log.info({ url: this.url }, 'listening');

@@ -48,6 +48,7 @@ export interface TestApiOptions extends Partial<Omit<ApiDeps, 'config'>> {
 
 const config: ApiDeps['config'] = {
   host: '127.0.0.1',
+  allowedHosts: undefined,
   queueMaxLength: 100,
   defaultModel: undefined,
   unservedModels: 'accept',
@@ -55,6 +56,8 @@ const config: ApiDeps['config'] = {
   requestTimeoutS: 600,
   requestTimeoutMaxS: 3600,
   corsOrigins: undefined,
+  eventStreamsMax: 100,
+  eventStreamIdleS: 60,
   storePrompts: true,
   requestMaxBytes: 0,
   ownerMaxBytes: 0,

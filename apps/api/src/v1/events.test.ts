@@ -263,7 +263,7 @@ describe('the connection', () => {
     const waiting = readers[0]!.next();
     await readers[0]!.cancel();
     await waiting;
-    expect([test.hub.size, test.timers()]).toEqual([1, 2]);
+    expect([test.hub.size, test.timers()]).toEqual([1, 3]);
     await readers[1]!.cancel();
     expect([test.hub.size, test.timers()]).toEqual([0, 0]);
     await test.api.request(`/v1/predict/${id}/events`, { method: 'HEAD' });

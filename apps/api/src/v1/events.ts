@@ -13,10 +13,12 @@ export function addEventsRoute(api: Api, deps: FollowDeps & EventFrameDeps & { s
   addRoute(api, eventsRoute, async (c) => {
     const id = requestIdOf(c);
     const after = positionOf(c);
-    const request = await findRequest(deps.askStore, id, c.get('owner'));
-    const frameOf: FrameOf = (item) => eventFrame(deps, request, item);
-    const options = { after, isEnded: isTerminalState(request.state), frameOf };
-    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }) });
+    return deps.streamEvents(c, async () => {
+      const request = await findRequest(deps.askStore, id, c.get('owner'));
+      const frameOf: FrameOf = (item) => eventFrame(deps, request, item);
+      const options = { after, isEnded: isTerminalState(request.state), frameOf };
+      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }) };
+    });
   });
 }
 
@@ -77,6 +79,14 @@ One of the last four ends every request; \`data: [DONE]\` follows it. A comment 
         },
       },
     },
+    429: errorAnswer(
+      'The key has as many open event streams as it may.',
+      {
+        message: 'This key has 5000 open event streams here, which is all it may have at once; close one.',
+        code: 'too_many_streams',
+      },
+      true,
+    ),
     400: errorAnswer('The position is wrong.', {
       message: 'Last-Event-ID is "abc", expected the id of an event, such as 7-0',
       code: 'invalid_value',

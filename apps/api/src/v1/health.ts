@@ -2,7 +2,7 @@ import { DarkroomError } from '@darkroom/core';
 import { type LoadFailure, type ModelPool, readLoadFailures, readPools } from '@darkroom/store';
 import type { z } from '@hono/zod-openapi';
 import { retryAfterS } from '../http/api-error.ts';
-import { addRoute, type Api, retryAfterHeader } from '../http/api-route.ts';
+import { addRoute, type Api, commonErrors, retryAfterHeader } from '../http/api-route.ts';
 import type { AskStore } from '../server/store-guard.ts';
 import { healthSchema } from './api-schemas.ts';
 
@@ -55,6 +55,7 @@ const healthRoute = {
       description: 'The API works. `degraded`: no worker, one that still loads, or one whose model failed to load.',
       content: { 'application/json': { schema: healthSchema } },
     },
+    421: commonErrors[421],
     503: {
       description: 'Redis cannot be reached.',
       headers: retryAfterHeader,

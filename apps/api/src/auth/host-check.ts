@@ -1,0 +1,24 @@
+import { isIP } from 'node:net';
+import type { ApiConfig } from '@darkroom/config';
+import { describeValue } from '@darkroom/core';
+import type { MiddlewareHandler } from 'hono';
+import { ApiError } from '../http/api-error.ts';
+import { type ApiKeys, isOpenToAll } from './api-keys.ts';
+
+/**
+ * A page can give its own name an address of ours all of a sudden (DNS rebinding), and a browser then takes us for the
+ * page's own server. Where no key is asked for, only names that are ours are answered. An address is nobody's to rebind.
+ */
+export function checkHost(
+  keys: ApiKeys,
+  { host, allowedHosts = [] }: Pick<ApiConfig, 'host' | 'allowedHosts'>,
+): MiddlewareHandler {
+  const ours = new Set(['localhost', host, ...allowedHosts].map((name) => name.toLowerCase()));
+  if (!isOpenToAll(keys) || ours.has('*')) return (_c, next) => next();
+  return (c, next) => {
+    const name = new URL(c.req.url).hostname.replace(/^\[(?<address>.*)\]$/, '$<address>');
+    if (ours.has(name) || isIP(name) > 0) return next();
+    const message = `Host is ${describeValue(name)}, expected localhost, an address, or a name of ALLOWED_HOSTS: this server asks for no keys.`;
+    throw new ApiError({ status: 421, code: 'wrong_host', message });
+  };
+}
