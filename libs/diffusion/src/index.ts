@@ -7,6 +7,7 @@ export * from './random/torch-generator.ts';
 export * from './pipelines/load-pipeline.ts';
 export * from './schedulers/create-scheduler.ts';
 export * from './schedulers/schedule/flow-shift.ts';
-export * from './schedulers/config/scheduler-config.ts';
+export * from './schedulers/config/parse-scheduler-config.ts';
+export type * from './schedulers/config/scheduler-config.ts';
 export * from './schedulers/config/scheduler-misfit.ts';
 export * from './schedulers/scheduler.ts';

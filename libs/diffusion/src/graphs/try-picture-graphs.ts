@@ -1,6 +1,6 @@
 import type { LoadedGraph } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import type { PromptTokenizerFiles } from '../tokenizer/prompt-tokenizer.ts';
+import type { PromptTokenizerFiles } from '../tokenizer/create-prompt-tokenizer.ts';
 import type { PromptEncoder } from './prompt-encoder.ts';
 import { tryGraph } from './try-graph.ts';
 import type { Conditioning, DenoiserBatch, DenoiserRow } from './denoiser-batch.ts';

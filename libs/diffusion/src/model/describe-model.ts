@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import type { ModelDirectory } from './model-directory.ts';
-import { dtypeFileNames } from './find-model-file.ts';
 import { checkOnnxFile } from '../onnx/check-onnx-file.ts';
 import type { WholeOnnxFile } from '../onnx/check-onnx-file.ts';
+import { dtypeOfWeights } from '../onnx/dtype-of-weights.ts';
 
 /** ONNX's number of int64, the type of shapes and axes and never of weights. */
 const int64 = 7;
@@ -14,7 +14,7 @@ export interface GraphDescription {
   readonly part: string;
   /** Relative to the model's directory: the graph, then the files with its weights. */
   readonly files: readonly string[];
-  /** `fp32`, `fp16` or `int8`, by the name of the file. */
+  /** `fp32`, `fp16`, `int8`, `bf16` or `int4`, by the weights and not by the name of the file; `unknown` without any. */
   readonly dtype: string;
   /** Numbers among its weights; those of INT8 include one scale for each channel. */
   readonly parameters: number;
@@ -49,12 +49,11 @@ export function describeModel({ path, graphs }: ModelDirectory): ModelDescriptio
 
 function describeGraph(path: string, file: string, { tensors, externalFiles }: WholeOnnxFile): GraphDescription {
   const files = [file, ...externalFiles];
-  const dtype = Object.entries(dtypeFileNames).find(([, name]) => name === basename(file))?.[0] ?? 'unknown';
   const sizes = tensors.filter(({ dataType }) => dataType !== int64).map(({ shape }) => shape.reduce(multiply, 1));
   return {
     part: dirname(file),
     files,
-    dtype,
+    dtype: dtypeOfWeights(tensors) ?? 'unknown',
     parameters: sizes.reduce(add, 0),
     bytes: files.map((name) => statSync(join(path, name)).size).reduce(add, 0),
   };

@@ -4,7 +4,7 @@ import type { DenoiserFacts } from './facts/denoiser-facts.ts';
 import { modelFileError } from './model-file.ts';
 import { pipelineFamilies } from './pipeline-classes.ts';
 import type { PipelineClass, PipelineFamily } from './pipeline-classes.ts';
-import type { ParsedSchedulerConfig } from '../schedulers/config/scheduler-config.ts';
+import type { ParsedSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
 import { fittingSchedulers, schedulerMisfit } from '../schedulers/config/scheduler-misfit.ts';
 import type { SchedulerName } from '../schedulers/scheduler.ts';
 

@@ -103,7 +103,7 @@ describe('reading a model directory', () => {
       [...graphs.textEncoders, graphs.denoiser, graphs.vaeDecoder].map((file) => relative(directory, file)),
     ).toEqual(['text_encoder/model_int8.onnx', 'unet/model.onnx', 'vae_decoder/model_fp16.onnx']);
     await expect(withDtypes('fp16,text_encoder=int8')).rejects.toThrow(
-      "unet: has no model_fp16.onnx; of MODEL_DTYPE's values there is fp32",
+      "unet: has no graph in fp16; of MODEL_DTYPE's values there is fp32 (unet/model.onnx)",
     );
     await expect(withDtypes('auto,transformer=int8')).rejects.toThrow(
       'model_index.json: the model has no transformer: MODEL_DTYPE is auto,transformer=int8, ' +

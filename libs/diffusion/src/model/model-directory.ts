@@ -11,15 +11,17 @@ import { readCogView4Facts } from './facts/cogview4-facts.ts';
 import { darkroomJsonSchema } from './darkroom-json.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
 import type { DenoiserFacts } from './facts/denoiser-facts.ts';
+import { readFactsOfGraphs } from './facts/facts-of-graphs.ts';
+import type { LatentFacts } from './facts/latent-facts.ts';
 import { findModelFile } from './find-model-file.ts';
 import { createModelCard } from './model-card-of-files.ts';
 import { modelIndexSchema, vaeConfigSchema } from './model-configs.ts';
 import type { VaeConfig } from './model-configs.ts';
 import { checkModelJson, modelFileError, readModelJson, unlessMissing } from './model-file.ts';
-import { foldersOf, pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
+import { classesOf2022, foldersOf, pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
 import type { PipelineClass, PipelineFamily, PipelineFolders } from './pipeline-classes.ts';
-import { parseSchedulerConfig } from '../schedulers/config/scheduler-config.ts';
-import type { ParsedSchedulerConfig } from '../schedulers/config/scheduler-config.ts';
+import { parseSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
+import type { ParsedSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
 import { readStableDiffusion3Facts } from './facts/stable-diffusion-3-facts.ts';
 import { readTextEncoderFiles } from './facts/text-encoder-files.ts';
 import type { TextEncoderFiles } from './facts/text-encoder-files.ts';
@@ -30,16 +32,6 @@ export interface PreviewProjection {
   /** latent channels × 3. */
   readonly matrix: readonly (readonly [number, number, number])[];
   readonly bias: readonly [number, number, number];
-}
-
-/** The latents of a model, as its VAE has them. */
-export interface LatentFacts {
-  readonly channels: number;
-  /** Pixels of the picture for one of the latents, each way. */
-  readonly factor: number;
-  /** Latents are divided by this, and `shiftFactor` added, before they are decoded. */
-  readonly scalingFactor: number;
-  readonly shiftFactor: number;
 }
 
 /** All that a pipeline needs to load a model. */
@@ -84,18 +76,18 @@ export async function readModelDirectory(
   const index = await readConfig(directory, 'model_index.json', modelIndexSchema);
   const pipelineClass = findPipelineClass(index['_class_name']);
   const folders = await findFolders(directory, pipelineClass, index);
-  const [textEncoders, vae, darkroom, scheduler, graphs, { mtimeMs }] = await Promise.all([
+  const [textEncoders, darkroom, scheduler, graphs, { mtimeMs }] = await Promise.all([
     readTextEncoders(directory, folders),
-    readConfig(directory, 'vae_decoder/config.json', vaeConfigSchema),
     unlessMissing(readConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
     readScheduler(directory, pipelineFamilies[pipelineClass]),
     findGraphs(directory, folders, dtypes),
     stat(join(directory, 'model_index.json')),
   ]);
-  const denoiser = await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders);
-  checkChannels(vae.latent_channels, denoiser, darkroom);
+  const { denoiser, latents } = (await isOf2022(directory, pipelineClass))
+    ? readFactsOfGraphs(directory, graphs)
+    : await readFactsOfConfigs(directory, { pipelineClass, textEncoders });
+  checkChannels(latents.channels, denoiser, darkroom);
   checkDynamicShift(scheduler, pipelineClass);
-  const latents = latentFactsOf(vae);
   const card = createModelCard({
     id: modelId,
     created: Math.floor(mtimeMs / 1000),
@@ -119,6 +111,23 @@ export async function readModelDirectory(
     zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
     preview: darkroom.preview,
   };
+}
+
+/** Whether its exporter wrote no config.json. A model that lacks some of them has lost them. */
+async function isOf2022(directory: string, pipelineClass: PipelineClass): Promise<boolean> {
+  if (!classesOf2022.includes(pipelineClass)) return false;
+  const configs = pipelineFolders[pipelineClass].graphs.map((part) => join(directory, part, 'config.json'));
+  const isThere = await Promise.all(configs.map((config) => stat(config).then(Boolean, () => false)));
+  return !isThere.includes(true);
+}
+
+async function readFactsOfConfigs(
+  directory: string,
+  { pipelineClass, textEncoders }: Pick<ModelDirectory, 'pipelineClass' | 'textEncoders'>,
+): Promise<Pick<ModelDirectory, 'denoiser' | 'latents'>> {
+  const vae = await readConfig(directory, 'vae_decoder/config.json', vaeConfigSchema);
+  const denoiser = await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders);
+  return { denoiser, latents: latentFactsOf(vae) };
 }
 
 function latentFactsOf(vae: VaeConfig): LatentFacts {

@@ -7,6 +7,7 @@ import type { ModelPart } from '@darkroom/core';
 export const pipelineClasses = [
   'StableDiffusionPipeline',
   'OnnxStableDiffusionPipeline',
+  'StableDiffusionOnnxPipeline',
   'ORTStableDiffusionPipeline',
   'LatentConsistencyModelPipeline',
   'ORTLatentConsistencyModelPipeline',
@@ -18,6 +19,12 @@ export const pipelineClasses = [
 ] as const;
 
 export type PipelineClass = (typeof pipelineClasses)[number];
+
+/**
+ * Those that diffusers' own exporter of 2022 wrote, the second one for some weeks only. It put no config.json beside its
+ * graphs.
+ */
+export const classesOf2022: readonly PipelineClass[] = ['OnnxStableDiffusionPipeline', 'StableDiffusionOnnxPipeline'];
 export type PipelineFamily =
   | 'stable-diffusion'
   | 'latent-consistency'
@@ -29,6 +36,7 @@ export type PipelineFamily =
 export const pipelineFamilies: Readonly<Record<PipelineClass, PipelineFamily>> = {
   StableDiffusionPipeline: 'stable-diffusion',
   OnnxStableDiffusionPipeline: 'stable-diffusion',
+  StableDiffusionOnnxPipeline: 'stable-diffusion',
   ORTStableDiffusionPipeline: 'stable-diffusion',
   LatentConsistencyModelPipeline: 'latent-consistency',
   ORTLatentConsistencyModelPipeline: 'latent-consistency',
@@ -52,7 +60,7 @@ export interface TokenizerFolder {
 
 /** What of a model's directory a pipeline reads, besides model_index.json and darkroom.json. */
 export interface PipelineFolders {
-  /** Folders with a graph and its config.json. */
+  /** Folders with a graph and its config.json, which exports of 2022 have not. */
   readonly graphs: readonly ModelPart[];
   /** That of them with the UNet or transformer. */
   readonly denoiser: ModelPart;
@@ -94,6 +102,7 @@ const cogview4: PipelineFolders = {
 export const pipelineFolders: Readonly<Record<PipelineClass, PipelineFolders>> = {
   StableDiffusionPipeline: oneEncoder,
   OnnxStableDiffusionPipeline: oneEncoder,
+  StableDiffusionOnnxPipeline: oneEncoder,
   ORTStableDiffusionPipeline: oneEncoder,
   LatentConsistencyModelPipeline: oneEncoder,
   ORTLatentConsistencyModelPipeline: oneEncoder,

@@ -383,6 +383,10 @@ describe('a published model', () => {
   it.each([
     [{ _class_name: 'DDIMScheduler' }, { stepsOffset: 1, clipSample: false }],
     [
+      { _class_name: 'DDIMScheduler', tensor_format: 'np' },
+      { stepsOffset: 1, clipSample: false },
+    ],
+    [
       { _class_name: 'DDIMScheduler', clip_sample: true, steps_offset: 0 },
       { stepsOffset: 1, clipSample: false },
     ],

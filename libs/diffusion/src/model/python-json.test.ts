@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { parsePythonJson } from './python-json.ts';
-import { parseSchedulerConfig } from '../schedulers/config/scheduler-config.ts';
+import { parseSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
 
 describe('parsePythonJson', () => {
   it('reads the numbers that JSON does not have', () => {

@@ -1,4 +1,5 @@
-import type { LatentFacts, PreviewProjection } from '../model/model-directory.ts';
+import type { LatentFacts } from '../model/facts/latent-facts.ts';
+import type { PreviewProjection } from '../model/model-directory.ts';
 import type { RowOutput } from '../pipeline.ts';
 import { interleaveSample, projectLatents } from './latents-to-rgb.ts';
 import type { PictureRow } from './picture-row.ts';

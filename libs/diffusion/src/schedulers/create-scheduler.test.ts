@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { createTorchGenerator } from '../random/torch-generator.ts';
 import { createScheduler } from './create-scheduler.ts';
-import { parseSchedulerConfig } from './config/scheduler-config.ts';
+import { parseSchedulerConfig } from './config/parse-scheduler-config.ts';
 import { fittingSchedulers } from './config/scheduler-misfit.ts';
 import { schedulerNames } from './scheduler.ts';
 import type { Scheduler, SchedulerName } from './scheduler.ts';

@@ -38,7 +38,7 @@ export const pictureSchema = z.strictObject({
   model,
   prompt: textOf(1, maxPromptCharacters).meta({
     description: 'What to draw.',
-    example: 'a red fox on a teal background',
+    example: 'a fox on a green background',
   }),
   negative_prompt: textOf(0, maxPromptCharacters)
     .optional()

@@ -3,7 +3,7 @@ import { checkModelJson, readModelJson, unlessMissing } from '../model-file.ts';
 import type { TokenizerFolder, TokenizerKind } from '../pipeline-classes.ts';
 import { checkTokenizerFits } from '../../tokenizer/check-tokenizer-fits.ts';
 import { readGlmTokenizerFiles } from '../../tokenizer/glm-tokenizer-files.ts';
-import type { PromptTokenizerFiles } from '../../tokenizer/prompt-tokenizer.ts';
+import type { PromptTokenizerFiles } from '../../tokenizer/create-prompt-tokenizer.ts';
 import { readT5TokenizerFiles } from '../../tokenizer/t5-tokenizer-files.ts';
 import { readTokenizerFiles } from '../../tokenizer/tokenizer-files.ts';
 

@@ -16,6 +16,8 @@ const requiredValues: Readonly<Record<string, readonly (string | number | boolea
   timestep_type: ['discrete'],
   sigma_min: [],
   sigma_max: [],
+  // Of 2022: which library the arrays were of.
+  tensor_format: ['pt', 'np'],
   // Flow matching.
   invert_sigmas: [false],
   stochastic_sampling: [false],

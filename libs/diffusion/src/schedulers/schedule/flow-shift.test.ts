@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import recorded from '../../../../../tools/golden/vectors/flow-shifts.json' with { type: 'json' };
 import { interpolatedShift, squareRootShift } from './flow-shift.ts';
-import { parseSchedulerConfig } from '../config/scheduler-config.ts';
+import { parseSchedulerConfig } from '../config/parse-scheduler-config.ts';
 
 function flowOf(fields: Record<string, unknown>) {
   return parseSchedulerConfig({ _class_name: 'FlowMatchEulerDiscreteScheduler', ...fields }).config.flow!;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { createNoiseSchedule } from './noise-schedule.ts';
-import { parseSchedulerConfig } from '../config/scheduler-config.ts';
+import { parseSchedulerConfig } from '../config/parse-scheduler-config.ts';
 
 function create(fields: Record<string, unknown>) {
   return createNoiseSchedule(parseSchedulerConfig({ _class_name: 'DDIMScheduler', ...fields }).config);
