@@ -130,6 +130,7 @@ it('brings all that it promises of a request that ends otherwise', async () => {
   expect(cancelSchema.parse(await client.cancel(canceled)).status).toBe('canceled');
   expect(await followed(test, canceled)).toEqual(['queued', 'canceled']);
   const expired = await test.submit({ timeout_s: 0.1 });
-  await expireRequests(test.store, 'tiny', Date.now() + 1000);
+  await age(test.store, testEnvelope({ id: expired }), 100);
+  await expireRequests(test.store, 'tiny');
   expect(await followed(test, expired)).toEqual(['queued', 'expired']);
 });

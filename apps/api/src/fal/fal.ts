@@ -9,25 +9,26 @@ import {
   type OutputProgress,
   type RequestStatus,
 } from '@darkroom/core';
+import { picture, type StoredPictureInput } from '@darkroom/kinds';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { getPath } from 'hono/utils/url';
 import { absoluteUrl, noStore } from '../http/urls.ts';
 import type { ApiEnv } from '../http/api-env.ts';
-import { ApiError, type ErrorView, invalidFields, requestNotFound } from '../http/api-error.ts';
+import { ApiError, type ErrorView, invalidFields } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
 import { errorResponse } from '../http/error-response.ts';
 import { BrokenStream, type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
-import { cancelFound, findRequest, requestIdOf } from '../follow/find-request.ts';
+import { cancelFound, findRequest } from '../follow/find-request.ts';
+import { findPicture } from '../drop-in/find-picture.ts';
 import { inTheirNames, parseForeign } from '../drop-in/foreign-input.ts';
 import { onceStored } from '../submit/once-stored.ts';
 import { openPictureUrl } from '../drop-in/open-picture-url.ts';
 import { progressBar } from '../drop-in/progress-bar.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
-import type { StoredInput } from '../v1/request-answer.ts';
 import { submitOverHttp } from '../submit/submit-over-http.ts';
-import type { SubmitPicture } from '../submit/submit-picture.ts';
+import type { SubmitRequest } from '../submit/submit-request.ts';
 import { awaitEnd } from '../follow/await-end.ts';
 import { bodyOf, falNames, falRoutes, falSchema } from './fal-schema.ts';
 
@@ -36,7 +37,7 @@ type C = Context<ApiEnv>;
 interface FalDeps extends FollowDeps {
   config: Pick<ApiConfig, 'maxBodyBytes' | 'requestTimeoutS'>;
   clock: Clock;
-  submitPicture: SubmitPicture;
+  submitRequest: SubmitRequest;
   streamEvents: StreamEvents;
 }
 
@@ -59,10 +60,12 @@ export function addFalRoutes(api: Api, deps: FalDeps): void {
     return c.json(statusOf(c, request, deps.clock.now()), isEnded ? 200 : 202, headersOf(request.id));
   });
   addRoute(api, falRoutes.streamStatus, async (c) => {
-    const { id, state } = await find(c, deps);
-    c.header(idHeader, id);
-    const options = { after: 0, isEnded: isTerminalState(state), frameOf: statusFrame(c, id) };
-    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true });
+    return deps.streamEvents(c, async () => {
+      const { id, state } = await find(c, deps);
+      c.header(idHeader, id);
+      const options = { after: 0, isEnded: isTerminalState(state), frameOf: statusFrame(c, id) };
+      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true };
+    });
   });
   addRoute(api, falRoutes.result, async (c) => answerOf(c, deps, await find(c, deps)));
   addRoute(api, falRoutes.cancel, (c) => cancel(c, deps));
@@ -77,10 +80,12 @@ export function addFalRoutes(api: Api, deps: FalDeps): void {
     return answer ?? stillOpen(c, id);
   });
   addRoute(api, falRoutes.stream, async (c) => {
-    const { id } = await submit(c, deps);
-    c.header(idHeader, id);
-    const options = { after: 0, isEnded: false, frameOf: pictureFrame(c, deps, id) };
-    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true });
+    return deps.streamEvents(c, async () => {
+      const { id } = await submit(c, deps);
+      c.header(idHeader, id);
+      const options = { after: 0, isEnded: false, frameOf: pictureFrame(c, deps, id) };
+      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true };
+    });
   });
   // Reached by what names no route of ours; the others went there (`falPath`).
   api.all(proxyPath, (c) => {
@@ -142,15 +147,12 @@ async function submit(c: C, deps: FalDeps) {
     ...(priority === 'low' ? { priority: lowPriority } : {}),
     ...(startTimeout === undefined ? {} : { start_timeout_s: Number(startTimeout) }),
   };
-  return inTheirNames(falNames, () => submitOverHttp(c, deps.submitPicture, { body }));
+  return inTheirNames(falNames, () => submitOverHttp(c, deps.submitRequest, { body, kind: picture.id }));
 }
 
-/** Throws 404 also for a request of another model: the path would not be the one it was given. */
-async function find(c: C, deps: FalDeps): Promise<RequestStatus> {
-  const id = requestIdOf(c);
-  const request = await findRequest(deps.askStore, id, c.get('owner'));
-  if (request.model !== c.req.param('app')) throw requestNotFound(id);
-  return request;
+/** The path says its model too. */
+function find(c: C, { askStore }: FalDeps): Promise<RequestStatus> {
+  return findPicture(askStore, c, c.req.param('app'));
 }
 
 function urlsOf(c: C, id: string) {
@@ -218,7 +220,7 @@ function stillOpen(c: C, id: string): Response {
 }
 
 async function resultOf(c: C, deps: FalDeps, { id, input, outputs, startedAtMs, endedAtMs }: RequestStatus) {
-  const { prompt, seed } = input as StoredInput;
+  const { prompt, seed } = input as StoredPictureInput;
   const images = await Promise.all(outputs.map((output) => imageOf(c, deps, id, output)));
   return { images, seed, prompt, timings: { inference: secondsBetween(startedAtMs, endedAtMs) } };
 }
