@@ -10,9 +10,9 @@ const file = join(import.meta.dirname, '../docs/pictures/page.png');
 const asked = [
   ['a red apple on a white background', '20', '1', '7'],
   ['a penguin on a blue background', '20', '4', '3'],
-  ['a fox on a teal background', '20', '1', '11'],
+  ['a fox on a green background', '20', '1', '11'],
 ];
-const developing = ['a cat on a green background', '200', '1', '5'];
+const developing = ['a cat face on a purple background', '200', '1', '5'];
 
 const browser = await chromium.launch({ executablePath: await findOrInstallChromium(), args: ['--no-sandbox'] });
 try {
@@ -25,7 +25,7 @@ try {
     .nth(asked.length - 1)
     .waitFor();
   await ask(page, developing);
-  // Far enough to see a cat in it.
+  // Far enough to see what it becomes.
   await page.getByText(/^Step 1[2-9]\d of 200$/).waitFor();
   await sharp(await page.screenshot())
     .png({ palette: true })

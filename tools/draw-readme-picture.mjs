@@ -11,7 +11,7 @@ const prompts = [
   'pizza, green background',
   'a cat face on a purple background',
   'a guitar on a yellow background',
-  'an octopus on a gray background',
+  'a fox on a gray background',
 ];
 const previewSteps = [1, 3, 6, 10];
 const size = 128;

@@ -1,4 +1,4 @@
-/** What docs/drop-in.md tells people to write, run as it stands. */
+/** What docs/drop-in.md and docs/client.md tell people to write, run as it stands. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -50,4 +50,13 @@ it('Replicate', async () => {
     width: 128,
     height: 128,
   });
+});
+
+it('our own client', async () => {
+  const [, program] = /```js\n(.*?)```/s.exec(await readFile(join(root, 'docs/client.md'), 'utf8'))!;
+  const { stdout, directory } = await run(program!);
+  expect(stdout).toMatch(/^emoji-sd-\w+ has 0 before it\nstep 1 of \d+ \n/);
+  expect(stdout).toMatch(/\nstep 5 of \d+ data:image\/jpeg;base64,/);
+  const picture = await readFile(join(directory, 'apple-0.png'));
+  expect(await sharp(picture).metadata()).toMatchObject({ format: 'png', width: 128 });
 });

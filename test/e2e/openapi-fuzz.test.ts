@@ -38,7 +38,7 @@ async function drawAll(store: StoreConnection): Promise<void> {
     try {
       const running = await runNext(store);
       await running.progress(1, png);
-      for (let index = 0; index < running.rows; index++) await running.output(index, png);
+      for (let index = 0; index < running.count; index++) await running.output(index, png);
       await running.finish();
     } catch (error) {
       if (error instanceof NothingWaits) return;

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import type { Browser, Locator, Page } from 'playwright-core';
+import type { Browser, Locator, Page, Route } from 'playwright-core';
 import { freePort } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { launchChromium, openPage, type OpenPageOptions } from './chromium.ts';
@@ -46,6 +46,7 @@ async function cancelAll(page: Page): Promise<void> {
 
 /** Fills the form, sends it, and finds the card. */
 async function ask(page: Page, prompt: string, fields: Record<string, string> = {}): Promise<Locator> {
+  await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
   await page.getByLabel('Prompt', { exact: true }).fill(prompt);
   for (const [label, value] of Object.entries(fields)) await page.getByLabel(label, { exact: true }).fill(value);
   await page.getByRole('button', { name: 'Develop' }).click();
@@ -122,6 +123,19 @@ describe('making pictures', () => {
     expect(await page.getByLabel('Model').locator('option').allTextContents()).toEqual(['emoji-sd']);
   });
 
+  it('keeps what was typed before it knew the models', async () => {
+    const page = await open();
+    const held: Route[] = [];
+    await page.route('**/v1/models', (route) => void held.push(route));
+    await page.reload();
+    const steps = page.getByLabel('Steps', { exact: true });
+    await steps.fill('7');
+    await expect.poll(() => held.length).toBe(1);
+    await held[0]!.continue();
+    await expect.poll(() => page.getByLabel('Width').inputValue()).toBe('128');
+    expect(await steps.inputValue()).toBe('7');
+  });
+
   it('makes several at once, each with as many pictures as asked for', async () => {
     const page = await open();
     const one = await ask(page, 'a cat on a green background', { Steps: '40' });
@@ -150,11 +164,11 @@ describe('making pictures', () => {
 
   it('makes the same picture again from the same seed', async () => {
     const page = await open();
-    const first = await ask(page, 'a red fox on a teal background', { Steps: '8' });
+    const first = await ask(page, 'a fox on a green background', { Steps: '8' });
     const bytes = await shownBytes(first);
     await first.getByRole('button', { name: 'Same seed again' }).click();
     await page.getByRole('button', { name: 'Develop' }).click();
-    const cards = page.getByRole('article', { name: 'a red fox on a teal background' });
+    const cards = page.getByRole('article', { name: 'a fox on a green background' });
     await expect.poll(() => cards.count()).toBe(2);
     expect(await shownBytes(cards.first())).toBe(bytes);
     expect(await shownBytes(cards.last())).toBe(bytes);

@@ -99,7 +99,7 @@ it('takes no more out of the queue than workers have room for', async () => {
 it('takes no more requests of many rows than find room', async () => {
   const store = openTestStore();
   await register(store, 'w1', 8);
-  for (let count = 0; count < 4; count++) await submit(store, { rows: 10 });
+  for (let count = 0; count < 4; count++) await submit(store, { slots: 10 });
   const former = createFormer(store);
   await former.runOnce();
   expect(former.held).toBe(0);
@@ -134,7 +134,7 @@ it('gives every request a worker of its own without batching', async () => {
 it('drops what was canceled while it was held', async () => {
   const store = openTestStore();
   await register(store, 'w1', 1);
-  await submit(store, { rows: 1 });
+  await submit(store, { slots: 1 });
   const former = createFormer(store, {}, 1);
   await former.runOnce();
   const held = await submit(store);

@@ -188,7 +188,7 @@ it('a request it lost and was leased again runs once more, whatever becomes of i
   await worker.beatOnce();
   expect(executor.canceled).toEqual([first]);
   executor.emit([
-    { type: 'progress', requestId: first!, index: 0, step: 1, totalSteps: 2 },
+    { type: 'progress', requestId: first!, index: 0, done: 1, total: 2 },
     { type: 'request-canceled', requestId: first! },
   ]);
   await expect.poll(() => worker.requestIds).toEqual([id]);

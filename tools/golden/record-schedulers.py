@@ -1,4 +1,4 @@
-"""Records diffusers' schedulers for libs/diffusion/src/schedulers/golden.test.ts, one file of vectors per scheduler.
+"""Records diffusers' schedulers for libs/diffusion/src/schedulers/schedulers.test.ts, one file of vectors per scheduler.
 
     pip install torch==2.15.0 diffusers==0.42.1 transformers==5.23.0 numpy==2.4.6 scipy==1.17.1
     python tools/golden/record-schedulers.py

@@ -6,5 +6,6 @@ import { findProgram } from './run-command.mjs';
 export async function findOrInstallChromium(env = process.env) {
   if (env.CHROMIUM && existsSync(env.CHROMIUM)) return env.CHROMIUM;
   const find = () => findProgram('chromium', env) ?? findProgram('google-chrome', env);
-  return find() ?? ((await installWithApt('chromium', env)) ? find() : undefined);
+  const why = 'There is no Chromium here, which the tests of the pages run in.';
+  return find() ?? ((await installWithApt('chromium', env, why)) ? find() : undefined);
 }

@@ -1,13 +1,32 @@
 import { findProgram, runCommand } from './run-command.mjs';
-import { say } from './say.mjs';
+import { SetupError, say } from './say.mjs';
 
-/** Installs a Debian package where that can be done without asking anything; false if it cannot. */
-export async function installWithApt(name, env) {
+/**
+ * Whether a program that is missing may be installed: `INSTALL_PACKAGES`, which is read before there are any processes whose
+ * settings it could be one of.
+ *
+ * @throws SetupError if it is neither true nor false.
+ */
+export function mayInstall(env) {
+  const { INSTALL_PACKAGES: answer = '' } = env;
+  if (answer === '' || answer === 'true') return true;
+  if (answer === 'false') return false;
+  throw new SetupError(`INSTALL_PACKAGES is ${JSON.stringify(answer)}, expected true or false`);
+}
+
+/**
+ * Installs a Debian package where that can be done without asking anything; false if it cannot, or may not.
+ *
+ * @param why a sentence: what is missing, and what for
+ */
+export async function installWithApt(name, env, why) {
   const aptGet = findProgram('apt-get', env);
-  if (!aptGet) return false;
+  if (!aptGet || !mayInstall(env)) return false;
   const asRoot = await commandPrefixForRoot(env);
   if (!asRoot) return false;
-  say(`installing the package ${name} with apt-get`);
+  const rights = asRoot.length === 0 ? 'as root' : 'as root, by sudo';
+  say(`${why} The package ${name} is now installed for the whole machine, with apt-get ${rights}.`);
+  say('To stop that, press Ctrl-C. To never have anything installed, set INSTALL_PACKAGES=false.');
   const run = (...args) => {
     const [file, ...rest] = [...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', aptGet, ...args];
     return runCommand(file, rest, { env });

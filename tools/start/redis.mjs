@@ -26,7 +26,7 @@ export async function provideRedis({ directory, env = process.env, timing }) {
   if (docker) return { url: docker.url, part: redisPart({ ...docker, timing }) };
   throw new SetupError(
     [
-      'No Redis was found, and none could be installed without asking you. Any one of these helps:',
+      'No Redis was found, and none may be installed, or none can be without asking you. Any one of these helps:',
       '  Debian, Ubuntu   sudo apt-get install redis-server',
       '  macOS            brew install redis',
       '  Docker           start it, and run this again',

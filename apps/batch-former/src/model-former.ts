@@ -93,7 +93,7 @@ export class ModelFormer extends BaseService {
       if (decision.kind !== 'lease') return;
       const outcomes = await this.#lease(decision.batch, decision.mode, decision.maxRows);
       const leasedRows = decision.batch.reduce(
-        (sum, { rows }, index) => sum + (outcomes[index] === 'leased' ? rows : 0),
+        (sum, { slots }, index) => sum + (outcomes[index] === 'leased' ? slots : 0),
         0,
       );
       // Nothing moved: another former was faster, and its release will wake us.

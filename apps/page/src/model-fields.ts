@@ -28,7 +28,7 @@ export function createModelFields(form: HTMLFormElement): ModelFields {
       const chosen = known.get(model.value);
       if (chosen === undefined) return hint(form, '#model-hint', 'no worker has brought one yet');
       showLimits(form, chosen);
-      if (isFirst) fillDefaults(form, chosen);
+      if (isFirst) fillDefaults(form, chosen, (name) => !isTyped(form, name));
     },
   };
 }
@@ -48,13 +48,20 @@ function showLimits(
   setOptions(findElement(form, '#scheduler', HTMLSelectElement), schedulers);
 }
 
-function fillDefaults(form: HTMLFormElement, { defaults }: Model): void {
-  const [width = '', height = ''] = defaults.size.split('x');
-  setField(form, 'width', width);
-  setField(form, 'height', height);
-  setField(form, 'num_inference_steps', String(defaults.num_inference_steps));
-  setField(form, 'guidance_scale', String(defaults.guidance_scale));
-  setField(form, 'scheduler', defaults.scheduler);
+function fillDefaults(
+  form: HTMLFormElement,
+  { defaults: { size, num_inference_steps, guidance_scale, scheduler } }: Model,
+  isWanted: (name: string) => boolean = () => true,
+): void {
+  const [width = '', height = ''] = size.split('x');
+  const values = { width, height, num_inference_steps, guidance_scale, scheduler };
+  for (const [name, value] of Object.entries(values)) if (isWanted(name)) setField(form, name, String(value));
+}
+
+/** Somebody was faster than the list of models. */
+function isTyped(form: HTMLFormElement, name: string): boolean {
+  const field = form.elements.namedItem(name);
+  return field instanceof HTMLInputElement && field.value !== '';
 }
 
 /** Writes a field as if it had been typed, so that its slider follows. */

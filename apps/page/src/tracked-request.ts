@@ -1,6 +1,6 @@
 import { ClientError } from '@darkroom/client';
 import { absenceOf, errorWords } from './error-words.ts';
-import { followRequest } from './follow-request.ts';
+import { streamOrPoll } from './stream-or-poll.ts';
 import type { GalleryEntry } from './gallery-storage.ts';
 import {
   isOpen,
@@ -72,7 +72,7 @@ export class TrackedRequest {
 
   #follow(signal: AbortSignal): Promise<void> {
     const { entry, session, slots } = this.#options;
-    return followRequest({
+    return streamOrPoll({
       client: session.client,
       id: entry.id,
       after: this.#last,

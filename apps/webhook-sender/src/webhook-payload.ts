@@ -3,7 +3,7 @@ import type { OutboxEntry } from '@darkroom/store';
 
 /** The type of the message about an event, such as `request.succeeded`. */
 export function webhookType({ event }: OutboxEntry): string {
-  return `request.${event.type}`;
+  return `request.${event.type === 'preview' ? 'progress' : event.type}`;
 }
 
 /** The body of the message about an event: names are those of the event stream, and no prompt is in it. */
@@ -25,12 +25,13 @@ export function webhookPayload(entry: OutboxEntry): string {
 }
 
 function statusOf({ type }: RequestEvent): string {
-  return type === 'started' || type === 'progress' ? 'running' : type;
+  return ['started', 'progress', 'preview'].includes(type) ? 'running' : type;
 }
 
 function detailsOf(requestId: string, event: RequestEvent): object {
   switch (event.type) {
     case 'progress':
+    case 'preview':
       return progressView(event);
     case 'succeeded':
       return { ...promptCutView(event.outputs), images: event.outputs.map((output) => imageView(requestId, output)) };
@@ -38,6 +39,9 @@ function detailsOf(requestId: string, event: RequestEvent): object {
       return { error: event.error };
     case 'queued':
     case 'started':
+    case 'delta':
+    case 'snapshot':
+    case 'reset':
     case 'output':
     case 'canceled':
     case 'expired':

@@ -63,7 +63,7 @@ export class ActiveRequest {
   ending: Promise<void> | undefined;
   readonly #options: ActiveRequestOptions;
   readonly #startedAtMs = Date.now();
-  readonly #steps = new Map<number, number>();
+  readonly #done = new Map<number, number>();
   /** Of each row under way, how much is done: 0 to 1. */
   readonly #shares = new Map<number, number>();
   #chain: Promise<unknown> = Promise.resolve();
@@ -78,14 +78,14 @@ export class ActiveRequest {
 
   /** Cost of one of its rows. */
   get rowCost(): number {
-    return this.envelope.cost / this.envelope.rows;
+    return this.envelope.cost / this.envelope.outputs;
   }
 
   /** Cost of the steps that are left. */
   get remainingCost(): number {
     let done = this.#options.finishedRows;
     for (const share of this.#shares.values()) done += share;
-    return this.rowCost * Math.max(0, this.envelope.rows - done);
+    return this.rowCost * Math.max(0, this.envelope.outputs - done);
   }
 
   /** Writes what the engine says; returns how it ended, when that is what was said. */
@@ -98,17 +98,17 @@ export class ActiveRequest {
     return undefined;
   }
 
-  #progress({ index, step, totalSteps, preview }: ProgressEvent): void {
+  #progress({ index, done, total, preview }: ProgressEvent): void {
     const { store, encoder, finishedRows } = this.#options;
-    this.#steps.set(index, step);
-    this.#shares.set(index, step / totalSteps);
-    let requestStep = finishedRows * totalSteps;
-    for (const steps of this.#steps.values()) requestStep += steps;
-    const requestTotalSteps = this.envelope.rows * totalSteps;
+    this.#done.set(index, done);
+    this.#shares.set(index, total === undefined ? 0 : done / total);
+    let requestDone = finishedRows * (total ?? 0);
+    for (const doneOfRow of this.#done.values()) requestDone += doneOfRow;
+    const requestTotal = this.envelope.outputs * (total ?? 0);
     const timestampMs = Date.now();
     this.#enqueue(async () => {
       const encoded = preview === undefined ? undefined : await encoder.encodePreview(preview);
-      const progress = { index, step, totalSteps, requestStep, requestTotalSteps, timestampMs };
+      const progress = { index, done, total, requestDone, requestTotal, timestampMs };
       const written = encoded ? { ...progress, preview: encoded } : progress;
       this.#write(() => appendProgress(store, this.envelope.model, this.delivery, written));
     });
@@ -117,7 +117,7 @@ export class ActiveRequest {
   /** A row in its last step: its place can be promised to somebody else. An exclusive lease keeps all until its end. */
   #rowReleasing(): void {
     const { store, workerId, leased, onError } = this.#options;
-    if (leased.rows !== this.envelope.rows) return;
+    if (leased.slots !== this.envelope.slots) return;
     releaseRows(store, this.envelope.model, workerId, this.delivery, 1).catch(onError);
   }
 
@@ -154,8 +154,8 @@ export class ActiveRequest {
 
   /** Its time in this worker is a span, and what ends it is part of that. */
   #inSpan<Result>(outcome: string, work: () => Promise<Result>): Promise<Result> {
-    const { trace: parent, id, rows } = this.envelope;
-    const attributes = { 'darkroom.request_id': id, 'darkroom.rows': rows, 'darkroom.outcome': outcome };
+    const { trace: parent, id, outputs } = this.envelope;
+    const attributes = { 'darkroom.request_id': id, 'darkroom.outputs': outputs, 'darkroom.outcome': outcome };
     return inSpan('run', { kind: 'consumer', parent, startedAtMs: this.#startedAtMs, attributes }, work);
   }
 
@@ -164,13 +164,13 @@ export class ActiveRequest {
     // Sent again to another server of a Cluster, what was said before could come after.
     await this.#writes.answered();
     const { store, workerId } = this.#options;
-    const { model, rows } = this.envelope;
+    const { model, outputs } = this.envelope;
     if (finish.state === 'canceled' && this.dropped !== undefined && isLoss(this.dropped)) {
       // Nobody has canceled it, and it may be ours again by now: after a failover, that is.
       await this.#writes.send(() => releaseRows(store, model, workerId, this.delivery, 'all'));
       return 'lost';
     }
-    const ending = finish.state === 'succeeded' ? ({ state: 'succeeded', outputs: rows } as const) : finish;
+    const ending = finish.state === 'succeeded' ? ({ state: 'succeeded', outputs } as const) : finish;
     return this.#writes.send(() => finishRequest(store, model, workerId, this.delivery, ending));
   }
 

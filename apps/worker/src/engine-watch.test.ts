@@ -7,7 +7,7 @@ const step: ExecutorEvent = {
   shapeKey: '64x64',
   rows: 1,
   modelRows: 1,
-  tableRows: 1,
+  tableSlots: 1,
   waitingRequests: 0,
   stepMs: 1,
 };

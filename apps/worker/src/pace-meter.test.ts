@@ -6,10 +6,10 @@ import { PaceMeter } from './pace-meter.ts';
 /** One row of ten steps that costs a unit for each. */
 const active = new Map([['a', { rowCost: 10, remainingCost: 7 } as ActiveRequest]]);
 
-function step(number: number, { stepMs = 5, tableRows = 1 } = {}): ExecutorEvent[] {
+function step(number: number, { stepMs = 5, tableSlots = 1 } = {}): ExecutorEvent[] {
   return [
-    { type: 'stats', shapeKey: '8x8', rows: 1, modelRows: 1, tableRows, waitingRequests: 0, stepMs },
-    { type: 'progress', requestId: 'a', index: 0, step: number, totalSteps: 10 },
+    { type: 'stats', shapeKey: '8x8', rows: 1, modelRows: 1, tableSlots, waitingRequests: 0, stepMs },
+    { type: 'progress', requestId: 'a', index: 0, done: number, total: 10 },
   ];
 }
 

@@ -26,12 +26,12 @@ export class PaceMeter {
     if (events.some(({ type }) => endsEarly.has(type))) this.#lastStepAtMs = undefined;
     if (stats === undefined) return;
     const cost = stepped.reduce(
-      (sum, { requestId, totalSteps }) => sum + (active.get(requestId)?.rowCost ?? 0) / totalSteps,
+      (sum, { requestId, total = Infinity }) => sum + (active.get(requestId)?.rowCost ?? 0) / total,
       0,
     );
     const stepMs = this.#lastStepAtMs === undefined ? stats.stepMs : nowMs - this.#lastStepAtMs;
-    const finished = stepped.filter(({ step, totalSteps }) => step === totalSteps).length;
-    this.#lastStepAtMs = stats.tableRows + stats.waitingRequests > finished ? nowMs : undefined;
+    const finished = stepped.filter(({ done, total }) => done === total).length;
+    this.#lastStepAtMs = stats.tableSlots + stats.waitingRequests > finished ? nowMs : undefined;
     if (cost > 0) this.#samples = [...this.#samples.slice(1 - sampleCount), { stepMs, costMs: stepMs / cost }];
   }
 

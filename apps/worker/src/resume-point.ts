@@ -13,12 +13,12 @@ export interface ResumePoint {
 /** One round trip for a request that ran before, none for others. */
 export async function readResumePoint(
   store: StoreConnection,
-  { envelope: { model, id, rows }, isResumed }: LeasedRequest,
+  { envelope: { model, id, outputs }, isResumed }: LeasedRequest,
 ): Promise<ResumePoint> {
-  const all = Array.from({ length: rows }, (_value, index) => index);
+  const all = Array.from({ length: outputs }, (_value, index) => index);
   if (!isResumed) return { indexes: all, checkpoints: new Map() };
   const [checkpoints, finished] = await Promise.all([
-    readCheckpoints(store, model, id, rows),
+    readCheckpoints(store, model, id, outputs),
     readFinishedOutputs(store, model, id),
   ]);
   return {

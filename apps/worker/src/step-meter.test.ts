@@ -13,11 +13,11 @@ function createMeter(): { meter: StepMeter; read: () => Promise<Exposition> } {
 }
 
 function stats(rows: number, { shapeKey = '8x8', stepMs = 20, modelRows = rows } = {}): ExecutorEvent {
-  return { type: 'stats', shapeKey, rows, modelRows, tableRows: rows, waitingRequests: 0, stepMs };
+  return { type: 'stats', shapeKey, rows, modelRows, tableSlots: rows, waitingRequests: 0, stepMs };
 }
 
 function progress(requestId: string, index = 0): ExecutorEvent {
-  return { type: 'progress', requestId, index, step: 1, totalSteps: 9 };
+  return { type: 'progress', requestId, index, done: 1, total: 9 };
 }
 
 function output(requestId: string, index = 0): ExecutorEvent {

@@ -197,7 +197,7 @@ export class Worker extends BaseService {
 
   async #begin(leased: LeasedRequest): Promise<void> {
     const { store, workerId, encoder, chunkBytes, log } = this.#options;
-    const { id, rows, input } = leased.envelope;
+    const { id, outputs, input } = leased.envelope;
     const { indexes, checkpoints } = await readResumePoint(store, leased);
     const request: ActiveRequest = new ActiveRequest({
       store,
@@ -205,12 +205,12 @@ export class Worker extends BaseService {
       leased,
       encoder,
       chunkBytes,
-      finishedRows: rows - indexes.length,
+      finishedRows: outputs - indexes.length,
       onRefused: (outcome) => this.#drop(request, outcome),
       onError: (error) => log.error({ request_id: id, err: error }, 'could not write'),
     });
     this.#active.set(leased.token, request);
-    log.info({ request_id: id, attempt: leased.attempt, rows, resumed: checkpoints.size }, 'started');
+    log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: checkpoints.size }, 'started');
     if (indexes.length === 0) return this.#finish(request, { state: 'succeeded' });
     this.#executor.submit([{ id: leased.token, input, indexes, checkpoints }]);
     this.#watch.submitted(leased.token);

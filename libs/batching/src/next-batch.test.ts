@@ -6,11 +6,11 @@ const idle = { idle: 1, busy: 0, freeRows: 8 };
 const busy = { idle: 0, busy: 1, freeRows: 4 };
 
 function hold(...names: string[]): (HeldRequest & { name: string })[] {
-  // 'a1', 'b2': shape and rows; a trailing '!' is a last attempt.
+  // 'a1', 'b2': shape and slots; a trailing '!' is a last attempt.
   return names.map((name) => ({
     name,
     shapeKey: name.charAt(0),
-    rows: Number(name.charAt(1)),
+    slots: Number(name.charAt(1)),
     takenAtMs: 100,
     isAlone: name.endsWith('!'),
   }));

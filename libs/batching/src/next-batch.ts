@@ -9,7 +9,7 @@
 export interface HeldRequest {
   /** Requests with the same key may share a step. */
   shapeKey: string;
-  rows: number;
+  slots: number;
   /** When it was taken, ms. */
   takenAtMs: number;
   /** To be leased to an idle worker for itself. */
@@ -53,7 +53,7 @@ export function nextBatch<Held extends HeldRequest>(
   if (!isBatching || freeRows < 1) return { kind: 'idle' };
 
   const companions = held.filter(({ shapeKey, isAlone }) => shapeKey === first.shapeKey && !isAlone);
-  const rows = companions.reduce((sum, request) => sum + request.rows, 0);
+  const rows = companions.reduce((sum, request) => sum + request.slots, 0);
   const untilMs = first.takenAtMs + timeoutMs;
   if (idle === 0 && rows < Math.min(maxSize, freeRows) && nowMs < untilMs) return { kind: 'wait', untilMs };
   // Several idle workers share the work: half the rows each is faster than all rows on one.
@@ -79,7 +79,7 @@ export function takeCount(
   // Without a worker everything stays in the queue, where it can be overtaken and canceled.
   if (idle + busy === 0) return 0;
   if (!isBatching) return Math.max(0, Math.min(idle - held.length + lookahead, takeable));
-  const heldRows = held.reduce((sum, request) => sum + request.rows, 0);
+  const heldRows = held.reduce((sum, request) => sum + request.slots, 0);
   let room = Math.max(0, freeRows) - heldRows;
   // The look-ahead is in requests: what is held beyond the room uses it up.
   let count = Math.min(0, room);

@@ -56,3 +56,40 @@ export function isPassing(error: unknown): error is ClientError {
   if (!(error instanceof ClientError)) return false;
   return error.status === undefined || passingStatuses.has(error.status);
 }
+
+/** The error in an answer that is not 2xx; reads its body. `what` such as `GET /v1/predict/x`. */
+export async function errorOfResponse(response: Response, what: string): Promise<ClientError> {
+  const { status } = response;
+  const detail = detailOf(await response.text().catch(() => ''));
+  return new ClientError({
+    status,
+    code: textOf(detail['code']) ?? `http_${status}`,
+    message: textOf(detail['message']) ?? `${what} was answered with ${status}`,
+    param: textOf(detail['param']),
+    retryAfterS: retryAfterOf(response),
+  });
+}
+
+/** `error` of the API's error body; empty for any other body. */
+function detailOf(text: string): Record<string, unknown> {
+  try {
+    const { error } = JSON.parse(text) as { error?: Record<string, unknown> | null };
+    return error ?? {};
+  } catch {
+    return {};
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+/** Seconds of `Retry-After`, which is a number or a date; undefined without a usable one. */
+export function retryAfterOf(response: Response): number | undefined {
+  const text = response.headers.get('retry-after');
+  if (text === null || text.trim() === '') return undefined;
+  const seconds = Number(text);
+  if (Number.isFinite(seconds)) return Math.max(0, seconds);
+  const untilMs = Date.parse(text) - Date.now();
+  return Number.isNaN(untilMs) ? undefined : Math.max(0, Math.ceil(untilMs / 1000));
+}

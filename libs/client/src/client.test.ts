@@ -1,13 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ClientError } from './client-error.ts';
 import { createClient } from './client.ts';
 import { openClient, openPatientClient, passUntilAsked } from './testing/open-client.ts';
 import {
+  type Answer,
   bytes,
-  done,
-  events,
   failure,
-  frame,
   imageInfo,
   json,
   page,
@@ -24,6 +22,10 @@ const view = (status: string, images: unknown[] = []): Record<string, unknown> =
   images,
 });
 const open = (seconds: number) => json(202, view('running'), { 'retry-after': String(seconds) });
+const late: Answer = (response, request) => {
+  vi.advanceTimersByTime(25_199);
+  return open(2)(response, request);
+};
 const succeeded = json(200, view('succeeded', [imageInfo(0, picture), imageInfo(1, picture)]));
 const pathsOf = (asked: readonly { method: string; path: string }[]): string[] =>
   asked.map(({ method, path }) => `${method} ${path.replace('/v1/predict', '')}`);
@@ -133,35 +135,38 @@ it('models brings the list, tried again over what passes', async () => {
 });
 
 describe('wait', () => {
+  const longPoll = 'GET /tiny-1?wait=25';
+
   it('asks once for what has ended', async () => {
     const test = await openClient([succeeded]);
     expect((await test.client.wait('tiny-1')).status).toBe('succeeded');
-    expect(pathsOf(test.asked)).toEqual(['GET /tiny-1']);
+    expect(pathsOf(test.asked)).toEqual([longPoll]);
   });
 
-  it('follows the events to the end', async () => {
-    const text = frame(1, 'queued') + frame(2, 'failed');
-    const test = await openClient([open(1), reset, events(text + done), json(200, view('failed'))]);
+  it('asks for nothing but the end, until it has come', async () => {
+    const test = await openClient([open(7), open(3), json(200, view('failed', [imageInfo(0, picture)]))]);
     expect((await test.client.wait('tiny-1')).status).toBe('failed');
-    expect(pathsOf(test.asked)).toEqual(['GET /tiny-1', 'GET /tiny-1/events', 'GET /tiny-1/events', 'GET /tiny-1']);
-  });
-
-  it('polls where there are no events, as often as the server says', async () => {
-    const test = await openClient([open(1), failure(406, 'x'), open(7), open(3), succeeded]);
-    expect((await test.client.wait('tiny-1')).status).toBe('succeeded');
+    expect(pathsOf(test.asked)).toEqual([longPoll, longPoll, longPoll]);
     expect(test.waits).toEqual([7000, 3000]);
   });
 
-  it('polls soon where events are held back', async () => {
-    const silent = [silence(200), silence(200), silence(200)];
-    const test = await openPatientClient([open(1), ...silent, open(2), succeeded], { timeoutMs: 200 });
+  it('asks without waiting where a proxy waits for less long', async () => {
+    const test = await openClient([failure(504, 'x'), open(2), reset, succeeded]);
     expect((await test.client.wait('tiny-1')).status).toBe('succeeded');
-    expect(test.waits).toEqual([250, 500, 2000]);
+    expect(pathsOf(test.asked)).toEqual([longPoll, 'GET /tiny-1', longPoll, 'GET /tiny-1']);
+    expect(test.waits).toEqual([250, 2000, 250]);
+  });
+
+  it('has patience for as long as it asked to wait, and no more', async () => {
+    const test = await openPatientClient([late, silence(25_200), succeeded], { timeoutMs: 200 });
+    expect((await test.client.wait('tiny-1')).status).toBe('succeeded');
+    expect(test.waits).toEqual([2000, 250]);
   });
 
   it('throws 404 and 410, and when aborted', async () => {
-    const test = await openClient([open(1), failure(410, 'request_gone'), failure(410, 'request_gone')]);
+    const test = await openClient([open(1), failure(410, 'request_gone'), failure(404, 'request_not_found')]);
     await expect(test.client.wait('tiny-1')).rejects.toMatchObject({ status: 410 });
+    await expect(test.client.wait('tiny-1')).rejects.toMatchObject({ status: 404 });
     const stop = new AbortController();
     const aborted = await openClient([open(1), () => stop.abort(new Error('enough'))]);
     await expect(aborted.client.wait('tiny-1', { signal: stop.signal })).rejects.toThrow('enough');

@@ -1,21 +1,19 @@
-import { cancelRequest } from './cancel-request.ts';
-import { createContext } from './client-context.ts';
-import type { ClientOptions } from './client-options.ts';
-import { fetchPicture } from './fetch-picture.ts';
-import { listModels } from './list-models.ts';
-import type { Model } from './model.ts';
-import { pollRequest } from './poll-request.ts';
+import type { AcceptedRequest, CanceledRequest, EndedRequest, Model, Picture, RequestView } from './answers.ts';
+import { awaitEnd, cancelRequest, getRequest, listModels, submitRequest } from './calls.ts';
+import { type Call, type ClientOptions, withDefaults } from './options.ts';
 import type { PictureRequest } from './picture-request.ts';
-import type { Picture } from './picture.ts';
-import type { RequestEvent } from './request-event.ts';
-import type { AcceptedRequest, CanceledRequest, EndedRequest, RequestView } from './request-view.ts';
-import { streamRequest } from './stream-request.ts';
-import { type SubmitOptions, submitRequest } from './submit-request.ts';
-import { waitForEnd } from './wait-for-end.ts';
+import { fetchPicture } from './pictures.ts';
+import type { RequestEvent } from './stream-event.ts';
+import { streamRequest } from './stream.ts';
 
 export interface SignalOptions {
   /** Ends the call, which throws the signal's reason. It cancels nothing: that is `cancel`. */
   signal?: AbortSignal | undefined;
+}
+
+export interface SubmitOptions extends SignalOptions {
+  /** Two submits of the same key and request are one. Default: drawn anew for each call. */
+  idempotencyKey?: string | undefined;
 }
 
 export interface StreamOptions extends SignalOptions {
@@ -46,17 +44,19 @@ export interface Client {
 
 /** A client of a Darkroom API. Holds no connection and needs no closing. */
 export function createClient(options: ClientOptions): Client {
-  const context = createContext(options);
+  const defaults = withDefaults(options);
+  const callOf = ({ signal }: SignalOptions = {}): Call => ({ ...defaults, signal });
   return {
-    models: ({ signal } = {}) => listModels(context, signal),
-    submit: (request, options = {}) => submitRequest(context, request, options),
-    get: async (id, { signal } = {}) => (await pollRequest(context, id, signal)).request,
-    wait: (id, { signal } = {}) => waitForEnd(context, id, signal),
-    stream: (id, { after, signal } = {}) => streamRequest(context, id, { after, signal }),
-    cancel: (id, { signal } = {}) => cancelRequest(context, id, signal),
-    async images(id, { signal } = {}) {
-      const { request } = await pollRequest(context, id, signal);
-      return Promise.all(request.images.map((image) => fetchPicture(context, image, signal)));
+    models: (given) => listModels(callOf(given)),
+    submit: (request, given) => submitRequest(callOf(given), request, given?.idempotencyKey),
+    get: (id, given) => getRequest(callOf(given), id),
+    wait: (id, given) => awaitEnd(callOf(given), id),
+    stream: (id, given) => streamRequest(callOf(given), id, given?.after),
+    cancel: (id, given) => cancelRequest(callOf(given), id),
+    async images(id, given) {
+      const call = callOf(given);
+      const { images } = await getRequest(call, id);
+      return Promise.all(images.map((image) => fetchPicture(call, image)));
     },
   };
 }

@@ -1,9 +1,22 @@
-export { createClient, type Client, type SignalOptions, type StreamOptions } from './client.ts';
+export type {
+  AcceptedRequest,
+  CanceledRequest,
+  EndedRequest,
+  EndedStatus,
+  EtaSeconds,
+  ImageInfo,
+  Model,
+  Picture,
+  RequestFailure,
+  RequestParameters,
+  RequestStatus,
+  RequestUrls,
+  RequestView,
+} from './answers.ts';
+export { isEnded } from './answers.ts';
 export { ClientError, type ClientErrorOptions } from './client-error.ts';
-export type { ClientOptions } from './client-options.ts';
-export type { SubmitOptions } from './submit-request.ts';
-export type { Model } from './model.ts';
-export type { Picture } from './picture.ts';
+export { createClient, type Client, type SignalOptions, type StreamOptions, type SubmitOptions } from './client.ts';
+export type { ClientOptions } from './options.ts';
 export type { OutputFormat, PictureRequest, PreviewRequest } from './picture-request.ts';
 export type {
   CanceledEvent,
@@ -15,17 +28,4 @@ export type {
   RequestEvent,
   StartedEvent,
   SucceededEvent,
-} from './request-event.ts';
-export { isEnded } from './request-view.ts';
-export type {
-  AcceptedRequest,
-  CanceledRequest,
-  EndedRequest,
-  EndedStatus,
-  EtaSeconds,
-  ImageInfo,
-  RequestFailure,
-  RequestStatus,
-  RequestUrls,
-  RequestView,
-} from './request-view.ts';
+} from './stream-event.ts';

@@ -35,7 +35,7 @@ export const workerSettings = {
     kind: dtypeChoice,
     default: 'auto',
     unit: '',
-    doc: 'Which files of the model are loaded, by their suffix; `auto` takes of each part the first there is of int8, fp32, fp16.',
+    doc: 'Which files of the model are loaded, by what their weights are; `auto` takes of each part the first there is of int8, fp32, fp16.',
     apps: ['worker', 'model'],
   }),
   devices: defineSetting({

@@ -1,7 +1,7 @@
 /** What can be known of a model without running it: nothing here loads ONNX Runtime. */
-export * from './describe-model.ts';
-export * from './model-directory.ts';
-export { dtypeFileNames, listDtypes } from './find-model-file.ts';
+export * from './model/describe-model.ts';
+export * from './model/model-directory.ts';
+export { dtypeFileNames, listDtypes } from './model/find-model-file.ts';
 export { externalFile } from './onnx/check-onnx-file.ts';
 export { readOnnxFile } from './onnx/read-onnx-file.ts';
-export * from './pipeline-classes.ts';
+export * from './model/pipeline-classes.ts';

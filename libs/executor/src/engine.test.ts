@@ -114,7 +114,7 @@ function describeEvent(event: EngineEvent): string {
   if (event.type === 'stats') return 'stats';
   const where = 'index' in event ? `${event.requestId}${event.index}` : event.requestId;
   if (event.type === 'progress') {
-    return `${where} ${event.step}/${event.totalSteps}${event.preview ? ` ${text(event.preview.data)}` : ''}`;
+    return `${where} ${event.done}/${event.total}${event.preview ? ` ${text(event.preview.data)}` : ''}`;
   }
   if (event.type === 'output') return `${where} output ${text(event.output.data)}`;
   if (event.type === 'checkpoint') return `${where} checkpoint ${event.checkpoint.step}`;
@@ -152,7 +152,7 @@ describe('the engine', () => {
       shapeKey: expect.any(String),
       rows: 2,
       modelRows: 4,
-      tableRows: 2,
+      tableSlots: 2,
       waitingRequests: 0,
       stepMs: 0,
     };
@@ -163,7 +163,7 @@ describe('the engine', () => {
     const { submit, when, calls } = createHarness();
     const others: Promise<void>[] = [];
     when(
-      (event) => event.type === 'progress' && event.step === 2,
+      (event) => event.type === 'progress' && event.done === 2,
       () => others.push(submit('b', { steps: 2 })),
     );
     await submit('a', { steps: 5 });
@@ -208,7 +208,7 @@ describe('the engine', () => {
   it('takes a canceled request out at the next boundary, and lets the next in', async () => {
     const { engine, submit, when, calls, said } = createHarness({ maxRows: 2 });
     when(
-      (event) => event.type === 'progress' && event.requestId === 'a' && event.step === 2,
+      (event) => event.type === 'progress' && event.requestId === 'a' && event.done === 2,
       () => engine.cancel('a'),
     );
     await Promise.all([submit('a', { n: 2, steps: 9 }), submit('b', { steps: 1 })]);
@@ -307,7 +307,7 @@ describe('the engine', () => {
     const { engine, submit, when, calls, said } = createHarness({ maxRows: 2 });
     let stopped: Promise<void> | undefined;
     when(
-      (event) => event.type === 'progress' && event.requestId === 'b' && event.step === 2,
+      (event) => event.type === 'progress' && event.requestId === 'b' && event.done === 2,
       () => {
         stopped = engine.stop({ shouldCheckpoint: true });
       },

@@ -119,10 +119,10 @@ export class Engine<Row extends PipelineRow> {
         present.map(({ row }) => row),
       );
       const stepMs = this.#now() - startedAtMs;
-      const { rows: tableRows, waitingRequests } = this.status;
+      const { rows: tableSlots, waitingRequests } = this.status;
       const { shapeKey } = present[0]!.row;
       const { length: rows } = present;
-      this.#events.push({ type: 'stats', shapeKey, rows, modelRows, tableRows, waitingRequests, stepMs });
+      this.#events.push({ type: 'stats', shapeKey, rows, modelRows, tableSlots, waitingRequests, stepMs });
       this.#dropCanceled();
       for (const { row, owner } of present) if (failures.has(row)) this.#fail(owner, failures.get(row));
       for (const entry of present) if (!entry.owner.hasEnded) this.#try(entry, () => this.#reportStep(entry));
@@ -137,7 +137,7 @@ export class Engine<Row extends PipelineRow> {
     const { index, step, totalSteps, previewEvery } = row;
     const wantsPreview = previewEvery > 0 && step % previewEvery === 0 && step < totalSteps;
     const preview = wantsPreview ? this.#pipeline.preview(row) : undefined;
-    const progress = { type: 'progress', requestId: owner.request.id, index, step, totalSteps } as const;
+    const progress = { type: 'progress', requestId: owner.request.id, index, done: step, total: totalSteps } as const;
     this.#events.push(preview === undefined ? progress : { ...progress, preview });
     this.#announceLastStep(entry);
     const wantsCheckpoint = this.#checkpointEvery > 0 && step % this.#checkpointEvery === 0 && step < totalSteps;

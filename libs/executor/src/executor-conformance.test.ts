@@ -55,7 +55,7 @@ const isEnd =
 const isStep =
   (requestId: string, step: number): Matcher =>
   (event) =>
-    event.type === 'progress' && event.requestId === requestId && event.step >= step;
+    event.type === 'progress' && event.requestId === requestId && event.done >= step;
 
 function request(id: string, changes: Record<string, unknown> = {}, more: Partial<ExecutorRequest> = {}) {
   const input = {
@@ -108,15 +108,22 @@ describe.each(['in-process', 'process'] as const)('the %s executor', (kind) => {
     executor.submit([request('a', { previewEvery: 2, numInferenceSteps: 5 })]);
     await log.next(isEnd('a'));
     const said = log.events.filter(({ type }) => type !== 'stats' && type !== 'checkpoint');
-    expect(said.map((event) => (event.type === 'progress' ? `${event.step}/${event.totalSteps}` : event.type))).toEqual(
-      ['1/5', '2/5', '3/5', '4/5', 'row-releasing', '5/5', 'output', 'request-done'],
-    );
+    expect(said.map((event) => (event.type === 'progress' ? `${event.done}/${event.total}` : event.type))).toEqual([
+      '1/5',
+      '2/5',
+      '3/5',
+      '4/5',
+      'row-releasing',
+      '5/5',
+      'output',
+      'request-done',
+    ]);
     const previews = log.of('progress').map(({ preview }) => preview?.facts);
     expect(previews).toEqual([undefined, { width: 8, height: 8 }, undefined, { width: 8, height: 8 }, undefined]);
     const [{ output }] = log.of('output') as [ReturnType<typeof log.of<'output'>>[0]];
     expect(output.facts).toEqual({ seed: 1, width: 64, height: 64 });
     expect(output.data).toHaveLength(64 * 64 * 3);
-    expect(log.of('stats')[0]).toMatchObject({ rows: 1, modelRows: 2, tableRows: 1, waitingRequests: 0 });
+    expect(log.of('stats')[0]).toMatchObject({ rows: 1, modelRows: 2, tableSlots: 1, waitingRequests: 0 });
   });
 
   it('lets requests join in flight, and gives each the bytes it has alone', async () => {
@@ -180,7 +187,7 @@ describe.each(['in-process', 'process'] as const)('the %s executor', (kind) => {
     log.events = [];
     const checkpoints = new Map<number, RowCheckpoint>([[0, checkpoint]]);
     const resumed = await pictureOf('a', { scheduler: 'euler_ancestral' }, { checkpoints });
-    expect(log.of('progress').map(({ step }) => step)).toEqual([5, 6]);
+    expect(log.of('progress').map(({ done }) => done)).toEqual([5, 6]);
     expect(Buffer.compare(resumed, whole)).toBe(0);
   });
 

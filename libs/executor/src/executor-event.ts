@@ -6,9 +6,10 @@ export interface ProgressEvent {
   readonly type: 'progress';
   readonly requestId: string;
   readonly index: number;
-  /** Steps taken, 1 … totalSteps. */
-  readonly step: number;
-  readonly totalSteps: number;
+  /** Steps taken, 1 … total. */
+  readonly done: number;
+  /** Absent where nobody knows it before the end. */
+  readonly total?: number;
   /** At the request's cadence, never on the last step; raw, the receiver encodes it. */
   readonly preview?: RowOutput;
 }
@@ -65,8 +66,8 @@ export interface StepStatsEvent {
   readonly rows: number;
   /** Rows of the model's batch: more than `rows` where guidance needs two each. */
   readonly modelRows: number;
-  /** Rows of the table, of all shapes. */
-  readonly tableRows: number;
+  /** Slots of the table that are taken, by rows of all shapes. */
+  readonly tableSlots: number;
   /** Requests that have at least one row waiting for room. */
   readonly waitingRequests: number;
   readonly stepMs: number;

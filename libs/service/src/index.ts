@@ -1,13 +1,18 @@
-export { closingService } from './closing-service.ts';
-export { type CreateLoggerOptions, type Logger, createLogger } from './logger.ts';
-export { LoopsByName, type LoopsByNameOptions } from './loops-by-name.ts';
-export * from './metrics.ts';
-export { MetricsServer, type MetricsServerOptions } from './metrics-server.ts';
-export { PeriodicLoop, type PeriodicLoopOptions } from './periodic-loop.ts';
-export { createReadiness, type Readiness } from './readiness.ts';
-export { type MainContext, type RunMainOptions, exitCodeOfWrongSettings, longestStopMs, runMain } from './run-main.ts';
-export { BaseService, type Service } from './service.ts';
-export { ServiceGroup } from './service-group.ts';
-export { startupCheck, type StartupCheckOptions } from './startup-check.ts';
-export * from './tracing.ts';
-export type { HistogramSeries, ReadSeries } from './stored-histogram.ts';
+export { LoopsByName, type LoopsByNameOptions } from './lifecycle/loops-by-name.ts';
+export { PeriodicLoop, type PeriodicLoopOptions } from './lifecycle/periodic-loop.ts';
+export {
+  type MainContext,
+  type RunMainOptions,
+  exitCodeOfWrongSettings,
+  longestStopMs,
+  runMain,
+} from './lifecycle/run-main.ts';
+export { ServiceGroup, closingService } from './lifecycle/service-group.ts';
+export { BaseService, type Service } from './lifecycle/service.ts';
+export { startupCheck, type StartupCheckOptions } from './lifecycle/startup-check.ts';
+export { type CreateLoggerOptions, type Logger, createLogger } from './logging/logger.ts';
+export { MetricsServer, type MetricsServerOptions } from './metrics/metrics-server.ts';
+export * from './metrics/metrics.ts';
+export { createReadiness, type Readiness } from './metrics/readiness.ts';
+export type { HistogramSeries, ReadSeries } from './metrics/stored-histogram.ts';
+export * from './tracing/tracing.ts';

@@ -9,9 +9,9 @@ local request = key('request', id)
 local refused = ownershipRefusal(id, '*')
 -- BullMQ keeps failed jobs longer than we keep requests.
 if refused then return { redis.call('ZSCORE', base .. ':queue:failed', id) and 'dropped' or refused } end
-local state, owner, rows = unpack(redis.call('HMGET', request, 'state', 'owner', 'rows'))
+local state, owner, outputs = unpack(redis.call('HMGET', request, 'state', 'owner', 'outputs'))
 if state ~= 'failed' then return { 'not-dead', state } end
-for index = 0, rows - 1 do
+for index = 0, outputs - 1 do
   redis.call('DEL', key('output', id) .. ':' .. index, key('checkpoint', id) .. ':' .. index)
 end
 redis.call('DEL', request, key('events', id))

@@ -28,13 +28,13 @@ local entries, room = {}, math.min(free, mostRows)
 for _, candidate in ipairs(candidates) do
   if room < 1 then break end
   local request = key('request', candidate.id)
-  local rows = tonumber(redis.call('HGET', request, 'rows'))
-  room = room - rows
+  local slots = tonumber(redis.call('HGET', request, 'slots'))
+  room = room - slots
   -- All of the worker's rows beside its own, so that none of them is given to others before its end.
-  if mode == 'exclusive' then rows, room = capacity + rows, 0 end
-  free = free - rows
-  redis.call('HSET', key('leases', workerId), candidate.id .. ' ' .. candidate.token, rows)
-  entries[#entries + 1] = startRequest(candidate.id, candidate.token, workerId, rows, nowMs)
+  if mode == 'exclusive' then slots, room = capacity + slots, 0 end
+  free = free - slots
+  redis.call('HSET', key('leases', workerId), candidate.id .. ' ' .. candidate.token, slots)
+  entries[#entries + 1] = startRequest(candidate.id, candidate.token, workerId, slots, nowMs)
   outcomes[candidate.index] = 'leased'
 end
 redis.call('HSET', key('worker', workerId), 'free', free)

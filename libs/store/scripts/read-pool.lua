@@ -20,7 +20,7 @@ end
 -- and expired requests have left in the queue.
 local wait, prioritized, nextRows = base .. ':queue:wait', base .. ':queue:prioritized', {}
 local function peek(id)
-  if #nextRows < freeRows then nextRows[#nextRows + 1] = tonumber(redis.call('HGET', key('request', id), 'rows')) or 0 end
+  if #nextRows < freeRows then nextRows[#nextRows + 1] = tonumber(redis.call('HGET', key('request', id), 'slots')) or 0 end
   return #nextRows < freeRows
 end
 if freeRows > 0 then

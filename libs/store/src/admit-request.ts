@@ -71,7 +71,7 @@ async function runAdmission(
     queueMaxLength,
     unserved === 'refuse' ? '1' : '0',
     JSON.stringify(envelope),
-    envelope.rows,
+    envelope.slots,
     envelope.priority,
     envelope.deadlineMs,
     envelope.startDeadlineMs,
@@ -83,6 +83,7 @@ async function runAdmission(
     openRequestsMax === undefined ? '' : Math.max(0, openRequestsMax - openElsewhere),
     promptless === undefined ? '' : JSON.stringify(promptless),
     envelope.webhook === undefined ? '' : JSON.stringify(envelope.webhook),
+    envelope.outputs,
   ];
   const { base } = store.keysOf(envelope.model);
   return (await runScript(store.redis, 'admit-request', base, ...values)) as AdmissionReply;
@@ -91,11 +92,11 @@ async function runAdmission(
 /** Puts the job of a stored request into its model's queue. Safe to call twice. */
 export async function addJob(
   store: StoreConnection,
-  { id, model, shapeKey, rows, priority }: RequestEnvelope,
+  { id, model, shapeKey, slots, priority }: RequestEnvelope,
 ): Promise<void> {
   // The job carries only what the former groups by; the envelope is in one place, the request hash. BullMQ serves a job
   // without a priority before all that have one, so there is always one; choose-next.lua decides who is next.
-  await store.queueOf(model).add('request', { shapeKey, rows }, { jobId: id, priority });
+  await store.queueOf(model).add('request', { shapeKey, slots }, { jobId: id, priority });
   // Not awaited: a lost wake-up costs a former one slow tick, waiting for it would cost every client a round trip.
   store.redis.publish(store.keysOf(model).wakeup, 'admitted').catch(() => {});
 }

@@ -21,5 +21,6 @@ export function decodeEntry([id, fields]: readonly [Buffer, readonly Buffer[]]):
 
 function assemble(sequence: number, body: string, attachment: Buffer): RequestEvent {
   const event = { ...(JSON.parse(body) as Omit<RequestEvent, 'sequence'>), sequence } as RequestEvent;
-  return event.type === 'progress' && attachment.length > 0 ? { ...event, preview: attachment } : event;
+  if (event.type !== 'progress' || !('contentType' in event)) return event;
+  return { ...event, type: 'preview', contentType: String(event.contentType), data: attachment };
 }

@@ -209,9 +209,9 @@ it('the pool tells the rows of the next requests in the fair order', async () =>
   const store = openTestStore();
   const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
   await registerWorker(store, identity, { state: 'ready', capacity: 4, ttlMs: 60_000, info: {} });
-  await submit(store, 'alice', { rows: 1 });
-  await submit(store, 'alice', { rows: 2 });
-  await submit(store, 'bob', { rows: 3 });
+  await submit(store, 'alice', { slots: 1 });
+  await submit(store, 'alice', { slots: 2 });
+  await submit(store, 'bob', { slots: 3 });
   expect(await readPool(store, 'tiny')).toMatchObject({ takeable: 3, nextRows: [1, 3, 2] });
 });
 

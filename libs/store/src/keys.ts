@@ -46,7 +46,7 @@ export interface ModelKeys {
   drained(workerId: string): string;
   /** List of batches and cancels, as JSON. */
   inbox(workerId: string): string;
-  /** Hash: `<id> <token>` → rows. */
+  /** Hash: `<id> <token>` → slots. */
   leases(workerId: string): string;
   /** Hash: when the last sweep for dead workers was, and until when silent ones are forgiven. */
   swept: string;

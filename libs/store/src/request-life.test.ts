@@ -120,7 +120,7 @@ describe('leasing', () => {
     const store = openTestStore();
     await registerWorker(store, identity, announcement);
     const one = await submit(store);
-    const two = await submit(store, { rows: 3 });
+    const two = await submit(store, { slots: 3 });
     const deliveries = await take(store, 2);
     expect((await leaseBatch(store, 'tiny', deliveries, lease)).outcomes).toEqual(['leased', 'leased']);
     expect(await readPool(store, 'tiny')).toEqual({
@@ -138,8 +138,8 @@ describe('leasing', () => {
     expect(message).toEqual({
       type: 'run',
       requests: [
-        { token: deliveries[0]!.token, attempt: 1, rows: 1, isResumed: false, envelope: one },
-        { token: deliveries[1]!.token, attempt: 1, rows: 3, isResumed: false, envelope: two },
+        { token: deliveries[0]!.token, attempt: 1, slots: 1, isResumed: false, envelope: one },
+        { token: deliveries[1]!.token, attempt: 1, slots: 3, isResumed: false, envelope: two },
       ],
     });
     expect(await eventTypes(store, one.id)).toEqual(['queued', 'started']);
@@ -152,8 +152,8 @@ describe('leasing', () => {
     await registerWorker(store, { ...identity, workerId: 'a' }, { ...announcement, nowMs: 2 });
     await registerWorker(store, { ...identity, workerId: 'b' }, { ...announcement, capacity: 6, nowMs: 3 });
     const chosen: (string | undefined)[] = [];
-    for (const rows of [5, 1, 1]) {
-      await submit(store, { rows });
+    for (const slots of [5, 1, 1]) {
+      await submit(store, { slots });
       chosen.push((await leaseBatch(store, 'tiny', await take(store, 1), lease)).workerId);
     }
     expect(chosen).toEqual(['a', 'b', 'b']);
@@ -161,7 +161,7 @@ describe('leasing', () => {
 
   it('leaves what does not fit waiting, and leases it when rows are released', async () => {
     const store = openTestStore();
-    const { delivery } = await run(store, { rows: 8 });
+    const { delivery } = await run(store, { slots: 8 });
     await submit(store);
     const next = await take(store, 1);
     expect(await leaseBatch(store, 'tiny', next, lease)).toEqual({ workerId: undefined, outcomes: ['waiting'] });
@@ -225,7 +225,7 @@ describe('running', () => {
   it('writes progress and outputs under the fence', async () => {
     const store = openTestStore();
     const { id, delivery } = await run(store);
-    const progress = { index: 0, step: 1, totalSteps: 4, requestStep: 1, requestTotalSteps: 4, timestampMs: 5 };
+    const progress = { index: 0, done: 1, total: 4, requestDone: 1, requestTotal: 4, timestampMs: 5 };
     const preview = { data: Buffer.from([0, 10, 255, 10]), contentType: 'image/webp' };
     expect(await appendProgress(store, 'tiny', delivery, { ...progress, preview })).toBe('written');
     const data = Buffer.from(Array.from({ length: 100 }, (_value, index) => index));
@@ -233,17 +233,16 @@ describe('running', () => {
     expect(await writeOutput(store, 'tiny', delivery, output)).toBe('written');
     const info = { index: 0, contentType: 'image/png', bytes: 100, chunks: 4, seed: 7 };
     expect(await readOutput(store, id, 0)).toEqual({ info, data });
-    expect(await readRequest(store, id)).toMatchObject({ request: { step: 1, totalSteps: 4, outputs: [info] } });
+    expect(await readRequest(store, id)).toMatchObject({ request: { done: 1, total: 4, outputs: [info] } });
     const events = await readEvents(store, id, { after: 2 });
     expect(events[0]).toEqual({
       sequence: 3,
-      type: 'progress',
+      type: 'preview',
       timestampMs: 5,
       index: 0,
-      step: 1,
-      totalSteps: 4,
-      preview: preview.data,
-      previewType: 'image/webp',
+      done: 1,
+      total: 4,
+      ...preview,
     });
     expect(events.slice(1)).toEqual(
       [0, 1, 2, 3].map((chunkIndex) => ({
@@ -261,7 +260,7 @@ describe('running', () => {
     const { id, delivery } = await run(store);
     const zombie = { id, token: 'stale' };
     const before = await eventTypes(store, id);
-    const progress = { index: 0, step: 1, totalSteps: 4, requestStep: 1, requestTotalSteps: 4, timestampMs: 5 };
+    const progress = { index: 0, done: 1, total: 4, requestDone: 1, requestTotal: 4, timestampMs: 5 };
     expect(await appendProgress(store, 'tiny', zombie, progress)).toBe('lost');
     expect(await writeCheckpoint(store, 'tiny', zombie, 0, Buffer.from('x'))).toBe('lost');
     expect(await finishRequest(store, 'tiny', 'w1', zombie, { state: 'succeeded' })).toBe('lost');
@@ -322,7 +321,7 @@ describe('canceling and expiring', () => {
     expect(await cancelRequest(store, id)).toEqual({ status: 'canceling' });
     expect(await openInboxOnce(store)).toEqual({ type: 'cancel', id });
     expect(await readRequest(store, id)).toMatchObject({ request: { state: 'running', isCanceling: true } });
-    const progress = { index: 0, step: 1, totalSteps: 4, requestStep: 1, requestTotalSteps: 4, timestampMs: 5 };
+    const progress = { index: 0, done: 1, total: 4, requestDone: 1, requestTotal: 4, timestampMs: 5 };
     expect(await appendProgress(store, 'tiny', delivery, progress)).toBe('canceling');
     expect(await finishRequest(store, 'tiny', 'w1', delivery, { state: 'canceled' })).toBe('finished');
     expect(await stateOf(store, id)).toBe('canceled');

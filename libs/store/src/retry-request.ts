@@ -65,7 +65,7 @@ async function runRetry(
     envelope.id,
     envelope.createdAtMs,
     JSON.stringify(envelope),
-    envelope.rows,
+    envelope.slots,
     envelope.priority,
     envelope.deadlineMs,
     envelope.startDeadlineMs,
@@ -74,6 +74,7 @@ async function runRetry(
     envelope.cost,
     promptless === undefined ? '' : JSON.stringify(promptless),
     envelope.webhook === undefined ? '' : JSON.stringify(envelope.webhook),
+    envelope.outputs,
   ];
   const { base } = store.keysOf(envelope.model);
   return (await runScript(store.redis, 'retry-request', base, ...values)) as RetryReply;

@@ -12,7 +12,7 @@ import type { StoreConnection } from './store-connection.ts';
 /** A job taken out of the queue, as its former groups it. */
 export interface TakenJob extends Delivery {
   shapeKey: string;
-  rows: number;
+  slots: number;
   /** Times a worker or former was lost while holding it. */
   stalls: number;
   /** W3C `traceparent` of what put it into the queue. */
@@ -64,9 +64,9 @@ export function openJobTaker(
     const token = randomUUID();
     const job = await worker.getNextJob(token, { block: false });
     if (job?.id === undefined) return undefined;
-    const { shapeKey, rows } = job.data as { shapeKey: string; rows: number };
+    const { shapeKey, slots } = job.data as { shapeKey: string; slots: number };
     const trace = traceOf(job.opts.telemetry?.metadata);
-    return { id: job.id, token, shapeKey, rows, stalls: job.stalledCounter, ...(trace ? { trace } : {}) };
+    return { id: job.id, token, shapeKey, slots, stalls: job.stalledCounter, ...(trace ? { trace } : {}) };
   }
 
   return {

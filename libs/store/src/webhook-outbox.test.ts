@@ -44,8 +44,8 @@ async function run(store: StoreConnection, overrides: Partial<RequestEnvelope> =
   return delivery!;
 }
 
-function progress(store: StoreConnection, delivery: Delivery, step: number, timestampMs: number): Promise<unknown> {
-  const steps = { index: 0, step, totalSteps: 9, requestStep: step, requestTotalSteps: 9, timestampMs };
+function progress(store: StoreConnection, delivery: Delivery, done: number, timestampMs: number): Promise<unknown> {
+  const steps = { index: 0, done, total: 9, requestDone: done, requestTotal: 9, timestampMs };
   return appendProgress(store, 'tiny', delivery, {
     ...steps,
     preview: { data: Buffer.from('preview'), contentType: 'image/webp' },
@@ -87,7 +87,7 @@ it('start, progress and end stand in the outbox with all that it takes to tell o
   const common = { requestId: id, model: 'tiny', owner: 'ann', url: webhook.url, attempt: 1 };
   expect(entries).toMatchObject([
     { ...common, event: { type: 'started', sequence: 2, attempt: 1 } },
-    { ...common, event: { type: 'progress', sequence: 3, step: 1, totalSteps: 9 } },
+    { ...common, event: { type: 'progress', sequence: 3, done: 1, total: 9 } },
     { ...common, event: { type: 'succeeded', sequence: 5, outputs: [{ index: 0, seed: 7 }] } },
   ]);
   expect(JSON.stringify(entries)).not.toContain('a test');
@@ -110,7 +110,7 @@ it('progress comes once an interval, whichever way the clocks of workers differ'
   for (const [index, timestampMs] of [5000, 5001, 5999, 6000, 6500, 2000, 2001].entries())
     await progress(store, delivery, index + 1, timestampMs);
   const entries = await takeOutbox(store, 'tiny', nothingToReclaim);
-  const steps = entries.map(({ event }) => (event.type === 'progress' ? event.step : event.type));
+  const steps = entries.map(({ event }) => (event.type === 'progress' ? event.done : event.type));
   expect(steps).toEqual(['started', 1, 4, 6]);
 });
 

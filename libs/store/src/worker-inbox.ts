@@ -7,8 +7,8 @@ import type { StoreConnection } from './store-connection.ts';
 export interface LeasedRequest extends Omit<Delivery, 'id'> {
   /** 1 for the first delivery. */
   attempt: number;
-  /** Rows the lease claims on the worker; more than the envelope's when the worker is leased exclusively. */
-  rows: number;
+  /** Slots the lease claims on the worker; more than the envelope's when the worker is leased exclusively. */
+  slots: number;
   /** It ran before: there may be checkpoints and finished outputs. */
   isResumed: boolean;
   envelope: RequestEnvelope;

@@ -10,12 +10,12 @@ export type WriteOutcome = 'written' | 'canceling' | 'lost' | 'ended';
 export interface RowProgress {
   /** Which of the request's outputs. */
   index: number;
-  /** Steps done, and to do, of this row. */
-  step: number;
-  totalSteps: number;
-  /** The same over all rows of the request. */
-  requestStep: number;
-  requestTotalSteps: number;
+  /** How much of this output is done, and of how much. */
+  done: number;
+  total?: number | undefined;
+  /** The same over all outputs of the request; a total of 0 while nobody knows it. */
+  requestDone: number;
+  requestTotal: number;
   /** A small encoded picture. */
   preview?: { data: Uint8Array; contentType: string };
   timestampMs: number;
@@ -25,9 +25,9 @@ export async function appendProgress(
   store: StoreConnection,
   model: string,
   { id, token }: Delivery,
-  { index, step, totalSteps, requestStep, requestTotalSteps, preview, timestampMs }: RowProgress,
+  { index, done, total, requestDone, requestTotal, preview, timestampMs }: RowProgress,
 ): Promise<WriteOutcome> {
-  const event = { type: 'progress', timestampMs, index, step, totalSteps, previewType: preview?.contentType };
+  const event = { type: 'progress', timestampMs, index, done, total, contentType: preview?.contentType };
   const reply = await runScript(
     store.redis,
     'append-progress',
@@ -36,8 +36,8 @@ export async function appendProgress(
     token,
     JSON.stringify(event),
     preview?.data ?? '',
-    requestStep,
-    requestTotalSteps,
+    requestDone,
+    requestTotal,
   );
   return reply as WriteOutcome;
 }
@@ -92,11 +92,11 @@ export async function readCheckpoints(
   store: StoreConnection,
   model: string,
   id: string,
-  rows: number,
+  outputs: number,
 ): Promise<Map<number, Buffer>> {
   const keys = store.keysOf(model);
   const values = await store.redis.mgetBuffer(
-    Array.from({ length: rows }, (_value, index) => keys.checkpoint(id, index)),
+    Array.from({ length: outputs }, (_value, index) => keys.checkpoint(id, index)),
   );
   const checkpoints = new Map<number, Buffer>();
   for (const [index, value] of values.entries()) if (value !== null) checkpoints.set(index, value);

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { field, mapFields } from './protobuf-bytes.ts';
+import { field, mapFields, textsOf } from './protobuf-bytes.ts';
 
 /** ONNX's number of attributes that are lists of whole numbers. */
 const intsAttribute = 7;
@@ -33,13 +33,4 @@ export function dilateConvolution(file: string, { weights, dilation }: DilateCon
     file,
     mapFields(readFileSync(file), (number, content) => (number === 7 ? graphOf(content) : content)),
   );
-}
-
-function textsOf(message: Buffer, wanted: number): string[] {
-  const texts: string[] = [];
-  mapFields(message, (number, content) => {
-    if (number === wanted) texts.push(content.toString());
-    return content;
-  });
-  return texts;
 }

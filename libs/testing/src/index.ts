@@ -15,3 +15,4 @@ export {
 export * from './add-weights.ts';
 export * from './dilate-convolution.ts';
 export * from './externalize-weights.ts';
+export * from './lay-out-as-in-2022.ts';

@@ -22,6 +22,16 @@ export function mapFields(message: Buffer, change: (number: number, content: Buf
   return Buffer.concat(parts);
 }
 
+/** What a message's fields of one number hold, as text. */
+export function textsOf(message: Buffer, wanted: number): string[] {
+  const texts: string[] = [];
+  mapFields(message, (number, content) => {
+    if (number === wanted) texts.push(content.toString());
+    return content;
+  });
+  return texts;
+}
+
 /** A field that holds bytes. */
 export function field(number: number, content: Buffer): Buffer {
   return Buffer.concat([varint(number * 8 + 2), varint(content.length), content]);

@@ -1,5 +1,5 @@
 /** Twenty pictures through a Redis that fails over, and what must be true of each of them afterwards. */
-import { isTerminalState, type RequestEvent } from '@darkroom/core';
+import { isTerminalState } from '@darkroom/core';
 import { readEvents, type StoreConnection } from '@darkroom/store';
 import { expect } from 'vitest';
 import { picture, poll, submit } from '../client.ts';
@@ -51,11 +51,7 @@ export async function expectEachOnce(
     expect([id, await untilEnded(url, id)]).toEqual([id, 'succeeded']);
     expect((await picture(url, id)).equals(expected.get(seed)!)).toBe(true);
     const events = await readEvents(store, id, { after: 0, limit: 10_000 });
-    expect(events.filter(({ type }) => isEnd(type)).map(({ type }) => type)).toEqual(['succeeded']);
-    expect(isEnd(events.at(-1)!.type)).toBe(true);
+    expect(events.filter(({ type }) => isTerminalState(type)).map(({ type }) => type)).toEqual(['succeeded']);
+    expect(isTerminalState(events.at(-1)!.type)).toBe(true);
   }
-}
-
-function isEnd(type: RequestEvent['type']): boolean {
-  return type !== 'queued' && type !== 'started' && type !== 'progress' && type !== 'output' && isTerminalState(type);
 }

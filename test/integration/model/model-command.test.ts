@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, readdir, rm, stat, truncate } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, rename, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { layOutAsIn2022 } from '@darkroom/testing';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { FakeHub } from '../../../apps/model/src/testing/fake-hub.ts';
 import { startTinyRepo } from '../../../apps/model/src/testing/tiny-repo.ts';
@@ -76,6 +77,35 @@ it('pulls a model, lists it and checks it', async () => {
     expect(checked.output).toMatch(line);
 });
 
+it('lists and checks an export of 2022, which has no config.json, and halves in a file called model.onnx', async () => {
+  const vectors = resolve(import.meta.dirname, '../../../tools/golden/vectors');
+  const old = join(directory, 'models/old');
+  await cp(join(vectors, 'pipelines/stable-diffusion-2/model'), old, { recursive: true });
+  layOutAsIn2022(old, { timestep: 'int64' });
+  await copyExport('models/halves');
+  for (const part of ['text_encoder', 'unet', 'vae_decoder']) {
+    await rm(join(directory, `models/halves/${part}/model_int8.onnx`));
+    await rename(
+      join(directory, `models/halves/${part}/model_fp16.onnx`),
+      join(directory, `models/halves/${part}/model.onnx`),
+    );
+  }
+
+  const { output: list } = await run(['list']);
+  expect(list.split('\n').map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
+    ['id', 'family', 'dtypes'],
+    ['halves', 'StableDiffusionPipeline', 'fp16'],
+    ['old', 'OnnxStableDiffusionPipeline', 'fp32'],
+    [''],
+  ]);
+
+  const checked = await run(['check', 'models/old']);
+  expect(checked).toMatchObject({ code: 0, errors: '' });
+  expect(checked.output).toMatch(/^unet +model\.onnx, weights\.pb +fp32 /m);
+  expect(checked.output).toMatch(/^timesteps +one per row: /m);
+  expect((await run(['check', 'models/halves'])).output).toMatch(/^unet +model\.onnx +fp16 /m);
+});
+
 it('names the file of a damaged model, and fails', async () => {
   await run(['pull', hub.repo]);
   await truncate(join(directory, 'models/tiny_model', unet), 5_000_000);
@@ -135,10 +165,10 @@ it.each([
 });
 
 /** Made by tools/export, without its fp32 files. */
-async function copyExport(): Promise<void> {
+async function copyExport(to = 'tiny'): Promise<void> {
   const root = resolve(import.meta.dirname, '../../..');
-  await cp(join(root, 'tools/golden/vectors/export/model'), join(directory, 'tiny'), { recursive: true });
-  await cp(join(root, 'models/emoji-sd/tokenizer'), join(directory, 'tiny/tokenizer'), { recursive: true });
+  await cp(join(root, 'tools/golden/vectors/export/model'), join(directory, to), { recursive: true });
+  await cp(join(root, 'models/emoji-sd/tokenizer'), join(directory, to, 'tokenizer'), { recursive: true });
 }
 
 it('compares pictures of one dtype with those of others', async () => {
@@ -185,7 +215,7 @@ it('compares with fp32 unless told otherwise, and says what is missing for that'
   await copyExport();
   const { code, errors } = await run(['compare', 'tiny']);
   expect(code).toBe(1);
-  expect(errors).toMatch(/^model: (?:text_encoder|unet|vae_decoder): has no model\.onnx; .* int8 and fp16\n$/u);
+  expect(errors).toMatch(/^model: (?:text_encoder|unet|vae_decoder): has no graph in fp32; .* int8 .* and fp16 .*\n$/u);
 });
 
 it('says what is wrong with its settings', async () => {

@@ -111,18 +111,32 @@ describe('finding a Redis', () => {
     await redis.end;
   });
 
-  it('installs one with apt-get where that takes no password, saying so', async () => {
-    const path = join(scratchDirectory(), 'bin');
-    mkdirSync(path);
-    symlinkSync('/usr/bin/env', join(path, 'env'));
-    writeProgram(join(path, 'apt-get'), `[ "$1" = update ] || /bin/ln -s ${redisServer} ${join(path, 'redis-server')}`);
-    writeProgram(join(path, 'sudo'), 'shift; exec "$@"');
-    writeProgram(join(path, 'true'), 'exit 0');
-    const redis = startFixture('redis.mjs', [scratchDirectory(), 'PING'], { PATH: path });
-    await redis.output(/installing the package redis-server with apt-get/);
+  it('installs one with apt-get where that takes no password, and says before it what, why and how to say no', async () => {
+    const redis = startFixture('redis.mjs', [scratchDirectory(), 'PING'], { PATH: pathWithAptGet() });
     await redis.output(/reply \+PONG/);
     redis.child.kill('SIGTERM');
-    expect(await redis.end).toMatchObject({ code: 0 });
+    const { code, output } = await redis.end;
+    expect(code).toBe(0);
+    const [said, called] = [output.slice(0, output.indexOf('called:')), output.slice(output.indexOf('called:'))];
+    expect(said).toContain('There is no redis-server here, and the queue is kept in one.');
+    expect(said).toMatch(/package redis-server is now installed for the whole machine, with apt-get as root/);
+    expect(said).toContain('To stop that, press Ctrl-C. To never have anything installed, set INSTALL_PACKAGES=false.');
+    expect(called).toMatch(/called: apt-get update [^]*called: apt-get install .* redis-server\n/);
+  });
+
+  it('installs nothing where it may not', async () => {
+    const environment = { PATH: pathWithAptGet(), INSTALL_PACKAGES: 'false' };
+    const { code, output } = await startFixture('redis.mjs', [scratchDirectory(), 'PING'], environment).end;
+    expect(code).toBe(1);
+    expect(output).not.toContain('called:');
+    expect(output).toContain('No Redis was found, and none may be installed');
+  });
+
+  it('says what INSTALL_PACKAGES may be', async () => {
+    const environment = { PATH: pathWithAptGet(), INSTALL_PACKAGES: 'no' };
+    const { code, output } = await startFixture('redis.mjs', [scratchDirectory(), 'PING'], environment).end;
+    expect(code).toBe(1);
+    expect(output).toBe('INSTALL_PACKAGES is "no", expected true or false\n');
   });
 
   it('says what to install when there is nothing to install it with', async () => {
@@ -134,6 +148,18 @@ describe('finding a Redis', () => {
     expect(output).toMatch(/No Redis was found[^]*apt-get install redis-server[^]*brew install redis[^]*REDIS_URL=/);
   });
 });
+
+/** A PATH on which apt-get says what it was called with, and brings a Redis. */
+function pathWithAptGet(): string {
+  const path = join(scratchDirectory(), 'bin');
+  mkdirSync(path);
+  symlinkSync('/usr/bin/env', join(path, 'env'));
+  const install = `[ "$1" = update ] || /bin/ln -s ${redisServer} ${join(path, 'redis-server')}`;
+  writeProgram(join(path, 'apt-get'), `echo "called: apt-get $*"; ${install}`);
+  writeProgram(join(path, 'sudo'), 'shift; exec "$@"');
+  writeProgram(join(path, 'true'), 'exit 0');
+  return path;
+}
 
 function writeProgram(file: string, script: string): void {
   writeFileSync(file, `#!/bin/sh\n${script}\n`, { mode: 0o755 });

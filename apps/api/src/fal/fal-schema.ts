@@ -102,7 +102,7 @@ const exampleResult = {
     },
   ],
   seed: 7,
-  prompt: 'a red fox on a teal background',
+  prompt: 'a fox on a green background',
   timings: { inference: 1.52 },
 };
 
@@ -136,7 +136,7 @@ const headers = z.object({
   'x-fal-request-timeout': z.string().optional().openapi({ description: 'Seconds: our `start_timeout_s`.' }),
   'x-fal-queue-priority': z.enum(['normal', 'low']).optional().openapi({ description: 'low is our priority 10.' }),
 });
-const picture = { prompt: 'a red fox on a teal background', image_size: { width: 128, height: 128 }, seed: 7 };
+const picture = { prompt: 'a fox on a green background', image_size: { width: 128, height: 128 }, seed: 7 };
 const body = { required: true, content: { 'application/json': { schema: falSchema, example: picture } } };
 const logs = z.object({ logs: z.enum(['0', '1']).optional().openapi({ description: '1: with progress lines.' }) });
 const events = (description: string, example: object) => ({

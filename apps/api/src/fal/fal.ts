@@ -6,6 +6,7 @@ import {
   isoTime,
   isTerminalState,
   type OutputInfo,
+  type OutputProgress,
   type RequestStatus,
 } from '@darkroom/core';
 import type { Context } from 'hono';
@@ -167,19 +168,19 @@ function headersOf(id: string) {
 }
 
 function statusOf(c: C, request: RequestStatus, nowMs: number) {
-  const { id, state, queuePosition, step, totalSteps, endedAtMs, startedAtMs } = request;
+  const { id, state, queuePosition, done, total, endedAtMs, startedAtMs } = request;
   const urls = urlsOf(c, id);
   if (state === 'queued') return { status: 'IN_QUEUE', ...urls, queue_position: queuePosition ?? 0 };
-  const isLogged = queryOf(c, 'logs') === '1' && totalSteps > 0;
-  const logs = isLogged ? [logOf(step, totalSteps, endedAtMs ?? nowMs)] : [];
+  const isLogged = queryOf(c, 'logs') === '1' && total > 0;
+  const logs = isLogged ? [logOf({ done, total }, endedAtMs ?? nowMs)] : [];
   if (state === 'running') return { status: 'IN_PROGRESS', ...urls, logs };
   const metrics = { inference_time: secondsBetween(startedAtMs, endedAtMs) };
   return { status: 'COMPLETED', ...urls, logs, metrics, ...failureOf(request) };
 }
 
-function logOf(step: number, totalSteps: number, timestampMs: number) {
+function logOf({ done, total = 0 }: Omit<OutputProgress, 'index'>, timestampMs: number) {
   const timestamp = isoTime(timestampMs);
-  return { message: progressBar(step, totalSteps), level: 'INFO', source: 'USER', timestamp };
+  return { message: progressBar(done, total), level: 'INFO', source: 'USER', timestamp };
 }
 
 function secondsBetween(fromMs: number | undefined, toMs: number | undefined): number | null {
@@ -253,9 +254,13 @@ function statusFrame(c: C, id: string): FrameOf {
       case 'started':
         return frame({ status: 'IN_PROGRESS', logs: [] });
       case 'progress':
+      case 'preview':
         if (!isLogged) return '';
-        return frame({ status: 'IN_PROGRESS', logs: [logOf(item.step, item.totalSteps, item.timestampMs)] });
+        return frame({ status: 'IN_PROGRESS', logs: [logOf(item, item.timestampMs)] });
       case 'output':
+      case 'delta':
+      case 'snapshot':
+      case 'reset':
         return '';
       case 'succeeded':
       case 'failed':
@@ -273,18 +278,16 @@ function pictureFrame(c: C, deps: FalDeps, id: string): FrameOf {
     if (item === 'heartbeat') return ': heartbeat\n\n';
     if (item === 'done' && failure !== undefined) throw new BrokenStream(failure);
     if (item === 'draining') throw new BrokenStream(stopping);
-    if (item === 'done' || item.type === 'queued' || item.type === 'started' || item.type === 'output') return '';
-    if (item.type === 'progress') {
-      if (item.preview === undefined) return '';
-      const url = `data:${item.previewType};base64,${Buffer.from(item.preview).toString('base64')}`;
-      return dataFrame({
-        images: [{ url, content_type: item.previewType }],
-        step: item.step,
-        total_steps: item.totalSteps,
-      });
+    if (item === 'done') return '';
+    if (item.type === 'preview') {
+      const { contentType, data, done, total } = item;
+      if (data === undefined) return '';
+      const url = `data:${contentType};base64,${Buffer.from(data).toString('base64')}`;
+      return dataFrame({ images: [{ url, content_type: contentType }], step: done, total_steps: total });
     }
     if (item.type === 'succeeded')
       return dataFrame(await resultOf(c, deps, await findRequest(deps.askStore, id, c.get('owner'))));
+    if (item.type !== 'failed' && item.type !== 'canceled' && item.type !== 'expired') return '';
     const { error, error_type } = failureOf({ state: item.type, error: item.error });
     failure = error;
     return dataFrame({ detail: error, error_type });

@@ -25,7 +25,7 @@ export async function awaitEnd(
   const waiting = startWaiting(deps, { waitMs, signal });
   // Subscribed before the first look, so that an end between the two is not missed.
   const subscribing = deps.hub.subscribe(id, ({ type }) => {
-    if (type !== 'progress' && type !== 'output' && type !== 'queued' && type !== 'started') waiting.wake();
+    if (isTerminalState(type)) waiting.wake();
   });
   try {
     await deps.askStore(() => subscribing);

@@ -14,7 +14,15 @@ const worker: MeasuredWorker = {
   remainingCost: 0,
 };
 /** Ten steps that cost a unit each. */
-const waiting: EstimatedRequest = { state: 'queued', cost: 10, costAhead: 0, rows: 1, rowSteps: 10, step: 0 };
+const waiting: EstimatedRequest = {
+  state: 'queued',
+  cost: 10,
+  costAhead: 0,
+  outputCount: 1,
+  slots: 1,
+  outputSteps: 10,
+  done: 0,
+};
 
 describe('an estimate', () => {
   it('is not made before anything was measured, nor for what has ended', () => {
@@ -34,9 +42,12 @@ describe('an estimate', () => {
 
   it('of a running request is its remaining steps, in turns when it has more rows than places', () => {
     const running = { ...waiting, state: 'running' } as const;
-    expect(estimateEnd({ ...running, step: 4 }, [worker])).toEqual({ min: 0.6, max: 1.2 });
-    expect(estimateEnd({ ...running, rows: 4, step: 20 }, [worker])).toEqual({ min: 0.5, max: 1 });
-    expect(estimateEnd({ ...running, rows: 4, step: 20 }, [{ ...worker, capacity: 2 }])).toEqual({ min: 1, max: 2 });
+    expect(estimateEnd({ ...running, done: 4 }, [worker])).toEqual({ min: 0.6, max: 1.2 });
+    expect(estimateEnd({ ...running, outputCount: 4, slots: 4, done: 20 }, [worker])).toEqual({ min: 0.5, max: 1 });
+    expect(estimateEnd({ ...running, outputCount: 4, slots: 4, done: 20 }, [{ ...worker, capacity: 2 }])).toEqual({
+      min: 1,
+      max: 2,
+    });
   });
 });
 

@@ -15,11 +15,13 @@ export interface EstimatedRequest {
   cost: number;
   /** Of the requests that will be dispatched before it. */
   costAhead: number;
-  rows: number;
-  /** Steps of one row. */
-  rowSteps: number;
-  /** Steps done over all rows. */
-  step: number;
+  /** How many outputs it has, and slots they take at once. */
+  outputCount: number;
+  slots: number;
+  /** Steps of one output. */
+  outputSteps: number;
+  /** Steps done over all outputs. */
+  done: number;
 }
 
 /**
@@ -40,13 +42,16 @@ export function estimateEnd(request: EstimatedRequest, workers: readonly Measure
   return inSeconds({ min: Math.max(own.min, work / fastRate), max: own.max + work / slowRate });
 }
 
-/** Its remaining steps one after the other; rows beyond a worker's places go after the first ones. */
-function ownMs({ rows, rowSteps, step }: EstimatedRequest, workers: readonly MeasuredWorker[]): EndEstimate {
+/** Its remaining steps one after the other; outputs beyond a worker's places go after the first ones. */
+function ownMs(
+  { outputCount, slots, outputSteps, done }: EstimatedRequest,
+  workers: readonly MeasuredWorker[],
+): EndEstimate {
   const places = Math.max(...workers.map(({ capacity }) => capacity));
-  const stepsInRow = (Math.max(0, rows * rowSteps - step) / rows) * Math.ceil(rows / places);
+  const steps = (Math.max(0, outputCount * outputSteps - done) / outputCount) * Math.ceil(slots / places);
   return {
-    min: stepsInRow * Math.min(...workers.map(({ stepMs }) => stepMs.fast)),
-    max: stepsInRow * Math.max(...workers.map(({ stepMs }) => stepMs.slow)),
+    min: steps * Math.min(...workers.map(({ stepMs }) => stepMs.fast)),
+    max: steps * Math.max(...workers.map(({ stepMs }) => stepMs.slow)),
   };
 }
 
@@ -60,7 +65,7 @@ export type EstimateEnd = (request: EstimatedPicture) => Promise<EndEstimate | u
 
 type EstimatedPicture = Pick<
   RequestStatus,
-  'model' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'rows' | 'step' | 'input'
+  'model' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done' | 'input'
 >;
 
 const maxAgeMs = 1000;
@@ -79,9 +84,9 @@ export function createEndEstimator(askStore: AskStore, clock: Clock): EstimateEn
     if (request.state !== 'queued' && request.state !== 'running') return undefined;
     // Workers may be there, and the model paused.
     if (request.state === 'queued' && !request.isPossible) return undefined;
-    const rowSteps = (request.input as PictureInput).numInferenceSteps;
+    const outputSteps = (request.input as PictureInput).numInferenceSteps;
     try {
-      return estimateEnd({ ...request, rowSteps }, await pacesOf(request.model));
+      return estimateEnd({ ...request, outputSteps }, await pacesOf(request.model));
     } catch (error) {
       // It is a hint: nobody's request fails for want of it.
       if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;

@@ -1,4 +1,4 @@
-import { DarkroomError, isTerminalState, type RequestEvent, type RequestEventType } from '@darkroom/core';
+import { DarkroomError, isTerminalState, type RequestEvent } from '@darkroom/core';
 import { type EventHub, readEvents, readRequest } from '@darkroom/store';
 import type { Every } from '../server/every-interval.ts';
 import type { AskStore } from '../server/store-guard.ts';
@@ -64,7 +64,7 @@ export async function* tailEvents(
       for (const event of events ?? []) {
         yield event;
         reader.last = event.sequence;
-        if (isTerminal(event.type)) return yield 'done';
+        if (isTerminalState(event.type)) return yield 'done';
       }
       if (events?.length === 0 && reader.isEnded) return yield 'done';
       if (events === undefined || events.length === 0) await live.changed();
@@ -138,8 +138,4 @@ async function checkEnd({ askStore }: FollowDeps, id: string, reader: Reader): P
   reader.isCheckDue = false;
   reader.isEnded = result.status !== 'found' || isTerminalState(result.request.state);
   reader.live.markBehind();
-}
-
-function isTerminal(type: RequestEventType): boolean {
-  return type !== 'queued' && type !== 'started' && type !== 'progress' && type !== 'output';
 }

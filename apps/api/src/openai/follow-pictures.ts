@@ -143,7 +143,7 @@ async function* pictureItems(
   if (item === 'heartbeat') return yield { type: 'heartbeat' };
   // The log is over without an end: so is the time of the results.
   if (item === 'done') return yield { type: 'failed', error: endedWithoutPictures(id, 'succeeded', undefined) };
-  if (item.type === 'progress') {
+  if (item.type === 'preview') {
     const partial = partialOf(item, progress, options);
     if (partial !== undefined) yield partial;
   } else if (item.type === 'output' && item.chunkIndex === item.output.chunks - 1)
@@ -158,16 +158,16 @@ async function* pictureItems(
 
 /** A worker that goes on where a lost one stood repeats steps. */
 function partialOf(
-  event: Extract<RequestEvent, { type: 'progress' }>,
+  event: Extract<RequestEvent, { type: 'preview' }>,
   { partials }: Progress,
   { partialImages }: FollowPicturesOptions,
 ): PartialPicture | undefined {
-  const { index, step, totalSteps, preview, previewType = '', timestampMs } = event;
+  const { index, done: step, total: totalSteps = 0, data, contentType, timestampMs } = event;
   const last = partials.get(index) ?? { step: 0, count: 0 };
-  if (preview === undefined || step <= last.step || last.count >= partialImages) return undefined;
+  if (data === undefined || step <= last.step || last.count >= partialImages) return undefined;
   partials.set(index, { step, count: last.count + 1 });
   const common = { imageIndex: index, partialIndex: last.count, step, totalSteps, timestampMs };
-  return { type: 'partial', ...common, data: preview, contentType: previewType };
+  return { type: 'partial', ...common, data, contentType };
 }
 
 interface Outputs extends Omit<Step, 'item'> {

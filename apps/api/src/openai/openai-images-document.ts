@@ -113,7 +113,7 @@ export const imagesGenerationsRoute = {
       content: {
         'application/json': {
           schema: imagesBodySchema,
-          example: { model: 'emoji-sd', prompt: 'a red fox on a teal background', size: '128x128', n: 1 },
+          example: { model: 'emoji-sd', prompt: 'a fox on a green background', size: '128x128', n: 1 },
         },
       },
     },

@@ -93,7 +93,7 @@ const examplePrediction = {
   model: 'darkroom/emoji-sd',
   version: 'emoji-sd',
   status: 'succeeded',
-  input: { prompt: 'a red fox on a teal background', width: 128, height: 128, seed: 7 },
+  input: { prompt: 'a fox on a green background', width: 128, height: 128, seed: 7 },
   output: [`https://pictures.example.org/v1/predict/${exampleId}/images/0`],
   logs: 'Using seed: 7\n100%|████████████████████| 12/12\n',
   error: null,

@@ -178,8 +178,8 @@ function outputsOf(c: C, deps: ReplicateDeps, { id, outputs = [] }: Shown): Prom
 }
 
 /** As cog prints them; the client reads progress from the last line. */
-function logsOf({ step = 0, totalSteps = 0 }: Shown, seed: number): string {
-  return totalSteps === 0 ? '' : `Using seed: ${seed}\n${progressBar(step, totalSteps)}\n`;
+function logsOf({ done = 0, total = 0 }: Shown, seed: number): string {
+  return total === 0 ? '' : `Using seed: ${seed}\n${progressBar(done, total)}\n`;
 }
 
 function errorOf({ state, error }: Pick<Shown, 'state' | 'error'>): string | null {
@@ -197,9 +197,13 @@ function predictionFrame(c: C, deps: ReplicateDeps, id: string): FrameOf {
     switch (item.type) {
       case 'queued':
       case 'started':
+      case 'delta':
+      case 'snapshot':
+      case 'reset':
         return '';
       case 'progress':
-        return frame('logs', `${progressBar(item.step, item.totalSteps)}\n`);
+      case 'preview':
+        return frame('logs', `${progressBar(item.done, item.total ?? 0)}\n`);
       case 'output':
         if (item.chunkIndex < item.output.chunks - 1) return '';
         return frame('output', await openPictureUrl(c, deps.askStore, { id, output: item.output, onlyHttps: true }));

@@ -114,7 +114,8 @@ async function submitted(
   switch (result.status) {
     case 'admitted': {
       const { position, isPossible, costAhead } = result;
-      const eta = await estimateEnd({ ...envelope, state: 'queued', isPossible, step: 0, costAhead });
+      const { outputs: outputCount } = envelope;
+      const eta = await estimateEnd({ ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
       return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input };
     }
     case 'duplicate': {
@@ -165,9 +166,12 @@ function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number):
     id: createRequestId({ model, nowMs }),
     model,
     owner,
+    kind: 'picture',
     shapeKey: pictureShapeKey(input),
-    rows: input.n,
+    outputs: input.n,
+    slots: input.n,
     cost: pictureCost(input),
+    bytes: 0,
     priority,
     createdAtMs: nowMs,
     deadlineMs: nowMs + Math.ceil(timeoutS * 1000),

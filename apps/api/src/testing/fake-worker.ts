@@ -15,7 +15,7 @@ import {
 
 export interface RunningRequest {
   /** Outputs to write. */
-  rows: number;
+  count: number;
   progress(step: number, preview?: Uint8Array, index?: number): Promise<void>;
   output(index: number, data: Uint8Array, chunkBytes?: number, cuts?: Record<string, number>): Promise<void>;
   finish(finish?: Finish): Promise<void>;
@@ -47,7 +47,7 @@ export async function runNext(store: StoreConnection): Promise<RunningRequest> {
   if (delivery === undefined) throw new NothingWaits();
   const lease = await leaseBatch(store, model, [delivery], { mode: 'shared', maxRows: 64, maxAttempts: 3 });
   if (lease.workerId === undefined) throw new NotRunning(lease.outcomes.join());
-  return play(store, delivery, lease.workerId, delivery.rows);
+  return play(store, delivery, lease.workerId, delivery.slots);
 }
 
 async function inputOf(store: StoreConnection, id: string): Promise<PictureInput> {
@@ -56,11 +56,12 @@ async function inputOf(store: StoreConnection, id: string): Promise<PictureInput
   return result.request.input as PictureInput;
 }
 
-function play(store: StoreConnection, delivery: Delivery, workerId: string, rows: number): RunningRequest {
+function play(store: StoreConnection, delivery: Delivery, workerId: string, count: number): RunningRequest {
   return {
-    rows,
-    async progress(step, preview, index = 0) {
-      const steps = { index, step, totalSteps, requestStep: step, requestTotalSteps: totalSteps, timestampMs: 1000 };
+    count,
+    async progress(done, preview, index = 0) {
+      const total = totalSteps;
+      const steps = { index, done, total, requestDone: done, requestTotal: total, timestampMs: 1000 };
       const picture = preview === undefined ? {} : { preview: { data: preview, contentType: 'image/webp' } };
       await appendProgress(store, model, delivery, { ...steps, ...picture });
     },

@@ -12,10 +12,12 @@ export async function eventFrame(askStore: AskStore, id: string, item: TailItem)
   if (item === 'draining') return `retry: ${retryMs}\n\n`;
   if (item === 'done') return 'data: [DONE]\n\n';
   const data = { request_id: id, timestamp: isoTime(item.timestampMs), ...(await dataOf(askStore, id, item)) };
-  const name = item.type === 'output' ? 'image' : item.type;
+  const name = wireNames[item.type] ?? item.type;
   // JSON has no line breaks of its own.
   return `id: ${item.sequence}-0\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
+
+const wireNames: Readonly<Partial<Record<RequestEvent['type'], string>>> = { output: 'image', preview: 'progress' };
 
 async function dataOf(askStore: AskStore, id: string, event: RequestEvent): Promise<object> {
   switch (event.type) {
@@ -24,6 +26,7 @@ async function dataOf(askStore: AskStore, id: string, event: RequestEvent): Prom
     case 'started':
       return { attempt: event.attempt };
     case 'progress':
+    case 'preview':
       return progressData(event);
     case 'output': {
       const chunk = await askStore((store) => readOutputChunk(store, id, event.output.index, event.chunkIndex));
@@ -33,20 +36,20 @@ async function dataOf(askStore: AskStore, id: string, event: RequestEvent): Prom
       return { ...promptCutView(event.outputs), images: event.outputs.map((output) => imageView(id, output)) };
     case 'failed':
       return { error: event.error };
+    case 'delta':
+    case 'snapshot':
+    case 'reset':
     case 'canceled':
     case 'expired':
       return {};
   }
 }
 
-function progressData({ preview, previewType, ...event }: Extract<RequestEvent, { type: 'progress' }>) {
-  return {
-    ...progressView(event),
-    // A data URL goes straight into an <img>.
-    ...(preview === undefined
-      ? {}
-      : { preview: `data:${previewType};base64,${Buffer.from(preview).toString('base64')}` }),
-  };
+function progressData(event: Extract<RequestEvent, { type: 'progress' | 'preview' }>) {
+  if (event.type === 'progress' || event.data === undefined) return progressView(event);
+  // A data URL goes straight into an <img>.
+  const preview = `data:${event.contentType};base64,${Buffer.from(event.data).toString('base64')}`;
+  return { ...progressView(event), preview };
 }
 
 /** Chunks end at multiples of three bytes, so their base64 can be joined as it is. */

@@ -45,9 +45,9 @@ function matches(ifNoneMatch: string | undefined, etag: string): boolean {
   return tags.includes(etag) || tags.includes('*');
 }
 
-function absence({ id, rows, state }: RequestStatus, index: number | undefined): ApiError {
-  if (index === undefined || index >= rows) {
-    const message = `Request ${id} has no such picture, expected 0${rows === 1 ? '' : ` to ${rows - 1}`}.`;
+function absence({ id, outputCount, state }: RequestStatus, index: number | undefined): ApiError {
+  if (index === undefined || index >= outputCount) {
+    const message = `Request ${id} has no such picture, expected 0${outputCount === 1 ? '' : ` to ${outputCount - 1}`}.`;
     return new ApiError({ status: 404, code: 'image_not_found', message });
   }
   if (isTerminalState(state)) {

@@ -89,7 +89,7 @@ const predictRoute = {
       content: {
         'application/json': {
           schema: pictureBodySchema,
-          example: { prompt: 'a red fox on a teal background', num_inference_steps: 12, seed: 7 },
+          example: { prompt: 'a fox on a green background', num_inference_steps: 12, seed: 7 },
         },
       },
     },

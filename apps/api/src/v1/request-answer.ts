@@ -19,7 +19,7 @@ export type StoredInput = Omit<PictureInput, 'prompt' | 'negativePrompt'> & Part
 
 /** A request as clients see it. */
 export function requestAnswer(request: RequestStatus, eta: EndEstimate | undefined): RequestAnswer {
-  const { id, model, step, totalSteps } = request;
+  const { id, model, done, total } = request;
   // Only this app's POST route writes requests, and it writes pictures.
   const input = request.input as StoredInput;
   return {
@@ -35,8 +35,8 @@ export function requestAnswer(request: RequestStatus, eta: EndEstimate | undefin
     ...(eta === undefined ? {} : { eta_seconds: eta }),
     is_possible: request.isPossible,
     attempts: request.attempts,
-    step,
-    total_steps: totalSteps,
+    step: done,
+    total_steps: total,
     progress: progressOf(request),
     seed: input.seed,
     seeds: Array.from({ length: input.n }, (_value, index) => seedOfPicture(input.seed, index)),
@@ -50,9 +50,9 @@ export function requestAnswer(request: RequestStatus, eta: EndEstimate | undefin
   };
 }
 
-function progressOf({ state, step, totalSteps }: RequestStatus): number {
+function progressOf({ state, done, total }: RequestStatus): number {
   if (state === 'succeeded') return 1;
-  return totalSteps > 0 ? step / totalSteps : 0;
+  return total > 0 ? done / total : 0;
 }
 
 /** Everything that made the pictures, as a body that makes the same ones again. */

@@ -1,8 +1,9 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { externalizeWeights } from '@darkroom/testing';
+import { join, resolve } from 'node:path';
 import { parseDtypeChoice } from '@darkroom/core';
+import { readModelDirectory } from '@darkroom/diffusion/model-files';
+import { externalizeWeights, layOutAsIn2022 } from '@darkroom/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FakeHub } from '../testing/fake-hub.ts';
 import { neededFiles, startTinyRepo } from '../testing/tiny-repo.ts';
@@ -10,6 +11,7 @@ import { Progress } from './progress.ts';
 import { pullModel, type PullModelOptions } from './pull-model.ts';
 
 const unet = 'unet/model_int8.onnx';
+const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
 
 let hub: FakeHub;
 let models: string;
@@ -65,6 +67,18 @@ async function putWeightsOutside(): Promise<Buffer> {
   return readFile(join(scratch, 'weights.pb'));
 }
 
+/** A hub with one. @returns its directory, and what a download brings of it. */
+async function putExportOf2022(): Promise<{ tiny: string; files: string[] }> {
+  const tiny = join(models, 'scratch');
+  await cp(join(vectors, 'stable-diffusion-2/model'), tiny, { recursive: true });
+  layOutAsIn2022(tiny, { timestep: 'float' });
+  hub.files.clear();
+  const files = await filesIn('scratch');
+  for (const file of files) hub.put(file, await readFile(join(tiny, file)), /\.(?:onnx|pb)$/.test(file));
+  for (const part of ['safety_checker', 'vae_encoder']) hub.put(`${part}/model.onnx`, 'of no use here', true);
+  return { tiny, files };
+}
+
 const rangesOf = (file: string) =>
   hub.seen.filter(({ server, path }) => server === 'cdn' && path.endsWith(file)).map(({ range }) => range);
 
@@ -114,7 +128,7 @@ describe('pulling a model', () => {
     await expectWhole('tiny_model', [...neededFiles, 'unet/weights.pb']);
   });
 
-  it('does not fetch weights for a graph without its config.json, as exports of before Optimum have none', async () => {
+  it('does not fetch weights for a graph that has lost its config.json', async () => {
     const weights = await putWeightsOutside();
     hub.put('unet/weights.pb', weights, true);
     hub.files.delete('unet/config.json');
@@ -122,7 +136,25 @@ describe('pulling a model', () => {
     expect(rangesOf('unet/weights.pb')).toEqual([]);
   });
 
-  it('takes one dtype of each graph', async () => {
+  it('brings an export of 2022, which has no config.json', async () => {
+    const { tiny, files } = await putExportOf2022();
+    await pull();
+    await expectWhole('tiny_model', files);
+    expect((await readModelDirectory(join(models, 'tiny_model'))).latents).toEqual(
+      (await readModelDirectory(tiny)).latents,
+    );
+  });
+
+  it('does not fetch the weights of one whose graphs do not say what they are', async () => {
+    await putExportOf2022();
+    hub.put('unet/model.onnx', hub.files.get('vae_decoder/model.onnx')!.content, true);
+    await expect(pull()).rejects.toThrow(
+      /^It cannot run here: unet\/model\.onnx: has neither a config\.json beside it nor/,
+    );
+    expect(rangesOf('unet/weights.pb')).toEqual([]);
+  });
+
+  it('takes one dtype of each graph, by the names of its files', async () => {
     for (const part of ['text_encoder', 'unet', 'vae_decoder']) {
       hub.put(`${part}/model.onnx`, hub.files.get(`${part}/model_int8.onnx`)!.content, true);
     }

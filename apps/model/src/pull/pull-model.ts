@@ -76,7 +76,8 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
 
   // Small files and graphs first: what is wrong with them is seen before gigabytes have come.
   const needed = [...small, ...graphs];
-  const readAs = { id: name, dtypes };
+  // The files were chosen by their names, which is all that the hub knows. What there is is read as it is.
+  const readAs = { id: name };
   progress.expect(sizeOf(needed) + sizeOf(likelyWeights));
   await assertFits([...needed, ...likelyWeights], partial, freeBytes);
   await fetchFiles(needed, fetched);

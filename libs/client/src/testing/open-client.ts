@@ -1,6 +1,6 @@
 import { expect, onTestFinished, vi } from 'vitest';
 import { type Client, createClient } from '../client.ts';
-import type { ClientOptions } from '../client-options.ts';
+import type { ClientOptions } from '../options.ts';
 import { type Answer, openScriptedServer, type ScriptedServer } from './scripted-server.ts';
 
 export interface TestClient extends ScriptedServer {

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
-import { modelFileError } from '../model-file.ts';
+import { modelFileError } from '../model/model-file.ts';
 import { ProtobufError } from './protobuf-file.ts';
 import { readOnnxFile } from './read-onnx-file.ts';
 import type { ExternalData, OnnxFile, OnnxTensor } from './read-onnx-file.ts';
@@ -28,7 +28,7 @@ export interface WholeOnnxFile extends OnnxFile {
  * @throws DarkroomError `model_unsupported` naming the file and what is wrong with it.
  */
 export function checkOnnxFile(directory: string, file: string): WholeOnnxFile {
-  const graph = read(directory, file);
+  const graph = readGraphFile(directory, file);
   const sizes = new Map<string, number>();
   for (const tensor of graph.tensors) {
     if (tensor.external !== undefined) checkExternal(tensor, tensor.external);
@@ -61,7 +61,13 @@ export function externalFile(file: string, location: string): string {
   throw modelFileError(file, `has its external data in ${JSON.stringify(location)}, which is not in its folder`);
 }
 
-function read(directory: string, file: string): OnnxFile {
+/**
+ * Reads a graph's file alone: that of its weights may be anywhere.
+ *
+ * @param file relative to the model's directory.
+ * @throws DarkroomError `model_unsupported` naming the file and what is wrong with it.
+ */
+export function readGraphFile(directory: string, file: string): OnnxFile {
   try {
     return readOnnxFile(join(directory, file));
   } catch (error) {

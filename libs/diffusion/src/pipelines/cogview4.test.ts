@@ -2,7 +2,7 @@ import { cp, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { loadPipeline } from '../registry.ts';
+import { loadPipeline } from './load-pipeline.ts';
 
 const source = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/cogview4/model');
 

@@ -9,24 +9,24 @@
  * tokens; no control image, no image input. diffusers' own mask for texts of different lengths is not used: it is added to
  * the attention's scores as 1 and 0, which hides nothing.
  */
-import type { LoadedGraph } from '../load-graph.ts';
-import type { ModelDirectory } from '../model-directory.ts';
-import { modelFileError } from '../model-file.ts';
+import type { LoadedGraph } from '../graphs/load-graph.ts';
+import type { ModelDirectory } from '../model/model-directory.ts';
+import { modelFileError } from '../model/model-file.ts';
 import type { Pipeline } from '../pipeline.ts';
-import { squareRootShift } from '../schedulers/flow-shift.ts';
-import { linspace } from '../schedulers/timestep-grid.ts';
-import { decodePicture, previewPicture } from './decode-picture.ts';
-import { denoise } from './denoise.ts';
-import { createDenoiserBatch } from './denoiser-batch.ts';
+import { squareRootShift } from '../schedulers/schedule/flow-shift.ts';
+import { linspace } from '../schedulers/schedule/timestep-grid.ts';
+import { decodePicture, previewPicture } from '../picture/decode-picture.ts';
+import { denoise } from '../picture/denoise.ts';
+import { DenoiserBatch } from '../graphs/denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
-import { ModelGraphs } from './model-graphs.ts';
-import { checkPictureRequest } from './picture-request.ts';
-import type { PictureRequest } from './picture-request.ts';
-import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
-import type { PictureRow, PictureSchedule } from './picture-row.ts';
-import { createPromptEncoder } from './prompt-encoder.ts';
-import type { ReadText } from './prompt-encoder.ts';
-import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
+import { ModelGraphs } from '../graphs/model-graphs.ts';
+import { checkPictureRequest } from '../picture/picture-request.ts';
+import type { PictureRequest } from '../picture/picture-request.ts';
+import { checkpointPictureRow, createPictureRows } from '../picture/picture-row.ts';
+import type { PictureRow, PictureSchedule } from '../picture/picture-row.ts';
+import { createPromptEncoder } from '../graphs/prompt-encoder.ts';
+import type { ReadText } from '../graphs/prompt-encoder.ts';
+import { tryPictureGraphs, tryTextEncoder } from '../graphs/try-picture-graphs.ts';
 
 /**
  * Loads the model's three graphs and calls each of them once.
@@ -57,7 +57,7 @@ export async function loadCogView4(
   await graphs.settle();
   const transformer = await graphs.loadDenoiser();
   const vaeDecoder = await graphs.loadVaeDecoder();
-  const batch = createDenoiserBatch(transformer, {
+  const batch = new DenoiserBatch(transformer, {
     sample: 'hidden_states',
     conditioning: {
       encoder_hidden_states: ['open', embeddingWidth],

@@ -7,8 +7,8 @@ import { loadOnnxSession } from '@darkroom/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import recorded from '../../../../tools/golden/vectors/export/recorded.json' with { type: 'json' };
 import type { Pipeline } from '../pipeline.ts';
-import { loadPipeline } from '../registry.ts';
-import type { PictureRow } from './picture-row.ts';
+import { loadPipeline } from './load-pipeline.ts';
+import type { PictureRow } from '../picture/picture-row.ts';
 
 const root = resolve(import.meta.dirname, '../../../..');
 let directory: string;

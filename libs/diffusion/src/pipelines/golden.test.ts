@@ -9,8 +9,8 @@ import withoutT5 from '../../../../tools/golden/vectors/pipelines/stable-diffusi
 import stableDiffusionXl from '../../../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
 import type { Pipeline } from '../pipeline.ts';
 import { createTorchGenerator } from '../random/torch-generator.ts';
-import { loadPipeline } from '../registry.ts';
-import type { PictureRow } from './picture-row.ts';
+import { loadPipeline } from './load-pipeline.ts';
+import type { PictureRow } from '../picture/picture-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
 const recordings = {

@@ -5,18 +5,18 @@
  *
  * Known limits: no safety checker, no clip skip, no image input.
  */
-import type { ModelDirectory } from '../model-directory.ts';
+import type { ModelDirectory } from '../model/model-directory.ts';
 import type { Pipeline } from '../pipeline.ts';
-import { decodePicture, previewPicture } from './decode-picture.ts';
-import { denoise } from './denoise.ts';
-import { createDenoiserBatch } from './denoiser-batch.ts';
+import { decodePicture, previewPicture } from '../picture/decode-picture.ts';
+import { denoise } from '../picture/denoise.ts';
+import { DenoiserBatch } from '../graphs/denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
-import { ModelGraphs } from './model-graphs.ts';
-import { checkPictureRequest } from './picture-request.ts';
-import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
-import type { PictureRow } from './picture-row.ts';
-import { createPromptEncoder, lastHiddenState } from './prompt-encoder.ts';
-import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
+import { ModelGraphs } from '../graphs/model-graphs.ts';
+import { checkPictureRequest } from '../picture/picture-request.ts';
+import { checkpointPictureRow, createPictureRows } from '../picture/picture-row.ts';
+import type { PictureRow } from '../picture/picture-row.ts';
+import { createPromptEncoder, lastHiddenState } from '../graphs/prompt-encoder.ts';
+import { tryPictureGraphs, tryTextEncoder } from '../graphs/try-picture-graphs.ts';
 
 /**
  * Loads the model's three graphs and calls each of them once.
@@ -40,7 +40,7 @@ export async function loadLatentConsistency(
   await graphs.settle();
   const unet = await graphs.loadDenoiser();
   const vaeDecoder = await graphs.loadVaeDecoder();
-  const batch = createDenoiserBatch(unet, {
+  const batch = new DenoiserBatch(unet, {
     conditioning: { encoder_hidden_states: embeddingShape, timestep_cond: [guidanceWidth] },
   });
   const conditioning = { encoder_hidden_states: embedding!, timestep_cond: embedGuidance(1, guidanceWidth) };

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Pipeline } from '../pipeline.ts';
-import { loadPipeline } from '../registry.ts';
-import type { PictureRow } from './picture-row.ts';
+import { loadPipeline } from './load-pipeline.ts';
+import type { PictureRow } from '../picture/picture-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
 

@@ -2,8 +2,8 @@
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Pipeline, RowCheckpoint } from '../pipeline.ts';
-import { loadPipeline } from '../registry.ts';
-import type { PictureRow } from './picture-row.ts';
+import { loadPipeline } from './load-pipeline.ts';
+import type { PictureRow } from '../picture/picture-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
 const names = [

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Pipeline } from '../pipeline.ts';
-import { loadPipeline } from '../registry.ts';
-import type { PictureRow } from './picture-row.ts';
+import { loadPipeline } from './load-pipeline.ts';
+import type { PictureRow } from '../picture/picture-row.ts';
 
 const source = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/stable-diffusion-3/model');
 

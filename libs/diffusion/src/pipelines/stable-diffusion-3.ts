@@ -8,23 +8,28 @@
  * Known limits: all encoders read the same prompt, T5 the first 256 tokens of it; no skip layer guidance, no IP adapter, no
  * clip skip, no image input.
  */
-import type { ModelDirectory } from '../model-directory.ts';
-import { modelFileError } from '../model-file.ts';
+import type { ModelDirectory } from '../model/model-directory.ts';
+import { modelFileError } from '../model/model-file.ts';
 import type { Pipeline } from '../pipeline.ts';
-import { interpolatedShift } from '../schedulers/flow-shift.ts';
-import { decodePicture, previewPicture } from './decode-picture.ts';
-import { denoise } from './denoise.ts';
-import { createDenoiserBatch } from './denoiser-batch.ts';
-import type { Conditioning } from './denoiser-batch.ts';
+import { interpolatedShift } from '../schedulers/schedule/flow-shift.ts';
+import { decodePicture, previewPicture } from '../picture/decode-picture.ts';
+import { denoise } from '../picture/denoise.ts';
+import { DenoiserBatch } from '../graphs/denoiser-batch.ts';
+import type { Conditioning } from '../graphs/denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
-import { ModelGraphs } from './model-graphs.ts';
-import { checkPictureRequest } from './picture-request.ts';
-import type { PictureRequest } from './picture-request.ts';
-import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
-import type { PictureRow, PictureSchedule } from './picture-row.ts';
-import { createPromptEncoder, lastHiddenState, secondLastHiddenState, tokensCutByAll } from './prompt-encoder.ts';
-import type { EncodedPrompt, PromptEncoder, ReadText } from './prompt-encoder.ts';
-import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
+import { ModelGraphs } from '../graphs/model-graphs.ts';
+import { checkPictureRequest } from '../picture/picture-request.ts';
+import type { PictureRequest } from '../picture/picture-request.ts';
+import { checkpointPictureRow, createPictureRows } from '../picture/picture-row.ts';
+import type { PictureRow, PictureSchedule } from '../picture/picture-row.ts';
+import {
+  createPromptEncoder,
+  lastHiddenState,
+  secondLastHiddenState,
+  tokensCutByAll,
+} from '../graphs/prompt-encoder.ts';
+import type { EncodedPrompt, PromptEncoder, ReadText } from '../graphs/prompt-encoder.ts';
+import { tryPictureGraphs, tryTextEncoder } from '../graphs/try-picture-graphs.ts';
 
 /** Tokens that T5 gives of each text. Where there is no T5, as many of zeros take their place. */
 const T5_TOKENS = 256;
@@ -66,7 +71,7 @@ export async function loadStableDiffusion3(
 
   const encoders = [clip, clip2, ...(t5 === undefined ? [] : [t5])];
   const trial = conditioningOf(encoders.map(({ trialOutputs }) => trialOutputs));
-  const batch = createDenoiserBatch(transformer, {
+  const batch = new DenoiserBatch(transformer, {
     sample: 'hidden_states',
     conditioning: {
       encoder_hidden_states: [maxTokens + T5_TOKENS, width],

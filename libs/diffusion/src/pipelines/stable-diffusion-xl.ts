@@ -7,21 +7,21 @@
  * Known limits: both encoders read the same prompt; the original and the target size are that of the picture, nothing is
  * cropped; no refiner, no watermark, no clip skip, no image input.
  */
-import type { ModelDirectory } from '../model-directory.ts';
+import type { ModelDirectory } from '../model/model-directory.ts';
 import type { Pipeline } from '../pipeline.ts';
-import { decodePicture, previewPicture } from './decode-picture.ts';
-import { denoise } from './denoise.ts';
-import { createDenoiserBatch } from './denoiser-batch.ts';
-import type { Conditioning } from './denoiser-batch.ts';
+import { decodePicture, previewPicture } from '../picture/decode-picture.ts';
+import { denoise } from '../picture/denoise.ts';
+import { DenoiserBatch } from '../graphs/denoiser-batch.ts';
+import type { Conditioning } from '../graphs/denoiser-batch.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
-import { ModelGraphs } from './model-graphs.ts';
-import { checkPictureRequest } from './picture-request.ts';
-import type { PictureRequest } from './picture-request.ts';
-import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
-import type { PictureRow } from './picture-row.ts';
-import { createPromptEncoder, secondLastHiddenState, tokensCutByAll } from './prompt-encoder.ts';
-import type { ReadText } from './prompt-encoder.ts';
-import { tryPictureGraphs, tryTextEncoder } from './try-picture-graphs.ts';
+import { ModelGraphs } from '../graphs/model-graphs.ts';
+import { checkPictureRequest } from '../picture/picture-request.ts';
+import type { PictureRequest } from '../picture/picture-request.ts';
+import { checkpointPictureRow, createPictureRows } from '../picture/picture-row.ts';
+import type { PictureRow } from '../picture/picture-row.ts';
+import { createPromptEncoder, secondLastHiddenState, tokensCutByAll } from '../graphs/prompt-encoder.ts';
+import type { ReadText } from '../graphs/prompt-encoder.ts';
+import { tryPictureGraphs, tryTextEncoder } from '../graphs/try-picture-graphs.ts';
 
 /**
  * Loads the model's four graphs and calls each of them once.
@@ -86,7 +86,7 @@ export async function loadStableDiffusionXl(
   await graphs.settle();
   const unet = await graphs.loadDenoiser();
   const vaeDecoder = await graphs.loadVaeDecoder();
-  const batch = createDenoiserBatch(unet, {
+  const batch = new DenoiserBatch(unet, {
     conditioning: {
       encoder_hidden_states: [maxTokens, embeddingWidth],
       text_embeds: [pooledWidth],

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import recordedSteps from '../../../../tools/golden/vectors/emoji-sd-int8-schedulers.json' with { type: 'json' };
 import recorded from '../../../../tools/golden/vectors/emoji-sd-int8-seed7.json' with { type: 'json' };
 import type { Pipeline, RowCheckpoint } from '../pipeline.ts';
-import { loadPipeline } from '../registry.ts';
+import { loadPipeline } from './load-pipeline.ts';
 import { schedulerNames } from '../schedulers/scheduler.ts';
-import type { PictureRow } from './picture-row.ts';
+import type { PictureRow } from '../picture/picture-row.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
 

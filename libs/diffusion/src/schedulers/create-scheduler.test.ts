@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 
 import { createTorchGenerator } from '../random/torch-generator.ts';
 import { createScheduler } from './create-scheduler.ts';
-import { parseSchedulerConfig } from './scheduler-config.ts';
-import { fittingSchedulers } from './scheduler-misfit.ts';
+import { parseSchedulerConfig } from './config/parse-scheduler-config.ts';
+import { fittingSchedulers } from './config/scheduler-misfit.ts';
 import { schedulerNames } from './scheduler.ts';
 import type { Scheduler, SchedulerName } from './scheduler.ts';
 

@@ -5,7 +5,7 @@ import { createEulerScheduler } from './euler.ts';
 import { createFlowMatchEulerScheduler } from './flow-match-euler.ts';
 import { createLcmScheduler } from './lcm.ts';
 import { createPndmScheduler } from './pndm.ts';
-import { schedulerMisfit } from './scheduler-misfit.ts';
+import { schedulerMisfit } from './config/scheduler-misfit.ts';
 import type { CreateSchedulerOptions, Scheduler, SchedulerName } from './scheduler.ts';
 import { createUniPcScheduler } from './unipc.ts';
 

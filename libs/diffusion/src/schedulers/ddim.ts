@@ -6,12 +6,12 @@
  */
 
 import { createDynamicThreshold } from './dynamic-threshold.ts';
-import { createNoiseSchedule } from './noise-schedule.ts';
+import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
-import type { SchedulerConfig } from './scheduler-config.ts';
+import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { linspace, roundHalfEven, trailingTimesteps } from './timestep-grid.ts';
+import { linspace, roundHalfEven, trailingTimesteps } from './schedule/timestep-grid.ts';
 
 /**
  * Makes a DDIM scheduler for one row.

@@ -12,13 +12,13 @@
  */
 
 import { createDynamicThreshold } from './dynamic-threshold.ts';
-import { createNoiseSchedule } from './noise-schedule.ts';
+import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
-import type { SchedulerConfig, SigmaSchedule } from './scheduler-config.ts';
+import type { SchedulerConfig, SigmaSchedule } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler, SchedulerName } from './scheduler.ts';
-import { interpolateSigma, scheduledSigmas, sigmaToTimestep } from './sigma-grid.ts';
-import { linspace, roundHalfEven, trailingTimesteps } from './timestep-grid.ts';
+import { interpolateSigma, scheduledSigmas, sigmaToTimestep } from './schedule/sigma-grid.ts';
+import { linspace, roundHalfEven, trailingTimesteps } from './schedule/timestep-grid.ts';
 
 /** Runs shorter than this end with a first-order step if `lowerOrderFinal` says so: the second order overshoots. */
 const SHORT_RUN_STEPS = 15;

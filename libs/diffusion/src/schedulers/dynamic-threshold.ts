@@ -1,4 +1,4 @@
-import type { DynamicThresholding } from './scheduler-config.ts';
+import type { DynamicThresholding } from './config/scheduler-config.ts';
 
 /**
  * Makes a function that presses x0 estimates into −1 … 1 by their own extremes: all values are clipped to ± s and divided

@@ -5,13 +5,13 @@
  * It draws noise: its rows need their generator's snapshot beside the scheduler's to resume.
  */
 
-import { createNoiseSchedule } from './noise-schedule.ts';
+import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
-import type { SchedulerConfig } from './scheduler-config.ts';
+import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { interpolateSigma } from './sigma-grid.ts';
-import { linspace, trailingTimesteps } from './timestep-grid.ts';
+import { interpolateSigma } from './schedule/sigma-grid.ts';
+import { linspace, trailingTimesteps } from './schedule/timestep-grid.ts';
 
 /**
  * Makes an ancestral Euler scheduler for one row.

@@ -6,13 +6,13 @@
  * Latents are kept at the scale x0 + sigma·noise, so the model's input is scaled down at each step.
  */
 
-import { createNoiseSchedule } from './noise-schedule.ts';
+import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
-import type { SchedulerConfig } from './scheduler-config.ts';
+import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { interpolateSigma, scheduledSigmas, sigmaToTimestep } from './sigma-grid.ts';
-import { linspace, trailingTimesteps } from './timestep-grid.ts';
+import { interpolateSigma, scheduledSigmas, sigmaToTimestep } from './schedule/sigma-grid.ts';
+import { linspace, trailingTimesteps } from './schedule/timestep-grid.ts';
 
 /**
  * Makes an Euler scheduler for one row.

@@ -9,11 +9,11 @@
  */
 
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
-import type { FlowConfig } from './scheduler-config.ts';
+import type { FlowConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, FlowGrid, Scheduler } from './scheduler.ts';
-import { shiftedSigmas } from './shifted-sigmas.ts';
-import { scheduledSigmas } from './sigma-grid.ts';
-import { linspace } from './timestep-grid.ts';
+import { shiftedSigmas } from './schedule/shifted-sigmas.ts';
+import { scheduledSigmas } from './schedule/sigma-grid.ts';
+import { linspace } from './schedule/timestep-grid.ts';
 
 const { fround } = Math;
 

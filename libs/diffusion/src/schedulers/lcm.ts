@@ -5,10 +5,10 @@
  */
 
 import { createDynamicThreshold } from './dynamic-threshold.ts';
-import { createNoiseSchedule } from './noise-schedule.ts';
+import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
-import type { SchedulerConfig } from './scheduler-config.ts';
+import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 
 /** Standard deviation of the data that the boundary condition assumes (Karras et al. 2022). */

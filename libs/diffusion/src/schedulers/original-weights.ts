@@ -1,4 +1,4 @@
-import type { PredictionType } from './scheduler-config.ts';
+import type { PredictionType } from './config/scheduler-config.ts';
 
 /** x0 = ofSample · latents + ofOutput · model output. */
 export interface OriginalWeights {

@@ -8,12 +8,12 @@
  * one more: at the end of the first step, which is then taken again with the mean of both noises.
  */
 
-import { createNoiseSchedule } from './noise-schedule.ts';
+import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
-import type { SchedulerConfig } from './scheduler-config.ts';
+import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { linspace, roundHalfEven, trailingTimesteps } from './timestep-grid.ts';
+import { linspace, roundHalfEven, trailingTimesteps } from './schedule/timestep-grid.ts';
 
 /** Model calls of the three Runge-Kutta steps, four a step. */
 const RUNGE_KUTTA_CALLS = 12;

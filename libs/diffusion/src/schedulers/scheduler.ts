@@ -6,7 +6,7 @@
  * and however often it is run again.
  */
 
-import type { SchedulerConfig } from './scheduler-config.ts';
+import type { SchedulerConfig } from './config/scheduler-config.ts';
 
 /** The schedulers there are, under the names requests use. */
 export const schedulerNames = [

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
 import { createScheduler } from './create-scheduler.ts';
-import { parseSchedulerConfig } from './scheduler-config.ts';
+import { parseSchedulerConfig } from './config/parse-scheduler-config.ts';
 import { schedulerNames } from './scheduler.ts';
 import type { Scheduler, SchedulerName } from './scheduler.ts';
 

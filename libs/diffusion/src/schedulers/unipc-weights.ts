@@ -4,7 +4,7 @@
  * `multistep_uni_c_bh_update`.
  */
 
-import type { SchedulerConfig } from './scheduler-config.ts';
+import type { SchedulerConfig } from './config/scheduler-config.ts';
 
 /** How much of latents is x0 (`signal`) and how much noise. */
 export interface NoiseLevels {

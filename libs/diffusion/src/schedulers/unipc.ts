@@ -13,9 +13,9 @@
 import { createDynamicThreshold } from './dynamic-threshold.ts';
 import { originalWeights } from './original-weights.ts';
 import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
-import type { SchedulerConfig } from './scheduler-config.ts';
+import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { createUniPcGrid } from './unipc-grid.ts';
+import { createUniPcGrid } from './schedule/unipc-grid.ts';
 import { uniPcWeights } from './unipc-weights.ts';
 
 /**

@@ -1,6 +1,6 @@
-import type { TextEncoderConfig } from '../model-configs.ts';
-import { modelFileError } from '../model-file.ts';
-import type { PromptTokenizerFiles } from './prompt-tokenizer.ts';
+import type { TextEncoderConfig } from '../model/model-configs.ts';
+import { modelFileError } from '../model/model-file.ts';
+import type { PromptTokenizerFiles } from './create-prompt-tokenizer.ts';
 
 /** Rows of an embedding are often filled up to the next multiple of this; GLM-4's has 209 to spare. */
 const padding = 256;

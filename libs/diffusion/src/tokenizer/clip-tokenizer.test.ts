@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import recorded from '../__fixtures__/clip-tokenizer.json' with { type: 'json' };
+import recorded from './__fixtures__/clip-tokenizer.json' with { type: 'json' };
 import picture from '../../../../tools/golden/vectors/emoji-sd-int8-seed7.json' with { type: 'json' };
 import { createClipTokenizer } from './clip-tokenizer.ts';
 import type { PromptTokenizer } from './prompt-tokenizer.ts';

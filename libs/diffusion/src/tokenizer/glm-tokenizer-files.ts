@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { checkModelJson, modelFileError, readModelJson } from '../model-file.ts';
+import { checkModelJson, modelFileError, readModelJson } from '../model/model-file.ts';
 import { specialTokenSchema } from './special-token-schema.ts';
 import { readTokenizerConfig } from './tokenizer-config.ts';
 

@@ -1,5 +1,5 @@
 import { Tokenizer } from '@huggingface/tokenizers';
-import { modelFileError } from '../model-file.ts';
+import { modelFileError } from '../model/model-file.ts';
 import type { GlmTokenizerFiles } from './glm-tokenizer-files.ts';
 import type { PromptTokenizer } from './prompt-tokenizer.ts';
 

@@ -1,10 +1,3 @@
-import { createClipTokenizer } from './clip-tokenizer.ts';
-import type { GlmTokenizerFiles } from './glm-tokenizer-files.ts';
-import { createGlmTokenizer } from './glm-tokenizer.ts';
-import type { T5TokenizerFiles } from './t5-tokenizer-files.ts';
-import { createT5Tokenizer } from './t5-tokenizer.ts';
-import type { TokenizerFiles } from './tokenizer-files.ts';
-
 /** What a text encoder reads of a text. */
 export interface TokenizedPrompt {
   readonly ids: readonly number[];
@@ -20,17 +13,4 @@ export interface PromptTokenizer {
   encode(text: string): TokenizedPrompt;
   /** A row of the kind that `encode` returns, with the highest id there is: to try the encoder with. */
   readonly trialIds: readonly number[];
-}
-
-/** The files of any kind of tokenizer. */
-export type PromptTokenizerFiles = TokenizerFiles | T5TokenizerFiles | GlmTokenizerFiles;
-
-/**
- * Makes the tokenizer of one of a model's text encoders.
- *
- * @throws Error if the definition is not one that `@huggingface/tokenizers` can run.
- */
-export function createPromptTokenizer(files: PromptTokenizerFiles): PromptTokenizer {
-  if (files.kind === 'clip') return createClipTokenizer(files);
-  return files.kind === 't5' ? createT5Tokenizer(files) : createGlmTokenizer(files);
 }

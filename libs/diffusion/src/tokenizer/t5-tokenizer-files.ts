@@ -5,7 +5,7 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { checkModelJson, modelFileError, readModelJson, unlessMissing } from '../model-file.ts';
+import { checkModelJson, modelFileError, readModelJson, unlessMissing } from '../model/model-file.ts';
 import { specialTokenSchema } from './special-token-schema.ts';
 import { readTokenizerConfig } from './tokenizer-config.ts';
 

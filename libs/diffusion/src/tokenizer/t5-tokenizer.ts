@@ -1,5 +1,5 @@
 import { Tokenizer } from '@huggingface/tokenizers';
-import { modelFileError } from '../model-file.ts';
+import { modelFileError } from '../model/model-file.ts';
 import { createCharsmapNormalizer } from './precompiled-charsmap.ts';
 import type { PromptTokenizer } from './prompt-tokenizer.ts';
 import type { T5TokenizerFiles } from './t5-tokenizer-files.ts';

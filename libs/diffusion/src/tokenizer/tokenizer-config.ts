@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { checkModelJson, readModelJson, unlessMissing } from '../model-file.ts';
+import { checkModelJson, readModelJson, unlessMissing } from '../model/model-file.ts';
 
 const fieldsSchema = z.record(z.string(), z.unknown());
 

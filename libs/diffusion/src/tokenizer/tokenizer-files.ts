@@ -4,7 +4,7 @@
  * versions, tokenizer.json alone, is taken as it is.
  */
 import { z } from 'zod';
-import { checkModelJson, modelFileError, readModelJson, readModelText, unlessMissing } from '../model-file.ts';
+import { checkModelJson, modelFileError, readModelJson, readModelText, unlessMissing } from '../model/model-file.ts';
 import { specialTokenSchema } from './special-token-schema.ts';
 import { readTokenizerConfig } from './tokenizer-config.ts';
 

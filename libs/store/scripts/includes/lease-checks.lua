@@ -50,7 +50,7 @@ local function chooseWorker(mode)
 end
 
 -- Marks a request running and returns its inbox entry.
-local function startRequest(id, token, workerId, rows, nowMs)
+local function startRequest(id, token, workerId, slots, nowMs)
   local request = key('request', id)
   local attempt = redis.call('HINCRBY', request, 'attempts', 1)
   -- Taken again before a janitor could say that it is queued again.
@@ -66,6 +66,6 @@ local function startRequest(id, token, workerId, rows, nowMs)
   redis.call('ZREM', queuedKey, id)
   redis.call('ZADD', deadlinesKey, deadlineMs, id)
   emitEvent(id, false, '{"type":"started","timestampMs":' .. nowMs .. ',"attempt":' .. attempt .. '}', '')
-  return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"rows":' .. rows ..
+  return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"slots":' .. slots ..
     ',"isResumed":' .. (startedAtMs and 'true' or 'false') .. ',"envelope":' .. envelope .. '}'
 end

@@ -6,7 +6,7 @@ local function storeRequest(id, given)
   local order = given.priority * 4294967296 + redis.call('INCR', base .. ':arrivals')
   -- An open request outlives its deadline by the time the janitor needs to end it, even if that is down for a while.
   local ttlMs = given.deadlineMs - nowMs + given.resultTtlMs
-  redis.call('HSET', request, 'state', 'queued', 'envelope', given.envelope, 'rows', given.rows, 'attempts', 0,
+  redis.call('HSET', request, 'state', 'queued', 'envelope', given.envelope, 'slots', given.slots, 'outputs', given.outputs, 'attempts', 0,
     'createdAtMs', nowMs, 'deadlineMs', given.deadlineMs, 'startDeadlineMs', given.startDeadlineMs,
     'resultTtlMs', given.resultTtlMs, 'goneTtlMs', given.goneTtlMs,
     'owner', given.owner, 'weight', given.weight, 'cost', given.cost)

@@ -1,0 +1,99 @@
+import type { RequestState, TerminalState } from './request-state.ts';
+
+/** Why a request failed, in words that are safe to show. */
+export interface RequestError {
+  code: string;
+  message: string;
+}
+
+/** Facts about one finished output, kept beside its bytes. */
+export interface OutputInfo {
+  index: number;
+  contentType: string;
+  bytes: number;
+  /** Number of stored chunks, at least 1. */
+  chunks: number;
+  /** What the pipeline says about it, for the kind to show. */
+  [fact: string]: number | string;
+}
+
+/** How far one output of a request is, in units of its kind: steps, or tokens. */
+export interface OutputProgress {
+  /** Which of the request's outputs. */
+  index: number;
+  done: number;
+  /** Absent where nobody knows it before the end. */
+  total?: number;
+}
+
+/** A piece of the text of one output. */
+export interface OutputText {
+  /** Which of the request's outputs. */
+  index: number;
+  /** UTF-16 code units from the beginning of that output. */
+  offset: number;
+  text: string;
+  /** What the pipeline says about it, for the kind to understand: token ids, counts. */
+  facts?: Readonly<Record<string, number | string>>;
+}
+
+/**
+ * One entry of a request's event log; its stream id is `<sequence>-0`. `sequence` grows, and jumps only where a long log
+ * was compacted: one `snapshot` then stands for the entries before it.
+ *
+ * `preview` counts as progress; its bytes are gone once the request has ended. `delta` appends text. `snapshot` says what
+ * stands from its offset on, and `reset` that what stood from there on is to be dropped, because a rerun differs. Readers
+ * drop what they have by offset, so that reading an entry twice changes nothing.
+ */
+export type RequestEvent = { sequence: number; timestampMs: number } & (
+  | { type: 'queued'; position: number; attempt: number }
+  | { type: 'started'; attempt: number }
+  | ({ type: 'progress' } & OutputProgress)
+  | ({ type: 'preview'; contentType: string; data?: Uint8Array } & OutputProgress)
+  | ({ type: 'delta' | 'snapshot' } & OutputText)
+  | { type: 'reset'; index: number; offset: number }
+  | { type: 'output'; output: OutputInfo; chunkIndex: number }
+  | { type: TerminalState; outputs: readonly OutputInfo[]; error?: RequestError }
+);
+
+export type RequestEventType = RequestEvent['type'];
+
+/** What a poll sees. */
+export interface RequestStatus {
+  id: string;
+  model: string;
+  owner: string;
+  state: RequestState;
+  /** DELETE was accepted while running; it leaves at the next step. */
+  isCanceling: boolean;
+  /** Requests that will be dispatched before this one; undefined once it is running. */
+  queuePosition: number | undefined;
+  /** Whether a live worker serves the model right now. */
+  isPossible: boolean;
+  /** As in its envelope. */
+  slots: number;
+  cost: number;
+  /** Of the requests that will be dispatched before it; 0 once it is running. */
+  costAhead: number;
+  /** Deliveries to a worker so far. */
+  attempts: number;
+  createdAtMs: number;
+  startedAtMs: number | undefined;
+  endedAtMs: number | undefined;
+  /** How far all its outputs are together; `total` is 0 while nobody knows it. */
+  done: number;
+  total: number;
+  /** As in its envelope. */
+  kind: string;
+  input: unknown;
+  /** How many outputs it has in the end. */
+  outputCount: number;
+  /** Those that are finished. */
+  outputs: readonly OutputInfo[];
+  error: RequestError | undefined;
+  /** Milliseconds since the epoch after which results are gone; undefined while open. */
+  expiresAtMs: number | undefined;
+  /** The failed request that this one asks again for, and the one that does so for this. */
+  retryOf: string | undefined;
+  retriedAs: string | undefined;
+}

@@ -1,0 +1,21 @@
+/** Where a request is in its life. The first two are open, the other four are terminal. */
+export const requestStates = ['queued', 'running', 'succeeded', 'failed', 'canceled', 'expired'] as const;
+export type RequestState = (typeof requestStates)[number];
+
+export const terminalStates = ['succeeded', 'failed', 'canceled', 'expired'] as const;
+export type TerminalState = (typeof terminalStates)[number];
+
+/** Legal moves. `running → queued` is a lost or stopped worker's request on its way to another one. */
+export const requestTransitions: Readonly<Record<RequestState, readonly RequestState[]>> = {
+  queued: ['running', 'canceled', 'expired', 'failed'],
+  running: ['queued', 'succeeded', 'failed', 'canceled', 'expired'],
+  succeeded: [],
+  failed: [],
+  canceled: [],
+  expired: [],
+};
+
+/** True for a state, and for the type of an event, after which nothing follows. */
+export function isTerminalState(state: string): state is TerminalState {
+  return terminalStates.some((terminal) => terminal === state);
+}

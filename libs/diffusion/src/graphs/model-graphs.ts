@@ -1,0 +1,134 @@
+import { dirname } from 'node:path';
+import { loadOnnxSession } from '@darkroom/runtime';
+import type { LoadOnnxSessionOptions, NodeCounts, OnnxSession } from '@darkroom/runtime';
+import { loadGraph } from './load-graph.ts';
+import type { LoadedGraph } from './load-graph.ts';
+import type { ModelDirectory } from '../model/model-directory.ts';
+import type { PipelineComponent } from '../pipeline.ts';
+import { createDroppableSession } from './droppable-session.ts';
+import type { DroppableSession } from './droppable-session.ts';
+import type { LoadPipelineOptions } from '../pipelines/load-pipeline-options.ts';
+import { VaeDecoder } from '../vae/vae-decoder.ts';
+
+interface Entry {
+  readonly graph: LoadedGraph;
+  /** Asked for once, while the graph is in memory. */
+  nodes?: NodeCounts | undefined;
+}
+
+/**
+ * The graphs of a model, loaded as its options say. Every pipeline loads through this: which device each runs on, and that
+ * text encoders come and go where memory is low, is no business of theirs.
+ */
+export class ModelGraphs {
+  readonly #model: ModelDirectory;
+  readonly #hasLowMemory: boolean;
+  readonly #vaeTileSize: number;
+  readonly #sessionOptions: Omit<LoadOnnxSessionOptions, 'file'>;
+  readonly #entries: Entry[] = [];
+  readonly #textEncoders: { entry: Entry; session: DroppableSession }[] = [];
+  #vaeDecoder: VaeDecoder | undefined;
+
+  constructor(model: ModelDirectory, options: LoadPipelineOptions) {
+    const { devices, isStrictAboutDevice, threads, hasLowMemory = false, vaeTileSize = Infinity } = options;
+    this.#model = model;
+    this.#hasLowMemory = hasLowMemory;
+    this.#vaeTileSize = vaeTileSize;
+    this.#sessionOptions = {
+      ...(devices === undefined ? {} : { devices }),
+      ...(isStrictAboutDevice === undefined ? {} : { isStrict: isStrictAboutDevice }),
+      ...(threads === undefined ? {} : { threads }),
+    };
+  }
+
+  /**
+   * Loads a text encoder, whose session comes back by itself after it was let go of by `settle`.
+   *
+   * @param at its number, in the order of the pipeline's class.
+   * @throws DarkroomError as `loadGraph` does, as do the next two.
+   */
+  async loadTextEncoder(at: number): Promise<LoadedGraph> {
+    const path = this.#model.graphs.textEncoders[at]!;
+    const loaded = await this.#load(path);
+    const reload = async (): Promise<OnnxSession> =>
+      (await loadGraph(this.#model, path, { ...this.#sessionOptions, devices: [loaded.session.device] })).session;
+    const session = createDroppableSession(loaded.session, reload);
+    const graph = { file: loaded.file, session };
+    const entry = this.#add(graph);
+    this.#textEncoders.push({ entry, session });
+    return graph;
+  }
+
+  async loadDenoiser(): Promise<LoadedGraph> {
+    const graph = await this.#load(this.#model.graphs.denoiser);
+    this.#add(graph);
+    return graph;
+  }
+
+  async loadVaeDecoder(): Promise<VaeDecoder> {
+    const { graphs, latents } = this.#model;
+    const { file, session } = await this.#load(graphs.vaeDecoder);
+    this.#add({ file, session });
+    const options = { ...this.#sessionOptions, devices: [session.device] };
+    this.#vaeDecoder = new VaeDecoder({
+      file,
+      path: graphs.vaeDecoder,
+      session,
+      loadPart: (part) => loadOnnxSession({ file: part, ...options }),
+      factor: latents.factor,
+      wholePixels: this.#vaeTileSize ** 2,
+    });
+    return this.#vaeDecoder;
+  }
+
+  /** Lets go of the text encoders if memory is low. */
+  async settle(): Promise<void> {
+    if (!this.#hasLowMemory) return;
+    for (const { entry, session } of this.#textEncoders) {
+      if (!session.isLoaded) continue;
+      await this.#countNodes(entry);
+      await session.drop();
+    }
+  }
+
+  /** What each graph runs on. To be asked once all of them have been called, because only then their nodes are known. */
+  async describe(): Promise<PipelineComponent[]> {
+    const components: PipelineComponent[] = [];
+    for (const entry of this.#entries) {
+      const { file, session } = entry.graph;
+      const { device, refusals } = session;
+      const nodes = await this.#countNodes(entry);
+      const remark = file === this.#vaeDecoder?.file ? this.#vaeDecoder.remark : undefined;
+      components.push({
+        part: dirname(file),
+        device,
+        refusals,
+        ...(nodes === undefined ? {} : { nodes }),
+        ...(remark === undefined ? {} : { remark }),
+      });
+    }
+    return components;
+  }
+
+  /** Frees all of them. */
+  async dispose(): Promise<void> {
+    await Promise.all(this.#entries.map(({ graph }) => graph.session.dispose()));
+  }
+
+  #load(path: string): Promise<LoadedGraph> {
+    return loadGraph(this.#model, path, { ...this.#sessionOptions, countsNodes: true });
+  }
+
+  #add(graph: LoadedGraph): Entry {
+    const entry = { graph };
+    this.#entries.push(entry);
+    return entry;
+  }
+
+  async #countNodes(entry: Entry): Promise<NodeCounts | undefined> {
+    // A session on the CPU has nothing to count, and one that was let go of has been asked.
+    if (!('nodes' in entry))
+      entry.nodes = entry.graph.session.device === 'cpu' ? undefined : await entry.graph.session.countNodes();
+    return entry.nodes;
+  }
+}

@@ -1,0 +1,85 @@
+import type { LoadedGraph } from './load-graph.ts';
+import type { ModelDirectory } from '../model/model-directory.ts';
+import type { PromptTokenizerFiles } from '../tokenizer/create-prompt-tokenizer.ts';
+import type { PromptEncoder } from './prompt-encoder.ts';
+import { tryGraph } from './try-graph.ts';
+import type { Conditioning, DenoiserBatch, DenoiserRow } from './denoiser-batch.ts';
+import type { VaeDecoder } from '../vae/vae-decoder.ts';
+
+export interface TryTextEncoderOptions {
+  /** For messages: the graph's, relative to the model's directory. */
+  file: string;
+  promptEncoder: PromptEncoder;
+  tokenizer: PromptTokenizerFiles;
+  /** Dimensions of each output of the prompt encoder, as the other files of the model say. */
+  gives: readonly (readonly number[])[];
+}
+
+/**
+ * Calls a text encoder once, with the highest id that its tokenizer writes.
+ *
+ * @returns what it gave, flat.
+ * @throws DarkroomError naming the file if it does not fit.
+ */
+export async function tryTextEncoder(options: TryTextEncoderOptions): Promise<Float32Array[]> {
+  const { file, promptEncoder, tokenizer, gives } = options;
+  const { trialIds } = promptEncoder.tokenizer;
+  const takes = `input_ids [1, ${trialIds.length}] of ids up to ${tokenizer.highestId}`;
+  const results = promptEncoder.encodeIds(trialIds);
+  const outputs: Float32Array[] = [];
+  for (const [at, dims] of gives.entries()) {
+    const { data } = await tryGraph({ file, run: async () => (await results)[at]!, takes, gives: dims });
+    outputs.push(data);
+  }
+  return outputs;
+}
+
+export interface TryPictureGraphsOptions {
+  model: ModelDirectory;
+  denoiser: LoadedGraph;
+  batch: DenoiserBatch;
+  vaeDecoder: VaeDecoder;
+  /** Of any prompt. */
+  conditioning: Conditioning;
+}
+
+/**
+ * Rows of latents that even the parts at their resolution are cut in. The smallest pieces have 3, and as many on either
+ * side that they depend on.
+ */
+const rowsToCut = 16;
+
+/**
+ * Calls the denoiser and the decoder once, on small latents.
+ *
+ * @throws DarkroomError naming the file that does not fit.
+ */
+export async function tryPictureGraphs(options: TryPictureGraphsOptions): Promise<void> {
+  const { model, denoiser, batch, vaeDecoder, conditioning } = options;
+  const { latents, card } = model;
+  // The least work, unless the model does one size only.
+  const { min, max, multiple } = card.sizes;
+  const side = (min === max ? min : multiple) / latents.factor;
+  const latentDims = [latents.channels, side, side] as const;
+  const writeSample: DenoiserRow['writeSample'] = (target, offset) =>
+    target.fill(0, offset, offset + latents.channels * side * side);
+  // Two steps at once, where the graph says that each row may have its own.
+  const timesteps = batch.hasTimestepPerRow ? [1, 2] : [1];
+  const rows = timesteps.map((timestep) => ({ writeSample, timestep, conditioning }));
+  await tryGraph({
+    file: denoiser.file,
+    run: () => batch.runTogether(rows, latentDims),
+    takes: batch.describeInputs(rows, latentDims),
+    gives: [rows.length, ...latentDims],
+  });
+
+  const sample = { data: new Float32Array(latents.channels * side * side), dims: [1, ...latentDims] };
+  await tryGraph({
+    file: vaeDecoder.file,
+    run: () => vaeDecoder.session.run({ latent_sample: sample }, vaeDecoder.session.outputs[0]!.name),
+    takes: `latent_sample [${sample.dims.join(', ')}]`,
+    gives: [1, 3, side * latents.factor, side * latents.factor],
+  });
+  const height = min === max ? side : Math.max(side, rowsToCut);
+  if (max ** 2 > vaeDecoder.wholePixels) await vaeDecoder.tryPieces([latents.channels, height, side]);
+}

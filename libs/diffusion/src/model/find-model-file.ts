@@ -1,0 +1,82 @@
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import { modelDtypes } from '@darkroom/core';
+import type { ModelDtype, ModelPart } from '@darkroom/core';
+import { modelFileError } from './model-file.ts';
+import { dtypeOfWeights } from '../onnx/dtype-of-weights.ts';
+import { ProtobufError } from '../onnx/protobuf-file.ts';
+import { readOnnxFile } from '../onnx/read-onnx-file.ts';
+import type { PipelineFolders } from './pipeline-classes.ts';
+
+/** The names of graphs' files in the folder of each part, by what exporters call them for. What is in them can differ. */
+export const dtypeFileNames: Readonly<Record<ModelDtype, string>> = {
+  int8: 'model_int8.onnx',
+  fp32: 'model.onnx',
+  fp16: 'model_fp16.onnx',
+};
+
+/** A graph's file. */
+interface ModelFile {
+  /** Relative to the model's directory. */
+  readonly file: string;
+  readonly dtype: ModelDtype;
+}
+
+/**
+ * The graph of one part of a model: in the dtype asked for, or else the first there is of int8 (a quarter of the bytes),
+ * fp32, fp16 (slower than fp32 on a CPU, so never by itself there).
+ *
+ * @returns the path relative to the directory.
+ * @throws DarkroomError `model_unsupported` if there is none, saying what there is.
+ */
+export async function findModelFile(directory: string, part: ModelPart, dtype?: ModelDtype): Promise<string> {
+  const there = await listFilesOf(directory, part);
+  const found = dtype === undefined ? there[0] : there.find((each) => each.dtype === dtype);
+  if (found !== undefined) return found.file;
+  if (there.length === 0) throw modelFileError(part, `has none of ${Object.values(dtypeFileNames).join(', ')}`);
+  const instead = there.map((each) => `${each.dtype} (${each.file})`).join(' and ');
+  const areThere = there.length === 1 ? 'there is' : 'there are';
+  throw modelFileError(part, `has no graph in ${dtype}; of MODEL_DTYPE's values ${areThere} ${instead}`);
+}
+
+/** Of each part of a model the dtypes that it has a graph in. */
+export async function listDtypes(
+  directory: string,
+  { graphs: parts }: PipelineFolders,
+): Promise<ReadonlyMap<ModelPart, readonly ModelDtype[]>> {
+  const entries = parts.map(async (part) => {
+    const files = await listFilesOf(directory, part);
+    return [part, [...new Set(files.map(({ dtype }) => dtype))]] as const;
+  });
+  return new Map(await Promise.all(entries));
+}
+
+/** In the order in which `auto` takes them. */
+async function listFilesOf(directory: string, part: ModelPart): Promise<ModelFile[]> {
+  const named = modelDtypes.map((name) => ({ file: `${part}/${dtypeFileNames[name]}`, name }));
+  const isThere = await Promise.all(named.map(({ file }) => isReadable(join(directory, file))));
+  const there = named.filter((_, at) => isThere[at]);
+  const files = there.map(({ file, name }) => ({ file, dtype: dtypeOf(join(directory, file)) ?? name }));
+  return modelDtypes.flatMap((dtype) => files.filter((each) => each.dtype === dtype));
+}
+
+/** By its weights; undefined where they are of another type, or the file is damaged, which is said when it is loaded. */
+function dtypeOf(path: string): ModelDtype | undefined {
+  try {
+    const dtype = dtypeOfWeights(readOnnxFile(path).tensors);
+    return modelDtypes.find((known) => known === dtype);
+  } catch (error) {
+    const isOfFile = error instanceof ProtobufError || (error as NodeJS.ErrnoException).code !== undefined;
+    if (isOfFile) return undefined;
+    throw error;
+  }
+}
+
+async function isReadable(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,127 @@
+import type { ModelCard } from '@darkroom/core';
+import type { DarkroomJson } from './darkroom-json.ts';
+import type { DenoiserFacts } from './facts/denoiser-facts.ts';
+import { modelFileError } from './model-file.ts';
+import { pipelineFamilies } from './pipeline-classes.ts';
+import type { PipelineClass, PipelineFamily } from './pipeline-classes.ts';
+import type { ParsedSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
+import { fittingSchedulers, schedulerMisfit } from '../schedulers/config/scheduler-misfit.ts';
+import type { SchedulerName } from '../schedulers/scheduler.ts';
+
+// What diffusers' pipelines do when they are not told otherwise.
+const defaults: Readonly<Record<PipelineFamily, { steps: number; guidance: number }>> = {
+  'stable-diffusion': { steps: 50, guidance: 7.5 },
+  'latent-consistency': { steps: 4, guidance: 8.5 },
+  'stable-diffusion-xl': { steps: 50, guidance: 5 },
+  'stable-diffusion-3': { steps: 28, guidance: 7 },
+  cogview4: { steps: 50, guidance: 5 },
+};
+// Limits that keep a mistyped number from costing hours.
+const stepLimits = { min: 1, max: 200 };
+const guidanceLimits = { min: 0, max: 30 };
+
+/** What the files of a model say about it. */
+export interface CreateModelCardOptions {
+  id: string;
+  created: number;
+  pipelineClass: PipelineClass;
+  denoiser: DenoiserFacts;
+  /** Pixels of the picture for one of the latents, each way. */
+  factor: number;
+  darkroom: DarkroomJson;
+  scheduler: ParsedSchedulerConfig;
+  maxPromptTokens: number;
+}
+
+/**
+ * Puts the model's card together.
+ *
+ * @throws DarkroomError `model_unsupported` if darkroom.json's numbers contradict each other or the model.
+ */
+export function createModelCard(options: CreateModelCardOptions): ModelCard {
+  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens } = options;
+  const family = pipelineFamilies[pipelineClass];
+  const { schedulers, defaultScheduler } = schedulersOf(family, scheduler);
+  const { numTrainTimesteps, originalInferenceSteps } = scheduler.config;
+  const trainedSteps = defaultScheduler === 'lcm' ? originalInferenceSteps : numTrainTimesteps;
+  const maxSteps = Math.min(stepLimits.max, trainedSteps);
+  return {
+    id,
+    created,
+    ownedBy: darkroom.ownedBy ?? 'darkroom',
+    pipeline: pipelineClass,
+    sizes: sizesOf(options),
+    steps: limitsOf('steps', darkroom.steps, { ...stepLimits, default: defaults[family].steps, max: maxSteps }),
+    guidance: limitsOf('guidance', darkroom.guidance, { ...guidanceLimits, default: defaults[family].guidance }),
+    schedulers,
+    defaultScheduler,
+    maxPromptTokens,
+  };
+}
+
+/**
+ * Families that take the steps of one scheduler and no others: consistency models were distilled for theirs, and CogView4's
+ * pipeline prescribes sigmas and timesteps, which only one takes.
+ */
+const onlySchedulers: Partial<Record<PipelineFamily, SchedulerName>> = {
+  'latent-consistency': 'lcm',
+  cogview4: 'flow_match_euler',
+};
+/** Families for which a config that this scheduler cannot go with is another model's. */
+const usualSchedulers: typeof onlySchedulers = { 'stable-diffusion-3': 'flow_match_euler', ...onlySchedulers };
+
+function schedulersOf(family: PipelineFamily, { config, defaultScheduler }: ParsedSchedulerConfig) {
+  const usual = usualSchedulers[family];
+  const misfit = usual && schedulerMisfit(usual, config);
+  if (misfit !== undefined) throw modelFileError('scheduler/scheduler_config.json', misfit);
+  const only = onlySchedulers[family];
+  if (only !== undefined) return { schedulers: [only], defaultScheduler: only };
+  return { schedulers: fittingSchedulers(config), defaultScheduler };
+}
+
+interface Limits {
+  min: number;
+  max: number;
+  default: number;
+}
+
+function limitsOf(field: string, given: DarkroomJson['steps'], absent: Limits): Limits {
+  const min = given?.min ?? absent.min;
+  const max = given?.max ?? absent.max;
+  const value = given?.default ?? Math.min(Math.max(absent.default, min), max);
+  if (min <= value && value <= max) return { min, max, default: value };
+  throw modelFileError('darkroom.json', `${field}.default: ${value} is not in ${min} … ${max}`);
+}
+
+function sizesOf({ denoiser, factor, darkroom: { sizes } }: CreateModelCardOptions): ModelCard['sizes'] {
+  const [latentHeight, latentWidth] = denoiser.sampleSize;
+  const needed = factor * denoiser.multiple;
+  const multiple = sizes?.multiple ?? needed;
+  if (multiple % needed !== 0) {
+    throw modelFileError('darkroom.json', `sizes.multiple: ${multiple} is not a multiple of ${needed} pixels`);
+  }
+  const byDefault = sizes?.default ?? { width: latentWidth * factor, height: latentHeight * factor };
+  const limit = Math.floor(((denoiser.maxSide ?? Number.POSITIVE_INFINITY) * factor) / multiple) * multiple;
+  const min = sizes?.min ?? roundUp(Math.min(byDefault.width, byDefault.height) / 2, multiple);
+  const max = sizes?.max ?? Math.min(roundUp(Math.max(byDefault.width, byDefault.height) * 2, multiple), limit);
+  if (max > limit) {
+    throw modelFileError(
+      'darkroom.json',
+      `sizes.max: ${max} is more than ${limit}, all that ${denoiser.configFile} allows`,
+    );
+  }
+  const allowed = { 'sizes.min': min, 'sizes.max': max, ...prefixed(byDefault) };
+  for (const [field, value] of Object.entries(allowed)) {
+    if (value % multiple === 0 && value >= min && value <= max) continue;
+    throw modelFileError('darkroom.json', `${field}: ${value} is not a multiple of ${multiple} in ${min} … ${max}`);
+  }
+  return { multiple, min, max, default: byDefault };
+}
+
+function prefixed({ width, height }: { width: number; height: number }): Record<string, number> {
+  return { 'sizes.default.width': width, 'sizes.default.height': height };
+}
+
+function roundUp(value: number, multiple: number): number {
+  return Math.ceil(value / multiple) * multiple;
+}

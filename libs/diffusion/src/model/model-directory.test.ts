@@ -1,0 +1,168 @@
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative, resolve } from 'node:path';
+import { parseDtypeChoice } from '@darkroom/core';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readModelDirectory } from './model-directory.ts';
+
+const source = resolve(import.meta.dirname, '../../../../models/emoji-sd');
+const smallFiles = ['model_index.json', 'darkroom.json', 'unet/config.json', 'vae_decoder/config.json'];
+const folders = ['tokenizer', 'scheduler'];
+const graphs = ['text_encoder', 'unet', 'vae_decoder'].map((part) => `${part}/model_int8.onnx`);
+
+describe('reading a model directory', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = join(await mkdtemp(join(tmpdir(), 'darkroom-model-')), 'tiny');
+    await mkdir(directory);
+    for (const file of [...smallFiles, ...folders]) {
+      await cp(join(source, file), join(directory, file), { recursive: true });
+    }
+    for (const file of graphs) {
+      await mkdir(join(directory, file, '..'), { recursive: true });
+      await writeFile(join(directory, file), '');
+    }
+  });
+  afterEach(() => rm(join(directory, '..'), { recursive: true }));
+
+  async function edit(file: string, change: (json: Record<string, unknown>) => void) {
+    const json = JSON.parse(await readFile(join(directory, file), 'utf8')) as Record<string, unknown>;
+    change(json);
+    await writeFile(join(directory, file), JSON.stringify(json));
+  }
+
+  it('takes everything from the files', async () => {
+    const { card, graphs, latents, preview } = await readModelDirectory(directory);
+    expect(card).toEqual({
+      id: 'tiny',
+      created: expect.any(Number) as number,
+      ownedBy: 'darkroom',
+      pipeline: 'OnnxStableDiffusionPipeline',
+      sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
+      steps: { min: 1, max: 200, default: 20 },
+      guidance: { min: 0, max: 20, default: 3 },
+      schedulers: [
+        'ddim',
+        'pndm',
+        'euler',
+        'euler_ancestral',
+        'dpmpp_2m',
+        'dpmpp_2m_karras',
+        'dpmpp_2m_sde',
+        'dpmpp_2m_sde_karras',
+        'unipc',
+        'lcm',
+      ],
+      defaultScheduler: 'dpmpp_2m',
+      maxPromptTokens: 77,
+    });
+    expect(latents).toEqual({ channels: 4, factor: 8, scalingFactor: 0.5517687385677271, shiftFactor: 0 });
+    expect(graphs.denoiser).toBe(join(directory, 'unet/model_int8.onnx'));
+    expect(preview?.matrix).toHaveLength(4);
+  });
+
+  it('falls back to what diffusers does without darkroom.json', async () => {
+    await rm(join(directory, 'darkroom.json'));
+    const { card, preview } = await readModelDirectory(directory, { id: 'other' });
+    expect(card).toMatchObject({
+      id: 'other',
+      sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
+      steps: { min: 1, max: 200, default: 50 },
+      guidance: { default: 7.5 },
+    });
+    expect(preview).toBeUndefined();
+  });
+
+  it('lists the schedulers that can serve the model, and the steps it can take', async () => {
+    const file = join(directory, 'scheduler/scheduler_config.json');
+    await rm(join(directory, 'darkroom.json'));
+    const cardWith = async (json: unknown) => {
+      await writeFile(file, JSON.stringify(json));
+      return (await readModelDirectory(directory)).card;
+    };
+    expect(await cardWith({ _class_name: 'FlowMatchEulerDiscreteScheduler', shift: 3 })).toMatchObject({
+      schedulers: ['unipc', 'flow_match_euler'],
+      defaultScheduler: 'flow_match_euler',
+    });
+    expect(await cardWith({ _class_name: 'LCMScheduler', original_inference_steps: 40 })).toMatchObject({
+      steps: { max: 40, default: 40 },
+      defaultScheduler: 'lcm',
+    });
+    expect((await cardWith({ _class_name: 'PNDMScheduler', skip_prk_steps: true })).defaultScheduler).toBe('pndm');
+  });
+
+  it('takes of each part the dtype asked for, or the first there is', async () => {
+    await writeFile(join(directory, 'unet/model.onnx'), '');
+    expect((await readModelDirectory(directory)).graphs.denoiser).toContain('model_int8.onnx');
+    await rm(join(directory, 'unet/model_int8.onnx'));
+    expect((await readModelDirectory(directory)).graphs.denoiser).toContain('model.onnx');
+    const withDtypes = (text: string) => readModelDirectory(directory, { dtypes: parseDtypeChoice(text)! });
+    await writeFile(join(directory, 'vae_decoder/model_fp16.onnx'), '');
+    const { graphs } = await withDtypes('int8,unet=auto,vae_decoder=fp16');
+    expect(
+      [...graphs.textEncoders, graphs.denoiser, graphs.vaeDecoder].map((file) => relative(directory, file)),
+    ).toEqual(['text_encoder/model_int8.onnx', 'unet/model.onnx', 'vae_decoder/model_fp16.onnx']);
+    await expect(withDtypes('fp16,text_encoder=int8')).rejects.toThrow(
+      "unet: has no graph in fp16; of MODEL_DTYPE's values there is fp32 (unet/model.onnx)",
+    );
+    await expect(withDtypes('auto,transformer=int8')).rejects.toThrow(
+      'model_index.json: the model has no transformer: MODEL_DTYPE is auto,transformer=int8, ' +
+        'expected of the parts only text_encoder, unet, vae_decoder',
+    );
+  });
+
+  it('takes a tokenizer that is a tokenizer.json alone', async () => {
+    const vocab = JSON.parse(await readFile(join(directory, 'tokenizer/vocab.json'), 'utf8')) as unknown;
+    await rm(join(directory, 'tokenizer/vocab.json'));
+    await writeFile(join(directory, 'tokenizer/tokenizer.json'), JSON.stringify({ model: { vocab } }));
+    expect((await readModelDirectory(directory)).textEncoders[0]?.tokenizer).toMatchObject({
+      startId: 1446,
+      padId: 1447,
+    });
+  });
+
+  it.each([...smallFiles.filter((file) => file !== 'darkroom.json'), 'tokenizer/vocab.json', 'tokenizer/merges.txt'])(
+    'says that %s is missing',
+    async (file) => {
+      await rm(join(directory, file));
+      await expect(readModelDirectory(directory)).rejects.toThrow(`${file}: is missing`);
+    },
+  );
+
+  it.each([
+    ['model_index.json', { _class_name: 'FluxPipeline' }, '_class_name: FluxPipeline is not supported; supported are'],
+    ['model_index.json', { _class_name: 3 }, '_class_name: '],
+    ['unet/config.json', { sample_size: 'big' }, 'sample_size: '],
+    ['unet/config.json', { in_channels: 9 }, 'in_channels: 9 is not supported'],
+    ['unet/config.json', { time_cond_proj_dim: 256 }, 'time_cond_proj_dim: is not supported'],
+    ['vae_decoder/config.json', { scaling_factor: -1 }, 'scaling_factor: '],
+    ['scheduler/scheduler_config.json', { _class_name: 'Heun' }, 'scheduler class Heun is not supported'],
+    ['scheduler/scheduler_config.json', { solver_order: 3 }, 'scheduler config: solver_order 3 is not supported'],
+    ['scheduler/scheduler_config.json', { use_ays: true }, 'scheduler config: use_ays (true) is not a field'],
+    [
+      'scheduler/scheduler_config.json',
+      { _class_name: 'FlowMatchEulerDiscreteScheduler', prediction_type: null, use_dynamic_shifting: true },
+      'use_dynamic_shifting true is not supported by OnnxStableDiffusionPipeline',
+    ],
+    ['tokenizer/special_tokens_map.json', { eos_token: '<end>' }, 'eos_token: "<end>" is not in the vocabulary'],
+    ['darkroom.json', { step: {} }, 'Unrecognized key'],
+    ['darkroom.json', { steps: { min: 5, default: 2 } }, 'steps.default: 2 is not in 5 … 200'],
+    ['darkroom.json', { sizes: { multiple: 8 } }, 'sizes.multiple: 8 is not a multiple of 32'],
+    ['darkroom.json', { sizes: { max: 250 } }, 'sizes.max: 250 is not a multiple of 32'],
+    [
+      'darkroom.json',
+      { preview: { matrix: [[1, 2, 3]], bias: [0, 0, 0] } },
+      'preview.matrix: has 1 rows, expected 4, one a latent channel',
+    ],
+  ])('names %s and its field when it has %j', async (file, change, message) => {
+    await edit(file, (json) => Object.assign(json, change));
+    await expect(readModelDirectory(directory)).rejects.toMatchObject({
+      code: 'model_unsupported',
+      message: expect.stringContaining(`${file}: ${message}`) as string,
+    });
+  });
+
+  it('refuses a name that would not survive a URL', async () => {
+    await expect(readModelDirectory(directory, { id: 'Tiny Model' })).rejects.toThrow('cannot be a model');
+  });
+});

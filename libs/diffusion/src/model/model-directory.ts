@@ -1,0 +1,258 @@
+/**
+ * A model as it lies on disk: the diffusers ONNX layout, and our own darkroom.json for what that has no field for. Reads
+ * the small files only, so it is quick and needs no ONNX Runtime.
+ */
+import { stat } from 'node:fs/promises';
+import { basename, join, resolve } from 'node:path';
+import { DarkroomError, dtypeChoiceText, dtypeOfPart, isModelId } from '@darkroom/core';
+import type { DtypeChoice, ModelCard, ModelPart } from '@darkroom/core';
+import { readCogView4Facts } from './facts/cogview4-facts.ts';
+import { darkroomJsonSchema } from './darkroom-json.ts';
+import type { DarkroomJson } from './darkroom-json.ts';
+import type { DenoiserFacts } from './facts/denoiser-facts.ts';
+import { readFactsOfGraphs } from './facts/facts-of-graphs.ts';
+import type { LatentFacts } from './facts/latent-facts.ts';
+import { findModelFile } from './find-model-file.ts';
+import { createModelCard } from './model-card-of-files.ts';
+import { modelIndexSchema, vaeConfigSchema } from './model-configs.ts';
+import type { VaeConfig } from './model-configs.ts';
+import { checkModelJson, modelFileError, readModelJson, unlessMissing } from './model-file.ts';
+import { classesOf2022, foldersOf, pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
+import type { PipelineClass, PipelineFamily, PipelineFolders } from './pipeline-classes.ts';
+import { parseSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
+import type { ParsedSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
+import { readStableDiffusion3Facts } from './facts/stable-diffusion-3-facts.ts';
+import { readTextEncoderFiles } from './facts/text-encoder-files.ts';
+import type { TextEncoderFiles } from './facts/text-encoder-files.ts';
+import { readUnetFacts } from './facts/unet-facts.ts';
+
+/** From scaled latents z to RGB in 0…1: z · matrix + bias. */
+export interface PreviewProjection {
+  /** latent channels × 3. */
+  readonly matrix: readonly (readonly [number, number, number])[];
+  readonly bias: readonly [number, number, number];
+}
+
+/** All that a pipeline needs to load a model. */
+export interface ModelDirectory {
+  /** Absolute. */
+  readonly path: string;
+  readonly card: ModelCard;
+  readonly pipelineClass: PipelineClass;
+  /** Those that are read, relative to the path. */
+  readonly folders: PipelineFolders;
+  /** Absolute paths of the graphs. */
+  readonly graphs: { readonly textEncoders: readonly string[]; readonly denoiser: string; readonly vaeDecoder: string };
+  /** In the order of `graphs.textEncoders`, as many as the model has. */
+  readonly textEncoders: readonly TextEncoderFiles[];
+  readonly scheduler: ParsedSchedulerConfig;
+  readonly latents: LatentFacts;
+  readonly denoiser: DenoiserFacts;
+  /** Stable Diffusion XL: whether zeros stand for the embeddings of no negative prompt. */
+  readonly zeroesEmptyNegative: boolean;
+  /** undefined: the model gives no previews. */
+  readonly preview: PreviewProjection | undefined;
+}
+
+export interface ReadModelDirectoryOptions {
+  /** What requests call the model; the directory's name if absent. */
+  id?: string;
+  /** Which files of weights; by default the first there is of each part, see `findModelFile`. */
+  dtypes?: DtypeChoice;
+}
+
+/**
+ * Reads a model's directory.
+ *
+ * @throws DarkroomError `model_unsupported` naming the file and the field that is missing, wrong or not supported.
+ */
+export async function readModelDirectory(
+  path: string,
+  { id, dtypes = { all: 'auto', parts: {} } }: ReadModelDirectoryOptions = {},
+): Promise<ModelDirectory> {
+  const directory = resolve(path);
+  const modelId = checkModelId(id ?? basename(directory));
+  const index = await readConfig(directory, 'model_index.json', modelIndexSchema);
+  const pipelineClass = findPipelineClass(index['_class_name']);
+  const folders = await findFolders(directory, pipelineClass, index);
+  const [textEncoders, darkroom, scheduler, graphs, { mtimeMs }] = await Promise.all([
+    readTextEncoders(directory, folders),
+    unlessMissing(readConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
+    readScheduler(directory, pipelineFamilies[pipelineClass]),
+    findGraphs(directory, folders, dtypes),
+    stat(join(directory, 'model_index.json')),
+  ]);
+  const { denoiser, latents } = (await isOf2022(directory, pipelineClass))
+    ? readFactsOfGraphs(directory, graphs)
+    : await readFactsOfConfigs(directory, { pipelineClass, textEncoders });
+  checkChannels(latents.channels, denoiser, darkroom);
+  checkDynamicShift(scheduler, pipelineClass);
+  const card = createModelCard({
+    id: modelId,
+    created: Math.floor(mtimeMs / 1000),
+    pipelineClass,
+    denoiser,
+    factor: latents.factor,
+    darkroom,
+    scheduler,
+    maxPromptTokens: Math.max(...textEncoders.map(({ tokenizer }) => tokenizer.maxTokens)),
+  });
+  return {
+    path: directory,
+    card,
+    pipelineClass,
+    folders,
+    graphs,
+    textEncoders,
+    scheduler,
+    latents,
+    denoiser,
+    zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
+    preview: darkroom.preview,
+  };
+}
+
+/** Whether its exporter wrote no config.json. A model that lacks some of them has lost them. */
+async function isOf2022(directory: string, pipelineClass: PipelineClass): Promise<boolean> {
+  if (!classesOf2022.includes(pipelineClass)) return false;
+  const configs = pipelineFolders[pipelineClass].graphs.map((part) => join(directory, part, 'config.json'));
+  const isThere = await Promise.all(configs.map((config) => stat(config).then(Boolean, () => false)));
+  return !isThere.includes(true);
+}
+
+async function readFactsOfConfigs(
+  directory: string,
+  { pipelineClass, textEncoders }: Pick<ModelDirectory, 'pipelineClass' | 'textEncoders'>,
+): Promise<Pick<ModelDirectory, 'denoiser' | 'latents'>> {
+  const vae = await readConfig(directory, 'vae_decoder/config.json', vaeConfigSchema);
+  const denoiser = await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders);
+  return { denoiser, latents: latentFactsOf(vae) };
+}
+
+function latentFactsOf(vae: VaeConfig): LatentFacts {
+  return {
+    channels: vae.latent_channels,
+    factor: 2 ** (vae.block_out_channels.length - 1),
+    scalingFactor: vae.scaling_factor,
+    shiftFactor: vae.shift_factor ?? 0,
+  };
+}
+
+type ReadDenoiser = (directory: string, textEncoders: readonly TextEncoderFiles[]) => Promise<DenoiserFacts>;
+
+const denoiserReaders: Readonly<Record<PipelineFamily, ReadDenoiser>> = {
+  'stable-diffusion': (directory, encoders) => readUnetFacts(directory, 'stable-diffusion', encoders),
+  'latent-consistency': (directory, encoders) => readUnetFacts(directory, 'latent-consistency', encoders),
+  'stable-diffusion-xl': (directory, encoders) => readUnetFacts(directory, 'stable-diffusion-xl', encoders),
+  'stable-diffusion-3': readStableDiffusion3Facts,
+  cogview4: readCogView4Facts,
+};
+
+async function findFolders(
+  directory: string,
+  pipelineClass: PipelineClass,
+  index: Readonly<Record<string, unknown>>,
+): Promise<PipelineFolders> {
+  const { optionalEncoder = '' } = pipelineFolders[pipelineClass];
+  const hasOptionalEncoder = await stat(join(directory, optionalEncoder)).then(Boolean, () => false);
+  return foldersOf(pipelineClass, { index, hasOptionalEncoder });
+}
+
+function readTextEncoders(directory: string, { tokenizers }: PipelineFolders): Promise<TextEncoderFiles[]> {
+  return Promise.all(tokenizers.map((tokenizer) => readTextEncoderFiles(directory, tokenizer)));
+}
+
+function checkChannels(
+  latentChannels: number,
+  { configFile, inChannels }: DenoiserFacts,
+  { preview }: DarkroomJson,
+): void {
+  if (inChannels !== latentChannels) {
+    const expected = `${latentChannels}, the VAE's latent_channels`;
+    throw modelFileError(configFile, `in_channels: ${inChannels} is not supported; expected ${expected}`);
+  }
+  if (preview && preview.matrix.length !== latentChannels) {
+    throw modelFileError(
+      'darkroom.json',
+      `preview.matrix: has ${preview.matrix.length} rows, expected ${latentChannels}, one a latent channel`,
+    );
+  }
+}
+
+/** Which shift goes with a size is the pipeline's to say, and only these do. */
+const familiesWithDynamicShift: readonly PipelineFamily[] = ['stable-diffusion-3', 'cogview4'];
+
+function checkDynamicShift({ config }: ParsedSchedulerConfig, pipelineClass: PipelineClass): void {
+  if (config.flow?.useDynamicShifting !== true) return;
+  if (familiesWithDynamicShift.includes(pipelineFamilies[pipelineClass])) return;
+  const file = 'scheduler/scheduler_config.json';
+  throw modelFileError(file, `use_dynamic_shifting true is not supported by ${pipelineClass}`);
+}
+
+function checkModelId(id: string): string {
+  if (isModelId(id)) return id;
+  throw new DarkroomError({
+    code: 'model_unsupported',
+    op: 'diffusion.read-model-directory',
+    message: `${JSON.stringify(id)} cannot be a model's id: 1–64 characters of a–z, 0–9, ".", "_" and "-"`,
+  });
+}
+
+function findPipelineClass(className: string): PipelineClass {
+  const found = pipelineClasses.find((candidate) => candidate === className);
+  if (found !== undefined) return found;
+  const supported = pipelineClasses.join(', ');
+  throw modelFileError('model_index.json', `_class_name: ${className} is not supported; supported are ${supported}`);
+}
+
+async function readConfig<Output>(
+  directory: string,
+  file: string,
+  schema: Parameters<typeof checkModelJson<Output>>[2],
+): Promise<Output> {
+  return checkModelJson(file, await readModelJson(directory, file), schema);
+}
+
+async function readScheduler(directory: string, family: PipelineFamily): Promise<ParsedSchedulerConfig> {
+  const file = 'scheduler/scheduler_config.json';
+  const json = await readModelJson(directory, file);
+  try {
+    const parsed = parseSchedulerConfig(json);
+    return family === 'stable-diffusion' ? withoutOldDefaults(parsed) : parsed;
+  } catch (error) {
+    throw modelFileError(file, (error as Error).message, error);
+  }
+}
+
+/**
+ * What `StableDiffusionPipeline` makes of any scheduler's config when it is loaded: those of its first models were saved
+ * with defaults that they were not trained with.
+ */
+function withoutOldDefaults(parsed: ParsedSchedulerConfig): ParsedSchedulerConfig {
+  const { config, defaultScheduler } = parsed;
+  const clips = config.clipSample ?? defaultScheduler === 'ddim';
+  return { ...parsed, config: { ...config, stepsOffset: 1, clipSample: clips ? false : config.clipSample } };
+}
+
+async function findGraphs(
+  directory: string,
+  { graphs: parts, denoiser: denoiserPart }: PipelineFolders,
+  dtypes: DtypeChoice,
+): Promise<ModelDirectory['graphs']> {
+  checkParts(dtypes, parts);
+  const find = async (part: ModelPart) =>
+    join(directory, await findModelFile(directory, part, dtypeOfPart(dtypes, part)));
+  const encoders = parts.filter((part) => part.startsWith('text_encoder'));
+  const [denoiser, vaeDecoder, ...textEncoders] = await Promise.all(
+    ([denoiserPart, 'vae_decoder', ...encoders] as const).map(find),
+  );
+  return { textEncoders, denoiser: denoiser!, vaeDecoder: vaeDecoder! };
+}
+
+/** A dtype for a part that there is none of was meant for another one. */
+function checkParts(dtypes: DtypeChoice, parts: readonly ModelPart[]): void {
+  const other = Object.keys(dtypes.parts).find((name) => parts.every((part) => part !== name));
+  if (other === undefined) return;
+  const problem = `MODEL_DTYPE is ${dtypeChoiceText(dtypes)}, expected of the parts only ${parts.join(', ')}`;
+  throw modelFileError('model_index.json', `the model has no ${other}: ${problem}`);
+}

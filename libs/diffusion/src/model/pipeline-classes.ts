@@ -1,0 +1,137 @@
+import type { ModelPart } from '@darkroom/core';
+
+/**
+ * The `_class_name`s of model_index.json that there is a pipeline for, as diffusers and Optimum write them. Apart from
+ * `registry.ts`, so that a model's directory can be read, and refused, without loading ONNX Runtime.
+ */
+export const pipelineClasses = [
+  'StableDiffusionPipeline',
+  'OnnxStableDiffusionPipeline',
+  'StableDiffusionOnnxPipeline',
+  'ORTStableDiffusionPipeline',
+  'LatentConsistencyModelPipeline',
+  'ORTLatentConsistencyModelPipeline',
+  'StableDiffusionXLPipeline',
+  'ORTStableDiffusionXLPipeline',
+  'StableDiffusion3Pipeline',
+  'ORTStableDiffusion3Pipeline',
+  'CogView4Pipeline',
+] as const;
+
+export type PipelineClass = (typeof pipelineClasses)[number];
+
+/**
+ * Those that diffusers' own exporter of 2022 wrote, the second one for some weeks only. It put no config.json beside its
+ * graphs.
+ */
+export const classesOf2022: readonly PipelineClass[] = ['OnnxStableDiffusionPipeline', 'StableDiffusionOnnxPipeline'];
+export type PipelineFamily =
+  | 'stable-diffusion'
+  | 'latent-consistency'
+  | 'stable-diffusion-xl'
+  | 'stable-diffusion-3'
+  | 'cogview4';
+
+/** Which pipeline runs a class. */
+export const pipelineFamilies: Readonly<Record<PipelineClass, PipelineFamily>> = {
+  StableDiffusionPipeline: 'stable-diffusion',
+  OnnxStableDiffusionPipeline: 'stable-diffusion',
+  StableDiffusionOnnxPipeline: 'stable-diffusion',
+  ORTStableDiffusionPipeline: 'stable-diffusion',
+  LatentConsistencyModelPipeline: 'latent-consistency',
+  ORTLatentConsistencyModelPipeline: 'latent-consistency',
+  StableDiffusionXLPipeline: 'stable-diffusion-xl',
+  ORTStableDiffusionXLPipeline: 'stable-diffusion-xl',
+  StableDiffusion3Pipeline: 'stable-diffusion-3',
+  ORTStableDiffusion3Pipeline: 'stable-diffusion-3',
+  CogView4Pipeline: 'cogview4',
+};
+
+/** The kinds of tokenizers there are: what is cut, padded and marked differs. */
+export type TokenizerKind = 'clip' | 't5' | 'glm';
+
+/** The tokenizer of a text encoder. */
+export interface TokenizerFolder {
+  readonly folder: string;
+  readonly kind: TokenizerKind;
+  /** The folder of the text encoder it writes for. */
+  readonly encoder: string;
+}
+
+/** What of a model's directory a pipeline reads, besides model_index.json and darkroom.json. */
+export interface PipelineFolders {
+  /** Folders with a graph and its config.json, which exports of 2022 have not. */
+  readonly graphs: readonly ModelPart[];
+  /** That of them with the UNet or transformer. */
+  readonly denoiser: ModelPart;
+  readonly tokenizers: readonly TokenizerFolder[];
+  readonly scheduler: string;
+  /** The folder of a text encoder that models of the class may come without, and then without its tokenizer. */
+  readonly optionalEncoder?: ModelPart;
+}
+
+const oneEncoder: PipelineFolders = {
+  graphs: ['text_encoder', 'unet', 'vae_decoder'],
+  denoiser: 'unet',
+  tokenizers: [{ folder: 'tokenizer', kind: 'clip', encoder: 'text_encoder' }],
+  scheduler: 'scheduler',
+};
+const twoEncoders: PipelineFolders = {
+  graphs: ['text_encoder', 'text_encoder_2', 'unet', 'vae_decoder'],
+  denoiser: 'unet',
+  tokenizers: [
+    { folder: 'tokenizer', kind: 'clip', encoder: 'text_encoder' },
+    { folder: 'tokenizer_2', kind: 'clip', encoder: 'text_encoder_2' },
+  ],
+  scheduler: 'scheduler',
+};
+const threeEncoders: PipelineFolders = {
+  graphs: ['text_encoder', 'text_encoder_2', 'text_encoder_3', 'transformer', 'vae_decoder'],
+  denoiser: 'transformer',
+  tokenizers: [...twoEncoders.tokenizers, { folder: 'tokenizer_3', kind: 't5', encoder: 'text_encoder_3' }],
+  scheduler: 'scheduler',
+  optionalEncoder: 'text_encoder_3',
+};
+const cogview4: PipelineFolders = {
+  graphs: ['text_encoder', 'transformer', 'vae_decoder'],
+  denoiser: 'transformer',
+  tokenizers: [{ folder: 'tokenizer', kind: 'glm', encoder: 'text_encoder' }],
+  scheduler: 'scheduler',
+};
+
+export const pipelineFolders: Readonly<Record<PipelineClass, PipelineFolders>> = {
+  StableDiffusionPipeline: oneEncoder,
+  OnnxStableDiffusionPipeline: oneEncoder,
+  StableDiffusionOnnxPipeline: oneEncoder,
+  ORTStableDiffusionPipeline: oneEncoder,
+  LatentConsistencyModelPipeline: oneEncoder,
+  ORTLatentConsistencyModelPipeline: oneEncoder,
+  StableDiffusionXLPipeline: twoEncoders,
+  ORTStableDiffusionXLPipeline: twoEncoders,
+  StableDiffusion3Pipeline: threeEncoders,
+  ORTStableDiffusion3Pipeline: threeEncoders,
+  CogView4Pipeline: cogview4,
+};
+
+/** What there is of a model. */
+export interface ModelContents {
+  /** Its model_index.json. */
+  readonly index: Readonly<Record<string, unknown>>;
+  /** Whether it has the folder of the optional encoder of its class. */
+  readonly hasOptionalEncoder: boolean;
+}
+
+/** What is read of one model: an optional encoder that model_index.json says is none, or that has no folder, is left out. */
+export function foldersOf(pipelineClass: PipelineClass, { index, hasOptionalEncoder }: ModelContents): PipelineFolders {
+  const folders = pipelineFolders[pipelineClass];
+  const { graphs, tokenizers, optionalEncoder } = folders;
+  if (optionalEncoder === undefined) return folders;
+  const named = index[optionalEncoder];
+  const isNone = Array.isArray(named) && named.every((part) => part === null);
+  if (hasOptionalEncoder && !isNone) return folders;
+  return {
+    ...folders,
+    graphs: graphs.filter((graph) => graph !== optionalEncoder),
+    tokenizers: tokenizers.filter(({ encoder }) => encoder !== optionalEncoder),
+  };
+}

@@ -1,0 +1,35 @@
+import type { LatentFacts } from '../model/facts/latent-facts.ts';
+import type { PreviewProjection } from '../model/model-directory.ts';
+import type { RowOutput } from '../pipeline.ts';
+import { interleaveSample, projectLatents } from './latents-to-rgb.ts';
+import type { PictureRow } from './picture-row.ts';
+import type { VaeDecoder } from '../vae/vae-decoder.ts';
+
+/**
+ * What a finished row has become.
+ *
+ * @throws DarkroomError if the decoder fails.
+ */
+export async function decodePicture(
+  { latents, latentDims, request: { width, height }, seed, cutTokens }: PictureRow,
+  { vaeDecoder, facts }: { vaeDecoder: VaeDecoder; facts: LatentFacts },
+): Promise<RowOutput> {
+  const scaling = Math.fround(facts.scalingFactor);
+  const shift = Math.fround(facts.shiftFactor);
+  const scaled = latents.map((value) => Math.fround(value / scaling) + shift);
+  const cuts = {
+    ...(cutTokens.prompt > 0 && { promptTokensCut: cutTokens.prompt }),
+    ...(cutTokens.negativePrompt > 0 && { negativePromptTokensCut: cutTokens.negativePrompt }),
+  };
+  return {
+    data: interleaveSample(await vaeDecoder.decode(scaled, latentDims)),
+    facts: { seed, width, height, ...cuts },
+  };
+}
+
+/** What a row would become by its latest step; undefined before that, and for models without a projection. */
+export function previewPicture(row: PictureRow, projection: PreviewProjection | undefined): RowOutput | undefined {
+  if (projection === undefined || row.step === 0) return undefined;
+  const [, height, width] = row.latentDims;
+  return { data: projectLatents(row.predictedOriginal, projection), facts: { width, height } };
+}

@@ -1,0 +1,51 @@
+import { DarkroomError } from '@darkroom/core';
+import type { StepReport } from '../pipeline.ts';
+import { guide } from './guide.ts';
+import type { PictureRow } from './picture-row.ts';
+import type { DenoiserBatch, DenoiserRow } from '../graphs/denoiser-batch.ts';
+
+/**
+ * Takes one step of every row, with as few calls of the model as it allows.
+ *
+ * @throws DarkroomError if a model call fails; no row has moved then.
+ */
+export async function denoise(rows: readonly PictureRow[], batch: DenoiserBatch): Promise<StepReport<PictureRow>> {
+  const halves = rows.map(batchRowsOf);
+  // All model calls first: if one of them fails, no row has moved.
+  const outputs = await batch.run(halves.flat(), rows[0]!.latentDims);
+  const failures: { row: PictureRow; error: DarkroomError }[] = [];
+  let offset = 0;
+  for (const [position, row] of rows.entries()) {
+    const [first, second] = outputs.slice(offset, offset + halves[position]!.length);
+    offset += halves[position]!.length;
+    const error = stepRow(row, second === undefined ? first! : guide(first!, second, row.request));
+    if (error !== undefined) failures.push({ row, error });
+  }
+  return { modelRows: outputs.length, failures };
+}
+
+/** The rows that a picture takes up in the denoiser's batch: without and with its prompt, or only with. */
+function batchRowsOf(row: PictureRow): DenoiserRow[] {
+  const timestep = row.scheduler.timesteps[row.scheduler.stepIndex]!;
+  const writeSample: DenoiserRow['writeSample'] = (target, offset) =>
+    row.scheduler.scaleModelInput(row.latents, target, offset);
+  const conditional = { writeSample, timestep, conditioning: row.conditional };
+  if (row.unconditional === undefined) return [conditional];
+  return [{ writeSample, timestep, conditioning: row.unconditional }, conditional];
+}
+
+function stepRow(row: PictureRow, modelOutput: Float32Array): DarkroomError | undefined {
+  const { scheduler, generator, latents: sample, predictedOriginal } = row;
+  try {
+    const fillNoise = (target: Float32Array): void => generator.fillNormal(target);
+    scheduler.step({ modelOutput, sample, predictedOriginal, fillNoise });
+    if (sample.every((value) => Number.isFinite(value))) return undefined;
+    return rowError('the picture could not be made: the model gave values that are not numbers');
+  } catch (error) {
+    return rowError('the picture could not be made: the scheduler failed', error);
+  }
+}
+
+function rowError(message: string, cause?: unknown): DarkroomError {
+  return new DarkroomError({ code: 'engine_failed', op: 'diffusion.step', message, cause });
+}

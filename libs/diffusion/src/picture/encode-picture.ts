@@ -1,0 +1,83 @@
+/**
+ * From raw RGB to files. The only importer of sharp, and free of ONNX Runtime: encoding runs in the worker's main process
+ * while the engine's process takes the next step.
+ */
+import { contentTypes } from '@darkroom/core';
+import type { OutputFormat, PictureInput } from '@darkroom/core';
+import sharp from 'sharp';
+import type { Sharp } from 'sharp';
+import type { RowOutput } from '../pipeline.ts';
+
+// One thread each: the cores belong to the engine.
+sharp.concurrency(1);
+sharp.cache(false);
+
+/** A file, ready to be stored and served. */
+export interface EncodedPicture {
+  readonly data: Uint8Array;
+  /** Such as `image/png`. */
+  readonly contentType: string;
+}
+
+/** The part of a picture request that says how its files are written. */
+export type EncodePictureOptions = Pick<PictureInput, 'outputFormat' | 'outputCompression'>;
+
+/** Preview latents are this much smaller than what is sent, each way. */
+const PREVIEW_SCALE = 4;
+const PREVIEW_QUALITY = 75;
+
+/**
+ * Encodes a finished picture. The same pixels and options give the same bytes.
+ *
+ * @param output RGB bytes with the facts `width` and `height`, as a picture pipeline's `finish` gives.
+ * @param options `outputCompression` 0–100 is the quality of jpeg and webp; png has none to lose.
+ * @throws TypeError if the output is not a picture.
+ */
+export async function encodePicture(
+  output: RowOutput,
+  { outputFormat, outputCompression }: EncodePictureOptions,
+): Promise<EncodedPicture> {
+  return encode(rawPicture(output), outputFormat, outputCompression);
+}
+
+/**
+ * Encodes a preview: smoothly enlarged, a kilobyte or two of JPEG.
+ *
+ * @param output RGB bytes with the facts `width` and `height`, as a picture pipeline's `preview` gives.
+ * @throws TypeError if the output is not a picture.
+ */
+export async function encodePreview(output: RowOutput): Promise<EncodedPicture> {
+  const { width, height } = sizeOf(output);
+  const enlarged = rawPicture(output).resize({
+    width: width * PREVIEW_SCALE,
+    height: height * PREVIEW_SCALE,
+    kernel: 'cubic',
+    fit: 'fill',
+  });
+  return encode(enlarged, 'jpeg', PREVIEW_QUALITY);
+}
+
+function sizeOf({ data, facts }: RowOutput): { width: number; height: number } {
+  const { width, height } = facts;
+  if (typeof width === 'number' && typeof height === 'number' && data.length === width * height * 3) {
+    return { width, height };
+  }
+  throw new TypeError(`an output of ${data.length} bytes with facts ${JSON.stringify(facts)} is not an RGB picture`);
+}
+
+function rawPicture(output: RowOutput): Sharp {
+  return sharp(output.data, { raw: { ...sizeOf(output), channels: 3 } });
+}
+
+async function encode(picture: Sharp, format: OutputFormat, compression: number): Promise<EncodedPicture> {
+  // libjpeg and libwebp have no quality 0.
+  const quality = Math.min(Math.max(Math.round(compression), 1), 100);
+  const data = await writers[format](picture, quality).toBuffer();
+  return { data, contentType: contentTypes[format] };
+}
+
+const writers: Readonly<Record<OutputFormat, (picture: Sharp, quality: number) => Sharp>> = {
+  png: (picture) => picture.png({ compressionLevel: 6 }),
+  jpeg: (picture, quality) => picture.jpeg({ quality }),
+  webp: (picture, quality) => picture.webp({ quality }),
+};

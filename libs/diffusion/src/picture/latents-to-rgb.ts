@@ -1,0 +1,47 @@
+import type { PreviewProjection } from '../model/model-directory.ts';
+
+/**
+ * What latents will roughly look like, without decoding them: z · matrix + bias for each of them.
+ *
+ * @param latents channels × pixels, scaled (as the UNet sees them).
+ * @returns RGB, 8 bits, one pixel for each latent one.
+ */
+export function projectLatents(latents: Float32Array, { matrix, bias }: PreviewProjection): Uint8Array {
+  const pixels = latents.length / matrix.length;
+  const rgb = new Uint8Array(pixels * 3);
+  for (let pixel = 0; pixel < pixels; pixel++) {
+    for (let color = 0; color < 3; color++) {
+      let value = bias[color]!;
+      for (let channel = 0; channel < matrix.length; channel++) {
+        value += latents[channel * pixels + pixel]! * matrix[channel]![color]!;
+      }
+      rgb[pixel * 3 + color] = Math.round(Math.min(Math.max(value, 0), 1) * 255);
+    }
+  }
+  return rgb;
+}
+
+/**
+ * The decoder's output as a picture; diffusers `VaeImageProcessor`: (x / 2 + 0.5) clamped, × 255 rounded, in float32 and
+ * with numpy's rounding (half to even).
+ *
+ * @param sample 3 × height × width, −1 … 1.
+ * @returns RGB, 8 bits, interleaved.
+ */
+export function interleaveSample(sample: Float32Array): Uint8Array {
+  const pixels = sample.length / 3;
+  const rgb = new Uint8Array(sample.length);
+  for (let color = 0; color < 3; color++) {
+    for (let pixel = 0; pixel < pixels; pixel++) {
+      const value = Math.fround(sample[color * pixels + pixel]! / 2 + 0.5);
+      rgb[pixel * 3 + color] = roundHalfEven(Math.fround(Math.min(Math.max(value, 0), 1) * 255));
+    }
+  }
+  return rgb;
+}
+
+function roundHalfEven(value: number): number {
+  const floor = Math.floor(value);
+  if (value - floor !== 0.5) return Math.round(value);
+  return floor % 2 === 0 ? floor : floor + 1;
+}

@@ -1,0 +1,153 @@
+import { DarkroomError, pictureShapeKey, seedOfPicture } from '@darkroom/core';
+import type { ModelDirectory } from '../model/model-directory.ts';
+import type { PipelineRow, RowCheckpoint, RowRequest } from '../pipeline.ts';
+import { createTorchGenerator, restoreTorchGenerator } from '../random/torch-generator.ts';
+import type { TorchGenerator, TorchGeneratorSnapshot } from '../random/torch-generator.ts';
+import { createScheduler } from '../schedulers/create-scheduler.ts';
+import type { CreateSchedulerOptions, Scheduler } from '../schedulers/scheduler.ts';
+import type { Conditioning } from '../graphs/denoiser-batch.ts';
+import type { PictureRequest } from './picture-request.ts';
+import type { ReadText } from '../graphs/prompt-encoder.ts';
+import { decodeRowSnapshot, encodeRowSnapshot } from './row-snapshot.ts';
+
+/** One picture on its way. */
+export interface PictureRow extends PipelineRow {
+  readonly request: PictureRequest;
+  readonly seed: number;
+  readonly scheduler: Scheduler;
+  readonly generator: TorchGenerator;
+  /** channels, height, width. */
+  readonly latentDims: readonly [number, number, number];
+  readonly latents: Float32Array;
+  /** The latest step's estimate of the finished latents. */
+  readonly predictedOriginal: Float32Array;
+  readonly conditional: Conditioning;
+  /** Of the negative prompt; undefined without guidance, when that half is not computed. */
+  readonly unconditional: Conditioning | undefined;
+  /** Tokens at the ends of the texts that were not read, of texts that were read at all. */
+  readonly cutTokens: { readonly prompt: number; readonly negativePrompt: number };
+}
+
+/** What all pictures of a request have in common. */
+export interface CreatePictureRowsOptions {
+  model: Pick<ModelDirectory, 'latents' | 'scheduler'>;
+  rowRequest: RowRequest;
+  request: PictureRequest;
+  conditional: ReadText;
+  unconditional: ReadText | undefined;
+  /** What the family derives of its schedule from the picture; models of flow matching do. */
+  schedule?: PictureSchedule;
+}
+
+/** What a scheduler is told besides the model's config and the number of steps. */
+export type PictureSchedule = Pick<CreateSchedulerOptions, 'dynamicShift' | 'flowGrid'>;
+
+interface PictureFacts {
+  key: string;
+  stepIndex: number;
+  generator: TorchGeneratorSnapshot;
+}
+
+/**
+ * Makes a row for each picture asked for, from noise or from where its checkpoint says it was.
+ *
+ * @throws DarkroomError `invalid_request` if the scheduler cannot take so many steps.
+ */
+export function createPictureRows(options: CreatePictureRowsOptions): PictureRow[] {
+  const { model, rowRequest, request, conditional, unconditional, schedule = {} } = options;
+  const { channels, factor } = model.latents;
+  const latentDims = [channels, request.height / factor, request.width / factor] as const;
+  const { config } = model.scheduler;
+  const indexes = rowRequest.indexes ?? Array.from({ length: request.n }, (_, index) => index);
+  return indexes.map((index) => {
+    const checkpoint = rowRequest.checkpoints?.get(index);
+    const noise = rowRequest.initialNoise?.get(index);
+    const start = startRow({ request, index, latentDims, config, schedule, checkpoint, noise });
+    return {
+      ...start,
+      index,
+      request,
+      shapeKey: pictureShapeKey(request),
+      previewEvery: request.previewEvery,
+      latentDims,
+      conditional: conditional.conditioning,
+      unconditional: unconditional?.conditioning,
+      cutTokens: { prompt: conditional.cutTokens, negativePrompt: unconditional?.cutTokens ?? 0 },
+      predictedOriginal: new Float32Array(start.latents.length),
+      totalSteps: start.scheduler.timesteps.length,
+      get step() {
+        return start.scheduler.stepIndex;
+      },
+    };
+  });
+}
+
+/** Where the row stands. */
+export function checkpointPictureRow(row: PictureRow): RowCheckpoint {
+  const { stepIndex, history } = row.scheduler.snapshot();
+  const facts: PictureFacts = { key: checkpointKey(row), stepIndex, generator: row.generator.snapshot() };
+  return { step: stepIndex, data: encodeRowSnapshot({ facts, arrays: [row.latents, ...history] }) };
+}
+
+interface StartRowOptions {
+  request: PictureRequest;
+  index: number;
+  latentDims: readonly [number, number, number];
+  config: ModelDirectory['scheduler']['config'];
+  schedule: PictureSchedule;
+  checkpoint: RowCheckpoint | undefined;
+  noise: Float32Array | undefined;
+}
+
+function startRow(options: StartRowOptions): Pick<PictureRow, 'seed' | 'scheduler' | 'generator' | 'latents'> {
+  const { request, index, latentDims, checkpoint, noise } = options;
+  const seed = seedOfPicture(request.seed, index);
+  const length = latentDims[0] * latentDims[1] * latentDims[2];
+  const create = () => createRowScheduler(options);
+  if (checkpoint !== undefined) {
+    const snapshot = decodeRowSnapshot(checkpoint.data, length);
+    const facts = snapshot?.facts as PictureFacts | undefined;
+    const [latents, ...history] = snapshot?.arrays ?? [];
+    if (latents !== undefined && facts?.key === checkpointKey({ request, seed })) {
+      const scheduler = create();
+      try {
+        scheduler.restore({ stepIndex: facts.stepIndex, history });
+        return { seed, scheduler, generator: restoreTorchGenerator(facts.generator), latents };
+      } catch {
+        // Written by another version: the same picture comes out of a fresh start, only later.
+      }
+    }
+  }
+  const scheduler = create();
+  const generator = createTorchGenerator(seed);
+  const latents = new Float32Array(length);
+  if (noise === undefined) generator.fillNormal(latents);
+  else latents.set(checkNoise(noise, latentDims));
+  const sigma = Math.fround(scheduler.initNoiseSigma);
+  for (let at = 0; at < length; at++) latents[at] = latents[at]! * sigma;
+  return { seed, scheduler, generator, latents };
+}
+
+function checkNoise(noise: Float32Array, latentDims: readonly number[]): Float32Array {
+  const length = latentDims.reduce((product, side) => product * side, 1);
+  if (noise.length === length && noise.every((value) => Number.isFinite(value))) return noise;
+  const expected = `${length} finite numbers, ${latentDims.join(' × ')} (channels, height, width)`;
+  const message = `initialNoise: ${noise.length} values were given; expected ${expected}`;
+  throw new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message });
+}
+
+function createRowScheduler({ request, config, schedule }: StartRowOptions) {
+  const { scheduler, numInferenceSteps } = request;
+  try {
+    return createScheduler(scheduler, { config, numInferenceSteps, ...schedule });
+  } catch (error) {
+    const message = `${scheduler} with ${numInferenceSteps} steps: ${(error as Error).message}`;
+    throw new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message, cause: error });
+  }
+}
+
+/** All that a checkpoint must share with the row it is for. */
+function checkpointKey({ request, seed }: Pick<PictureRow, 'request' | 'seed'>): string {
+  const { scheduler, numInferenceSteps, guidanceScale, guidanceRescale } = request;
+  return `2 ${seed} ${pictureShapeKey(request)} ${scheduler} ${numInferenceSteps} ${guidanceScale} ${guidanceRescale}`;
+}

@@ -1,0 +1,196 @@
+/** The decoders of real exports, in pieces: the embedded model's, and a small one with attention. */
+import { cpSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { loadOnnxSession } from '@darkroom/runtime';
+import type { OnnxSession } from '@darkroom/runtime';
+import { dilateConvolution, externalizeWeights } from '@darkroom/testing';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createTorchGenerator } from '../random/torch-generator.ts';
+import { loadPipeline } from '../pipelines/load-pipeline.ts';
+import { interleaveSample } from '../picture/latents-to-rgb.ts';
+import { VaeDecoder } from './vae-decoder.ts';
+
+const root = resolve(import.meta.dirname, '../../../..');
+const emojis = { path: join(root, 'models/emoji-sd/vae_decoder/model_int8.onnx'), factor: 8 };
+const tiny = {
+  path: join(root, 'tools/golden/vectors/pipelines/stable-diffusion-xl/model/vae_decoder/model.onnx'),
+  factor: 2,
+};
+const sixteenChannels = {
+  path: join(root, 'tools/golden/vectors/pipelines/stable-diffusion-3/model/vae_decoder/model.onnx'),
+  factor: 4,
+};
+const encoder = join(root, 'models/emoji-sd/text_encoder/model_int8.onnx');
+
+async function createDecoder({ path, factor }: { path: string; factor: number }, side: number, cutAs = path) {
+  const session = await loadOnnxSession({ file: path, threads: 2 });
+  onTestFinished(() => session.dispose());
+  const parts = { bytes: 0, disposed: 0, error: 1 };
+  const loadPart = async (file: Uint8Array): Promise<OnnxSession> => {
+    parts.bytes += file.length;
+    const part = await loadOnnxSession({ file, threads: 2 });
+    return {
+      ...part,
+      async runForAll(feeds, outputs, into) {
+        const results = await part.runForAll(feeds, outputs, into);
+        return results.map(({ data, dims }) => ({ data: data.map((value) => value * parts.error), dims }));
+      },
+      dispose: () => part.dispose().finally(() => (parts.disposed += 1)),
+    };
+  };
+  const decoder = new VaeDecoder({ file: 'vae', path: cutAs, session, loadPart, factor, wholePixels: side ** 2 });
+  return { decoder, session, parts };
+}
+
+function noise(dims: readonly number[]): Float32Array {
+  const latents = new Float32Array(dims.reduce((product, side) => product * side, 1));
+  createTorchGenerator(7).fillNormal(latents);
+  return latents.map((value) => value * 2);
+}
+
+const worstPixel = (left: Uint8Array, right: Uint8Array): number =>
+  left.reduce((worst, value, at) => Math.max(worst, Math.abs(value - right[at]!)), 0);
+
+async function decodeBoth(decoder: VaeDecoder, session: OnnxSession, dims: readonly [number, number, number]) {
+  const latents = noise(dims);
+  const whole = await session.run({ latent_sample: { data: latents, dims: [1, ...dims] } }, 'sample');
+  return { pieces: interleaveSample(await decoder.decode(latents, dims)), whole: interleaveSample(whole.data) };
+}
+
+describe('a VAE decoder that decodes in pieces', () => {
+  it.each([
+    ['emojis', emojis, 64, [4, 16, 16]],
+    ['emojis', emojis, 64, [4, 32, 32]],
+    ['emojis', emojis, 100, [4, 12, 40]],
+    ['emojis', emojis, 100, [4, 40, 12]],
+    ['emojis', emojis, 300, [4, 64, 48]],
+    ['emojis', emojis, 256, [4, 96, 96]],
+    ['attention', tiny, 8, [4, 16, 16]],
+    ['attention', tiny, 8, [4, 24, 14]],
+    ['16 channels', sixteenChannels, 16, [16, 24, 16]],
+  ] as const)('makes with %s the picture that it makes in one go', async (_name, model, side, dims) => {
+    const { decoder, session, parts } = await createDecoder(model, side);
+    await decoder.tryPieces([dims[0], 8, 8]);
+    expect(decoder.remark).toBeUndefined();
+    const { pieces, whole } = await decodeBoth(decoder, session, dims);
+    // Two would do. Where a level lies between, sums in another order tip it over.
+    expect(worstPixel(pieces, whole)).toBeLessThanOrEqual(1);
+    expect(parts.disposed).toBeGreaterThan(0);
+  });
+
+  it('decodes a picture that is no larger than a piece in one go, to the byte', async () => {
+    const { decoder, session, parts } = await createDecoder(emojis, 128);
+    await decoder.tryPieces([4, 8, 8]);
+    parts.bytes = 0;
+    const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
+    expect([Buffer.compare(pieces, whole), parts.bytes]).toEqual([0, 0]);
+  });
+
+  it('takes weights from beside the graph', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'darkroom-vae-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const path = join(directory, 'model.onnx');
+    cpSync(emojis.path, path);
+    externalizeWeights(path, 'model.onnx_data');
+    const { decoder, session } = await createDecoder({ path, factor: 8 }, 64);
+    await decoder.tryPieces([4, 8, 8]);
+    const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
+    expect(decoder.remark).toBeUndefined();
+    expect(worstPixel(pieces, whole)).toBeLessThanOrEqual(1);
+  });
+
+  it('fails, rather than make another picture, if its weights are cut short meanwhile', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'darkroom-vae-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const path = join(directory, 'model.onnx');
+    cpSync(tiny.path, path);
+    externalizeWeights(path, 'model.onnx_data');
+    const { decoder } = await createDecoder(tiny, 8, path);
+    await decoder.tryPieces([4, 8, 8]);
+    expect(decoder.remark).toBeUndefined();
+    const weights = join(directory, 'model.onnx_data');
+    truncateSync(weights, statSync(weights).size - 64);
+    const dims = [4, 16, 16] as const;
+    await expect(decoder.decode(noise(dims), dims)).rejects.toThrow(/cut short/);
+  });
+
+  it.each([
+    ['is that of something else', encoder, /cannot be cut: it has several inputs or outputs$/],
+    ['is damaged', 'damaged', /cannot be cut: it is cut short/],
+  ])('decodes in one go, and says why, if the graph %s', async (_what, path, reason) => {
+    const cutAs = path === 'damaged' ? damagedCopy() : path;
+    const { decoder, session } = await createDecoder(tiny, 8, cutAs);
+    await decoder.tryPieces([4, 8, 8]);
+    expect(decoder.remark).toMatch(reason);
+    const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
+    expect(Buffer.compare(pieces, whole)).toBe(0);
+  });
+
+  it('decodes in one go, and says why, if the parts give something else', async () => {
+    const { decoder, session, parts } = await createDecoder(emojis, 64);
+    parts.error = 1.02;
+    await decoder.tryPieces([4, 8, 8]);
+    expect(decoder.remark).toMatch(/cannot be cut: it differs by 0\.\d+ then$/);
+    const { pieces, whole } = await decodeBoth(decoder, session, [4, 16, 16]);
+    expect(Buffer.compare(pieces, whole)).toBe(0);
+  });
+
+  it('frees what it has loaded when it fails, and says so', async () => {
+    const { decoder, parts } = await createDecoder(emojis, 64);
+    await decoder.tryPieces([4, 8, 8]);
+    parts.disposed = 0;
+    await expect(decoder.decode(noise([3, 16, 16]), [3, 16, 16])).rejects.toMatchObject({ code: 'engine_failed' });
+    expect(parts.disposed).toBe(1);
+  });
+});
+
+it('is what a pipeline ends large pictures with', async () => {
+  const input = {
+    prompt: 'a red apple on a white background',
+    negativePrompt: '',
+    width: 256,
+    height: 192,
+    n: 1,
+    numInferenceSteps: 3,
+    guidanceScale: 3,
+    seed: 7,
+    scheduler: 'dpmpp_2m',
+    previewEvery: 0,
+  };
+  const pictures: Uint8Array[] = [];
+  for (const vaeTileSize of [64, 1024]) {
+    const pipeline = await loadPipeline({ directory: join(root, 'models/emoji-sd'), threads: 2, vaeTileSize });
+    expect(pipeline.components.map(({ remark }) => remark)).toEqual([undefined, undefined, undefined]);
+    const [row] = await pipeline.createRows({ id: 'request', input });
+    while (row!.step < row!.totalSteps) await pipeline.step([row!]);
+    pictures.push((await pipeline.finish(row!)).data);
+    await pipeline.dispose();
+  }
+  expect(worstPixel(pictures[0]!, pictures[1]!)).toBeLessThanOrEqual(1);
+});
+
+// Its smallest latents are 2 × 2, of which any piece is the whole.
+it('is tried by a pipeline on latents that are really cut', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-vae-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  cpSync(join(dirname(sixteenChannels.path), '..'), directory, { recursive: true });
+  const load = async () => {
+    const pipeline = await loadPipeline({ directory, id: 'tiny', threads: 1, vaeTileSize: 16 });
+    await pipeline.dispose();
+    return pipeline.components.find(({ part }) => part === 'vae_decoder')!.remark;
+  };
+  expect(await load()).toBeUndefined();
+  // Pixels that depend on others so far away are in no piece.
+  dilateConvolution(join(directory, 'vae_decoder/model.onnx'), { weights: 'v10', dilation: 9 });
+  expect(await load()).toMatch(/cannot be cut: it differs by \d/);
+});
+
+function damagedCopy(): string {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-vae-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, 'model.onnx');
+  cpSync(tiny.path, path);
+  truncateSync(path, Math.floor(statSync(path).size / 2));
+  return path;
+}

@@ -1,0 +1,64 @@
+import type { Logger } from '../logging/logger.ts';
+import { PeriodicLoop } from './periodic-loop.ts';
+import { BaseService } from './service.ts';
+
+export interface LoopsByNameOptions {
+  /** Shows in log lines, before the name of the loop. */
+  name: string;
+  /** The names there are; those that come get a loop, none is taken away. */
+  discover: () => Promise<readonly string[]>;
+  /** How often that is asked, ms. */
+  discoverEveryMs: number;
+  /** The pause after a turn, ms. */
+  intervalMs: number;
+  /** One turn for one name. */
+  runOnce: (name: string) => Promise<unknown>;
+  log: Logger;
+}
+
+/**
+ * A {@link PeriodicLoop} for each of a growing set of names, such as models: one whose server does not answer keeps none
+ * of the others waiting.
+ */
+export class LoopsByName extends BaseService {
+  readonly #options: LoopsByNameOptions;
+  readonly #loops = new Map<string, PeriodicLoop>();
+  readonly #discovering: PeriodicLoop;
+
+  constructor(options: LoopsByNameOptions) {
+    super();
+    this.#options = options;
+    const { name, discoverEveryMs: intervalMs, log } = options;
+    this.#discovering = new PeriodicLoop({
+      name: `${name}: discover`,
+      intervalMs,
+      runOnce: () => this.#discover(),
+      log,
+    });
+  }
+
+  /** Runs a turn of this name's loop now, as `PeriodicLoop` does; nothing for a name that is not known yet. */
+  async trigger(name: string): Promise<void> {
+    await this.#loops.get(name)?.trigger();
+  }
+
+  protected override async onStart(): Promise<void> {
+    await this.#discovering.start();
+  }
+
+  protected override async onStop(): Promise<void> {
+    const loops = [this.#discovering, ...this.#loops.values()];
+    await Promise.all(loops.map((loop) => loop.stop()));
+    this.#loops.clear();
+  }
+
+  async #discover(): Promise<void> {
+    const { discover, name, intervalMs, runOnce, log } = this.#options;
+    for (const each of await discover()) {
+      if (this.#loops.has(each)) continue;
+      const loop = new PeriodicLoop({ name: `${name} ${each}`, intervalMs, runOnce: () => runOnce(each), log });
+      this.#loops.set(each, loop);
+      await loop.start();
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../logging/logger.ts';
+import { BaseService } from './service.ts';
+
+export interface PeriodicLoopOptions {
+  /** Shows in log lines. */
+  name: string;
+  /** The pause after a turn; 0 for a `runOnce` that waits for work by itself. */
+  intervalMs: number;
+  /** The pause after a turn that failed, when longer: a Redis that is away must not be asked in a tight loop. */
+  errorIntervalMs?: number;
+  /** One turn. The signal aborts when the loop is to stop. */
+  runOnce: (signal: AbortSignal) => Promise<unknown>;
+  log: Logger;
+}
+
+/**
+ * Calls a `runOnce` again and again, never two at a time. All that is worth testing is in the `runOnce`, which its
+ * owner makes public; this is only the loop around it. A turn that throws is logged and the loop goes on.
+ */
+export class PeriodicLoop extends BaseService {
+  readonly #options: PeriodicLoopOptions;
+  readonly #errorIntervalMs: number;
+  #stopping = new AbortController();
+  #wakeUp = new AbortController();
+  #running: Promise<void> | undefined;
+  /** Those who wait for the end of a turn that has not begun yet. */
+  #waiting: (() => void)[] = [];
+
+  constructor(options: PeriodicLoopOptions) {
+    super();
+    this.#options = options;
+    this.#errorIntervalMs = Math.max(options.intervalMs, options.errorIntervalMs ?? 500);
+  }
+
+  /** Runs a turn now, or after the one under way; resolves at its end, or when the loop stops before it. */
+  trigger(): Promise<void> {
+    if (!this.#running) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#wakeUp.abort();
+    });
+  }
+
+  protected override async onStart(): Promise<void> {
+    this.#stopping = new AbortController();
+    this.#running = this.#run(this.#stopping.signal);
+  }
+
+  protected override async onStop(): Promise<void> {
+    this.#stopping.abort();
+    this.#wakeUp.abort();
+    await this.#running;
+    this.#running = undefined;
+  }
+
+  async #run(stopping: AbortSignal): Promise<void> {
+    while (!stopping.aborted) {
+      this.#wakeUp = new AbortController();
+      const waiting = this.#waiting;
+      this.#waiting = [];
+      const pauseMs = await this.#takeTurn(stopping);
+      for (const resolve of waiting) resolve();
+      if (!stopping.aborted) await pause(pauseMs, this.#wakeUp.signal);
+    }
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /** The pause that is due after the turn, in milliseconds. */
+  async #takeTurn(stopping: AbortSignal): Promise<number> {
+    try {
+      await this.#options.runOnce(stopping);
+      return this.#options.intervalMs;
+    } catch (error) {
+      if (!stopping.aborted) this.#options.log.error({ err: error, loop: this.#options.name }, 'a turn failed');
+      return this.#errorIntervalMs;
+    }
+  }
+}
+
+/** Waits, or returns early when woken. */
+async function pause(pauseMs: number, wakeUp: AbortSignal): Promise<void> {
+  await delay(pauseMs, undefined, { signal: wakeUp }).catch(() => {});
+}

@@ -1,0 +1,154 @@
+import { type AppName, type Config, ConfigError, loadConfig } from '@darkroom/config';
+import { type Logger, createLogger } from '../logging/logger.ts';
+import { Metrics } from '../metrics/metrics.ts';
+import { MetricsServer } from '../metrics/metrics-server.ts';
+import { createReadiness, type Readiness } from '../metrics/readiness.ts';
+import type { Service } from './service.ts';
+import { startTracing } from '../tracing/tracing.ts';
+
+/** What a process is made from. */
+export interface MainContext<App extends AppName> {
+  config: Config<App>;
+  log: Logger;
+  /** Served on `METRICS_PORT`, when that is set. */
+  metrics: Metrics;
+  /** Says whether the process does its work, beyond having started. */
+  readiness: Readiness;
+  /** Aborts when the process is asked to stop, for what has to end while still starting. */
+  stopSignal: AbortSignal;
+}
+
+export interface RunMainOptions {
+  /** Longest orderly stop before the process ends anyway. */
+  stopTimeoutMs?: number;
+}
+
+/** Says that the settings are wrong and starting again will not help (EX_CONFIG of sysexits.h). */
+export const exitCodeOfWrongSettings = 78;
+
+/** How long an app's stop may take unless it says otherwise; then the process ends anyway. */
+export const longestStopMs = 20_000;
+
+/**
+ * The whole of an app's `main.ts`: reads its settings, makes its logger, builds and starts its service, and stops it
+ * once on SIGTERM, SIGINT or when the supervisor that forked it is gone. A second signal ends the process at once; so
+ * does an error that nobody caught (exit code 1). A supervisor is told `ready` over IPC when the service has started.
+ */
+export async function runMain<App extends AppName>(
+  app: App,
+  build: (context: MainContext<App>) => Service | Promise<Service>,
+  { stopTimeoutMs = longestStopMs }: RunMainOptions = {},
+): Promise<void> {
+  const config = readConfigOrExit(app);
+  // Every app has the settings that all share; TypeScript does not resolve that for an App that is still open.
+  const { logLevel, logFile, tracesUrl } = config as Config<AppName>;
+  const log = createLogger({ app, level: logLevel, file: logFile });
+  exitOnUncaughtErrors(log);
+  const stopping = onStopRequest(log);
+  // A service may for a while hold nothing that keeps Node running, and must not end by that.
+  setInterval(() => {}, 2 ** 30);
+  let service: Service | undefined;
+  stopping.addEventListener('abort', () => exitAfter(stopTimeoutMs, log));
+  const { metrics, readiness, server } = watchProcess(app, config, log);
+  try {
+    const stopTracing = tracesUrl === undefined ? undefined : await startTracing(app, log);
+    // Before everything else, and till the end: starting and stopping are what one wants to watch.
+    await server?.start();
+    service = await build({ config, log, metrics, readiness, stopSignal: stopping });
+    await startUnlessStopped(service, stopping);
+    if (!stopping.aborted) announceReady(log, readiness);
+    await aborted(stopping);
+    readiness.isStarted = false;
+    await service.stop();
+    await server?.stop();
+    await stopTracing?.();
+  } catch (error) {
+    log.fatal({ err: error }, service ? 'could not start or stop cleanly' : 'could not be set up');
+    process.exit(1);
+  }
+  log.info('stopped');
+  process.exit(0);
+}
+
+/** What is measured of this process, and where that is served. */
+function watchProcess(
+  app: AppName,
+  { metricsPort, metricsHost }: Config<AppName>,
+  log: Logger,
+): { metrics: Metrics; readiness: Readiness; server: MetricsServer | undefined } {
+  const isServed = metricsPort !== undefined;
+  const metrics = new Metrics({ app, log, withProcess: isServed });
+  const readiness = createReadiness(metrics);
+  const address = { host: metricsHost, port: metricsPort ?? 0 };
+  const server = isServed ? new MetricsServer({ metrics, readiness, ...address, log }) : undefined;
+  return { metrics, readiness, server };
+}
+
+function readConfigOrExit<App extends AppName>(app: App): Config<App> {
+  try {
+    return loadConfig(app);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${app}: ${error.message}\n`);
+    process.exit(exitCodeOfWrongSettings);
+  }
+}
+
+function exitOnUncaughtErrors(log: Logger): void {
+  for (const event of ['uncaughtException', 'unhandledRejection'] as const)
+    process.on(event, (error: unknown) => {
+      log.fatal({ err: error }, event);
+      process.exit(1);
+    });
+}
+
+/** A signal that aborts at the first request to stop; the second ends the process. */
+function onStopRequest(log: Logger): AbortSignal {
+  const controller = new AbortController();
+  const request = (reason: string, exitCode: number): void => {
+    if (controller.signal.aborted) process.exit(exitCode);
+    log.info({ reason }, 'stopping');
+    controller.abort();
+  };
+  process.on('SIGINT', () => request('SIGINT', 130));
+  process.on('SIGTERM', () => request('SIGTERM', 143));
+  // The supervisor may go while we are stopping on its word: that is no second request.
+  const onSupervisorGone = (): void => {
+    if (!controller.signal.aborted) request('the supervisor is gone', 1);
+  };
+  process.on('disconnect', onSupervisorGone);
+  // It may have gone while our modules were loaded, and that is told once. Later, for all who are yet to listen.
+  if (process.send !== undefined && !process.connected) setImmediate(onSupervisorGone);
+  return controller.signal;
+}
+
+/** A start that fails once it is not wanted any more has given up what it waited for, which is no failure. */
+async function startUnlessStopped(service: Service, stopping: AbortSignal): Promise<void> {
+  if (stopping.aborted) return;
+  try {
+    await service.start();
+  } catch (error) {
+    if (!stopping.aborted) throw error;
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+function exitAfter(stopTimeoutMs: number, log: Logger): void {
+  setTimeout(() => {
+    log.error({ stop_timeout_ms: stopTimeoutMs }, 'did not stop in time');
+    process.exit(1);
+  }, stopTimeoutMs).unref();
+}
+
+function announceReady(log: Logger, readiness: Readiness): void {
+  readiness.isStarted = true;
+  log.info('ready');
+  // A send that finds the channel closed is followed by `disconnect`, which says all there is to say.
+  process.send?.('ready', undefined, undefined, () => {});
+}
