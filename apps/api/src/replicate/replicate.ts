@@ -7,7 +7,7 @@ import { absoluteUrl, noStore } from '../http/urls.ts';
 import type { ApiEnv } from '../http/api-env.ts';
 import { type ErrorView, modelNotFound } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
-import { BrokenStream, type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
+import { BrokenStream, type FrameOf, type StreamEvents, requestEvents } from '../follow/stream-events.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
 import { cancelFound, findRequest, requestIdOf } from '../follow/find-request.ts';
 import { inTheirNames, parseForeign } from '../drop-in/foreign-input.ts';
@@ -65,8 +65,12 @@ export function addReplicateRoutes(api: Api, deps: ReplicateDeps): void {
     const after = positionOf(c);
     return deps.streamEvents(c, async () => {
       const { id, state } = await findRequest(deps.askStore, requestIdOf(c), c.get('owner'));
-      const options = { after, isEnded: isTerminalState(state), frameOf: predictionFrame(c, deps, id) };
-      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true };
+      return requestEvents(deps, id, {
+        after,
+        isEnded: isTerminalState(state),
+        frameOf: predictionFrame(c, deps, id),
+        breaksOff: true,
+      });
     });
   });
   addRoute(api, routes.models, async (c) => {
