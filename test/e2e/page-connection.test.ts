@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer, request as httpRequest } from 'node:http';
 import { readFile } from 'node:fs/promises';
+import type { PictureCard } from '@darkroom/kinds';
 import { publishModel } from '@darkroom/store';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { freePort } from '@darkroom/testing';
@@ -222,10 +223,11 @@ it('says that no worker has brought a model, and shows the limits of the first t
     .getByRole('alert')
     .getByText(/^No worker has brought a model yet.* It asks to try again in \d+ s\.$/)
     .waitFor();
-  await publishModel(fresh.store, {
+  const card: PictureCard = {
     id: 'tiny',
     created: 1_700_000_000,
     ownedBy: 'tests',
+    kind: 'picture',
     pipeline: 'StableDiffusionPipeline',
     sizes: { multiple: 32, min: 32, max: 320, default: { width: 96, height: 96 } },
     steps: { min: 2, max: 90, default: 12 },
@@ -233,7 +235,8 @@ it('says that no worker has brought a model, and shows the limits of the first t
     schedulers: ['ddim', 'euler'],
     defaultScheduler: 'ddim',
     maxPromptTokens: 77,
-  });
+  };
+  await publishModel(fresh.store, card);
   await page.getByText('no worker serves it now; reads 77 tokens').waitFor();
   await page.getByText('32 to 320 pixels a side, in steps of 32').waitFor();
   await page.getByText('2 to 90', { exact: true }).waitFor();

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
-import type { PictureInput } from '@darkroom/core';
+import type { PictureInput } from '@darkroom/kinds';
 import type { LoadModelOptions, PipelineComponent } from '@darkroom/diffusion';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { ProcessExecutor } from '@darkroom/executor';

@@ -62,6 +62,22 @@ export const apiSettings = {
     doc: 'The largest request body; past it the API answers 413.',
     apps: ['api'],
   }),
+  requestMaxBytes: defineSetting({
+    variable: 'REQUEST_MAX_BYTES',
+    kind: wholeNumber({ min: 0, max: 1_099_511_627_776 }),
+    default: '268435456',
+    unit: 'bytes',
+    doc: 'The most that one request may keep in Redis (previews, checkpoints, results); past it the API answers 400 and says which field to lower. 0 for no limit.',
+    apps: ['api'],
+  }),
+  ownerMaxBytes: defineSetting({
+    variable: 'OWNER_MAX_BYTES',
+    kind: wholeNumber({ min: 0, max: 1_099_511_627_776 }),
+    default: '2147483648',
+    unit: 'bytes',
+    doc: 'The most that all requests of one API key may keep in Redis, of each model; past it the API answers 429. Without keys all clients are one. 0 for no limit.',
+    apps: ['api'],
+  }),
   requestTimeoutS: defineSetting({
     variable: 'REQUEST_TIMEOUT_S',
     kind: wholeNumber({ min: 1, max: 2_592_000 }),

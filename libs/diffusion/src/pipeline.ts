@@ -2,7 +2,8 @@
  * What a model is to the engine: a maker of rows, and a step that takes many of them at once. Nothing here knows what a
  * row becomes in the end; a picture is one case, a text written token by token would be another.
  */
-import type { DarkroomError, Device, ModelCard } from '@darkroom/core';
+import type { DarkroomError, Device } from '@darkroom/core';
+import type { PictureCard } from '@darkroom/kinds';
 import type { DeviceRefusal, NodeCounts } from '@darkroom/runtime';
 
 /** What a row gives out, before it is encoded for a client: raw bytes and the facts that are needed to read them. */
@@ -75,7 +76,7 @@ export interface PipelineComponent {
 
 /** A loaded model. Calls must not overlap. */
 export interface Pipeline<Row extends PipelineRow = PipelineRow> {
-  readonly card: ModelCard;
+  readonly card: PictureCard;
   readonly components: readonly PipelineComponent[];
   /**
    * Makes one row for each output asked for, in the order of their indexes.

@@ -1,6 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
 import { DarkroomError } from '@darkroom/core';
-import type { ModelCard } from '@darkroom/core';
 import type { Pipeline, PipelineRow, RowCheckpoint, RowRequest } from '@darkroom/diffusion';
 import { describe, expect, it } from 'vitest';
 import { Engine } from './engine.ts';
@@ -38,7 +37,7 @@ function createHarness(options: { maxRows?: number; checkpointEvery?: number; fi
   const failAt = new WeakMap<LetterRow, number | undefined>();
 
   const pipeline: Pipeline<LetterRow> = {
-    card: { id: 'letters' } as ModelCard,
+    card: { id: 'letters' } as Pipeline['card'],
     components: [],
     createRows({ id, input, indexes, checkpoints }: RowRequest) {
       const { letter = id, n = 1, steps = 2, shape = 'line', previewEvery = 0, failAt: at } = input as LetterInput;

@@ -11,6 +11,8 @@ export interface AdmitRequestOptions {
   weight?: number;
   /** Refuse when the owner has this many queued and running, over all models. */
   openRequestsMax?: number | undefined;
+  /** Refuse when the owner's requests of the model would keep more bytes than this. */
+  ownerMaxBytes?: number | undefined;
   /** What else the owner's open requests are counted in: each model has its own slot, so this part is a moment old. */
   otherModels?: readonly string[];
   /** What the request hash keeps in place of the envelope once the request has ended. */
@@ -21,6 +23,8 @@ export type AdmitRequestResult =
   | { status: 'admitted'; position: number; isPossible: boolean; costAhead: number }
   | { status: 'overloaded'; waiting: number }
   | { status: 'limited'; open: number }
+  /** `bytes`: of the request; `kept`: of the owner's others. */
+  | { status: 'over-budget'; bytes: number; kept: number }
   | { status: 'unserved' }
   | { status: 'duplicate' };
 
@@ -82,7 +86,7 @@ async function runAdmission(
     envelope.cost,
     openRequestsMax === undefined ? '' : Math.max(0, openRequestsMax - openElsewhere),
     promptless === undefined ? '' : JSON.stringify(promptless),
-    envelope.webhook === undefined ? '' : JSON.stringify(envelope.webhook),
+    envelope.webhook === undefined ? '' : JSON.stringify({ ...envelope.webhook, kind: envelope.kind }),
     envelope.outputs,
   ];
   const { base } = store.keysOf(envelope.model);

@@ -100,7 +100,7 @@ it('retries under a new id: the same for the same owner, with as much time as be
     cost: '7',
     retryOf: id,
   });
-  expect(JSON.parse(retried['webhook']!)).toEqual(webhook);
+  expect(JSON.parse(retried['webhook']!)).toEqual({ kind: 'picture', ...webhook });
   expect(JSON.parse(retried['envelope']!)).toEqual({
     ...testEnvelope({ owner: 'alice', priority: 2, cost: 7, webhook }),
     id: again,

@@ -73,7 +73,7 @@ async function runRetry(
     store.goneTtlMs,
     envelope.cost,
     promptless === undefined ? '' : JSON.stringify(promptless),
-    envelope.webhook === undefined ? '' : JSON.stringify(envelope.webhook),
+    envelope.webhook === undefined ? '' : JSON.stringify({ ...envelope.webhook, kind: envelope.kind }),
     envelope.outputs,
   ];
   const { base } = store.keysOf(envelope.model);

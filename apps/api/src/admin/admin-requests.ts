@@ -1,12 +1,6 @@
 import type { ApiConfig } from '@darkroom/config';
-import {
-  type Clock,
-  createRequestId,
-  isoTime,
-  modelOfRequestId,
-  type PictureInput,
-  type RequestEnvelope,
-} from '@darkroom/core';
+import { type Clock, createRequestId, isoTime, modelOfRequestId, type RequestEnvelope } from '@darkroom/core';
+import type { Kinds } from '@darkroom/kinds';
 import { activeTrace, type Logger } from '@darkroom/service';
 import { type DeadRequest, dropRequest, listDead, listModelIds, retryRequest } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
@@ -18,13 +12,14 @@ import { addRoute, type Api, commonErrors, errorAnswer, requestErrors } from '..
 import { audit } from './audit.ts';
 import { requestIdOf } from '../follow/find-request.ts';
 import type { AskStore } from '../server/store-guard.ts';
-import { withoutPrompts } from '../submit/admit.ts';
+import { withoutPrivate } from '../submit/admit.ts';
 
 const listedPerModel = 50;
 
 export interface AdminRequestDeps {
   askStore: AskStore;
   config: Pick<ApiConfig, 'storePrompts'>;
+  kinds: Kinds;
   clock: Clock;
   log: Logger;
 }
@@ -47,7 +42,9 @@ async function retry(c: Context<ApiEnv>, deps: AdminRequestDeps): Promise<Respon
   const id = requestIdOf(c);
   const nowMs = deps.clock.now();
   const newId = createRequestId({ model: modelOfRequestId(id) ?? '', nowMs });
-  const strip = deps.config.storePrompts ? undefined : stripPrompts;
+  const strip = deps.config.storePrompts
+    ? undefined
+    : (envelope: RequestEnvelope) => withoutPrivate(deps.kinds, envelope);
   const result = await deps.askStore((store) => retryRequest(store, id, { newId, nowMs, trace: activeTrace(), strip }));
   const { status } = result;
   const retried = status === 'retried' ? { retried_as: result.id } : {};
@@ -93,11 +90,6 @@ function deadView(dead: DeadRequest): z.infer<typeof deadRequestListSchema>['dat
     reason: dead.reason,
     is_retryable: dead.isRetryable,
   };
-}
-
-/** Only this app writes requests, and they are of pictures. */
-function stripPrompts(envelope: RequestEnvelope): RequestEnvelope {
-  return withoutPrompts(envelope as RequestEnvelope<PictureInput>);
 }
 
 function notFailed(id: string, state: string): ApiError {

@@ -9,24 +9,25 @@ import {
   type OutputProgress,
   type RequestStatus,
 } from '@darkroom/core';
+import { picture, type StoredPictureInput } from '@darkroom/kinds';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { absoluteUrl, noStore } from '../http/urls.ts';
 import type { ApiEnv } from '../http/api-env.ts';
-import { ApiError, type ErrorView, invalidFields, requestNotFound } from '../http/api-error.ts';
+import { ApiError, type ErrorView, invalidFields } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
 import { errorResponse } from '../http/error-response.ts';
 import { BrokenStream, type FrameOf, type StreamEvents, requestEvents } from '../follow/stream-events.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
-import { cancelFound, findRequest, requestIdOf } from '../follow/find-request.ts';
+import { cancelFound, findRequest } from '../follow/find-request.ts';
+import { findPicture } from '../drop-in/find-picture.ts';
 import { inTheirNames, parseForeign } from '../drop-in/foreign-input.ts';
 import { onceStored } from '../submit/once-stored.ts';
 import { openPictureUrl } from '../drop-in/open-picture-url.ts';
 import { progressBar } from '../drop-in/progress-bar.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
-import type { StoredInput } from '../v1/request-answer.ts';
 import { submitOverHttp } from '../submit/submit-over-http.ts';
-import type { SubmitPicture } from '../submit/submit-picture.ts';
+import type { SubmitRequest } from '../submit/submit-request.ts';
 import { awaitEnd } from '../follow/await-end.ts';
 import { queryOf } from './fal-proxy.ts';
 import { bodyOf, falNames, falRoutes, falSchema } from './fal-schema.ts';
@@ -36,7 +37,7 @@ type C = Context<ApiEnv>;
 interface FalDeps extends FollowDeps {
   config: Pick<ApiConfig, 'maxBodyBytes' | 'requestTimeoutS'>;
   clock: Clock;
-  submitPicture: SubmitPicture;
+  submitRequest: SubmitRequest;
   streamEvents: StreamEvents;
 }
 
@@ -123,15 +124,12 @@ async function submit(c: C, deps: FalDeps) {
     ...(priority === 'low' ? { priority: lowPriority } : {}),
     ...(startTimeout === undefined ? {} : { start_timeout_s: Number(startTimeout) }),
   };
-  return inTheirNames(falNames, () => submitOverHttp(c, deps.submitPicture, { body }));
+  return inTheirNames(falNames, () => submitOverHttp(c, deps.submitRequest, { body, kind: picture.id }));
 }
 
-/** Throws 404 also for a request of another model: the path would not be the one it was given. */
-async function find(c: C, deps: FalDeps): Promise<RequestStatus> {
-  const id = requestIdOf(c);
-  const request = await findRequest(deps.askStore, id, c.get('owner'));
-  if (request.model !== c.req.param('app')) throw requestNotFound(id);
-  return request;
+/** The path says its model too. */
+function find(c: C, { askStore }: FalDeps): Promise<RequestStatus> {
+  return findPicture(askStore, c, c.req.param('app'));
 }
 
 function urlsOf(c: C, id: string) {
@@ -199,7 +197,7 @@ function stillOpen(c: C, id: string): Response {
 }
 
 async function resultOf(c: C, deps: FalDeps, { id, input, outputs, startedAtMs, endedAtMs }: RequestStatus) {
-  const { prompt, seed } = input as StoredInput;
+  const { prompt, seed } = input as StoredPictureInput;
   const images = await Promise.all(outputs.map((output) => imageOf(c, deps, id, output)));
   return { images, seed, prompt, timings: { inference: secondsBetween(startedAtMs, endedAtMs) } };
 }

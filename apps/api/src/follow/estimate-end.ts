@@ -1,4 +1,5 @@
-import { type Clock, DarkroomError, type PictureInput, type RequestState, type RequestStatus } from '@darkroom/core';
+import { type Clock, DarkroomError, type RequestState, type RequestStatus } from '@darkroom/core';
+import type { Kinds } from '@darkroom/kinds';
 import { type MeasuredWorker, readPaces } from '@darkroom/store';
 import { type Cached, createCached } from '../server/cached.ts';
 import type { AskStore } from '../server/store-guard.ts';
@@ -61,16 +62,16 @@ function inSeconds({ min, max }: EndEstimate): EndEstimate {
 }
 
 /** When a request will have ended; undefined when that cannot be known. Asks Redis once a second for each model. */
-export type EstimateEnd = (request: EstimatedPicture) => Promise<EndEstimate | undefined>;
+export type EstimateEnd = (request: OpenRequest) => Promise<EndEstimate | undefined>;
 
-type EstimatedPicture = Pick<
+type OpenRequest = Pick<
   RequestStatus,
-  'model' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done' | 'input'
+  'model' | 'kind' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done' | 'input'
 >;
 
 const maxAgeMs = 1000;
 
-export function createEndEstimator(askStore: AskStore, clock: Clock): EstimateEnd {
+export function createEndEstimator(askStore: AskStore, clock: Clock, kinds: Kinds): EstimateEnd {
   const paces = new Map<string, Cached<MeasuredWorker[]>>();
   const pacesOf = (model: string): Promise<MeasuredWorker[]> => {
     let cached = paces.get(model);
@@ -84,7 +85,9 @@ export function createEndEstimator(askStore: AskStore, clock: Clock): EstimateEn
     if (request.state !== 'queued' && request.state !== 'running') return undefined;
     // Workers may be there, and the model paused.
     if (request.state === 'queued' && !request.isPossible) return undefined;
-    const outputSteps = (request.input as PictureInput).numInferenceSteps;
+    const kind = kinds.of(request.kind);
+    if (kind === undefined) return undefined;
+    const outputSteps = kind.stepsOf(request.input);
     try {
       return estimateEnd({ ...request, outputSteps }, await pacesOf(request.model));
     } catch (error) {

@@ -34,7 +34,7 @@ export function createApiMetrics(metrics: Metrics): ApiMetrics {
     }),
     submissions: metrics.counter({
       name: 'darkroom_submissions_total',
-      help: 'Valid submissions: admitted, duplicate, overloaded (queue full), limited (too many open ones of a key), unserved (no worker).',
+      help: 'Valid submissions: admitted, duplicate, overloaded (queue full), limited (too many open ones of a key), over-budget (too many bytes of a key), unserved (no worker).',
       labels: ['model', 'outcome'],
     }),
     rateLimited: metrics.counter({

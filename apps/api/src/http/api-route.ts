@@ -81,7 +81,7 @@ const countHeader = (description: string) => ({ description, schema: { type: 'st
 /** What a route that submits answers to a key that has used up what it may. */
 const rateLimitAnswer = {
   ...errorAnswer(
-    'The key has used up its requests per minute (`rate_limit_exceeded`), or has as many open requests (`too_many_open_requests`) or event streams (`too_many_streams`) as it may.',
+    'The key has used up its requests per minute (`rate_limit_exceeded`), has as many open requests (`too_many_open_requests`) or event streams (`too_many_streams`) as it may, or keeps as many bytes as it may (`too_many_bytes`).',
     { message: 'This key may send 60 requests a minute; the next one in 12 s.', code: 'rate_limit_exceeded' },
     true,
   ),

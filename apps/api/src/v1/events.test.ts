@@ -48,6 +48,25 @@ function lossy(isLost: (event: RequestEvent) => boolean) {
 }
 
 describe('the events of a request', () => {
+  it('show a preview whose bytes are gone as progress', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const id = await test.submit();
+    const run = await runNext(test.store);
+    await run.entry({ type: 'preview', done: 1, total: 4, contentType: 'image/jpeg' });
+    await run.finish();
+    const [, , frame] = await (await open(test, id)).rest();
+    expect(frame?.event).toBe('progress');
+    expect(dataOf(frame)).toEqual({
+      request_id: id,
+      timestamp: '1970-01-01T00:00:03.000Z',
+      index: 0,
+      step: 1,
+      total_steps: 4,
+      progress: 0.25,
+    });
+  });
+
   it('are all there after the end, on any replica', async () => {
     const test = await openTestApi();
     const id = await runToEnd(test);

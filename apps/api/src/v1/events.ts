@@ -7,18 +7,18 @@ import type { FollowDeps } from '../follow/tail-events.ts';
 import type { ApiEnv } from '../http/api-env.ts';
 import { invalidFields } from '../http/api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors } from '../http/api-route.ts';
-import { eventFrame } from './event-frame.ts';
+import { eventFrame, type EventFrameDeps } from './event-frame.ts';
 
-export function addEventsRoute(api: Api, deps: FollowDeps & { streamEvents: StreamEvents }): void {
+export function addEventsRoute(api: Api, deps: FollowDeps & EventFrameDeps & { streamEvents: StreamEvents }): void {
   addRoute(api, eventsRoute, async (c) => {
     const id = requestIdOf(c);
     const after = positionOf(c);
     return deps.streamEvents(c, async () => {
-      const { state } = await findRequest(deps.askStore, id, c.get('owner'));
+      const request = await findRequest(deps.askStore, id, c.get('owner'));
       return requestEvents(deps, id, {
         after,
-        isEnded: isTerminalState(state),
-        frameOf: (item) => eventFrame(deps.askStore, id, item),
+        isEnded: isTerminalState(request.state),
+        frameOf: (item) => eventFrame(deps, request, item),
       });
     });
   });

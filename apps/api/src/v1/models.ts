@@ -1,4 +1,5 @@
 import type { ModelCard } from '@darkroom/core';
+import type { Kinds } from '@darkroom/kinds';
 import { type ModelPool, readPools } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { modelNotFound } from '../http/api-error.ts';
@@ -7,11 +8,10 @@ import type { Cached } from '../server/cached.ts';
 import type { AskStore } from '../server/store-guard.ts';
 import { modelListSchema, modelSchema } from './api-schemas.ts';
 
-type ModelView = z.infer<typeof modelSchema>;
-
 interface ModelRoutesDeps {
   askStore: AskStore;
   models: Cached<readonly ModelCard[]>;
+  kinds: Kinds;
 }
 
 export function addModelRoutes(api: Api, deps: ModelRoutesDeps): void {
@@ -25,16 +25,15 @@ export function addModelRoutes(api: Api, deps: ModelRoutesDeps): void {
   });
 }
 
-async function listViews({ models, askStore }: ModelRoutesDeps): Promise<ModelView[]> {
+async function listViews({ models, askStore, kinds }: ModelRoutesDeps) {
   const [cards, pools] = await Promise.all([models.reload(), askStore(readPools)]);
   const poolOf = new Map(pools.map((pool) => [pool.model, pool]));
-  return cards.map((card) => modelView(card, poolOf.get(card.id)));
+  return cards.map((card) => modelView(kinds, card, poolOf.get(card.id)));
 }
 
-function modelView(card: ModelCard, pool: ModelPool | undefined): ModelView {
+function modelView(kinds: Kinds, card: ModelCard, pool: ModelPool | undefined) {
   const isPaused = pool?.isPaused === true;
   const isServed = pool !== undefined && pool.loading + pool.idle + pool.busy > 0;
-  const { sizes, steps, guidance } = card;
   return {
     id: card.id,
     object: 'model',
@@ -43,17 +42,7 @@ function modelView(card: ModelCard, pool: ModelPool | undefined): ModelView {
     is_possible: isServed && !isPaused,
     is_paused: isPaused,
     pipeline: card.pipeline,
-    sizes: { multiple: sizes.multiple, min: sizes.min, max: sizes.max },
-    steps: { min: steps.min, max: steps.max },
-    guidance: { min: guidance.min, max: guidance.max },
-    schedulers: [...card.schedulers],
-    max_prompt_tokens: card.maxPromptTokens,
-    defaults: {
-      size: `${sizes.default.width}x${sizes.default.height}`,
-      num_inference_steps: steps.default,
-      guidance_scale: guidance.default,
-      scheduler: card.defaultScheduler,
-    },
+    ...kinds.ofModel(card)?.modelView(card),
   };
 }
 

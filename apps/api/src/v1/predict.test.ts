@@ -1,4 +1,4 @@
-import type { PictureInput } from '@darkroom/core';
+import type { PictureInput } from '@darkroom/kinds';
 import { readEvents, readRequest } from '@darkroom/store';
 import { allKeys, openTestStore } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
@@ -46,7 +46,7 @@ describe('accepting', () => {
       outputs: 3,
       slots: 3,
       cost: 128 * 128 * 3 * 12 * 2,
-      bytes: 0,
+      bytes: expect.any(Number),
       priority: 2,
       createdAtMs: 1_700_000_000_000,
       deadlineMs: 1_700_000_060_000,

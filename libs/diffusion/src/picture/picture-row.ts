@@ -1,4 +1,5 @@
-import { DarkroomError, pictureShapeKey, seedOfPicture } from '@darkroom/core';
+import { DarkroomError } from '@darkroom/core';
+import { pictureShapeKey, seedOfPicture } from '@darkroom/kinds';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import type { PipelineRow, RowCheckpoint, RowRequest } from '../pipeline.ts';
 import { createTorchGenerator, restoreTorchGenerator } from '../random/torch-generator.ts';

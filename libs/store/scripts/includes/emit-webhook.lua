@@ -22,6 +22,6 @@ local function emitWebhook(id, sequence, body)
   if not isWanted(request, webhook, cjson.decode(body)) then return end
   local owner, attempts, retryOf = unpack(redis.call('HMGET', request, 'owner', 'attempts', 'retryOf'))
   redis.call('XADD', outbox, 'MAXLEN', '~', outboxLength, '*', 'id', id, 'sequence', sequence, 'owner', owner,
-    'url', webhook.url, 'attempt', attempts, 'body', body, 'retryOf', retryOf or '')
+    'url', webhook.url, 'attempt', attempts, 'body', body, 'retryOf', retryOf or '', 'kind', webhook.kind)
   redis.call('PUBLISH', outbox, '')
 end

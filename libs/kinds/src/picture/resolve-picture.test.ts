@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelCard } from '../model/model-card.ts';
-import { resolvePicture, type ResolvePictureOptions } from './resolve-picture.ts';
+import type { RequestOptions } from '../request-fields.ts';
+import type { PictureCard } from './picture-card.ts';
+import { resolvePicture } from './resolve-picture.ts';
 
-const card: ModelCard = {
+const card: PictureCard = {
   id: 'tiny',
   created: 1,
   ownedBy: 'tests',
+  kind: 'picture',
   pipeline: 'StableDiffusionPipeline',
   sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 96 } },
   steps: { min: 1, max: 200, default: 12 },
@@ -14,24 +16,23 @@ const card: ModelCard = {
   defaultScheduler: 'ddim',
   maxPromptTokens: 77,
 };
-const options: ResolvePictureOptions = {
-  cards: [card, { ...card, id: 'other', steps: { min: 1, max: 9, default: 4 } }],
+const other: PictureCard = { ...card, id: 'other', steps: { min: 1, max: 9, default: 4 } };
+const options: RequestOptions = {
   timeoutS: { default: 600, max: 3600 },
   webhooks: { allowPrivate: false, progressIntervalMs: 1000 },
   drawSeed: () => 42,
 };
 
-function messagesOf(body: unknown): string[] {
-  const result = resolvePicture(body, options);
+function messagesOf(body: unknown, model = card): string[] {
+  const result = resolvePicture(body, model, options);
   return result.status === 'invalid' ? result.problems.map(({ message }) => message) : [result.status];
 }
 
 describe('defaults', () => {
   it('come from the model, the server and the schema', () => {
-    expect(resolvePicture({ prompt: 'a fox' }, options)).toEqual({
+    expect(resolvePicture({ prompt: 'a fox' }, card, options)).toEqual({
       status: 'resolved',
-      picture: {
-        model: 'tiny',
+      request: {
         input: {
           prompt: 'a fox',
           negativePrompt: '',
@@ -73,10 +74,9 @@ describe('defaults', () => {
       timeout_s: 0.5,
       start_timeout_s: 7,
     };
-    expect(resolvePicture(body, options)).toEqual({
+    expect(resolvePicture(body, other, options)).toEqual({
       status: 'resolved',
-      picture: {
-        model: 'other',
+      request: {
         input: {
           prompt: 'a fox',
           negativePrompt: 'blur',
@@ -98,20 +98,12 @@ describe('defaults', () => {
       },
     });
   });
-
-  it('take the configured model, and say when there is no such model', () => {
-    expect(resolvePicture({ prompt: 'x' }, { ...options, defaultModel: 'other' })).toMatchObject({
-      picture: { model: 'other' },
-    });
-    expect(resolvePicture({ prompt: 'x', model: 'sdxl' }, options)).toEqual({ status: 'unknown-model', model: 'sdxl' });
-    expect(resolvePicture({ prompt: 'x' }, { ...options, cards: [] })).toEqual({ status: 'unknown-model', model: '' });
-  });
 });
 
 describe('messages name the field, what came and what was expected', () => {
   const steps = 'expected a whole number from 1 to 200';
   const size = 'expected "auto" or "WIDTHxHEIGHT", each side a multiple of 32 from 64 to 256';
-  it.each<[Record<string, unknown>, string]>([
+  it.each<[Record<string, unknown>, string, PictureCard?]>([
     [{ num_inference_steps: 'fifty' }, `num_inference_steps is "fifty", ${steps}`],
     [{ num_inference_steps: 201 }, `num_inference_steps is 201, ${steps}`],
     [{ num_inference_steps: 1e300 }, `num_inference_steps is 1e+300, ${steps}`],
@@ -119,7 +111,7 @@ describe('messages name the field, what came and what was expected', () => {
     [{ num_inference_steps: 2.5 }, `num_inference_steps is 2.5, ${steps}`],
     [{ num_inference_steps: [5] }, `num_inference_steps is [5], ${steps}`],
     [{ num_inference_steps: null }, `num_inference_steps is null, ${steps}`],
-    [{ model: 'other', num_inference_steps: 10 }, 'num_inference_steps is 10, expected a whole number from 1 to 9'],
+    [{ num_inference_steps: 10 }, 'num_inference_steps is 10, expected a whole number from 1 to 9', other],
     [{ prompt: undefined }, 'prompt is missing, expected text of 1 to 4000 characters'],
     [{ prompt: '' }, 'prompt is "", expected text of 1 to 4000 characters'],
     [{ prompt: { a: 1 } }, 'prompt is {"a":1}, expected text of 1 to 4000 characters'],
@@ -155,7 +147,7 @@ describe('messages name the field, what came and what was expected', () => {
     [{ stepz: 5 }, 'stepz is not a field, did you mean num_inference_steps?'],
     [{ promt: 5 }, 'promt is not a field, did you mean prompt?'],
     [{ width: 5 }, 'width is not a field, did you mean size?'],
-  ])('%j', (fields, message) => expect(messagesOf({ prompt: 'a fox', ...fields })).toEqual([message]));
+  ])('%j', (fields, message, model) => expect(messagesOf({ prompt: 'a fox', ...fields }, model)).toEqual([message]));
 
   it('lists the fields where nothing is near', () => {
     expect(messagesOf({ prompt: 'x', zzzz: 1 })[0]).toMatch(/^zzzz is not a field, expected one of model, prompt, /);

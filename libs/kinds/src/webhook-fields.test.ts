@@ -1,21 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelCard } from '../model/model-card.ts';
-import { resolvePicture, type ResolvePictureOptions } from '../picture/resolve-picture.ts';
+import { z } from 'zod';
+import { requestFields, type RequestOptions } from './request-fields.ts';
+import { resolveBody } from './resolve-body.ts';
 
-const card: ModelCard = {
-  id: 'tiny',
-  created: 0,
-  ownedBy: 'tests',
-  pipeline: 'StableDiffusionPipeline',
-  sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
-  steps: { min: 1, max: 200, default: 12 },
-  guidance: { min: 1, max: 20, default: 3 },
-  schedulers: ['ddim'],
-  defaultScheduler: 'ddim',
-  maxPromptTokens: 77,
-};
-const options: ResolvePictureOptions = {
-  cards: [card],
+const schema = z.strictObject(requestFields);
+const options: RequestOptions = {
   timeoutS: { default: 600, max: 3600 },
   webhooks: { allowPrivate: false, progressIntervalMs: 250 },
   drawSeed: () => 42,
@@ -23,12 +12,13 @@ const options: ResolvePictureOptions = {
 const url = 'https://example.com/hook';
 
 function webhookOf(body: object, { allowPrivate = false } = {}): unknown {
-  const result = resolvePicture(
-    { prompt: 'x', ...body },
-    { ...options, webhooks: { ...options.webhooks, allowPrivate } },
-  );
-  if (result.status === 'resolved') return result.picture.webhook;
-  return result.status === 'invalid' ? result.problems.map(({ message }) => message) : result.status;
+  const result = resolveBody(body, {
+    schema,
+    options: { ...options, webhooks: { ...options.webhooks, allowPrivate } },
+    problemsOf: () => [],
+    inputOf: () => ({}),
+  });
+  return result.status === 'resolved' ? result.request.webhook : result.problems.map(({ message }) => message);
 }
 
 describe('a webhook', () => {

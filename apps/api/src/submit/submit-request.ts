@@ -2,23 +2,20 @@ import type { ApiConfig } from '@darkroom/config';
 import {
   createRequestId,
   DarkroomError,
-  type PictureInput,
-  pictureCost,
-  pictureShapeKey,
   type RequestEnvelope,
   type RequestState,
   type RequestStatus,
-  type ResolvedPicture,
-  resolvePicture,
 } from '@darkroom/core';
+import type { Demand, Kind, RequestOptions, ResolvedRequest } from '@darkroom/kinds';
 import { activeTrace } from '@darkroom/service';
 import type { AdmitRequestResult } from '@darkroom/store';
 import type { ApiKey } from '../auth/api-keys.ts';
 import { type Allowance, type CountSubmission, rateLimitExceeded } from '../auth/limit-rate.ts';
 import type { EndEstimate, EstimateEnd } from '../follow/estimate-end.ts';
 import { findRequest } from '../follow/find-request.ts';
-import { invalidFields, modelNotFound, modelUnserved, noModels, overloaded, tooManyOpen } from '../http/api-error.ts';
+import { invalidFields, modelUnserved, overloaded, tooHeavy, tooManyBytes, tooManyOpen } from '../http/api-error.ts';
 import { admit, type AdmitDeps } from './admit.ts';
+import { chooseModel, type ChooseModelDeps } from './choose-model.ts';
 import { admitOnce, checkIdempotencyKey, fingerprintOf, isStored } from './idempotency.ts';
 
 export interface Submission {
@@ -30,14 +27,16 @@ export interface Submission {
   path: string;
   /** As `POST /v1/predict` takes it, whatever route it came by. */
   body: unknown;
-  /** A preview every so many steps, for routes that want a number of them rather than a distance. */
-  previewEvery?: (numInferenceSteps: number) => number;
+  /** The only kind of work that the route is for; models of others are not there for it. */
+  kind?: string;
+  /** Has the last word on what was made of the body, for routes that want what no body can say. */
+  refine?: (input: unknown) => unknown;
   /** Told what the key may still send, also when nothing is stored. */
   onAllowance?: (allowance: Allowance) => void;
 }
 
 /** A request that is stored. */
-export interface SubmittedPicture {
+export interface SubmittedRequest {
   id: string;
   model: string;
   state: RequestState;
@@ -49,14 +48,19 @@ export interface SubmittedPicture {
   eta: EndEstimate | undefined;
   /** Found by its Idempotency-Key: stored by an earlier send. */
   isReplayed: boolean;
-  input: PictureInput;
+  input: unknown;
 }
 
-export interface SubmitDeps extends AdmitDeps {
+export interface SubmitDeps extends AdmitDeps, ChooseModelDeps {
   config: AdmitDeps['config'] &
     Pick<
       ApiConfig,
-      'defaultModel' | 'requestTimeoutS' | 'requestTimeoutMaxS' | 'webhookAllowPrivate' | 'webhookProgressIntervalMs'
+      | 'defaultModel'
+      | 'requestTimeoutS'
+      | 'requestTimeoutMaxS'
+      | 'requestMaxBytes'
+      | 'webhookAllowPrivate'
+      | 'webhookProgressIntervalMs'
     >;
   /** 0 to 2³²−1. */
   drawSeed: () => number;
@@ -65,20 +69,17 @@ export interface SubmitDeps extends AdmitDeps {
 }
 
 /** Takes a request in. Throws ApiError when it may not come in; then nothing is stored. */
-export type SubmitPicture = (submission: Submission) => Promise<SubmittedPicture>;
+export type SubmitRequest = (submission: Submission) => Promise<SubmittedRequest>;
 
-export function createPictureSubmitter(deps: SubmitDeps): SubmitPicture {
+export function createRequestSubmitter(deps: SubmitDeps): SubmitRequest {
   return async (submission) => {
-    const { apiKey, idempotencyKey, path, body, previewEvery } = submission;
+    const { apiKey, idempotencyKey, path, body } = submission;
     const keyed =
       idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprintOf(path, body) };
     await count(deps, submission, keyed);
     checkIdempotencyKey(idempotencyKey);
-    const createFor = async (defaultModel: string | undefined): Promise<RequestEnvelope<PictureInput>> => {
-      const picture = await resolve(body, deps, defaultModel);
-      if (previewEvery !== undefined) picture.input.previewEvery = previewEvery(picture.input.numInferenceSteps);
-      return createEnvelope(picture, apiKey.name, deps.clock.now());
-    };
+    const createFor = (defaultModel: string | undefined): Promise<RequestEnvelope> =>
+      createEnvelope(deps, submission, defaultModel);
     const created = await createFor(deps.config.defaultModel);
     const { envelope, result } =
       keyed === undefined
@@ -106,10 +107,10 @@ async function count(
 }
 
 async function submitted(
-  { askStore, estimateEnd }: SubmitDeps,
-  envelope: RequestEnvelope<PictureInput>,
+  { askStore, estimateEnd, config: { ownerMaxBytes } }: SubmitDeps,
+  envelope: RequestEnvelope,
   result: AdmitRequestResult,
-): Promise<SubmittedPicture> {
+): Promise<SubmittedRequest> {
   const { id, model, owner, input } = envelope;
   switch (result.status) {
     case 'admitted': {
@@ -126,52 +127,60 @@ async function submitted(
       throw overloaded();
     case 'limited':
       throw tooManyOpen(result.open);
+    case 'over-budget':
+      throw tooManyBytes({ ...result, limit: ownerMaxBytes });
     case 'unserved':
       throw modelUnserved(model);
   }
 }
 
-function replayed(request: RequestStatus, eta: EndEstimate | undefined): SubmittedPicture {
+function replayed(request: RequestStatus, eta: EndEstimate | undefined): SubmittedRequest {
   const { id, model, state, queuePosition: position, isPossible } = request;
-  return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input as PictureInput };
+  return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input };
 }
 
-async function resolve(
-  body: unknown,
-  { models, config, drawSeed }: SubmitDeps,
+async function createEnvelope(
+  deps: SubmitDeps,
+  { apiKey, body, kind: only, refine = (input) => input }: Submission,
   defaultModel: string | undefined,
-): Promise<ResolvedPicture> {
-  const options = {
-    defaultModel,
+): Promise<RequestEnvelope> {
+  const { card, kind } = await chooseModel(deps, { body, defaultModel, only });
+  const result = kind.resolve(body, card, requestOptions(deps));
+  if (result.status === 'invalid') throw invalidFields(result.problems);
+  const request = { ...result.request, input: refine(result.request.input) };
+  const demand = kind.demandOf(request.input);
+  const { requestMaxBytes: limit } = deps.config;
+  if (limit > 0 && demand.bytes > limit)
+    throw tooHeavy({ field: kind.heaviestField(request.input), bytes: demand.bytes, limit });
+  return envelopeOf({ request, demand, kind, model: card.id, owner: apiKey.name, nowMs: deps.clock.now() });
+}
+
+function requestOptions({ config, drawSeed }: SubmitDeps): RequestOptions {
+  return {
     timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
     webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },
     drawSeed,
   };
-  let cards = await models.get();
-  let result = resolvePicture(body, { ...options, cards });
-  if (result.status === 'unknown-model') {
-    cards = await models.reload();
-    result = resolvePicture(body, { ...options, cards });
-  }
-  if (result.status === 'resolved') return result.picture;
-  if (result.status === 'invalid') throw invalidFields(result.problems);
-  if (cards.length === 0) throw noModels();
-  throw modelNotFound(result.model, cards);
 }
 
-function createEnvelope(picture: ResolvedPicture, owner: string, nowMs: number): RequestEnvelope<PictureInput> {
-  const { model, input, priority, timeoutS, startTimeoutS, webhook } = picture;
+interface EnvelopeParts {
+  request: ResolvedRequest;
+  demand: Demand;
+  kind: Kind;
+  model: string;
+  owner: string;
+  nowMs: number;
+}
+
+function envelopeOf({ request, demand, kind, model, owner, nowMs }: EnvelopeParts): RequestEnvelope {
+  const { input, priority, timeoutS, startTimeoutS, webhook } = request;
   const trace = activeTrace();
   return {
     id: createRequestId({ model, nowMs }),
     model,
     owner,
-    kind: 'picture',
-    shapeKey: pictureShapeKey(input),
-    outputs: input.n,
-    slots: input.n,
-    cost: pictureCost(input),
-    bytes: 0,
+    kind: kind.id,
+    ...demand,
     priority,
     createdAtMs: nowMs,
     deadlineMs: nowMs + Math.ceil(timeoutS * 1000),

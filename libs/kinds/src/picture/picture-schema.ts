@@ -4,8 +4,9 @@
  * checked after this, by `resolvePicture`.
  */
 import { z } from 'zod';
+import { finiteNumber, textOf, wholeNumber } from '../field-types.ts';
+import { requestFields } from '../request-fields.ts';
 import { outputFormats } from './output-format.ts';
-import { webhookFields } from '../request/webhook.ts';
 
 /** Characters of `prompt` and `negative_prompt`. The model reads far less (`maxPromptTokens` of its card). */
 export const maxPromptCharacters = 4000;
@@ -13,28 +14,14 @@ export const maxPromptCharacters = 4000;
 export const maxSeed = 2 ** 32 - 1;
 /** Steps. */
 export const defaultPreviewEvery = 5;
-/** The middle of 1 (first) to 10. */
-export const defaultPriority = 5;
 /** OpenAI's default. */
 export const defaultOutputCompression = 100;
 const maxSteps = 1000;
 
+// The model is the first of all fields, also where an error lists them.
+const { model, ...otherRequestFields } = requestFields;
+
 const sizePattern = /^(?:auto|[1-9]\d{0,4}x[1-9]\d{0,4})$/;
-
-function wholeNumber(min: number, max: number): z.ZodInt {
-  const expected = `a whole number from ${min} to ${max}`;
-  return z.int({ error: expected }).min(min, { error: expected }).max(max, { error: expected });
-}
-
-function finiteNumber(min: number, max: number, unit = ''): z.ZodNumber {
-  const expected = `a number${unit} from ${min} to ${max}`;
-  return z.number({ error: expected }).min(min, { error: expected }).max(max, { error: expected });
-}
-
-function text(min: number, max: number): z.ZodString {
-  const expected = min === 0 ? `text of at most ${max} characters` : `text of ${min} to ${max} characters`;
-  return z.string({ error: expected }).min(min, { error: expected }).max(max, { error: expected });
-}
 
 const previewExpected = `"off" or {"every": a whole number from 1 to ${maxSteps}}`;
 const preview = z
@@ -48,14 +35,12 @@ const preview = z
 
 /** Strict: a field that is not here is an error, because a misspelled one would silently change the picture. */
 export const pictureSchema = z.strictObject({
-  model: text(1, 64)
-    .optional()
-    .meta({ description: 'A model of /v1/models. Default: the one the server is configured with, or its first.' }),
-  prompt: text(1, maxPromptCharacters).meta({
+  model,
+  prompt: textOf(1, maxPromptCharacters).meta({
     description: 'What to draw.',
     example: 'a fox on a green background',
   }),
-  negative_prompt: text(0, maxPromptCharacters)
+  negative_prompt: textOf(0, maxPromptCharacters)
     .optional()
     .meta({ description: 'What to stay away from; without effect at guidance 1. Default: none.' }),
   size: z
@@ -82,7 +67,7 @@ export const pictureSchema = z.strictObject({
   seed: wholeNumber(0, maxSeed)
     .optional()
     .meta({ description: 'The same seed and parameters give the same bytes. Default: random; the result tells it.' }),
-  scheduler: text(1, 64).optional().meta({ description: 'One of the model’s `schedulers`. Default: its own.' }),
+  scheduler: textOf(1, 64).optional().meta({ description: 'One of the model’s `schedulers`. Default: its own.' }),
   output_format: z
     .enum(outputFormats, { error: `one of ${outputFormats.join(', ')}` })
     .optional()
@@ -91,17 +76,22 @@ export const pictureSchema = z.strictObject({
     .optional()
     .meta({ description: `Quality of jpeg and webp; png ignores it. Default: ${defaultOutputCompression}.` }),
   preview: preview.optional(),
-  priority: wholeNumber(1, 10)
-    .optional()
-    .meta({ description: `1 is served first, 10 last. Default: ${defaultPriority}.` }),
-  timeout_s: finiteNumber(0.1, 2_592_000, ' of seconds').optional().meta({
-    description: 'The request is `expired` if it has not ended by then. Default and maximum are the server’s.',
-  }),
-  start_timeout_s: finiteNumber(0.1, 2_592_000, ' of seconds')
-    .optional()
-    .meta({ description: 'The request is `expired` if no worker has taken it by then. Default: timeout_s.' }),
-  ...webhookFields,
+  ...otherRequestFields,
 });
 
 /** A body that passed the schema. */
 export type PictureRequest = z.infer<typeof pictureSchema>;
+
+/** Our fields by what people used to other systems call them. */
+export const foreignPictureFields: Readonly<Record<string, string>> = {
+  width: 'size',
+  height: 'size',
+  cfg: 'guidance_scale',
+  cfg_scale: 'guidance_scale',
+  sampler: 'scheduler',
+  sampler_name: 'scheduler',
+  batch_size: 'n',
+  num_images: 'n',
+  num_outputs: 'n',
+  quality: 'output_compression',
+};
