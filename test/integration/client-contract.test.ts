@@ -12,6 +12,7 @@ import {
   type RequestEvent,
   type RequestView,
 } from '@darkroom/client';
+import { age, testEnvelope } from '@darkroom/testing';
 import { expireRequests } from '@darkroom/store';
 import { expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
