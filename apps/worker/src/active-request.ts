@@ -4,8 +4,7 @@
  * the end: that comes when all before it is stored. While Redis is away what was said waits here; it is bounded, since no
  * new work comes, and given up at the request's deadline.
  */
-import type { RequestEnvelope, RequestError } from '@darkroom/core';
-import type { RowOutput } from '@darkroom/diffusion';
+import type { RequestEnvelope, RequestError, RowOutput } from '@darkroom/core';
 import type { CheckpointEvent, ExecutorEvent, OutputEvent, ProgressEvent } from '@darkroom/executor';
 import { inSpan } from '@darkroom/service';
 import {
@@ -94,7 +93,8 @@ export class ActiveRequest {
     else if (event.type === 'row-releasing') this.#rowReleasing();
     else if (event.type === 'output') this.#output(event);
     else if (event.type === 'checkpoint') this.#checkpoint(event);
-    else return endingOf(event);
+    // No model writes text yet.
+    else if (event.type !== 'delta' && event.type !== 'snapshot') return endingOf(event);
     return undefined;
   }
 

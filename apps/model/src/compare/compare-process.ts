@@ -1,6 +1,7 @@
 /** Makes pictures with a model in one dtype: in batches as a worker does, then some in a batch and alone. */
+import type { Pipeline } from '@darkroom/core';
 import { loadPipeline } from '@darkroom/diffusion';
-import type { PictureRow, Pipeline } from '@darkroom/diffusion';
+import type { PictureRow } from '@darkroom/diffusion';
 import { send, serveRequest } from '../serve-request.ts';
 import type { CompareMessage, CompareRequest } from './compare-message.ts';
 
@@ -83,13 +84,13 @@ async function rowOf(pipeline: Pipeline<PictureRow>, wanted: Wanted): Promise<Pi
   return row!;
 }
 
-function isOpen({ step, totalSteps }: PictureRow): boolean {
-  return step < totalSteps;
+function isOpen({ isDone }: PictureRow): boolean {
+  return !isDone;
 }
 
 async function stepAll(pipeline: Pipeline<PictureRow>, rows: readonly PictureRow[]): Promise<void> {
   const { failures } = await pipeline.step(rows);
-  if (failures[0] !== undefined) throw failures[0].error;
+  for (const error of failures.values()) throw error;
 }
 
 serveRequest(make);

@@ -3,10 +3,9 @@
  * while the engine's process takes the next step.
  */
 import { contentTypes } from '@darkroom/core';
-import type { OutputFormat, PictureInput } from '@darkroom/core';
+import type { OutputFormat, PictureInput, RowOutput } from '@darkroom/core';
 import sharp from 'sharp';
 import type { Sharp } from 'sharp';
-import type { RowOutput } from '../pipeline.ts';
 
 // One thread each: the cores belong to the engine.
 sharp.concurrency(1);
