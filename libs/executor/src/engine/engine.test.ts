@@ -11,6 +11,7 @@ interface LetterRow extends PipelineRow {
   readonly letter: string;
   readonly requestId: string;
   readonly previewEvery: number;
+  waits: number;
 }
 
 interface LetterInput {
@@ -19,6 +20,8 @@ interface LetterInput {
   steps?: number;
   shape?: string;
   previewEvery?: number;
+  /** Steps that it lets pass before it begins. */
+  waits?: number;
   /** The step at which the row fails. */
   failAt?: number;
 }
@@ -40,7 +43,15 @@ function createHarness(options: { maxSlots?: number; checkpointEvery?: number; f
     card: { id: 'letters' } as ModelCard,
     components: [],
     createRows({ id, input, indexes, checkpoints }: RowRequest) {
-      const { letter = id, n = 1, steps = 2, shape = 'line', previewEvery = 0, failAt: at } = input as LetterInput;
+      const {
+        letter = id,
+        n = 1,
+        steps = 2,
+        shape = 'line',
+        previewEvery = 0,
+        failAt: at,
+        waits = 0,
+      } = input as LetterInput;
       if (letter === '') throw new DarkroomError({ code: 'invalid_request', op: 'test', message: 'no letter' });
       const all = indexes ?? Array.from({ length: n }, (_, index) => index);
       const rows = all.map((index): LetterRow => {
@@ -53,6 +64,7 @@ function createHarness(options: { maxSlots?: number; checkpointEvery?: number; f
           letter,
           text,
           previewEvery,
+          waits,
           get stepsLeft() {
             return steps - this.text.length;
           },
@@ -74,12 +86,13 @@ function createHarness(options: { maxSlots?: number; checkpointEvery?: number; f
         return Promise.reject(new DarkroomError({ code: 'out_of_memory', op: 'test', message: 'too many' }));
       }
       calls.push(rows.map(({ letter }) => letter).join(''));
-      for (const row of rows) row.text += row.letter;
+      const present = rows.filter((row) => row.waits-- <= 0);
+      for (const row of present) row.text += row.letter;
       const failed = rows.filter((row) => failAt.get(row) === row.text.length);
       const error = new DarkroomError({ code: 'engine_failed', op: 'test', message: 'not a number' });
       return Promise.resolve({
         modelRows: rows.length * 2,
-        events: new Map(rows.map((row) => [row, [progressOf(row)]])),
+        events: new Map(present.map((row) => [row, [progressOf(row)]])),
         failures: new Map(failed.map((row) => [row, error])),
       });
     },
@@ -207,6 +220,12 @@ describe('the engine', () => {
   it('announces a row that has one step only before it is taken', async () => {
     const { submit, said } = createHarness();
     await submit('a', { steps: 1 });
+    expect(said()).toEqual(['a0 row-releasing', 'a0 1/1', 'a0 output a', 'a request-done']);
+  });
+
+  it('announces a row once, though it waits with its last step', async () => {
+    const { submit, said } = createHarness();
+    await submit('a', { steps: 1, waits: 3 });
     expect(said()).toEqual(['a0 row-releasing', 'a0 1/1', 'a0 output a', 'a request-done']);
   });
 
