@@ -4,8 +4,8 @@ import { setTimeout } from 'node:timers/promises';
 import { readRequest } from '@darkroom/store';
 import { type PrivateRedis, startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import { ended, make, picture, type ServerEvent, stream, submit } from '../client.ts';
-import { openSystem, patience, type StartSystemOptions, type System } from '../system.ts';
+import { ended, make, picture, type ServerEvent, stream, submit } from '../../e2e/client.ts';
+import { openSystem, patience, type StartSystemOptions, type System } from '../../e2e/system.ts';
 
 const long = { prompt: 'a red apple on a white background', num_inference_steps: 200, seed: 11, preview: 'off' };
 const quick = { ...long, num_inference_steps: 4 };
