@@ -73,7 +73,7 @@ it.each(['polling', 'streaming'] as const)('subscribes by %s, with updates and l
   let enqueued = '';
   const { data, requestId } = await fal.subscribe(endpoint, {
     // Long enough for a poll to find it running.
-    input: { prompt, num_inference_steps: 200, output_format: 'webp', scheduler: 'DPM++ 2M' },
+    input: { prompt, num_inference_steps: 80, output_format: 'webp', scheduler: 'DPM++ 2M' },
     mode,
     ...(mode === 'polling' && { pollInterval: 20 }),
     logs: true,
@@ -89,7 +89,7 @@ it.each(['polling', 'streaming'] as const)('subscribes by %s, with updates and l
   const last = updates.at(-1)!;
   expect(last.status).toBe('COMPLETED');
   const messages = 'logs' in last ? last.logs.map(({ message }) => message) : [];
-  expect(messages.at(-1)).toBe('100%|████████████████████| 200/200');
+  expect(messages.at(-1)).toBe('100%|████████████████████| 80/80');
 });
 
 it('runs without the queue', async () => {

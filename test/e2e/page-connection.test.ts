@@ -34,7 +34,7 @@ it('gives its stream back while nobody looks, and comes back where it was', asyn
   const hide = (isHidden: boolean): Promise<void> =>
     page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
       document.dispatchEvent(new Event('visibilitychange'))`);
-  const card = await ask(page, 'a guitar', 200, 2);
+  const card = await ask(page, 'a guitar', 120, 2);
   await expect.poll(() => stepOf(card), patience).toBeGreaterThan(10);
   const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/events'));
   await hide(true);

@@ -98,9 +98,9 @@ async function previewsSeen(card: Locator, count: number): Promise<void> {
 describe('making pictures', () => {
   it('shows a picture develop: previews that change, a bar of steps, then the file', async () => {
     const page = await open();
-    const card = await ask(page, 'a red apple on a white background', { Steps: '200' });
+    const card = await ask(page, 'a red apple on a white background', { Steps: '100' });
     await previewsSeen(card, 3);
-    expect(await card.getByRole('progressbar').getAttribute('max')).toBe('200');
+    expect(await card.getByRole('progressbar').getAttribute('max')).toBe('100');
     await settled(card, /^Developed in/);
     expect(await shownBytes(card)).toBe(await storedBytes(page));
     expect(await card.getByRole('progressbar').count()).toBe(0);
@@ -191,7 +191,7 @@ describe('coming back', () => {
     const page = await open();
     const done = await ask(page, 'a red apple on a white background', { Steps: '6' });
     const bytes = await shownBytes(done);
-    const running = await ask(page, 'a cat on a green background', { Steps: '200', Pictures: '2' });
+    const running = await ask(page, 'a cat on a green background', { Steps: '150', Pictures: '2' });
     await previewsSeen(running, 3);
     await page.reload();
     expect(await shownBytes(page.getByRole('article', { name: 'a red apple' }))).toBe(bytes);

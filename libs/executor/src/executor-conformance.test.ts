@@ -45,7 +45,7 @@ class EventLog {
 }
 
 /** Takes so long that nobody who waits for its first steps finds it at its end. */
-const large = { width: 256, height: 256, n: 2, numInferenceSteps: 200 };
+const large = { width: 128, height: 128, n: 2, numInferenceSteps: 200 };
 
 const isEnd =
   (requestId: string): Matcher =>
@@ -266,7 +266,7 @@ describe('the process executor', () => {
     await executor.start();
     let ticks = 0;
     const timer = setInterval(() => (ticks += 1), 5);
-    executor.submit([request('a', { numInferenceSteps: 40, width: 128, height: 128, n: 3 })]);
+    executor.submit([request('a', { numInferenceSteps: 12, width: 128, height: 128, n: 3 })]);
     await log.next(isEnd('a'));
     clearInterval(timer);
     expect(ticks).toBeGreaterThan(40);
