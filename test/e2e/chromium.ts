@@ -14,6 +14,8 @@ import { inject } from 'vitest';
 const quiet = [
   '--no-sandbox',
   '--disable-gpu',
+  // Containers have little of it.
+  '--disable-dev-shm-usage',
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
