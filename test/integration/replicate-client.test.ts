@@ -12,7 +12,7 @@ async function openPlayed() {
   const test = await openTestApi();
   await startWorker(test.store);
   const { url } = await listen(test);
-  return { store: test.store, replicate: new Replicate({ auth: 'r8_secret', baseUrl: `${url}/replicate/v1` }) };
+  return { test, store: test.store, replicate: new Replicate({ auth: 'r8_secret', baseUrl: `${url}/replicate/v1` }) };
 }
 
 async function drained(items: AsyncIterable<unknown>): Promise<void> {
@@ -29,15 +29,22 @@ it('cancels what waits', async () => {
 });
 
 it('polls on when the wait was too short, though it runs already', async () => {
-  const { store, replicate } = await openPlayed();
+  const { test, store, replicate } = await openPlayed();
   const seen: string[] = [];
+  const waitS = 3;
   const output = replicate.run(
     'darkroom/tiny',
-    { input: { prompt }, wait: { mode: 'block', timeout: 1 } },
+    { input: { prompt }, wait: { mode: 'block', timeout: waitS } },
     ({ status }) => seen.push(status),
   );
   const running = await runSoon(store);
-  await expect.poll(() => seen).toContain('processing');
+  // It is time for the answer, which the client waits for no longer than it said.
+  await expect
+    .poll(() => {
+      test.tick(waitS * 1000);
+      return seen;
+    })
+    .toContain('processing');
   await running.output(0, Buffer.from('a picture'));
   await running.finish();
   const [file] = (await output) as FileOutput[];
