@@ -4,15 +4,15 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { launchChromium, openPage, pagePatienceMs } from '../e2e/chromium.ts';
 import { ask, cardOf, developed, downloadedFrom, positionsAsked, stepOf, storedPicture } from '../e2e/request-card.ts';
-import { type Part, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { type Part, patience as systemPatience, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 let system: System;
 let browser: Browser;
 const patience = { timeout: pagePatienceMs };
 
 beforeAll(async () => {
-  // One port, so that the API is found again.
-  const environment = { PORT: String(await freePort()) };
+  // One port, so that the API is found again; no worker that stands still for a while is taken for dead.
+  const environment = { ...systemPatience, PORT: String(await freePort()) };
   [system, browser] = await Promise.all([startSystem({ environment }), launchChromium()]);
 });
 afterAll(async () => {
@@ -45,15 +45,17 @@ it('asks a server that was killed and started again only for what it has not see
   const page = await open();
   const positions = positionsAsked(page);
   const card = await ask(page, 'a red apple', 200, 2);
-  const preview = card.locator('img.preview').first();
   await expect.poll(() => stepOf(card), patience).toBeGreaterThan(10);
   const seen = await stepOf(card);
+  // So that there is something left to be shown when the API is back.
+  const worker = system.part('worker').process.pid!;
+  process.kill(worker, 'SIGSTOP');
   await killApi();
   const notice = page.getByText('The server cannot be reached');
   await notice.waitFor();
-  const source = await preview.getAttribute('src');
   await system.start('api');
-  await expect.poll(() => preview.getAttribute('src'), patience).not.toBe(source);
+  process.kill(worker, 'SIGCONT');
+  await card.locator('img.preview').first().waitFor();
   await notice.waitFor({ state: 'hidden' });
   await developed(card);
   expect(positions.at(-1)).toBeGreaterThanOrEqual(seen);
