@@ -14,7 +14,7 @@ const maxSlots = 3;
 type Matcher = (event: ExecutorEvent) => boolean;
 
 /** Takes so long that nobody who waits for its first steps finds it at its end. */
-const large = { width: 256, height: 256, n: 2, numInferenceSteps: 200 };
+const large = { width: 128, height: 128, n: 2, numInferenceSteps: 200 };
 
 const isEnd =
   (requestId: string): Matcher =>

@@ -6,8 +6,8 @@ import { connectStore, type StoreConnection } from '@darkroom/store';
 import { freePorts, type RedisServer, startRedisServer } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { failLeased, startFakeWorker } from '../fake-failure.ts';
-import { ended, make, poll, stream, submit } from '../client.ts';
-import { startSystem, stopSystem, type PartName, type System } from '../system.ts';
+import { ended, make, poll, stream, submit } from '../../e2e/client.ts';
+import { startSystem, stopSystem, type PartName, type System } from '../../e2e/system.ts';
 
 const users = readFileSync(new URL('../../../docs/redis-users.acl', import.meta.url), 'utf8');
 const names = ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'] as const;

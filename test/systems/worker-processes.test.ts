@@ -1,7 +1,7 @@
 /** NUM_WORKER_PROCESSES: several workers that are started, watched and stopped as one. */
 import { expect, it } from 'vitest';
-import { make } from './client.ts';
-import { openSystem } from './system.ts';
+import { make } from '../e2e/client.ts';
+import { openSystem } from '../e2e/system.ts';
 
 interface Status {
   workers: { id: string; loaded: boolean }[];

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { layOutAsIn2022 } from '@darkroom/testing';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { FakeHub } from '../../../apps/model/src/testing/fake-hub.ts';
-import { startTinyRepo } from '../../../apps/model/src/testing/tiny-repo.ts';
+import type { FakeHub } from '../../apps/model/src/testing/fake-hub.ts';
+import { startTinyRepo } from '../../apps/model/src/testing/tiny-repo.ts';
 
-const program = resolve(import.meta.dirname, '../../../apps/model/dist/main.js');
+const program = resolve(import.meta.dirname, '../../apps/model/dist/main.js');
 const unet = 'unet/model_int8.onnx';
 
 let hub: FakeHub;
@@ -78,7 +78,7 @@ it('pulls a model, lists it and checks it', async () => {
 });
 
 it('lists and checks an export of 2022, which has no config.json, and halves in a file called model.onnx', async () => {
-  const vectors = resolve(import.meta.dirname, '../../../tools/golden/vectors');
+  const vectors = resolve(import.meta.dirname, '../../tools/golden/vectors');
   const old = join(directory, 'models/old');
   await cp(join(vectors, 'pipelines/stable-diffusion-2/model'), old, { recursive: true });
   layOutAsIn2022(old, { timestep: 'int64' });
@@ -166,7 +166,7 @@ it.each([
 
 /** Made by tools/export, without its fp32 files. */
 async function copyExport(to = 'tiny'): Promise<void> {
-  const root = resolve(import.meta.dirname, '../../..');
+  const root = resolve(import.meta.dirname, '../..');
   await cp(join(root, 'tools/golden/vectors/export/model'), join(directory, to), { recursive: true });
   await cp(join(root, 'models/emoji-sd/tokenizer'), join(directory, to, 'tokenizer'), { recursive: true });
 }

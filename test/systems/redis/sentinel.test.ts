@@ -2,8 +2,8 @@
 import { readEvents } from '@darkroom/store';
 import { redisPrograms, ask, type RedisBehindSentinel, startRedisBehindSentinel } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { submit } from '../client.ts';
-import { startSystem, stopSystem, type System } from '../system.ts';
+import { submit } from '../../e2e/client.ts';
+import { startSystem, stopSystem, type System } from '../../e2e/system.ts';
 import { expectEachOnce, order, picturesBySeed, untilEnded } from './many-pictures.ts';
 
 const seeds = Array.from({ length: 10 }, (_value, index) => index + 1);

@@ -1,6 +1,6 @@
 /** Keys, fair shares, estimates, waiting and idempotency against the running system, over two APIs. */
 import { beforeAll, afterAll, expect, it } from 'vitest';
-import { type Part, startSystem, stopSystem, type System } from './system.ts';
+import { type Part, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 let system: System;
 let second: Part;

@@ -4,18 +4,17 @@ import { setTimeout } from 'node:timers/promises';
 import { readRequest } from '@darkroom/store';
 import { type PrivateRedis, startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import { ended, make, picture, type ServerEvent, stream, submit } from '../client.ts';
-import { openSystem, patience, type StartSystemOptions, type System } from '../system.ts';
+import { ended, make, picture, type ServerEvent, stream, submit } from '../../e2e/client.ts';
+import { openSystem, patience, type StartSystemOptions, type System } from '../../e2e/system.ts';
 
 const long = { prompt: 'a red apple on a white background', num_inference_steps: 200, seed: 11, preview: 'off' };
 const quick = { ...long, num_inference_steps: 4 };
 let expected: Buffer | undefined;
-/** More than two sweeps and a second: after that the janitor forgives silence for LOCK_MS and a second (apps/janitor/src/janitor.ts). */
 const pauseMs = 2500;
 /** The API says that Redis is away after 3 s, and is asked twice: shorter than the first, longer than the second. */
 const longLived = patience;
 /** Longer than a busy machine keeps a worker from its heartbeat, though. */
-const shortLived = { LOCK_MS: '4000', HEARTBEAT_MS: '500', WORKER_TTL_MS: '3000' };
+const shortLived = { HEARTBEAT_MS: '500', WORKER_TTL_MS: '3000' };
 
 async function start(environment: Record<string, string>, parts?: StartSystemOptions['parts']) {
   const redis = await startPrivateRedis(['--appendonly', 'yes', '--appendfsync', 'always']);

@@ -1,8 +1,8 @@
 /** Every process of the running system answers Prometheus and probes, with what has really happened. */
 import { type Exposition, parseExposition } from '@darkroom/testing';
 import { expect, it } from 'vitest';
-import { ended, make, type ServerEvent, stream, submit } from './client.ts';
-import { openSystem, type Part, type PartName, type System } from './system.ts';
+import { ended, make, type ServerEvent, stream, submit } from '../e2e/client.ts';
+import { openSystem, type Part, type PartName, type System } from '../e2e/system.ts';
 
 const model = 'emoji-sd';
 const quick = { prompt: 'a red apple on a white background', num_inference_steps: 4, seed: 11, preview: 'off' };

@@ -3,9 +3,9 @@ import { cancelRequest, readRequest, readWorkers } from '@darkroom/store';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { card } from '../../apps/api/src/testing/test-api.ts';
-import { launchChromium, pagePatienceMs } from './chromium.ts';
+import { launchChromium, pagePatienceMs } from '../e2e/chromium.ts';
 import { failLeased, startFakeWorker } from './fake-failure.ts';
-import { startSystem, stopSystem, type System } from './system.ts';
+import { startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 const asAlice = { 'content-type': 'application/json', authorization: 'Bearer key-of-alice' };
 const environment = { API_KEYS: 'alice:key-of-alice', ADMIN_KEYS: 'olga:key-of-olga' };

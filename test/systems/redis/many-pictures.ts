@@ -2,7 +2,7 @@
 import { isTerminalState } from '@darkroom/core';
 import { readEvents, type StoreConnection } from '@darkroom/store';
 import { expect } from 'vitest';
-import { picture, poll, submit } from '../client.ts';
+import { picture, poll, submit } from '../../e2e/client.ts';
 
 export interface Ordered {
   id: string;

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePorts, type RedisServer, startPrivateRedis, startRedisServer } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import { make } from '../client.ts';
-import { openSystem, startSystem } from '../system.ts';
+import { make } from '../../e2e/client.ts';
+import { openSystem, startSystem } from '../../e2e/system.ts';
 
 const quick = { prompt: 'a fox', num_inference_steps: 4, preview: 'off' };
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readStats } from '@darkroom/store';
 import { inject, expect, it, onTestFinished } from 'vitest';
-import { openSystem } from './system.ts';
+import { openSystem } from '../e2e/system.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 const unet = 'unet/model_int8.onnx';

@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { ended, stream, submit } from './client.ts';
-import { openSystem } from './system.ts';
+import { ended, stream, submit } from '../e2e/client.ts';
+import { openSystem } from '../e2e/system.ts';
 
 interface CollectedSpan {
   service: string;

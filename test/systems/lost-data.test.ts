@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { allKeys, startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import { ended, poll, stream, submit } from './client.ts';
-import { openSystem } from './system.ts';
+import { ended, poll, stream, submit } from '../e2e/client.ts';
+import { openSystem } from '../e2e/system.ts';
 
 it('workers bring their models and themselves back, with nothing started again', async () => {
   const redis = await startPrivateRedis();

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { readRequest, readStats } from '@darkroom/store';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ended, make, stream, submit } from './client.ts';
-import { openSystem, type Part, patience, type System } from './system.ts';
+import { ended, make, stream, submit } from '../e2e/client.ts';
+import { openSystem, type Part, patience, type System } from '../e2e/system.ts';
 
 const quick = { prompt: 'a red apple on a white background', num_inference_steps: 4, preview: 'off' };
 const long = { ...quick, num_inference_steps: 200 };

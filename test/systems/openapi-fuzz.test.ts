@@ -10,7 +10,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { NothingWaits, NotRunning, runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
 import { installSchemathesis, runSchemathesis } from './schemathesis.ts';
-import { openSystem } from './system.ts';
+import { openSystem } from '../e2e/system.ts';
 
 const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',

@@ -4,5 +4,5 @@ import { type RunningRequest, runNext } from '../../apps/api/src/testing/fake-wo
 
 /** Takes the next request, once it is there. */
 export function runSoon(store: StoreConnection): Promise<RunningRequest> {
-  return vi.waitFor(() => runNext(store), { timeout: 30_000 });
+  return vi.waitFor(() => runNext(store), { timeout: 10_000 });
 }

@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { expect, it } from 'vitest';
-import { make } from './client.ts';
-import { openSystem, type System } from './system.ts';
+import { make } from '../e2e/client.ts';
+import { openSystem, type System } from '../e2e/system.ts';
 
 const wide = { prompt: 'a red apple on a white background', size: '256x192', num_inference_steps: 4, seed: 3 };
 

@@ -9,8 +9,8 @@ import stableDiffusion2 from '../../tools/golden/vectors/pipelines/stable-diffus
 import stableDiffusion3 from '../../tools/golden/vectors/pipelines/stable-diffusion-3/recorded.json' with { type: 'json' };
 import withoutT5 from '../../tools/golden/vectors/pipelines/stable-diffusion-3-without-t5/recorded.json' with { type: 'json' };
 import stableDiffusionXl from '../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
-import { make } from './client.ts';
-import { startSystem, stopSystem, type System } from './system.ts';
+import { make } from '../e2e/client.ts';
+import { startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 const vectors = resolve(import.meta.dirname, '../../tools/golden/vectors/pipelines');
 const recordings = {

@@ -8,7 +8,7 @@ import { readEvents, readRequest } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { type Balancer, startBalancer } from './balancer.ts';
-import { openSystem, type Part, type PartName, patience, type System } from './system.ts';
+import { openSystem, type Part, type PartName, patience, type System } from '../e2e/system.ts';
 
 const kinds = ['api', 'batch-former', 'janitor', 'worker', 'webhook-sender'] as const;
 const picture = { prompt: 'a red apple on a white background', num_inference_steps: 20 };
