@@ -124,6 +124,10 @@ it('a request that got further each time loses as many workers as it must and st
   expect((await write(store, 'last', [...splitOutput(delivery, output), end])).at(-1)).toBe('finished');
 });
 
+function save(delivery: Delivery): RequestWrite {
+  return { type: 'checkpoint', delivery, index: 0, done: 10, data: Buffer.from('x') };
+}
+
 it('one that finished another output has got further; one that only came as far as before has not', async () => {
   const store = await openStore();
   const id = await submit(store, { outputs: 2 });
@@ -135,9 +139,6 @@ it('one that finished another output has got further; one that only came as far 
     await bury(janitor);
     const found = await readRequest(store, id);
     attempts.push(found.status === 'found' ? found.request.attempts : -1);
-  };
-  const save = (delivery: Delivery): RequestWrite => {
-    return { type: 'checkpoint', delivery, index: 0, done: 10, data: Buffer.from('x') };
   };
   await lose('w1', (delivery) => [save(delivery)]);
   await lose('w2', (delivery) => [save(delivery)]);
@@ -167,9 +168,9 @@ it('expires what is overdue, once, however many janitors sweep', async () => {
   const store = await openStore();
   const overdue = await submit(store);
   const waiting = await submit(store);
-  const { deadlines, request } = store.keysOf('tiny');
-  await store.redis.hset(request(overdue), 'startDeadlineMs', 1);
-  await store.redis.zadd(deadlines, 1, overdue);
+  const keys = store.keysOf('tiny');
+  await store.redis.hset(keys.request(overdue), 'startDeadlineMs', 1);
+  await store.redis.zadd(keys.deadlines, 1, overdue);
   const janitors = Array.from({ length: 3 }, () => createJanitor(store));
   const results = await Promise.all(janitors.map((janitor) => janitor.sweepOnce('tiny')));
   expect(results.flatMap(({ expired }) => expired)).toEqual([overdue]);

@@ -1,7 +1,7 @@
 /** Engines and formers are killed at the worst moments: every request ends once, with the picture it would have had. */
 import { execFileSync } from 'node:child_process';
 import { listDead, readRequest } from '@darkroom/store';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import {
   ended,
   isStep,

@@ -24,9 +24,8 @@ interface Entry {
   write: RequestWrite;
   /** When it is of no use any more, ms. */
   untilMs: number;
-  outcome: Promise<WriteOutcome>;
-  resolve: (outcome: WriteOutcome) => void;
-  reject: (error: unknown) => void;
+  /** Those who are told what became of it. */
+  waiting: { resolve: (outcome: WriteOutcome) => void; reject: (error: unknown) => void }[];
 }
 
 /** One call holds up all others of Redis for as long as it takes. */
@@ -37,7 +36,7 @@ export class WriteQueue {
   readonly #options: Required<WriteQueueOptions>;
   #entries: Entry[] = [];
   #batch = 0;
-  #sending: Promise<void> | undefined;
+  #isSending = false;
   #sentAtMs = -Infinity;
   /** Ends a wait for more text. */
   #hurry = new AbortController();
@@ -48,26 +47,31 @@ export class WriteQueue {
 
   /** Resolves when it is written, or refused. Rejects with what the last try threw: after `untilMs`, or when Redis refuses it. */
   push(write: RequestWrite, untilMs: number): Promise<WriteOutcome> {
-    const joined = this.#join(write);
-    if (joined !== undefined) return joined;
-    const entry = { write, untilMs, ...pending() };
+    const { waiting } = this.#join(write) ?? this.#append(write, untilMs);
+    const outcome = new Promise<WriteOutcome>((resolve, reject) => waiting.push({ resolve, reject }));
+    if (!this.#isSending) void this.#send();
+    return outcome;
+  }
+
+  #append(write: RequestWrite, untilMs: number): Entry {
+    const entry = { write, untilMs, waiting: [] };
     this.#entries.push(entry);
     if (write.type !== 'delta') this.#hurry.abort();
-    this.#sending ??= this.#send();
-    return entry.outcome;
+    return entry;
   }
 
   /** Adds text to what waits already, where nothing of the same request stands between. */
-  #join(write: RequestWrite): Promise<WriteOutcome> | undefined {
+  #join(write: RequestWrite): Entry | undefined {
     if (write.type !== 'delta') return undefined;
     const entry = this.#entries.findLast((other) => other.write.delivery.token === write.delivery.token);
     if (entry?.write.type !== 'delta' || entry.write.index !== write.index) return undefined;
     const { facts: _facts, ...earlier } = entry.write;
     entry.write = { ...earlier, text: earlier.text + write.text, ...joinFacts(entry.write, write) };
-    return entry.outcome;
+    return entry;
   }
 
   async #send(): Promise<void> {
+    this.#isSending = true;
     // What is said in one go goes out together.
     await Promise.resolve();
     while (this.#entries.length > 0) {
@@ -76,7 +80,7 @@ export class WriteQueue {
       await this.#sendBatch(this.#take());
     }
     // No await between the last look and here, so nothing can be pushed between.
-    this.#sending = undefined;
+    this.#isSending = false;
   }
 
   #take(): Entry[] {
@@ -97,9 +101,10 @@ export class WriteQueue {
     const writes = entries.map(({ write }) => write);
     try {
       const outcomes = await untilAnswered(store, { untilMs }, () => writeBatch(store, identity, writes, { batch }));
-      for (const [index, { resolve }] of entries.entries()) resolve(outcomes[index]!);
+      for (const [index, { waiting }] of entries.entries())
+        for (const { resolve } of waiting) resolve(outcomes[index]!);
     } catch (error) {
-      for (const { reject } of entries) reject(error);
+      for (const { reject } of entries.flatMap(({ waiting }) => waiting)) reject(error);
     }
   }
 
@@ -109,16 +114,6 @@ export class WriteQueue {
     this.#hurry = new AbortController();
     await delay(leftMs, undefined, { signal: this.#hurry.signal }).catch(() => {});
   }
-}
-
-function pending(): Pick<Entry, 'outcome' | 'resolve' | 'reject'> {
-  let resolve: Entry['resolve'] = () => {};
-  let reject: Entry['reject'] = () => {};
-  const outcome = new Promise<WriteOutcome>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  return { outcome, resolve, reject };
 }
 
 type Facts = NonNullable<Extract<RequestWrite, { type: 'delta' }>['facts']>;

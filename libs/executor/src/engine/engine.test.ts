@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { DarkroomError } from '@darkroom/core';
-import type { ModelCard, Pipeline, PipelineRow, RowCheckpoint, RowEvent, RowRequest } from '@darkroom/core';
+import type { Pipeline, PipelineRow, RowCheckpoint, RowEvent, RowRequest } from '@darkroom/core';
 import { describe, expect, it } from 'vitest';
 import { Engine } from './engine.ts';
 import type { EngineEvent } from '../executor-event.ts';

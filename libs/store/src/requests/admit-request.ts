@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { RequestEnvelope, RequestState } from '@darkroom/core';
+import type { RequestEnvelope } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -50,7 +50,7 @@ export async function admitRequest(
     open: openRequestsMax === undefined ? undefined : Math.max(0, openRequestsMax - elsewhere),
     bytes: ownerMaxBytes,
   };
-  const reply = await runAdmission(store, envelope, { limits, weight, promptless });
+  const reply = (await runAdmission(store, envelope, { limits, weight, promptless })) as AdmissionReply;
   switch (reply[0]) {
     case 'admitted':
       return { status: 'admitted', position: reply[1], isPossible: reply[2] === 1, costAhead: Number(reply[3]) };
@@ -63,8 +63,6 @@ export async function admitRequest(
     case 'unserved':
     case 'duplicate':
       return { status: reply[0] };
-    default:
-      throw new Error(`an admission that is no retry was answered ${reply[0]}`);
   }
 }
 
@@ -77,19 +75,17 @@ interface Admission {
   retryOf?: string;
 }
 
-export type AdmissionReply =
+type AdmissionReply =
   | ['admitted', position: number, isPossible: 0 | 1, costAhead: string]
   | ['overloaded' | 'limited' | 'over-budget', number]
-  | ['unserved' | 'duplicate' | 'not-kept' | 'missing']
-  | ['retried', id: string]
-  | ['not-dead', RequestState];
+  | ['unserved' | 'duplicate'];
 
 /** admit-request.lua. What dispatch, order and ends need of an envelope is given to it as facts: it never reads JSON again. */
-export async function runAdmission(
+export function runAdmission(
   store: StoreConnection,
   envelope: RequestEnvelope,
   { limits = {}, weight = 1, promptless, retryOf = '' }: Admission,
-): Promise<AdmissionReply> {
+): Promise<unknown> {
   const { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs, trace = '' } = envelope;
   const { resultTtlMs } = store;
   const facts = {
@@ -107,7 +103,6 @@ export async function runAdmission(
     // Of this call: the same command sent again is told from another submit under the same id.
     admission: randomBytes(6).toString('base64url'),
   };
-  const optional = (value: unknown): string => (value === undefined ? '' : JSON.stringify(value));
   const values = [
     envelope.id,
     JSON.stringify({ ...facts, trace }),
@@ -118,10 +113,14 @@ export async function runAdmission(
     retryOf,
   ];
   const { base } = store.keysOf(envelope.model);
-  return (await runScript(store.redis, 'requests/admit-request', base, values)) as AdmissionReply;
+  return runScript(store.redis, 'requests/admit-request', base, values);
 }
 
 async function countOpen(store: StoreConnection, owner: string, models: readonly string[]): Promise<number> {
   const counts = await Promise.all(models.map((model) => store.redis.hget(store.keysOf(model).open, owner)));
   return counts.reduce((sum, count) => sum + Number(count ?? 0), 0);
+}
+
+function optional(value: unknown): string {
+  return value === undefined ? '' : JSON.stringify(value);
 }

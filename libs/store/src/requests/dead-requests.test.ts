@@ -92,14 +92,15 @@ it('retries once, however many ask', async () => {
   expect((await readStats(store, 'tiny')).queued).toBe(1);
 });
 
+async function traceOfRetry(own: string, options = {}): Promise<string | null> {
+  const store = openTestStore();
+  const result = await retryRequest(store, await fail(store, { trace: own }), options);
+  if (result.status !== 'retried') throw new Error(result.status);
+  return store.redis.hget(store.keysOf('tiny').request(result.id), 'trace');
+}
+
 it('belongs to the trace of who retries, not to that of the failed one', async () => {
   const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-  const traceOfRetry = async (own: string, options = {}): Promise<string | null> => {
-    const store = openTestStore();
-    const result = await retryRequest(store, await fail(store, { trace: own }), options);
-    if (result.status !== 'retried') throw new Error(result.status);
-    return store.redis.hget(store.keysOf('tiny').request(result.id), 'trace');
-  };
   expect(await traceOfRetry(`${trace}-of-the-first`, { trace })).toBe(trace);
   expect(await traceOfRetry(trace)).toBeNull();
 });

@@ -226,11 +226,11 @@ it('an owner whose requests might keep too many bytes is refused, and what ended
   await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
   // 600 of the first, and the second may come to 1000.
   expect(await ask('alice')).toEqual({ status: 'over-budget', bytes: 1000, kept: 1600 });
-  const { bytes } = store.keysOf('tiny');
-  const kept = Object.keys(await store.redis.hgetall(bytes('alice'))).find((field) => field !== 'open');
-  await store.redis.hdel(bytes('alice'), kept!);
-  await store.redis.hset(bytes('alice'), '1', 600);
+  const keys = store.keysOf('tiny');
+  const kept = Object.keys(await store.redis.hgetall(keys.bytes('alice'))).find((field) => field !== 'open');
+  await store.redis.hdel(keys.bytes('alice'), kept!);
+  await store.redis.hset(keys.bytes('alice'), '1', 600);
   expect(await ask('alice')).toMatchObject({ status: 'admitted' });
-  expect(await store.redis.hget(bytes('alice'), '1')).toBeNull();
+  expect(await store.redis.hget(keys.bytes('alice'), '1')).toBeNull();
   expect((await readStats(store, 'tiny')).queued).toBe(3);
 });

@@ -174,18 +174,18 @@ describe('how things stand', () => {
   });
 });
 
-describe('a sweep for leaks', () => {
-  async function pass(sweeper: LeakSweeper) {
-    const repaired: string[] = [];
-    const deleted: string[] = [];
-    for (let page = 1; ; page++) {
-      const found = await sweeper.sweepPage();
-      repaired.push(...found.repaired);
-      deleted.push(...found.deleted);
-      if (found.sizes !== undefined) return { repaired, deleted, sizes: found.sizes, pages: page };
-    }
+async function pass(sweeper: LeakSweeper) {
+  const repaired: string[] = [];
+  const deleted: string[] = [];
+  for (let page = 1; ; page++) {
+    const found = await sweeper.sweepPage();
+    repaired.push(...found.repaired);
+    deleted.push(...found.deleted);
+    if (found.sizes !== undefined) return { repaired, deleted, sizes: found.sizes, pages: page };
   }
+}
 
+describe('a sweep for leaks', () => {
   it('gives keys of what is no more a TTL, removes those of workers that are no more, and leaves all others', async () => {
     const store = openTestStore();
     const { delivery } = await seedRunning(store);

@@ -146,10 +146,10 @@ export async function countEnded(
   model: string,
   { minutes, nowMs }: { minutes: number; nowMs: number },
 ): Promise<Record<TerminalState, number>> {
-  const { minute } = store.keysOf(model);
+  const keys = store.keysOf(model);
   const thisMinute = Math.floor(nowMs / 60_000);
   const hashes = await Promise.all(
-    Array.from({ length: minutes }, (_value, ago) => store.redis.hgetall(minute(thisMinute - ago))),
+    Array.from({ length: minutes }, (_value, ago) => store.redis.hgetall(keys.minute(thisMinute - ago))),
   );
   const sum = (state: TerminalState): number => hashes.reduce((total, hash) => total + Number(hash[state] ?? 0), 0);
   return { succeeded: sum('succeeded'), failed: sum('failed'), canceled: sum('canceled'), expired: sum('expired') };
