@@ -64,8 +64,8 @@ export class ModelFormer extends BaseService {
       this.#report(plan, outcomes, seen);
       // What turned out to be gone has left its place to others, and more may wait than was seen; their wake-up may be long past.
       const isCut = seen.requests.length === view.maxRequests || seen.workers.length >= view.maxWorkers;
-      const hasMoved = (status: DispatchOutcome['status']): boolean => status === 'moved' || status === 'expired';
-      if (!outcomes.some(({ status }) => hasMoved(status) || (isCut && status === 'leased'))) return;
+      if (!outcomes.some(({ status }) => status === 'moved' || status === 'expired' || (isCut && status === 'leased')))
+        return;
     }
   }
 

@@ -27,7 +27,7 @@ interface Silent {
   store: StoreConnection;
   delivery: Delivery;
   /** The next sweep of a janitor, an interval after the last one unless `sinceLastMs` says otherwise. */
-  sweep(sinceLastMs?: number): ReturnType<Janitor['sweepOnce']>;
+  sweep: (sinceLastMs?: number) => ReturnType<Janitor['sweepOnce']>;
 }
 
 /** A worker with a request, which says nothing from now on. */

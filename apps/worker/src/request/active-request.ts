@@ -209,6 +209,6 @@ export class ActiveRequest {
 
   #send(write: WriteBody): Promise<WriteOutcome> {
     const { writes, leased } = this.#options;
-    return writes.push({ ...write, delivery: this.delivery } as RequestWrite, leased.deadlineMs);
+    return writes.push({ ...write, delivery: this.delivery }, leased.deadlineMs);
   }
 }

@@ -1,4 +1,5 @@
 /** What a worker writes, against a real Redis: in order, in few calls, once. */
+import { once } from 'node:events';
 import type { OutputText, RequestEvent } from '@darkroom/core';
 import {
   admitRequest,
@@ -54,10 +55,10 @@ function watchCalls(store: StoreConnection) {
       return calls.mock.calls.map((values) => (values.length - 5) / 8);
     },
     hold() {
-      let release = (): void => {};
-      const held = new Promise<void>((resolve) => (release = resolve));
-      calls.mockImplementationOnce((...values) => held.then(() => send(...values)));
-      return { release };
+      const held = new AbortController();
+      const over = once(held.signal, 'abort');
+      calls.mockImplementationOnce((...values) => over.then(() => send(...values)));
+      return { release: () => held.abort() };
     },
   };
 }
@@ -122,7 +123,7 @@ it('text goes out by itself when its interval is over', async () => {
   const store = openTestStore();
   const delivery = await run(store);
   const queue = new WriteQueue({ store, identity, textIntervalMs: 5 });
-  for (const [offset, text] of [...'abc'].entries())
+  for (const [offset, text] of ['a', 'b', 'c'].entries())
     expect(await queue.push(delta(delivery, offset, text), never)).toBe('written');
   expect(await texts(store, delivery)).toEqual(['a', 'b', 'c']);
 });

@@ -37,7 +37,7 @@ export class WriteQueue {
   readonly #options: Required<WriteQueueOptions>;
   #entries: Entry[] = [];
   #batch = 0;
-  #sending: Promise<void> | undefined;
+  #isSending = false;
   #sentAtMs = -Infinity;
   /** Ends a wait for more text. */
   #hurry = new AbortController();
@@ -53,7 +53,7 @@ export class WriteQueue {
     const entry = { write, untilMs, ...pending() };
     this.#entries.push(entry);
     if (write.type !== 'delta') this.#hurry.abort();
-    this.#sending ??= this.#send();
+    if (!this.#isSending) void this.#send();
     return entry.outcome;
   }
 
@@ -68,6 +68,7 @@ export class WriteQueue {
   }
 
   async #send(): Promise<void> {
+    this.#isSending = true;
     // What is said in one go goes out together.
     await Promise.resolve();
     while (this.#entries.length > 0) {
@@ -76,7 +77,7 @@ export class WriteQueue {
       await this.#sendBatch(this.#take());
     }
     // No await between the last look and here, so nothing can be pushed between.
-    this.#sending = undefined;
+    this.#isSending = false;
   }
 
   #take(): Entry[] {
@@ -112,13 +113,9 @@ export class WriteQueue {
 }
 
 function pending(): Pick<Entry, 'outcome' | 'resolve' | 'reject'> {
-  let resolve: Entry['resolve'] = () => {};
-  let reject: Entry['reject'] = () => {};
-  const outcome = new Promise<WriteOutcome>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  return { outcome, resolve, reject };
+  let settle: Pick<Entry, 'resolve' | 'reject'> | undefined;
+  const outcome = new Promise<WriteOutcome>((resolve, reject) => (settle = { resolve, reject }));
+  return { outcome, ...settle! };
 }
 
 type Facts = NonNullable<Extract<RequestWrite, { type: 'delta' }>['facts']>;
