@@ -6,12 +6,22 @@ const shared = {
   ssr: { resolve: { conditions: ['darkroom-source'], externalConditions: ['darkroom-source'] } },
   resolve: { conditions: ['darkroom-source'] },
 };
+const redis = 'libs/testing/src/redis-global-setup.ts';
 const environment = {
-  globalSetup: ['libs/testing/src/redis-global-setup.ts'],
+  globalSetup: [redis],
+  // A file's own modules are loaded once for all files of a process: that is a quarter of the time of the unit tests.
+  isolate: false,
   testTimeout: 60_000,
   hookTimeout: 60_000,
   // A second, which it is without this, is not long for a machine with other things to do.
   expect: { poll: { timeout: 10_000 } },
+};
+// One file after the other, beside no other project: a picture that waits for a core is what makes such tests shake.
+const alone = {
+  ...environment,
+  maxWorkers: 1,
+  // They import packages that have a condition `source` too, whose TypeScript Node does not read.
+  server: { deps: { inline: [/node_modules\/(?:ai|@ai-sdk)\//] } },
 };
 
 export default defineConfig({
@@ -23,20 +33,21 @@ export default defineConfig({
         test: { name: 'unit', include: ['libs/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts'], ...environment },
       },
       { ...shared, test: { name: 'integration', include: ['test/integration/**/*.test.ts'], ...environment } },
+      // One system and one browser for all files.
       {
         ...shared,
         test: {
           name: 'e2e',
           include: ['test/e2e/**/*.test.ts'],
-          fileParallelism: false,
-          ...environment,
-          // The other projects run beside it, and pictures then take several times as long.
-          testTimeout: 180_000,
-          hookTimeout: 120_000,
-          expect: { poll: { timeout: 30_000 } },
-          // It imports a package that has a condition `source` too, whose TypeScript Node does not read.
-          server: { deps: { inline: [/node_modules\/(?:ai|@ai-sdk)\//] } },
+          ...alone,
+          sequence: { groupOrder: 1 },
+          globalSetup: [redis, 'test/e2e/shared-system-global-setup.ts'],
         },
+      },
+      // Systems, servers and settings of their own, faults and load: `npm run test:all`.
+      {
+        ...shared,
+        test: { name: 'systems', include: ['test/systems/**/*.test.ts'], ...alone, sequence: { groupOrder: 2 } },
       },
       // Needs Docker: `npm run test:compose`.
       {
@@ -44,8 +55,8 @@ export default defineConfig({
         test: {
           name: 'compose',
           include: ['test/compose/**/*.test.ts'],
-          fileParallelism: false,
-          ...environment,
+          ...alone,
+          sequence: { groupOrder: 3 },
           testTimeout: 300_000,
         },
       },
@@ -56,11 +67,14 @@ export default defineConfig({
           name: 'k8s',
           include: ['test/k8s/**/*.test.ts'],
           ...environment,
-          globalSetup: [...environment.globalSetup, 'test/k8s/tools-global-setup.ts'],
+          globalSetup: [redis, 'test/k8s/tools-global-setup.ts'],
         },
       },
       // Prints numbers and asserts none: `npm run bench`.
-      { ...shared, test: { name: 'bench', include: ['bench/**/*.bench.ts'], fileParallelism: false, ...environment } },
+      {
+        ...shared,
+        test: { name: 'bench', include: ['bench/**/*.bench.ts'], ...alone, sequence: { groupOrder: 4 } },
+      },
     ],
   },
 });

@@ -19,7 +19,7 @@ const mayImport = {
   'apps/batch-former': ['core', 'config', 'service', 'store', 'batching'],
   'apps/janitor': ['core', 'config', 'service', 'store'],
   'apps/webhook-sender': ['core', 'kinds', 'config', 'service', 'store'],
-  'apps/worker': ['core', 'config', 'service', 'store', 'diffusion', 'language', 'executor'],
+  'apps/worker': ['core', 'kinds', 'config', 'service', 'store', 'diffusion', 'language', 'executor'],
   'apps/model': ['core', 'config', 'diffusion', 'language'],
   'apps/page': ['client'],
 };

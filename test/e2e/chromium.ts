@@ -1,10 +1,21 @@
 /** A real browser for the page's tests: Debian's Chromium, which `npm test` installs when it is missing. */
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { buffer } from 'node:stream/consumers';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserServer,
+  chromium,
+  type Download,
+  type Page,
+} from 'playwright-core';
+import { inject } from 'vitest';
 
 /** It talks to our server only: nothing is fetched, updated or reported by itself. */
 const quiet = [
   '--no-sandbox',
   '--disable-gpu',
+  // Containers have little of it.
+  '--disable-dev-shm-usage',
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
@@ -14,9 +25,26 @@ const quiet = [
 /** For whatever a page waits for, on a machine with other things to do. */
 export const pagePatienceMs = 60_000;
 
+const options = { executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args: quiet };
+
+/** One for whoever connects. */
+export function launchChromiumServer(): Promise<BrowserServer> {
+  return chromium.launchServer({ ...options, host: '127.0.0.1' });
+}
+
+/** The browser that all files of end-to-end tests share. Contexts keep them apart. */
+export function connectToChromium(): Promise<Browser> {
+  return chromium.connect(inject('chromiumUrl'));
+}
+
+/** One of its own, for a file elsewhere. */
 export function launchChromium(): Promise<Browser> {
-  const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
-  return chromium.launch({ executablePath, args: quiet, timeout: pagePatienceMs });
+  return chromium.launch(options);
+}
+
+/** What a browser has downloaded, wherever it runs. */
+export async function downloadedBytes(downloading: Promise<Download>): Promise<Buffer> {
+  return buffer(await (await downloading).createReadStream());
 }
 
 export interface OpenedPage {

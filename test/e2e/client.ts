@@ -80,3 +80,19 @@ export async function make(url: string, body: PredictBody): Promise<Buffer> {
   if (outcome !== 'succeeded') throw new Error(`${id} ${outcome}`);
   return picture(url, id);
 }
+
+/** The types of events, without those of which there are many. */
+export function typesOf(events: readonly ServerEvent[]): string[] {
+  return events.map(({ event, data }) => event ?? data).filter((type) => type !== 'progress' && type !== 'image');
+}
+
+export function stepsOf(events: readonly ServerEvent[]): number[] {
+  return events
+    .filter(({ event }) => event === 'progress')
+    .map(({ data }) => (JSON.parse(data) as { step: number }).step);
+}
+
+/** For `until`: the request has come so far. */
+export function isStep(step: number): (event: ServerEvent) => boolean {
+  return (event) => (stepsOf([event])[0] ?? -1) >= step;
+}

@@ -5,19 +5,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import sharp from 'sharp';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { startSystem, stopSystem, type System } from './system.ts';
+import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { useSharedSystem } from './shared-system.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 
-let system: System;
+const system = useSharedSystem();
 let programs: string[];
 beforeAll(async () => {
-  system = await startSystem();
   const text = await readFile(join(root, 'docs/drop-in.md'), 'utf8');
   programs = [...text.matchAll(/```js\n(?<code>.*?)```/gs)].map((match) => match.groups!['code']!);
 });
-afterAll(() => stopSystem(system));
 
 /** In a directory that has the packages and nothing else. */
 async function run(program: string): Promise<{ stdout: string; directory: string }> {

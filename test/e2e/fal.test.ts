@@ -1,33 +1,21 @@
 /** fal's own client, as npm has it, on the running system. */
 import { ApiError, createFalClient, type QueueStatus, ValidationError } from '@fal-ai/client';
 import { publishModel } from '@darkroom/store';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
+import { expect, it, onTestFinished } from 'vitest';
 import { card } from '../../apps/api/src/testing/test-api.ts';
 import { make, picture, poll } from './client.ts';
-import { runSoon } from './run-soon.ts';
-import { openSystem, startSystem, stopSystem, type System } from './system.ts';
+import { useSharedSystem } from './shared-system.ts';
 
 const endpoint = 'darkroom/emoji-sd';
 const prompt = 'a red apple on a white background';
+const system = useSharedSystem();
+const fal = createFalClient({ credentials: 'id:secret', proxyUrl: { url: `${system.url}/fal/proxy`, when: 'always' } });
 
 interface Pictures {
   images: { url: string; width: number; height: number; content_type: string; file_size: number }[];
   seed: number;
   prompt: string;
   timings: { inference: number };
-}
-
-function clientOf({ url }: System) {
-  return createFalClient({ credentials: 'id:secret', proxyUrl: { url: `${url}/fal/proxy`, when: 'always' } });
-}
-
-/** A system whose worker is the test. */
-async function openPlayed() {
-  const system = await openSystem({ parts: ['api'] });
-  await publishModel(system.store, card);
-  await startWorker(system.store);
-  return { system, fal: clientOf(system), endpoint: 'darkroom/tiny' };
 }
 
 async function bytesOf(url: string): Promise<Buffer> {
@@ -45,172 +33,117 @@ async function rejection(work: Promise<unknown>): Promise<ApiError<{ detail: unk
   return error as ApiError<{ detail: unknown; error_type: string }>;
 }
 
-describe('with the real model', () => {
-  let system: System;
-  let fal: ReturnType<typeof createFalClient>;
-  beforeAll(async () => {
-    system = await startSystem();
-    fal = clientOf(system);
+it('submits, polls, and fetches the pictures that the native route has', async () => {
+  const input = { prompt, num_images: 2, num_inference_steps: 4, seed: 7, image_size: { width: 96, height: 64 } };
+  const queued = await fal.queue.submit(endpoint, { input });
+  const id = queued.request_id;
+  expect(queued).toEqual({
+    status: 'IN_QUEUE',
+    request_id: id,
+    queue_position: 0,
+    response_url: `${system.url}/fal/queue/${endpoint}/requests/${id}`,
+    status_url: `${system.url}/fal/queue/${endpoint}/requests/${id}/status`,
+    cancel_url: `${system.url}/fal/queue/${endpoint}/requests/${id}/cancel`,
   });
-  afterAll(() => stopSystem(system));
-
-  it('submits, polls, and fetches the pictures that the native route has', async () => {
-    const input = { prompt, num_images: 2, num_inference_steps: 4, seed: 7, image_size: { width: 96, height: 64 } };
-    const queued = await fal.queue.submit(endpoint, { input });
-    const id = queued.request_id;
-    expect(queued).toEqual({
-      status: 'IN_QUEUE',
-      request_id: id,
-      queue_position: 0,
-      response_url: `${system.url}/fal/queue/${endpoint}/requests/${id}`,
-      status_url: `${system.url}/fal/queue/${endpoint}/requests/${id}/status`,
-      cancel_url: `${system.url}/fal/queue/${endpoint}/requests/${id}/cancel`,
-    });
-    const done = await fal.queue.subscribeToStatus(endpoint, { requestId: id, pollInterval: 20 });
-    expect(done).toMatchObject({
-      status: 'COMPLETED',
-      request_id: id,
-      metrics: { inference_time: expect.any(Number) },
-    });
-    const { data, requestId } = await fal.queue.result(endpoint, { requestId: id });
-    expect(requestId).toBe(id);
-    const { images, ...rest } = data as Pictures;
-    expect(rest).toEqual({ seed: 7, prompt, timings: { inference: expect.any(Number) } });
-    for (const [index, image] of images.entries()) {
-      const bytes = await bytesOf(image.url);
-      expect(bytes.equals(await picture(system.url, id, index))).toBe(true);
-      expect(image).toMatchObject({ width: 96, height: 64, content_type: 'image/png', file_size: bytes.length });
-    }
-    expect(images).toHaveLength(2);
-    const native = { prompt, num_inference_steps: 4, seed: 8, size: '96x64' };
-    expect((await make(system.url, native)).equals(await bytesOf(images[1]!.url))).toBe(true);
-    // The URLs of the answer are there for whoever has no client.
-    expect(await (await fetch(queued.response_url)).json()).toEqual(data);
-    expect(await (await fetch(queued.status_url)).json()).toMatchObject({ status: 'COMPLETED' });
+  const done = await fal.queue.subscribeToStatus(endpoint, { requestId: id, pollInterval: 20 });
+  expect(done).toMatchObject({
+    status: 'COMPLETED',
+    request_id: id,
+    metrics: { inference_time: expect.any(Number) },
   });
+  const { data, requestId } = await fal.queue.result(endpoint, { requestId: id });
+  expect(requestId).toBe(id);
+  const { images, ...rest } = data as Pictures;
+  expect(rest).toEqual({ seed: 7, prompt, timings: { inference: expect.any(Number) } });
+  for (const [index, image] of images.entries()) {
+    const bytes = await bytesOf(image.url);
+    expect(bytes.equals(await picture(system.url, id, index))).toBe(true);
+    expect(image).toMatchObject({ width: 96, height: 64, content_type: 'image/png', file_size: bytes.length });
+  }
+  expect(images).toHaveLength(2);
+  const native = { prompt, num_inference_steps: 4, seed: 8, size: '96x64' };
+  expect((await make(system.url, native)).equals(await bytesOf(images[1]!.url))).toBe(true);
+  // The URLs of the answer are there for whoever has no client.
+  expect(await (await fetch(queued.response_url)).json()).toEqual(data);
+  expect(await (await fetch(queued.status_url)).json()).toMatchObject({ status: 'COMPLETED' });
+});
 
-  it.each(['polling', 'streaming'] as const)('subscribes by %s, with updates and logs', async (mode) => {
-    const updates: QueueStatus[] = [];
-    let enqueued = '';
-    const { data, requestId } = await fal.subscribe(endpoint, {
-      // Long enough for a poll to find it running.
-      input: { prompt, num_inference_steps: 200, output_format: 'webp', scheduler: 'DPM++ 2M' },
-      mode,
-      ...(mode === 'polling' && { pollInterval: 20 }),
-      logs: true,
-      onEnqueue: (id) => (enqueued = id),
-      onQueueUpdate: (status) => updates.push(status),
-    });
-    expect(requestId).toBe(enqueued);
-    expect((data as Pictures).images).toMatchObject([{ content_type: 'image/webp' }]);
-    expect(await poll(system.url, requestId)).toMatchObject({ parameters: { scheduler: 'dpmpp_2m' } });
-    const seen = new Set(updates.map(({ status }) => status));
-    expect([...seen]).toEqual(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED'].filter((name) => seen.has(name as 'IN_QUEUE')));
-    expect(seen).toContain('IN_PROGRESS');
-    const last = updates.at(-1)!;
-    expect(last.status).toBe('COMPLETED');
-    const messages = 'logs' in last ? last.logs.map(({ message }) => message) : [];
-    expect(messages.at(-1)).toBe('100%|████████████████████| 200/200');
+it.each(['polling', 'streaming'] as const)('subscribes by %s, with updates and logs', async (mode) => {
+  const updates: QueueStatus[] = [];
+  let enqueued = '';
+  const { data, requestId } = await fal.subscribe(endpoint, {
+    // Long enough for a poll to find it running.
+    input: { prompt, num_inference_steps: 80, output_format: 'webp', scheduler: 'DPM++ 2M' },
+    mode,
+    ...(mode === 'polling' && { pollInterval: 20 }),
+    logs: true,
+    onEnqueue: (id) => (enqueued = id),
+    onQueueUpdate: (status) => updates.push(status),
   });
+  expect(requestId).toBe(enqueued);
+  expect((data as Pictures).images).toMatchObject([{ content_type: 'image/webp' }]);
+  expect(await poll(system.url, requestId)).toMatchObject({ parameters: { scheduler: 'dpmpp_2m' } });
+  const seen = new Set(updates.map(({ status }) => status));
+  expect([...seen]).toEqual(['IN_QUEUE', 'IN_PROGRESS', 'COMPLETED'].filter((name) => seen.has(name as 'IN_QUEUE')));
+  expect(seen).toContain('IN_PROGRESS');
+  const last = updates.at(-1)!;
+  expect(last.status).toBe('COMPLETED');
+  const messages = 'logs' in last ? last.logs.map(({ message }) => message) : [];
+  expect(messages.at(-1)).toBe('100%|████████████████████| 80/80');
+});
 
-  it('runs without the queue', async () => {
-    const { data, requestId } = await fal.run(endpoint, { input: { prompt, num_inference_steps: 3, seed: 5 } });
-    const [image] = (data as Pictures).images;
-    expect((await bytesOf(image!.url)).equals(await picture(system.url, requestId))).toBe(true);
-  });
+it('runs without the queue', async () => {
+  const { data, requestId } = await fal.run(endpoint, { input: { prompt, num_inference_steps: 3, seed: 5 } });
+  const [image] = (data as Pictures).images;
+  expect((await bytesOf(image!.url)).equals(await picture(system.url, requestId))).toBe(true);
+});
 
-  it('streams previews, and the result as the last', async () => {
-    const stream = await fal.stream(endpoint, { input: { prompt, num_inference_steps: 11 } });
-    const seen: Pictures[] = [];
-    for await (const item of stream) seen.push(item as Pictures);
-    const result = (await stream.done()) as Pictures;
-    expect(seen.map(({ images }) => images[0]!.url.slice(0, 16))).toEqual([
-      'data:image/jpeg;',
-      'data:image/jpeg;',
-      result.images[0]!.url.slice(0, 16),
-    ]);
-    const bytes = await bytesOf(result.images[0]!.url);
-    expect(bytes.equals(await picture(system.url, stream.requestId ?? ''))).toBe(true);
-  });
+it('streams previews, and the result as the last', async () => {
+  const stream = await fal.stream(endpoint, { input: { prompt, num_inference_steps: 11 } });
+  const seen: Pictures[] = [];
+  for await (const item of stream) seen.push(item as Pictures);
+  const result = (await stream.done()) as Pictures;
+  expect(seen.map(({ images }) => images[0]!.url.slice(0, 16))).toEqual([
+    'data:image/jpeg;',
+    'data:image/jpeg;',
+    result.images[0]!.url.slice(0, 16),
+  ]);
+  const bytes = await bytesOf(result.images[0]!.url);
+  expect(bytes.equals(await picture(system.url, stream.requestId ?? ''))).toBe(true);
+});
 
-  it('tells its validation errors by field, and stores nothing', async () => {
-    const input = { prompt, num_images: 20, guidance: 3 };
-    const error = (await rejection(fal.subscribe(endpoint, { input }))) as unknown as ValidationError;
-    expect(error).toBeInstanceOf(ValidationError);
-    expect(error.getFieldErrors('num_images')).toEqual([
-      {
-        loc: ['body', 'num_images'],
-        msg: 'num_images is 20, expected a whole number from 1 to 10',
-        type: 'value_error',
-      },
-    ]);
-    expect(error.getFieldErrors('guidance')).toMatchObject([{ type: 'extra_forbidden' }]);
-    expect(error.message).toContain('guidance is not a field, did you mean guidance_scale?');
-    const large = await rejection(fal.run(endpoint, { input: { prompt, image_size: 'square_hd' } }));
-    expect(large.message).toMatch(/^image_size is "1024x1024", expected each side a multiple of \d+ from \d+ to \d+$/);
-  });
+it('tells its validation errors by field, and stores nothing', async () => {
+  const input = { prompt, num_images: 20, guidance: 3 };
+  const error = (await rejection(fal.subscribe(endpoint, { input }))) as unknown as ValidationError;
+  expect(error).toBeInstanceOf(ValidationError);
+  expect(error.getFieldErrors('num_images')).toEqual([
+    {
+      loc: ['body', 'num_images'],
+      msg: 'num_images is 20, expected a whole number from 1 to 10',
+      type: 'value_error',
+    },
+  ]);
+  expect(error.getFieldErrors('guidance')).toMatchObject([{ type: 'extra_forbidden' }]);
+  expect(error.message).toContain('guidance is not a field, did you mean guidance_scale?');
+  const large = await rejection(fal.run(endpoint, { input: { prompt, image_size: 'square_hd' } }));
+  expect(large.message).toMatch(/^image_size is "1024x1024", expected each side a multiple of \d+ from \d+ to \d+$/);
+});
 
-  it('has no other models', async () => {
-    const error = await rejection(fal.queue.submit('fal-ai/fast-sdxl', { input: { prompt } }));
-    expect(error).toMatchObject({
-      status: 404,
-      message: 'model "fast-sdxl" is not here, expected one of emoji-sd',
-      body: { error_type: 'model_not_found' },
-    });
+it('has no other models', async () => {
+  const error = await rejection(fal.queue.submit('fal-ai/fast-sdxl', { input: { prompt } }));
+  expect(error).toMatchObject({
+    status: 404,
+    message: 'model "fast-sdxl" is not here, expected one of emoji-sd',
+    body: { error_type: 'model_not_found' },
   });
 });
 
-describe('with a worker in hand', () => {
-  it('cancels what waits, and says so of what has ended', async () => {
-    const { fal, endpoint } = await openPlayed();
-    await fal.queue.submit(endpoint, { input: { prompt } });
-    const { request_id: requestId, queue_position } = await fal.queue.submit(endpoint, { input: { prompt } });
-    expect(queue_position).toBe(1);
-    expect(await rejection(fal.queue.result(endpoint, { requestId }))).toMatchObject({
-      status: 400,
-      message: 'Request is still in progress',
-      requestId,
-    });
-    await fal.queue.cancel(endpoint, { requestId });
-    expect(await fal.queue.status(endpoint, { requestId })).toMatchObject({
-      status: 'COMPLETED',
-      error_type: 'client_cancelled',
-    });
-    expect(await rejection(fal.queue.result(endpoint, { requestId }))).toMatchObject({ status: 499 });
-    expect(await rejection(fal.queue.cancel(endpoint, { requestId }))).toMatchObject({
-      status: 400,
-      body: { status: 'ALREADY_COMPLETED' },
-    });
-  });
-
-  it.each(['polling', 'streaming', 'run', 'stream'] as const)('tells of a failure: %s', async (how) => {
-    const { system, fal, endpoint } = await openPlayed();
-    const input = { prompt };
-    const watch = {
-      polling: () => fal.subscribe(endpoint, { input, pollInterval: 20 }),
-      streaming: () => fal.subscribe(endpoint, { input, mode: 'streaming' }),
-      run: () => fal.run(endpoint, { input }),
-      stream: async () => (await fal.stream(endpoint, { input })).done(),
-    };
-    const failing = rejection(watch[how]());
-    const running = await runSoon(system.store);
-    await running.finish({ state: 'failed', error: { code: 'out_of_memory', message: 'It was too large.' } });
-    // A stream has sent its headers: what is left is to break off.
-    expect(await failing).toMatchObject(
-      how === 'stream'
-        ? { status: 500, message: 'terminated' }
-        : {
-            status: 424,
-            message: 'It was too large.',
-            body: { error_type: 'out_of_memory' },
-          },
-    );
-  });
-
-  it('knows a request that did not start in time as a timeout of the user', async () => {
-    const { system, fal, endpoint } = await openPlayed();
-    await system.start('janitor');
-    const error = await rejection(fal.subscribe(endpoint, { input: { prompt }, startTimeout: 1.1, pollInterval: 20 }));
-    expect(error).toMatchObject({ status: 504, isUserTimeout: true });
-  });
+it('knows a request that did not start in time as a timeout of the user', async () => {
+  const id = 'without-worker';
+  await publishModel(system.store, { ...card, id });
+  onTestFinished(async () => void (await system.store.redis.hdel(`${system.prefix}:models`, id)));
+  const error = await rejection(
+    fal.subscribe(`darkroom/${id}`, { input: { prompt }, startTimeout: 1.1, pollInterval: 20 }),
+  );
+  expect(error).toMatchObject({ status: 504, isUserTimeout: true });
 });

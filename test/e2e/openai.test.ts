@@ -1,37 +1,18 @@
 /** OpenAI's SDK and the Vercel AI SDK, as they come, on the real system. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateImage } from 'ai';
-import OpenAI, {
-  APIConnectionTimeoutError,
-  APIUserAbortError,
-  BadRequestError,
-  NotFoundError,
-  UnprocessableEntityError,
-} from 'openai';
-import { freePort } from '@darkroom/testing';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import OpenAI, { BadRequestError, NotFoundError } from 'openai';
+import { expect, it } from 'vitest';
 import { picture, poll } from './client.ts';
-import { openSystem, startSystem, stopSystem, type System } from './system.ts';
+import { useSharedSystem } from './shared-system.ts';
 
 const model = 'emoji-sd';
 const prompt = 'a red apple on a white background';
 const pngStart = Buffer.from('89504e470d0a1a0a', 'hex');
 
-function connect({ url }: Pick<System, 'url'>, options: { maxRetries?: number; timeout?: number } = {}): OpenAI {
-  return new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', ...options });
-}
-
-/** All requests that are stored. */
-async function storedIds({ store, prefix }: System): Promise<string[]> {
-  const keys = await store.redis.keys(`${prefix}:*`);
-  const start = store.keysOf(model).request('');
-  return keys.filter((key) => key.startsWith(`${start}${model}-`)).map((key) => key.slice(start.length));
-}
-
-async function onlyId(system: System): Promise<string> {
-  await expect.poll(() => storedIds(system)).toHaveLength(1);
-  return (await storedIds(system))[0]!;
-}
+const system = useSharedSystem();
+const client = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
+const darkroom = createOpenAICompatible({ name: 'darkroom', baseURL: `${system.url}/v1` });
 
 /** What SDKs of OpenAI add to an answer. */
 const requestIdKey = '_request_id';
@@ -40,208 +21,103 @@ function requestIdOf(answer: object): string {
   return String((answer as { [requestIdKey]?: string })[requestIdKey]);
 }
 
-/** What a call throws, taken at once: it may throw while the test looks elsewhere. */
-function errorOf(call: Promise<unknown>): Promise<unknown> {
-  return call.then(
-    () => expect.unreachable('it went well'),
-    (error: unknown) => error,
-  );
-}
-
 const bytesOf = (base64: string | undefined): Buffer => Buffer.from(base64 ?? '', 'base64');
 
-describe('on the running system', () => {
-  let system: System;
-  beforeAll(async () => {
-    system = await startSystem();
-  });
-  afterAll(() => stopSystem(system));
+/** Parameters of this server are not in the SDK's types. */
+const own = { num_inference_steps: 8, guidance_scale: 3, seed: 7, negative_prompt: 'blue' };
 
-  /** Parameters of this server are not in the SDK's types. */
-  const own = { num_inference_steps: 8, guidance_scale: 3, seed: 7, negative_prompt: 'blue' };
-
-  it('OpenAI’s SDK generates pictures, whose id leads to the request', async () => {
-    const body = { ...own, model, prompt, n: 2, size: 'auto', quality: 'auto', user: 'somebody' } as const;
-    const images = await connect(system).images.generate(body);
-    const id = requestIdOf(images);
-    expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded', parameters: own });
-    const pictures = await Promise.all([0, 1].map((index) => picture(system.url, id, index)));
-    expect(images.data!.map(({ b64_json }) => bytesOf(b64_json))).toEqual(pictures);
-    expect(pictures[0]!.subarray(0, 8)).toEqual(pngStart);
-    expect(images).toMatchObject({ output_format: 'png', usage: { total_tokens: 0, steps: 16, prompt_tokens_cut: 0 } });
-    expect(Math.abs(images.created - Date.now() / 1000)).toBeLessThan(3600);
-  });
-
-  it('OpenAI’s SDK gets urls that can be fetched as they are', async () => {
-    const images = await connect(system).images.generate({ ...own, prompt, response_format: 'url' });
-    const response = await fetch(images.data![0]!.url!);
-    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/png']);
-  });
-
-  it('OpenAI’s SDK streams partial pictures and pictures, to the bytes of one answer', async () => {
-    const client = connect(system);
-    const body = { ...own, model, prompt, n: 2, num_inference_steps: 12 };
-    const { data: stream, request_id } = await client.images
-      .generate({ ...body, stream: true, partial_images: 3 })
-      .withResponse();
-    const seen: [number, string, number | undefined, number][] = [];
-    const completed: Buffer[] = [];
-    const partials: string[] = [];
-    for await (const event of stream) {
-      const { image_index, step, ...mine } = event as typeof event & { image_index: number; step: number };
-      expect(mine).toMatchObject({ size: '128x128', background: 'opaque', request_id });
-      const isPartial = event.type === 'image_generation.partial_image';
-      seen.push([image_index, event.type, isPartial ? event.partial_image_index : undefined, step]);
-      const bytes = bytesOf(event.b64_json);
-      if (isPartial) partials.push(`${event.output_format}: ${bytes.toString('hex', 0, 3)}`);
-      else completed[image_index] = bytes;
-    }
-    expect(new Set(partials)).toEqual(new Set(['jpeg: ffd8ff']));
-    for (const index of [0, 1])
-      expect(seen.filter(([imageIndex]) => imageIndex === index)).toEqual([
-        [index, 'image_generation.partial_image', 0, 3],
-        [index, 'image_generation.partial_image', 1, 6],
-        [index, 'image_generation.partial_image', 2, 9],
-        [index, 'image_generation.completed', undefined, 12],
-      ]);
-    const answer = await client.images.generate(body);
-    expect(answer.data!.map(({ b64_json }) => bytesOf(b64_json))).toEqual(completed);
-  });
-
-  it('OpenAI’s SDK says what is wrong', async () => {
-    const { images } = connect(system);
-    const invalid = images.generate({ ...own, prompt, num_inference_steps: 0 } as never);
-    await expect(invalid).rejects.toBeInstanceOf(BadRequestError);
-    await expect(invalid).rejects.toMatchObject({ status: 400, param: 'num_inference_steps', code: 'invalid_value' });
-    const missing = images.generate({ prompt, model: 'dall-e-3' });
-    await expect(missing).rejects.toBeInstanceOf(NotFoundError);
-    await expect(missing).rejects.toMatchObject({ code: 'model_not_found', param: 'model' });
-  });
-
-  it('OpenAI’s SDK lists the models', async () => {
-    const { data } = await connect(system).models.list();
-    expect(data).toMatchObject([{ id: model, object: 'model' }]);
-    expect(await connect(system).models.retrieve(model)).toMatchObject({ id: model });
-  });
-
-  it('leaving a stream cancels what runs', async () => {
-    const { data: stream, request_id } = await connect(system)
-      .images.generate({ prompt, stream: true, partial_images: 3, num_inference_steps: 200, n: 4 } as never)
-      .withResponse();
-    for await (const event of stream as unknown as AsyncIterable<{ type: string }>) {
-      expect(event.type).toBe('image_generation.partial_image');
-      break;
-    }
-    await expect.poll(() => poll(system.url, request_id!)).toMatchObject({ status: 'canceled' });
-  });
-
-  it('the Vercel AI SDK generates pictures, with parameters of this server', async () => {
-    const darkroom = createOpenAICompatible({ name: 'darkroom', baseURL: `${system.url}/v1` });
-    const { images, responses } = await generateImage({
-      model: darkroom.imageModel(model),
-      prompt,
-      n: 2,
-      size: '128x128',
-      providerOptions: { darkroom: own },
-    });
-    const id = responses[0]!.headers!['x-request-id']!;
-    expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded', parameters: own });
-    const pictures = await Promise.all([0, 1].map((index) => picture(system.url, id, index)));
-    expect(images.map(({ uint8Array }) => Buffer.from(uint8Array))).toEqual(pictures);
-    expect(images[0]!.mediaType).toBe('image/png');
-  });
-
-  it('the Vercel AI SDK says what is wrong', async () => {
-    const darkroom = createOpenAICompatible({ name: 'darkroom', baseURL: `${system.url}/v1` });
-    const failing = generateImage({ model: darkroom.imageModel('sdxl'), prompt });
-    await expect(failing).rejects.toMatchObject({
-      statusCode: 404,
-      message: expect.stringContaining('expected one of'),
-    });
-  });
+it('OpenAI’s SDK generates pictures, whose id leads to the request', async () => {
+  const body = { ...own, model, prompt, n: 2, size: 'auto', quality: 'auto', user: 'somebody' } as const;
+  const images = await client.images.generate(body);
+  const id = requestIdOf(images);
+  expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded', parameters: own });
+  const pictures = await Promise.all([0, 1].map((index) => picture(system.url, id, index)));
+  expect(images.data!.map(({ b64_json }) => bytesOf(b64_json))).toEqual(pictures);
+  expect(pictures[0]!.subarray(0, 8)).toEqual(pngStart);
+  expect(images).toMatchObject({ output_format: 'png', usage: { total_tokens: 0, steps: 16, prompt_tokens_cut: 0 } });
+  expect(Math.abs(images.created - Date.now() / 1000)).toBeLessThan(3600);
 });
 
-/** Without a former: what is asked for waits. */
-describe('where nothing is drawn', () => {
-  const parts = ['worker', 'api'] as const;
+it('OpenAI’s SDK gets urls that can be fetched as they are', async () => {
+  const images = await client.images.generate({ ...own, prompt, response_format: 'url' });
+  const response = await fetch(images.data![0]!.url!);
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'image/png']);
+});
 
-  it('aborting an answer cancels its request', async () => {
-    const system = await openSystem({ parts });
-    const abort = new AbortController();
-    const failing = errorOf(connect(system).images.generate({ prompt }, { signal: abort.signal }));
-    const id = await onlyId(system);
-    abort.abort();
-    expect(await failing).toBeInstanceOf(APIUserAbortError);
-    await expect.poll(() => poll(system.url, id)).toMatchObject({ status: 'canceled' });
+it('OpenAI’s SDK streams partial pictures and pictures, to the bytes of one answer', async () => {
+  const body = { ...own, model, prompt, n: 2, num_inference_steps: 12 };
+  const { data: stream, request_id } = await client.images
+    .generate({ ...body, stream: true, partial_images: 3 })
+    .withResponse();
+  const seen: [number, string, number | undefined, number][] = [];
+  const completed: Buffer[] = [];
+  const partials: string[] = [];
+  for await (const event of stream) {
+    const { image_index, step, ...mine } = event as typeof event & { image_index: number; step: number };
+    expect(mine).toMatchObject({ size: '128x128', background: 'opaque', request_id });
+    const isPartial = event.type === 'image_generation.partial_image';
+    seen.push([image_index, event.type, isPartial ? event.partial_image_index : undefined, step]);
+    const bytes = bytesOf(event.b64_json);
+    if (isPartial) partials.push(`${event.output_format}: ${bytes.toString('hex', 0, 3)}`);
+    else completed[image_index] = bytes;
+  }
+  expect(new Set(partials)).toEqual(new Set(['jpeg: ffd8ff']));
+  for (const index of [0, 1])
+    expect(seen.filter(([imageIndex]) => imageIndex === index)).toEqual([
+      [index, 'image_generation.partial_image', 0, 3],
+      [index, 'image_generation.partial_image', 1, 6],
+      [index, 'image_generation.partial_image', 2, 9],
+      [index, 'image_generation.completed', undefined, 12],
+    ]);
+  const answer = await client.images.generate(body);
+  expect(answer.data!.map(({ b64_json }) => bytesOf(b64_json))).toEqual(completed);
+});
+
+it('OpenAI’s SDK says what is wrong', async () => {
+  const invalid = client.images.generate({ ...own, prompt, num_inference_steps: 0 } as never);
+  await expect(invalid).rejects.toBeInstanceOf(BadRequestError);
+  await expect(invalid).rejects.toMatchObject({ status: 400, param: 'num_inference_steps', code: 'invalid_value' });
+  const missing = client.images.generate({ prompt, model: 'dall-e-3' });
+  await expect(missing).rejects.toBeInstanceOf(NotFoundError);
+  await expect(missing).rejects.toMatchObject({ code: 'model_not_found', param: 'model' });
+});
+
+it('OpenAI’s SDK lists the models', async () => {
+  const { data } = await client.models.list();
+  expect(data).toMatchObject([{ id: model, object: 'model' }]);
+  expect(await client.models.retrieve(model)).toMatchObject({ id: model });
+});
+
+it('leaving a stream cancels what runs', async () => {
+  const { data: stream, request_id } = await client.images
+    .generate({ prompt, stream: true, partial_images: 3, num_inference_steps: 60, n: 4 } as never)
+    .withResponse();
+  for await (const event of stream as unknown as AsyncIterable<{ type: string }>) {
+    expect(event.type).toBe('image_generation.partial_image');
+    break;
+  }
+  await expect.poll(() => poll(system.url, request_id!)).toMatchObject({ status: 'canceled' });
+});
+
+it('the Vercel AI SDK generates pictures, with parameters of this server', async () => {
+  const { images, responses } = await generateImage({
+    model: darkroom.imageModel(model),
+    prompt,
+    n: 2,
+    size: '128x128',
+    providerOptions: { darkroom: own },
   });
+  const id = responses[0]!.headers!['x-request-id']!;
+  expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded', parameters: own });
+  const pictures = await Promise.all([0, 1].map((index) => picture(system.url, id, index)));
+  expect(images.map(({ uint8Array }) => Buffer.from(uint8Array))).toEqual(pictures);
+  expect(images[0]!.mediaType).toBe('image/png');
+});
 
-  it('an SDK whose patience is over, twice, leaves nothing to be drawn', async () => {
-    const system = await openSystem({ parts });
-    // Either request is stored within that time.
-    const client = connect(system, { maxRetries: 1, timeout: 6000 });
-    expect(await errorOf(client.images.generate({ prompt }))).toBeInstanceOf(APIConnectionTimeoutError);
-    const ids = await storedIds(system);
-    expect(ids).toHaveLength(2);
-    const states = async () => Promise.all(ids.map(async (id) => (await poll(system.url, id)).status));
-    await expect.poll(states).toEqual(['canceled', 'canceled']);
+it('the Vercel AI SDK says what is wrong', async () => {
+  const failing = generateImage({ model: darkroom.imageModel('sdxl'), prompt });
+  await expect(failing).rejects.toMatchObject({
+    statusCode: 404,
+    message: expect.stringContaining('expected one of'),
   });
-
-  it('a request that ends without a picture is sent once', async () => {
-    const system = await openSystem({ parts });
-    const failing = errorOf(connect(system).images.generate({ prompt }));
-    const id = await onlyId(system);
-    await fetch(`${system.url}/v1/predict/${id}`, { method: 'DELETE' });
-    expect(await failing).toBeInstanceOf(UnprocessableEntityError);
-    expect(await failing).toMatchObject({ code: 'request_canceled', type: 'generation_error', requestID: id });
-    expect(await storedIds(system)).toEqual([id]);
-  });
-
-  it('a stream that ends without a picture throws, and is sent once', async () => {
-    const system = await openSystem({ parts });
-    const stream = await connect(system).images.generate({ prompt, stream: true });
-    const [id] = (await storedIds(system)) as [string];
-    const failing = errorOf(stream[Symbol.asyncIterator]().next());
-    await fetch(`${system.url}/v1/predict/${id}`, { method: 'DELETE' });
-    expect(await failing).toMatchObject({ code: 'request_canceled', type: 'generation_error', requestID: id });
-    expect(await storedIds(system)).toEqual([id]);
-  });
-
-  it('the Vercel AI SDK sends once what ends without a picture', async () => {
-    const system = await openSystem({ parts });
-    const darkroom = createOpenAICompatible({ name: 'darkroom', baseURL: `${system.url}/v1` });
-    const failing = errorOf(generateImage({ model: darkroom.imageModel(model), prompt }));
-    const id = await onlyId(system);
-    await fetch(`${system.url}/v1/predict/${id}`, { method: 'DELETE' });
-    expect(await failing).toMatchObject({ statusCode: 422, message: `Request ${id} was canceled.` });
-    expect(await storedIds(system)).toEqual([id]);
-  });
-
-  it('an API that stops says where the request goes on, and it is sent once', async () => {
-    const system = await openSystem({ parts });
-    const failing = errorOf(connect(system).images.generate({ prompt }));
-    const id = await onlyId(system);
-    const stopping = system.part('api').stop();
-    expect(await failing).toMatchObject({ status: 422, code: 'server_stopping', requestID: id });
-    await stopping;
-    const { url } = await system.start('api');
-    expect(await poll(url, id)).toMatchObject({ status: 'queued' });
-    expect(await storedIds(system)).toEqual([id]);
-  });
-
-  it.each(['kill', 'stop'] as const)(
-    'an API that dies is asked again, for the same request by its key: %s',
-    async (end) => {
-      const environment = { PORT: String(await freePort()) };
-      const system = await openSystem({ parts, environment });
-      const client = connect(system, { maxRetries: 20 });
-      const answering = client.images.generate({ prompt }, { headers: { 'Idempotency-Key': 'apple-1' } });
-      const id = await onlyId(system);
-      await system.part('api')[end]();
-      await system.start('api');
-      await system.start('batch-former');
-      const images = await answering;
-      expect(requestIdOf(images)).toBe(id);
-      expect(await storedIds(system)).toEqual([id]);
-    },
-  );
 });

@@ -1,19 +1,17 @@
-/** The page for everybody: by keyboard, read aloud, on a phone, in light and dark, with and without a key, when things go wrong. */
+/** The page for everybody: by keyboard, read aloud, on a phone, in light and dark, when things go wrong. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { launchChromium, openPage, type OpenPageOptions, pagePatienceMs } from './chromium.ts';
-import { openSystem, startSystem, stopSystem, type System } from './system.ts';
+import { connectToChromium, openPage, type OpenPageOptions, pagePatienceMs } from './chromium.ts';
+import { useSharedSystem } from './shared-system.ts';
+import { openSystem } from './system.ts';
 
-let system: System;
+const system = useSharedSystem();
 let browser: Browser;
 
 beforeAll(async () => {
-  [system, browser] = await Promise.all([startSystem(), launchChromium()]);
+  browser = await connectToChromium();
 });
-afterAll(async () => {
-  await browser.close();
-  await stopSystem(system);
-});
+afterAll(() => browser.close());
 
 async function open(options?: OpenPageOptions, url = system.url): Promise<Page> {
   const { page, context, faults } = await openPage(browser, url, options);
@@ -171,32 +169,6 @@ it('says that the queue is full, and keeps what was typed', async () => {
   await page.getByRole('button', { name: 'Develop' }).click();
   await expect.poll(() => page.getByRole('alert').textContent()).toMatch(/overloaded, try again later.*again in 5 s/);
   expect(await prompt.inputValue()).toBe('a cat');
-});
-
-it('asks for an API key where the server wants one, and fetches pictures with it', async () => {
-  const guarded = await openSystem({ environment: { API_KEYS: 'alice:secret' } });
-  const page = await open({}, guarded.url);
-  const dialog = page.getByRole('dialog', { name: 'API key' });
-  await dialog.getByText('The server wants an API key').waitFor();
-  // A browser sends nothing at all with such a header, which would look like a server that is away.
-  await dialog.getByLabel('Key', { exact: true }).fill('“secret”');
-  await page.keyboard.press('Enter');
-  expect(await dialog.isVisible()).toBe(true);
-  await dialog.getByLabel('Key', { exact: true }).fill('secret');
-  await page.keyboard.press('Enter');
-  await modelLoaded(page);
-  await page.getByLabel('Prompt', { exact: true }).fill('a cat');
-  await page.getByLabel('Steps', { exact: true }).fill('4');
-  await page.getByRole('button', { name: 'Develop' }).click();
-  const card = page.getByRole('article', { name: 'a cat' });
-  await card.locator('img.final').waitFor();
-  await card.getByRole('button', { name: 'Copy as curl' }).click();
-  await card.getByRole('button', { name: 'Copied' }).waitFor();
-  const line = await page.evaluate<string>('navigator.clipboard.readText()');
-  expect(line).toContain('$DARKROOM_API_KEY');
-  expect(line).not.toContain('secret');
-  await page.reload();
-  await card.locator('img.final').waitFor();
 });
 
 it.each([

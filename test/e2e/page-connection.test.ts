@@ -1,28 +1,24 @@
-/** The page and the way to its server: cut, slow to come up, behind a proxy, shared by tabs, lossy. */
+/** The page and the way to its server: slow to come up, behind a proxy, shared by tabs, lossy. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer, request as httpRequest } from 'node:http';
-import { readFile } from 'node:fs/promises';
+import type { PictureCard } from '@darkroom/kinds';
 import { publishModel } from '@darkroom/store';
-import type { Browser, Locator, Page } from 'playwright-core';
-import { freePort } from '@darkroom/testing';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { launchChromium, openPage, type OpenPageOptions, pagePatienceMs } from './chromium.ts';
-import { openSystem, type Part, startSystem, stopSystem, type System } from './system.ts';
+import { connectToChromium, openPage, type OpenPageOptions, pagePatienceMs } from './chromium.ts';
+import { ask, cardOf, developed, downloadedFrom, positionsAsked, stepOf, storedPicture } from './request-card.ts';
+import { useSharedSystem } from './shared-system.ts';
+import { openSystem } from './system.ts';
 
-let system: System;
+const system = useSharedSystem();
 let browser: Browser;
 const patience = { timeout: pagePatienceMs };
 
 beforeAll(async () => {
-  // Small chunks, so that pictures come in several; one port, so that the API is found again.
-  const environment = { CHUNK_BYTES: '3000', PORT: String(await freePort()) };
-  [system, browser] = await Promise.all([startSystem({ environment }), launchChromium()]);
+  browser = await connectToChromium();
 });
-afterAll(async () => {
-  await browser.close();
-  await stopSystem(system);
-});
+afterAll(() => browser.close());
 
 async function open(options?: OpenPageOptions, url = system.url): Promise<Page> {
   const { page, context, faults } = await openPage(browser, url, options);
@@ -33,90 +29,13 @@ async function open(options?: OpenPageOptions, url = system.url): Promise<Page> 
   return page;
 }
 
-async function ask(page: Page, prompt: string, steps: number, pictures = 1): Promise<Locator> {
-  await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
-  await page.getByLabel('Pictures', { exact: true }).fill(String(pictures));
-  await page.getByLabel('Prompt', { exact: true }).fill(prompt);
-  await page.getByLabel('Steps', { exact: true }).fill(String(steps));
-  await page.getByRole('button', { name: 'Develop' }).click();
-  const card = cardOf(page, prompt);
-  await card.waitFor();
-  return card;
-}
-
-function cardOf(page: Page, prompt: string): Locator {
-  return page.getByRole('article', { name: prompt, exact: true });
-}
-
-/** The whole picture, not a preview. */
-function developed(card: Locator): Promise<void> {
-  return card
-    .getByRole('link', { name: /^Download/ })
-    .first()
-    .waitFor();
-}
-
-async function stepOf(card: Locator): Promise<number> {
-  const words = await card.getByText(/^Step \d+ of \d+$/).textContent();
-  return Number(/\d+/.exec(words!)![0]);
-}
-
-/** The positions from which the page asks for events, as it asks; 0 is the first. */
-function positionsAsked(page: Page): number[] {
-  const positions: number[] = [];
-  page.on('request', (request) => {
-    if (request.url().endsWith('/events'))
-      positions.push(Number.parseInt(request.headers()['last-event-id'] ?? '0', 10));
-  });
-  return positions;
-}
-
-/** However the test ends, the next one finds an API. */
-async function killApi(): Promise<void> {
-  await system.part('api').kill();
-  onTestFinished(async () => {
-    if (!system.parts.some(isLiveApi)) await system.start('api');
-  });
-}
-
-function isLiveApi({ name, process }: Part): boolean {
-  return name === 'api' && process.exitCode === null && process.signalCode === null;
-}
-
-it('asks a server that was killed and started again only for what it has not seen', async () => {
-  const page = await open();
-  const positions = positionsAsked(page);
-  const card = await ask(page, 'a red apple', 200, 2);
-  await expect.poll(() => stepOf(card), patience).toBeGreaterThan(10);
-  const seen = await stepOf(card);
-  await killApi();
-  await page.getByText('The server cannot be reached').waitFor();
-  await system.start('api');
-  await developed(card);
-  expect(positions.at(-1)).toBeGreaterThanOrEqual(seen);
-});
-
-it('says that a new request does not get through, and sends it, once, when it does', async () => {
-  const page = await open();
-  await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
-  await killApi();
-  await page.getByLabel('Prompt', { exact: true }).fill('a boat');
-  await page.getByRole('button', { name: 'Develop' }).click();
-  const words = page.getByRole('status').getByText('The server cannot be reached. Nothing is lost; trying again…');
-  await words.waitFor();
-  await system.start('api');
-  await developed(cardOf(page, 'a boat'));
-  await words.waitFor({ state: 'hidden' });
-  expect(await page.getByRole('article').count()).toBe(1);
-});
-
 it('gives its stream back while nobody looks, and comes back where it was', async () => {
   const page = await open();
   const positions = positionsAsked(page);
   const hide = (isHidden: boolean): Promise<void> =>
     page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
       document.dispatchEvent(new Event('visibilitychange'))`);
-  const card = await ask(page, 'a guitar', 200, 2);
+  const card = await ask(page, 'a guitar', 120, 2);
   await expect.poll(() => stepOf(card), patience).toBeGreaterThan(10);
   const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/events'));
   await hide(true);
@@ -133,7 +52,7 @@ it('puts pictures together from their chunks, and asks for none twice', async ()
   const page = await open();
   const fetched = imagesFetched(page);
   const card = await ask(page, 'a star', 4);
-  expect(await downloadedFrom(card)).toEqual(await storedPicture(page));
+  expect(await downloadedFrom(card)).toEqual(await storedPicture(page, system.url));
   expect(fetched).toEqual([]);
 });
 
@@ -148,7 +67,7 @@ it.each([0, 1, -1])('notices that chunk %d of several is missing, and fetches th
     await route.fulfill({ response, body: frames.filter((frame) => frame !== chunks.at(chunk)).join('\n\n') });
   });
   const card = await ask(page, 'a penguin', 6);
-  expect(await downloadedFrom(card)).toEqual(await storedPicture(page));
+  expect(await downloadedFrom(card)).toEqual(await storedPicture(page, system.url));
   expect(fetched).toHaveLength(1);
 });
 
@@ -158,19 +77,6 @@ function imagesFetched(page: Page): string[] {
     if (request.url().includes('/images/')) fetched.push(request.url());
   });
   return fetched;
-}
-
-async function downloadedFrom(card: Locator): Promise<Buffer> {
-  const downloading = card.page().waitForEvent('download');
-  await card.getByRole('link', { name: /^Download/ }).click();
-  return readFile(await (await downloading).path());
-}
-
-async function storedPicture(page: Page): Promise<Buffer> {
-  const text = await page.evaluate<string>(`localStorage.getItem('darkroom.gallery')`);
-  const [newest] = JSON.parse(text) as { id: string }[];
-  const response = await fetch(`${system.url}/v1/predict/${newest!.id}/images/0`);
-  return Buffer.from(await response.arrayBuffer());
 }
 
 it('shows in every tab what was asked for, and removed, in one', async () => {
@@ -222,10 +128,11 @@ it('says that no worker has brought a model, and shows the limits of the first t
     .getByRole('alert')
     .getByText(/^No worker has brought a model yet.* It asks to try again in \d+ s\.$/)
     .waitFor();
-  await publishModel(fresh.store, {
+  const card: PictureCard = {
     id: 'tiny',
     created: 1_700_000_000,
     ownedBy: 'tests',
+    kind: 'picture',
     pipeline: 'StableDiffusionPipeline',
     sizes: { multiple: 32, min: 32, max: 320, default: { width: 96, height: 96 } },
     steps: { min: 2, max: 90, default: 12 },
@@ -233,7 +140,8 @@ it('says that no worker has brought a model, and shows the limits of the first t
     schedulers: ['ddim', 'euler'],
     defaultScheduler: 'ddim',
     maxPromptTokens: 77,
-  });
+  };
+  await publishModel(fresh.store, card);
   await page.getByText('no worker serves it now; reads 77 tokens').waitFor();
   await page.getByText('32 to 320 pixels a side, in steps of 32').waitFor();
   await page.getByText('2 to 90', { exact: true }).waitFor();

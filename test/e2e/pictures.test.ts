@@ -1,18 +1,10 @@
 /** The real model on the real system: what comes out is what was asked for, whoever shared the batch. */
 import sharp from 'sharp';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { ended, make, picture, poll, type PredictBody, stream, submit } from './client.ts';
-import { startSystem, stopSystem, type System } from './system.ts';
+import { useSharedSystem } from './shared-system.ts';
 
-let system: System;
-beforeAll(async () => {
-  // Small chunks, so that pictures come in several.
-  system = await startSystem({
-    parts: ['api', 'api', 'batch-former', 'janitor', 'worker'],
-    environment: { CHUNK_BYTES: '6000' },
-  });
-});
-afterAll(() => stopSystem(system));
+const system = useSharedSystem();
 
 const things = ['a cat face', 'a red apple', 'a rocket', 'pizza', 'a penguin', 'a guitar', 'a star', 'a panda'];
 const schedulers = [
@@ -104,7 +96,7 @@ it('the reported seed makes the picture again, and n pictures are n seeds in a r
 });
 
 it('resumed at every event id, on either replica, the stream is the same', async () => {
-  const [first, second] = system.parts.filter(({ name }) => name === 'api').map(({ url }) => url);
+  const [first, second] = system.apis;
   const id = await submit(first!, { prompt: 'a panda', num_inference_steps: 6, preview: { every: 1 } });
   const whole = await stream(first!, id);
   expect(whole.map(({ event }) => event)).toEqual([
@@ -130,7 +122,7 @@ it('resumed at every event id, on either replica, the stream is the same', async
 });
 
 it('a stream cut off in the middle goes on where it was, on the other replica', async () => {
-  const [first, second] = system.parts.filter(({ name }) => name === 'api').map(({ url }) => url);
+  const [first, second] = system.apis;
   const id = await submit(first!, { prompt: 'pizza', num_inference_steps: 60 });
   const before = await stream(first!, id, { until: ({ event }) => event === 'progress' });
   const after = await stream(second!, id, { lastEventId: before.at(-1)!.id! });

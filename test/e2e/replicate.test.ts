@@ -1,27 +1,13 @@
 /** Replicate's own client, as npm has it, on the running system. */
-import { publishModel } from '@darkroom/store';
 import Replicate, { type FileOutput, parseProgressFromLogs, type Prediction } from 'replicate';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
-import { card } from '../../apps/api/src/testing/test-api.ts';
+import { expect, it } from 'vitest';
 import { make, picture, poll } from './client.ts';
-import { runSoon } from './run-soon.ts';
-import { openSystem, startSystem, stopSystem, type System } from './system.ts';
+import { useSharedSystem } from './shared-system.ts';
 
 const model = 'darkroom/emoji-sd';
 const prompt = 'a red apple on a white background';
-
-function clientOf({ url }: System): Replicate {
-  return new Replicate({ auth: 'r8_secret', baseUrl: `${url}/replicate/v1` });
-}
-
-/** A system whose worker is the test. */
-async function openPlayed() {
-  const system = await openSystem({ parts: ['api'] });
-  await publishModel(system.store, card);
-  await startWorker(system.store);
-  return { system, replicate: clientOf(system) };
-}
+const system = useSharedSystem();
+const replicate = new Replicate({ auth: 'r8_secret', baseUrl: `${system.url}/replicate/v1` });
 
 async function bytesOf(url: string): Promise<Buffer> {
   const response = await fetch(url);
@@ -32,10 +18,6 @@ async function bytesOf(url: string): Promise<Buffer> {
 interface Refusal {
   status: number;
   body: { title: string; detail: string; status: number; invalid_fields?: { field: string; description: string }[] };
-}
-
-async function drained(items: AsyncIterable<unknown>): Promise<void> {
-  for await (const item of items) expect(item).toBeDefined();
 }
 
 /** What the client's ApiError carries. */
@@ -49,145 +31,96 @@ async function refusal(work: Promise<unknown>): Promise<Refusal> {
   return { status: response.status, body: JSON.parse(message.slice(message.indexOf('{'), -1)) as Refusal['body'] };
 }
 
-describe('with the real model', () => {
-  let system: System;
-  let replicate: Replicate;
-  beforeAll(async () => {
-    system = await startSystem();
-    replicate = clientOf(system);
-  });
-  afterAll(() => stopSystem(system));
+it('runs, and gives files with the bytes of the native route', async () => {
+  const input = { prompt, num_outputs: 2, num_inference_steps: 4, seed: 7, width: 96, height: 64 };
+  const seen: Prediction[] = [];
+  const output = (await replicate.run(model, { input }, (prediction) => seen.push(prediction))) as FileOutput[];
+  const id = seen.at(-1)!.id;
+  expect(output).toHaveLength(2);
+  for (const [index, file] of output.entries()) {
+    const bytes = Buffer.from(await (await file.blob()).arrayBuffer());
+    expect(bytes.equals(await picture(system.url, id, index))).toBe(true);
+  }
+  const native = { prompt, num_inference_steps: 4, seed: 8, size: '96x64' };
+  expect((await make(system.url, native)).equals(await picture(system.url, id, 1))).toBe(true);
+});
 
-  it('runs, and gives files with the bytes of the native route', async () => {
-    const input = { prompt, num_outputs: 2, num_inference_steps: 4, seed: 7, width: 96, height: 64 };
-    const seen: Prediction[] = [];
-    const output = (await replicate.run(model, { input }, (prediction) => seen.push(prediction))) as FileOutput[];
-    const id = seen.at(-1)!.id;
-    expect(output).toHaveLength(2);
-    for (const [index, file] of output.entries()) {
-      const bytes = Buffer.from(await (await file.blob()).arrayBuffer());
-      expect(bytes.equals(await picture(system.url, id, index))).toBe(true);
-    }
-    const native = { prompt, num_inference_steps: 4, seed: 8, size: '96x64' };
-    expect((await make(system.url, native)).equals(await picture(system.url, id, 1))).toBe(true);
+it('creates, polls and waits', async () => {
+  const input = { prompt, num_inference_steps: 12, scheduler: 'K_EULER', output_format: 'jpg', output_quality: 80 };
+  const created = await replicate.predictions.create({ version: 'emoji-sd', input });
+  const self = `${system.url}/replicate/v1/predictions/${created.id}`;
+  expect(created).toMatchObject({
+    status: 'starting',
+    model,
+    version: 'emoji-sd',
+    output: null,
+    error: null,
+    urls: { get: self, cancel: `${self}/cancel`, stream: `${self}/stream` },
   });
-
-  it('creates, polls and waits', async () => {
-    const input = { prompt, num_inference_steps: 12, scheduler: 'K_EULER', output_format: 'jpg', output_quality: 80 };
-    const created = await replicate.predictions.create({ version: 'emoji-sd', input });
-    const self = `${system.url}/replicate/v1/predictions/${created.id}`;
-    expect(created).toMatchObject({
-      status: 'starting',
-      model,
-      version: 'emoji-sd',
-      output: null,
-      error: null,
-      urls: { get: self, cancel: `${self}/cancel`, stream: `${self}/stream` },
-    });
-    const done = await replicate.wait(created, { interval: 20 });
-    expect(done).toMatchObject({
-      id: created.id,
-      status: 'succeeded',
-      created_at: created.created_at,
-      metrics: { predict_time: expect.any(Number), total_time: expect.any(Number) },
-    });
-    expect(parseProgressFromLogs(done)).toEqual({ percentage: 1, current: 12, total: 12 });
-    expect(await poll(system.url, created.id)).toMatchObject({
-      parameters: { scheduler: 'euler', output_format: 'jpeg', output_compression: 80 },
-    });
-    expect((await bytesOf((done.output as string[])[0]!)).equals(await picture(system.url, created.id))).toBe(true);
-    // The inputs it shows are inputs that make the same picture again.
-    const again = await replicate.predictions.create({ model, input: done.input, wait: true });
-    expect(again).toMatchObject({ status: 'succeeded', output: done.output });
+  const done = await replicate.wait(created, { interval: 20 });
+  expect(done).toMatchObject({
+    id: created.id,
+    status: 'succeeded',
+    created_at: created.created_at,
+    metrics: { predict_time: expect.any(Number), total_time: expect.any(Number) },
   });
-
-  it('gives URLs of pictures behind a proxy that speaks https', async () => {
-    const { id } = await replicate.predictions.create({ model, input: { prompt, num_inference_steps: 2 }, wait: 60 });
-    const response = await fetch(`${system.url}/replicate/v1/predictions/${id}`, {
-      headers: { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'pictures.example.org' },
-    });
-    expect(await response.json()).toMatchObject({
-      output: [`https://pictures.example.org/v1/predict/${id}/images/0`],
-      urls: { get: `https://pictures.example.org/replicate/v1/predictions/${id}` },
-    });
+  expect(parseProgressFromLogs(done)).toEqual({ percentage: 1, current: 12, total: 12 });
+  expect(await poll(system.url, created.id)).toMatchObject({
+    parameters: { scheduler: 'euler', output_format: 'jpeg', output_compression: 80 },
   });
+  expect((await bytesOf((done.output as string[])[0]!)).equals(await picture(system.url, created.id))).toBe(true);
+  // The inputs it shows are inputs that make the same picture again.
+  const again = await replicate.predictions.create({ model, input: done.input, wait: true });
+  expect(again).toMatchObject({ status: 'succeeded', output: done.output });
+});
 
-  it('streams progress and pictures', async () => {
-    const events: { event: string; data: string }[] = [];
-    for await (const { event, data } of replicate.stream(`${model}:emoji-sd`, {
-      input: { prompt, num_inference_steps: 6, num_outputs: 2 },
-    }))
-      events.push({ event, data });
-    const of = (name: string): string[] => events.filter(({ event }) => event === name).map(({ data }) => data);
-    expect(of('logs')).toHaveLength(12);
-    expect(parseProgressFromLogs(of('logs')[0]!)).toMatchObject({ current: 1, total: 6 });
-    expect(of('output').map((url) => url.slice(0, 15))).toEqual(['data:image/png;', 'data:image/png;']);
-    expect(events.at(-1)).toEqual({ event: 'done', data: '{}' });
+it('gives URLs of pictures behind a proxy that speaks https', async () => {
+  const { id } = await replicate.predictions.create({ model, input: { prompt, num_inference_steps: 2 }, wait: 60 });
+  const response = await fetch(`${system.url}/replicate/v1/predictions/${id}`, {
+    headers: { 'X-Forwarded-Proto': 'https', 'X-Forwarded-Host': 'pictures.example.org' },
   });
-
-  it('tells which fields are wrong, and what is not here', async () => {
-    const bad = await refusal(replicate.run(model, { input: { prompt, num_outputs: 20, width: 100, guidance: 2 } }));
-    expect(bad).toMatchObject({
-      status: 422,
-      body: { title: 'Input validation failed', status: 422, detail: expect.stringContaining('- num_outputs is 20') },
-    });
-    expect(bad.body.invalid_fields?.map(({ field }) => field)).toEqual(['num_outputs', 'guidance']);
-    expect(await refusal(replicate.run('stability-ai/sdxl', { input: { prompt } }))).toMatchObject({
-      status: 404,
-      body: { title: 'model_not_found', detail: 'model "sdxl" is not here, expected one of emoji-sd' },
-    });
-    const webhook = replicate.predictions.create({ model, input: { prompt }, webhook: 'https://example.org' });
-    expect((await refusal(webhook)).body.invalid_fields).toMatchObject([{ field: 'webhook' }]);
-  });
-
-  it('shows its models', async () => {
-    const found = await replicate.models.get('darkroom', 'emoji-sd');
-    expect(found).toMatchObject({ owner: 'darkroom', name: 'emoji-sd', latest_version: { id: 'emoji-sd' } });
-    expect((await replicate.models.list()).results).toEqual([found]);
-    expect((await replicate.models.versions.list('darkroom', 'emoji-sd')).results).toEqual([found.latest_version]);
-    const version = await replicate.models.versions.get('darkroom', 'emoji-sd', found.latest_version!.id);
-    expect(version.openapi_schema).toMatchObject({
-      components: { schemas: { Input: { required: ['prompt'], properties: { num_outputs: { maximum: 10 } } } } },
-    });
-    expect((await refusal(replicate.models.get('darkroom', 'sdxl'))).status).toBe(404);
+  expect(await response.json()).toMatchObject({
+    output: [`https://pictures.example.org/v1/predict/${id}/images/0`],
+    urls: { get: `https://pictures.example.org/replicate/v1/predictions/${id}` },
   });
 });
 
-describe('with a worker in hand', () => {
-  it('cancels what waits', async () => {
-    const { replicate } = await openPlayed();
-    const { id } = await replicate.predictions.create({ model: 'darkroom/tiny', input: { prompt } });
-    expect(await replicate.predictions.cancel(id)).toMatchObject({ id, status: 'canceled', output: null });
-    expect(await replicate.predictions.cancel(id)).toMatchObject({ status: 'canceled' });
-    expect((await refusal(replicate.predictions.get('tiny-00000000000000000000000000'))).status).toBe(404);
-  });
+it('streams progress and pictures', async () => {
+  const events: { event: string; data: string }[] = [];
+  for await (const { event, data } of replicate.stream(`${model}:emoji-sd`, {
+    input: { prompt, num_inference_steps: 6, num_outputs: 2 },
+  }))
+    events.push({ event, data });
+  const of = (name: string): string[] => events.filter(({ event }) => event === name).map(({ data }) => data);
+  expect(of('logs')).toHaveLength(12);
+  expect(parseProgressFromLogs(of('logs')[0]!)).toMatchObject({ current: 1, total: 6 });
+  expect(of('output').map((url) => url.slice(0, 15))).toEqual(['data:image/png;', 'data:image/png;']);
+  expect(events.at(-1)).toEqual({ event: 'done', data: '{}' });
+});
 
-  it('polls on when the wait was too short, though it runs already', async () => {
-    const { system, replicate } = await openPlayed();
-    const seen: string[] = [];
-    const output = replicate.run(
-      'darkroom/tiny',
-      { input: { prompt }, wait: { mode: 'block', timeout: 1 } },
-      ({ status }) => seen.push(status),
-    );
-    const running = await runSoon(system.store);
-    await expect.poll(() => seen).toContain('processing');
-    await running.output(0, Buffer.from('a picture'));
-    await running.finish();
-    const [file] = (await output) as FileOutput[];
-    expect(await (await file!.blob()).text()).toBe('a picture');
-    expect(seen[0]).toBe('starting');
+it('tells which fields are wrong, and what is not here', async () => {
+  const bad = await refusal(replicate.run(model, { input: { prompt, num_outputs: 20, width: 100, guidance: 2 } }));
+  expect(bad).toMatchObject({
+    status: 422,
+    body: { title: 'Input validation failed', status: 422, detail: expect.stringContaining('- num_outputs is 20') },
   });
+  expect(bad.body.invalid_fields?.map(({ field }) => field)).toEqual(['num_outputs', 'guidance']);
+  expect(await refusal(replicate.run('stability-ai/sdxl', { input: { prompt } }))).toMatchObject({
+    status: 404,
+    body: { title: 'model_not_found', detail: 'model "sdxl" is not here, expected one of emoji-sd' },
+  });
+  const webhook = replicate.predictions.create({ model, input: { prompt }, webhook: 'https://example.org' });
+  expect((await refusal(webhook)).body.invalid_fields).toMatchObject([{ field: 'webhook' }]);
+});
 
-  it.each(['run', 'stream'] as const)('tells of a failure: %s', async (how) => {
-    const { system, replicate } = await openPlayed();
-    const watch = {
-      run: () => replicate.run('darkroom/tiny', { input: { prompt } }),
-      stream: () => drained(replicate.stream('darkroom/tiny', { input: { prompt } })),
-    };
-    const failing = watch[how]().catch((error: unknown) => error);
-    const running = await runSoon(system.store);
-    await running.finish({ state: 'failed', error: { code: 'out_of_memory', message: 'It was too large.' } });
-    expect(String(await failing)).toContain('It was too large.');
+it('shows its models', async () => {
+  const found = await replicate.models.get('darkroom', 'emoji-sd');
+  expect(found).toMatchObject({ owner: 'darkroom', name: 'emoji-sd', latest_version: { id: 'emoji-sd' } });
+  expect((await replicate.models.list()).results).toEqual([found]);
+  expect((await replicate.models.versions.list('darkroom', 'emoji-sd')).results).toEqual([found.latest_version]);
+  const version = await replicate.models.versions.get('darkroom', 'emoji-sd', found.latest_version!.id);
+  expect(version.openapi_schema).toMatchObject({
+    components: { schemas: { Input: { required: ['prompt'], properties: { num_outputs: { maximum: 10 } } } } },
   });
+  expect((await refusal(replicate.models.get('darkroom', 'sdxl'))).status).toBe(404);
 });

@@ -12,9 +12,10 @@ import {
   type RequestEvent,
   type RequestView,
 } from '@darkroom/client';
+import { age, testEnvelope } from '@darkroom/testing';
+import { expireRequests } from '@darkroom/store';
 import { expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
-import { endOverdue } from '../../apps/api/src/testing/end-overdue.ts';
 import { runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../../apps/api/src/testing/test-api.ts';
 import {
@@ -129,7 +130,8 @@ it('brings all that it promises of a request that ends otherwise', async () => {
   const canceled = await test.submit();
   expect(cancelSchema.parse(await client.cancel(canceled)).status).toBe('canceled');
   expect(await followed(test, canceled)).toEqual(['queued', 'canceled']);
-  const expired = await test.submit();
-  await endOverdue(test.store, expired);
+  const expired = await test.submit({ timeout_s: 0.1 });
+  await age(test.store, testEnvelope({ id: expired }), 100);
+  await expireRequests(test.store, 'tiny');
   expect(await followed(test, expired)).toEqual(['queued', 'expired']);
 });

@@ -7,5 +7,5 @@ export async function findOrInstallChromium(env = process.env) {
   if (env.CHROMIUM && existsSync(env.CHROMIUM)) return env.CHROMIUM;
   const find = () => findProgram('chromium', env) ?? findProgram('google-chrome', env);
   const why = 'There is no Chromium here, which the tests of the pages run in.';
-  return find() ?? ((await installWithApt('chromium', env, why)) ? find() : undefined);
+  return find() ?? ((await installWithApt(['chromium'], env, why)) ? find() : undefined);
 }

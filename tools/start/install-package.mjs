@@ -15,17 +15,18 @@ export function mayInstall(env) {
 }
 
 /**
- * Installs a Debian package where that can be done without asking anything; false if it cannot, or may not.
+ * Installs Debian packages where that can be done without asking anything; false if it cannot, or may not.
  *
  * @param why a sentence: what is missing, and what for
  */
-export async function installWithApt(name, env, why) {
+export async function installWithApt(names, env, why) {
   const aptGet = findProgram('apt-get', env);
   if (!aptGet || !mayInstall(env)) return false;
   const asRoot = await commandPrefixForRoot(env);
   if (!asRoot) return false;
   const rights = asRoot.length === 0 ? 'as root' : 'as root, by sudo';
-  say(`${why} The package ${name} is now installed for the whole machine, with apt-get ${rights}.`);
+  const what = names.length === 1 ? `The package ${names[0]} is` : `The packages ${names.join(', ')} are`;
+  say(`${why} ${what} now installed for the whole machine, with apt-get ${rights}.`);
   say('To stop that, press Ctrl-C. To never have anything installed, set INSTALL_PACKAGES=false.');
   const run = (...args) => {
     const [file, ...rest] = [...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', aptGet, ...args];
@@ -33,7 +34,7 @@ export async function installWithApt(name, env, why) {
   };
   // A fresh machine has no package lists; one whose lists cannot be renewed may still have good ones.
   await run('update', '-qq');
-  return run('install', '-y', '-qq', '--no-install-recommends', name);
+  return run('install', '-y', '-qq', '--no-install-recommends', ...names);
 }
 
 /** Empty for root, `sudo -n` where sudo asks for no password, undefined otherwise. */

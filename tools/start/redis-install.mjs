@@ -13,7 +13,7 @@ export function findRedisProgram(env = process.env) {
 export async function findOrInstallRedisProgram(env = process.env) {
   const found = findRedisProgram(env);
   if (found) return found;
-  if (!(await installWithApt('redis-server', env, why))) await installWithBrew(env);
+  if (!(await installWithApt(['redis-server'], env, why))) await installWithBrew(env);
   return findRedisProgram(env);
 }
 

@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { ApiConfig } from '@darkroom/config';
-import { type Clock, maxSeed, systemClock } from '@darkroom/core';
+import { type Clock, systemClock } from '@darkroom/core';
+import { type Kinds, kinds as allKinds, maxSeed } from '@darkroom/kinds';
 import { type Logger, Metrics } from '@darkroom/service';
 import { type EventHub, listModels, type StoreConnection } from '@darkroom/store';
 import { adminAccessOf } from './auth/admin-access.ts';
@@ -14,7 +15,7 @@ import { createApiMetrics } from './http/api-metrics.ts';
 import { createCached } from './server/cached.ts';
 import { type Every, everyInterval } from './server/every-interval.ts';
 import { createStoreGuard } from './server/store-guard.ts';
-import { createPictureSubmitter } from './submit/submit-picture.ts';
+import { createRequestSubmitter } from './submit/submit-request.ts';
 
 /** What an app is made from. */
 export interface ApiDeps {
@@ -31,12 +32,18 @@ export interface ApiDeps {
     | 'requestTimeoutS'
     | 'requestTimeoutMaxS'
     | 'corsOrigins'
+    | 'eventStreamsMax'
+    | 'eventStreamIdleS'
     | 'storePrompts'
+    | 'requestMaxBytes'
+    | 'ownerMaxBytes'
     | 'webhookAllowPrivate'
     | 'webhookProgressIntervalMs'
   >;
   /** None: open to all who reach it. */
   apiKeys?: ApiKeys;
+  /** The kinds of work it takes; all there are. */
+  kinds?: Kinds;
   log: Logger;
   metrics?: Metrics;
   /** Aborted when the process stops: open event streams then send their readers elsewhere. */
@@ -56,7 +63,7 @@ const modelsMaxAgeMs = 1000;
 /** All that routes are made with; each says what it takes of it. */
 export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps) {
   const { config, log } = deps;
-  const { clock = systemClock, every = everyInterval, apiKeys = new Map() } = deps;
+  const { clock = systemClock, every = everyInterval, apiKeys = new Map(), kinds = allKinds } = deps;
   const drawSeed = deps.drawSeed ?? (() => randomInt(maxSeed + 1));
   // Every open stream listens; that is no leak.
   setMaxListeners(0, deps.draining);
@@ -64,8 +71,8 @@ export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps
   const askStore = createStoreGuard(store, storeWaitMs);
   const models = createCached({ load: () => askStore(listModels), maxAgeMs: modelsMaxAgeMs, clock });
   const pools = createModelPools(askStore, clock);
-  const estimateEnd = createEndEstimator(pools);
-  const shared = { config, log, clock, metrics, askStore, models, pools, estimateEnd };
+  const estimateEnd = createEndEstimator(pools, kinds);
+  const shared = { config, log, clock, metrics, askStore, models, pools, kinds, estimateEnd };
   const countSubmission = createSubmissionCounter(store, askStore, metrics);
   return {
     ...shared,
@@ -74,7 +81,7 @@ export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps
     every,
     apiKeys,
     adminAccess: adminAccessOf(apiKeys, config.host),
-    submitPicture: createPictureSubmitter({ ...shared, drawSeed, countSubmission }),
-    streamEvents: createEventStreams(metrics, log),
+    submitRequest: createRequestSubmitter({ ...shared, drawSeed, countSubmission }),
+    streamEvents: createEventStreams({ config, every, metrics, log }),
   };
 }

@@ -1,3 +1,4 @@
+import type { Kinds } from '@darkroom/kinds';
 import {
   createWebhookId,
   dropOutboxEntries,
@@ -11,6 +12,7 @@ import {
 import { webhookPayload, webhookType } from './webhook-payload.ts';
 
 export interface MoveOutboxOptions extends TakeOutboxOptions {
+  kinds: Kinds;
   /** Attempts of each delivery. */
   attempts: number;
 }
@@ -22,18 +24,22 @@ export interface MoveOutboxOptions extends TakeOutboxOptions {
 export async function moveOutbox(
   store: StoreConnection,
   model: string,
-  { attempts, ...take }: MoveOutboxOptions,
+  { kinds, attempts, ...take }: MoveOutboxOptions,
 ): Promise<number> {
   const entries = await takeOutbox(store, model, take);
   if (entries.length === 0) return 0;
-  await enqueueWebhooks(store, entries.map(toMessage), { attempts });
+  await enqueueWebhooks(
+    store,
+    entries.map((entry) => toMessage(entry, kinds)),
+    { attempts },
+  );
   const entryIds = entries.map(({ entryId }) => entryId);
   await dropOutboxEntries(store, model, entryIds);
   return entries.length;
 }
 
-function toMessage(entry: OutboxEntry): WebhookMessage {
+function toMessage(entry: OutboxEntry, kinds: Kinds): WebhookMessage {
   const { requestId, owner, url, event } = entry;
   const id = createWebhookId({ requestId, sequence: event.sequence, owner });
-  return { id, owner, requestId, type: webhookType(entry), url, payload: webhookPayload(entry) };
+  return { id, owner, requestId, type: webhookType(entry), url, payload: webhookPayload(entry, kinds) };
 }

@@ -1,4 +1,6 @@
+import { createKinds, kinds } from '@darkroom/kinds';
 import type { OutboxEntry } from '@darkroom/store';
+import { echo } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import { webhookPayload } from './webhook-payload.ts';
 
@@ -6,6 +8,7 @@ const entry: OutboxEntry = {
   entryId: '1-0',
   requestId: 'tiny-01kaj3v0q8f3zt6m0c9d7p2xwe',
   model: 'tiny',
+  kind: 'picture',
   owner: '',
   url: 'https://example.com',
   attempt: 1,
@@ -16,10 +19,36 @@ const entry: OutboxEntry = {
 it('names the failed request that an operator had retried, and leaves that out otherwise', () => {
   const data = { request_id: entry.requestId, model: 'tiny', status: 'running', attempt: 1 };
   const message = { type: 'request.started', timestamp: '1970-01-01T00:00:00.000Z' };
-  expect(JSON.parse(webhookPayload(entry))).toEqual({ ...message, data });
+  expect(JSON.parse(webhookPayload(entry, kinds))).toEqual({ ...message, data });
   const retryOf = 'tiny-01kaj3v0q8f3zt6m0c9d7p2xwd';
-  expect(JSON.parse(webhookPayload({ ...entry, retryOf }))).toEqual({
+  expect(JSON.parse(webhookPayload({ ...entry, retryOf }, kinds))).toEqual({
     ...message,
     data: { ...data, retry_of: retryOf },
   });
+});
+
+it('tells of progress and results as the kind of work shows them, of a preview as of progress', () => {
+  const both = createKinds([...kinds.all, echo]);
+  const dataOf = (kind: string, event: object): unknown => {
+    const told = { ...entry, kind, event: { sequence: 3, timestampMs: 0, ...event } as OutboxEntry['event'] };
+    const { type, data } = JSON.parse(webhookPayload(told, both)) as { type: string; data: Record<string, unknown> };
+    const { request_id: _id, model: _model, attempt: _attempt, ...rest } = data;
+    return [type, rest];
+  };
+  const progress = { index: 0, done: 1, total: 4 };
+  const picture = { status: 'running', index: 0, step: 1, total_steps: 4, progress: 0.25 };
+  expect(dataOf('picture', { type: 'progress', ...progress })).toEqual(['request.progress', picture]);
+  const preview = { type: 'preview', contentType: 'image/jpeg', ...progress };
+  expect(dataOf('picture', preview)).toEqual(['request.progress', picture]);
+  expect(dataOf('echo', { type: 'progress', index: 0, done: 9 })).toEqual([
+    'request.progress',
+    { status: 'running', characters: 9 },
+  ]);
+  const outputs = [{ index: 0, contentType: 'text/plain', bytes: 1, chunks: 1, finishReason: 'stop' }];
+  expect(dataOf('echo', { type: 'succeeded', outputs })).toEqual([
+    'request.succeeded',
+    { status: 'succeeded', finish_reason: 'stop' },
+  ]);
+  // Of a newer version.
+  expect(dataOf('video', { type: 'succeeded', outputs })).toEqual(['request.succeeded', { status: 'succeeded' }]);
 });

@@ -1,13 +1,14 @@
-import { imageView, isoTime, progressView, promptCutView, type RequestEvent } from '@darkroom/core';
+import { isoTime, type RequestEvent } from '@darkroom/core';
+import type { Kind, Kinds } from '@darkroom/kinds';
 import type { OutboxEntry } from '@darkroom/store';
 
 /** The type of the message about an event, such as `request.succeeded`. */
-export function webhookType({ event }: OutboxEntry): string {
-  return `request.${event.type === 'preview' ? 'progress' : event.type}`;
+export function webhookType({ event: { type } }: OutboxEntry): string {
+  return `request.${type === 'preview' ? 'progress' : type}`;
 }
 
 /** The body of the message about an event: names are those of the event stream, and no prompt is in it. */
-export function webhookPayload(entry: OutboxEntry): string {
+export function webhookPayload(entry: OutboxEntry, kinds: Kinds): string {
   const { requestId, model, attempt, event, retryOf } = entry;
   return JSON.stringify({
     type: webhookType(entry),
@@ -19,22 +20,23 @@ export function webhookPayload(entry: OutboxEntry): string {
       model,
       status: statusOf(event),
       attempt,
-      ...detailsOf(requestId, event),
+      ...detailsOf(requestId, event, kinds.of(entry.kind)),
     },
   });
 }
 
 function statusOf({ type }: RequestEvent): string {
-  return ['started', 'progress', 'preview'].includes(type) ? 'running' : type;
+  return type === 'started' || type === 'progress' || type === 'preview' ? 'running' : type;
 }
 
-function detailsOf(requestId: string, event: RequestEvent): object {
+/** Of a kind that this process does not know there is nothing to tell but the event itself. */
+function detailsOf(requestId: string, event: RequestEvent, kind: Kind | undefined): object {
   switch (event.type) {
     case 'progress':
     case 'preview':
-      return progressView(event);
+      return kind?.progressView(event) ?? {};
     case 'succeeded':
-      return { ...promptCutView(event.outputs), images: event.outputs.map((output) => imageView(requestId, output)) };
+      return kind?.resultView(requestId, event.outputs) ?? {};
     case 'failed':
       return { error: event.error };
     case 'queued':

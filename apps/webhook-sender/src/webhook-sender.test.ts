@@ -1,4 +1,5 @@
 /** From an event in the outbox to a signed message at the receiver, with the real Redis, queue and sockets. */
+import { kinds } from '@darkroom/kinds';
 import { createLogger } from '@darkroom/service';
 import {
   admitRequest,
@@ -129,10 +130,10 @@ it('what a sender took before it died, and what it moved without dropping, arriv
   const drop = vi.spyOn(store.redis, 'multi').mockImplementationOnce(() => {
     throw new Error('died after enqueueing');
   });
-  await expect(moveOutbox(store, 'tiny', { limit: 10, reclaimAfterMs: 0, attempts: 3 })).rejects.toThrow('died');
+  await expect(moveOutbox(store, 'tiny', { kinds, limit: 10, reclaimAfterMs: 0, attempts: 3 })).rejects.toThrow('died');
   drop.mockRestore();
-  expect(await moveOutbox(store, 'tiny', { limit: 10, reclaimAfterMs: 0, attempts: 3 })).toBe(1);
-  expect(await moveOutbox(store, 'tiny', { limit: 10, reclaimAfterMs: 0, attempts: 3 })).toBe(0);
+  expect(await moveOutbox(store, 'tiny', { kinds, limit: 10, reclaimAfterMs: 0, attempts: 3 })).toBe(1);
+  expect(await moveOutbox(store, 'tiny', { kinds, limit: 10, reclaimAfterMs: 0, attempts: 3 })).toBe(0);
   await startSender(store);
   const second = await cancelOne(store, `${url}/second`);
   await vi.waitFor(() => expect(received.some(({ body }) => body.includes(second))).toBe(true), soon);

@@ -3,6 +3,7 @@
  * one of them, and so does a delivery. One that dies loses nothing, what it held is taken by others after a while.
  */
 import { type Clock, systemClock } from '@darkroom/core';
+import { type Kinds, kinds as allKinds } from '@darkroom/kinds';
 import { BaseService, type Logger, LoopsByName, Metrics } from '@darkroom/service';
 import {
   listModelIds,
@@ -31,6 +32,8 @@ export interface WebhookSenderOptions {
   /** How long deliveries under way may take to finish when the process stops; then they are given back. */
   stopGraceMs?: number;
   metrics?: Metrics;
+  /** The kinds of work whose results it tells of; all there are. */
+  kinds?: Kinds;
   clock?: Clock;
 }
 
@@ -57,11 +60,12 @@ export class WebhookSender extends BaseService {
     schedule = createRetrySchedule(),
     stopGraceMs = 3000,
     clock = systemClock,
+    kinds = allKinds,
     metrics,
     ...options
   }: WebhookSenderOptions) {
     super();
-    this.#options = { ...options, schedule, stopGraceMs, clock };
+    this.#options = { ...options, schedule, stopGraceMs, clock, kinds };
     this.#metrics = createSenderMetrics(metrics ?? new Metrics({ app: 'webhook-sender', log: options.log }));
     this.#moving = new LoopsByName({
       name: 'move the outbox',
@@ -75,11 +79,16 @@ export class WebhookSender extends BaseService {
 
   /** Moves a model's outbox to the queue of deliveries, until it is empty. */
   async moveOnce(model: string): Promise<void> {
-    const { store, schedule } = this.#options;
+    const { store, schedule, kinds } = this.#options;
     await this.#listen(model);
     let moved = moveLimit;
     while (moved >= moveLimit) {
-      moved = await moveOutbox(store, model, { limit: moveLimit, reclaimAfterMs, attempts: schedule.attempts });
+      moved = await moveOutbox(store, model, {
+        kinds,
+        limit: moveLimit,
+        reclaimAfterMs,
+        attempts: schedule.attempts,
+      });
       this.#metrics.moved.inc(moved);
     }
   }

@@ -163,7 +163,7 @@ const janitorSettings = {
     kind: wholeNumber({ min: 10, max: 60_000 }),
     default: '500',
     unit: 'ms',
-    doc: 'The pause between two sweeps for stalled requests, dead workers and passed deadlines.',
+    doc: 'The pause between two sweeps for dead workers and passed deadlines.',
     apps: ['janitor'],
   }),
   leakSweepIntervalS: defineSetting({

@@ -2,14 +2,16 @@
  * One ONNX graph, loaded. `run` blocks the event loop for as long as the graph takes (onnxruntime-node 1.30 calls it
  * synchronously from a setImmediate), so it belongs in a process that has nothing else to answer for.
  */
-// First, because the import after it already reads what it sets.
+// First, because the imports after them already read what they set.
 // oxlint-disable-next-line import/no-unassigned-import
 import './no-telemetry.ts';
-import type { Device } from '@darkroom/core';
+// oxlint-disable-next-line import/no-unassigned-import
+import './halves-in-uint16-arrays.ts';
+import type { Device, DeviceRefusal, NodeCounts } from '@darkroom/core';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { readHalves, writeHalves } from './half-precision.ts';
 import { createNodeCounter } from './node-counter.ts';
-import type { NodeCounter, NodeCounts } from './node-counter.ts';
+import type { NodeCounter } from './node-counter.ts';
 import { toRuntimeError } from './runtime-error.ts';
 
 /** An input or output as the graph declares it. */
@@ -44,13 +46,6 @@ export interface LoadOnnxSessionOptions {
   threads?: number;
   /** Calls are profiled until `countNodes`. */
   countsNodes?: boolean;
-}
-
-/** A device that a graph could not be loaded on. */
-export interface DeviceRefusal {
-  readonly device: Device;
-  /** ONNX Runtime's own words: for the operator, since they name files. */
-  readonly reason: string;
 }
 
 /** A loaded graph. */
@@ -236,7 +231,6 @@ function toFloatTensor(tensor: Tensor): FloatTensor {
   if (tensor.type !== 'float16' || !ArrayBuffer.isView(data)) {
     throw new TypeError(`an output of type ${tensor.type} was asked for as float32`);
   }
-  // A Uint16Array on Node 20, a Float16Array on Node 24: the same bytes.
   const halves = new Uint16Array(data.buffer, data.byteOffset, data.byteLength / 2);
   const floats = new Float32Array(halves.length);
   readHalves(halves, floats);

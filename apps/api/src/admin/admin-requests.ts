@@ -1,5 +1,6 @@
 import type { ApiConfig } from '@darkroom/config';
-import { isoTime, type PictureInput, type RequestEnvelope } from '@darkroom/core';
+import { isoTime, type RequestEnvelope } from '@darkroom/core';
+import type { Kinds } from '@darkroom/kinds';
 import { activeTrace, type Logger } from '@darkroom/service';
 import { type DeadRequest, dropRequest, listDead, listModelIds, retryRequest } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
@@ -11,13 +12,14 @@ import { addRoute, type Api, commonErrors, errorAnswer, requestErrors } from '..
 import { audit } from './audit.ts';
 import { requestIdOf } from '../follow/find-request.ts';
 import type { AskStore } from '../server/store-guard.ts';
-import { withoutPrompts } from '../submit/admit.ts';
+import { withoutPrivate } from '../submit/admit.ts';
 
 const listedPerModel = 50;
 
 export interface AdminRequestDeps {
   askStore: AskStore;
   config: Pick<ApiConfig, 'storePrompts'>;
+  kinds: Kinds;
   log: Logger;
 }
 
@@ -37,7 +39,9 @@ export function addAdminRequestRoutes(api: Api, deps: AdminRequestDeps): void {
 
 async function retry(c: Context<ApiEnv>, deps: AdminRequestDeps): Promise<Response> {
   const id = requestIdOf(c);
-  const strip = deps.config.storePrompts ? undefined : stripPrompts;
+  const strip = deps.config.storePrompts
+    ? undefined
+    : (envelope: RequestEnvelope) => withoutPrivate(deps.kinds, envelope);
   const result = await deps.askStore((store) => retryRequest(store, id, { trace: activeTrace(), strip }));
   const { status } = result;
   const retried = status === 'retried' ? { retried_as: result.id } : {};
@@ -83,11 +87,6 @@ function deadView(dead: DeadRequest): z.infer<typeof deadRequestListSchema>['dat
     reason: dead.reason,
     is_retryable: dead.isRetryable,
   };
-}
-
-/** Only this app writes requests, and they are of pictures. */
-function stripPrompts(envelope: RequestEnvelope): RequestEnvelope {
-  return withoutPrompts(envelope as RequestEnvelope<PictureInput>);
 }
 
 function notFailed(id: string, state: string): ApiError {

@@ -6,6 +6,7 @@ const common: readonly Row[] = [
   [401, 'No key, or none of this server.', 'missing_api_key', 'The API key is missing.'],
   [404, 'No such model or request.', 'model_not_found', 'model "sdxl" is not here, expected one of emoji-sd'],
   [421, 'Not a name of this server (only without keys).', 'wrong_host', 'Host is "example.org", expected localhost.'],
+  [429, 'The key has used up what it may.', 'rate_limit_exceeded', 'This key may send 60 requests a minute.'],
   [500, 'A fault on our side; the id is in the log too.', 'internal', 'Something went wrong on our side.'],
   [
     503,
@@ -18,7 +19,6 @@ const refusals: readonly Row[] = [
   [400, 'The body is not JSON.', 'invalid_body', 'the body is empty, expected a JSON object'],
   [413, 'The body is too large.', 'body_too_large', 'the body has more than 1048576 bytes'],
   [415, 'No application/json.', 'unsupported_media_type', 'Content-Type is missing, expected application/json'],
-  [429, 'The key has used up what it may send.', 'rate_limit_exceeded', 'This key may send 60 requests a minute.'],
 ];
 
 /** The description of an answer in the shape of another API. */

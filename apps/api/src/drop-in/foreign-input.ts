@@ -1,4 +1,5 @@
 import { type FieldProblem, fieldProblems } from '@darkroom/core';
+import { foreignPictureFields } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
 import { ApiError, invalidFields } from '../http/api-error.ts';
@@ -20,7 +21,8 @@ export function without<Value extends string | boolean | null>(value: Value, rea
 export function parseForeign<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.infer<Schema> {
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
-  throw invalidFields(fieldProblems(parsed.error.issues, { body, known: Object.keys(schema.shape) }));
+  const known = Object.keys(schema.shape);
+  throw invalidFields(fieldProblems(parsed.error.issues, { body, known, foreignNames: foreignPictureFields }));
 }
 
 /** Runs `work`, and tells what it finds wrong with our fields in the names of another API. */

@@ -1,4 +1,5 @@
-import { imageUrl, type OutputInfo } from '@darkroom/core';
+import type { OutputInfo } from '@darkroom/core';
+import { imageUrl } from '@darkroom/kinds';
 import { readOutput } from '@darkroom/store';
 import type { Context } from 'hono';
 import { absoluteUrl } from '../http/urls.ts';

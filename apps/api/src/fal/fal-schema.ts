@@ -1,5 +1,6 @@
 /** What fal takes, as a body of `POST /v1/predict`, and the description of its routes. */
-import { invalidValue, outputFormats } from '@darkroom/core';
+import { invalidValue } from '@darkroom/core';
+import { outputFormats } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
 import { invalidFields } from '../http/api-error.ts';
@@ -63,7 +64,12 @@ export const falSchema = z
   .openapi('FalInput');
 
 /** How fal calls the fields of our body that have another name there. */
-export const falNames = { size: 'image_size', n: 'num_images', start_timeout_s: 'x-fal-request-timeout' };
+export const falNames = {
+  size: 'image_size',
+  preview: 'num_inference_steps',
+  n: 'num_images',
+  start_timeout_s: 'x-fal-request-timeout',
+};
 
 export function bodyOf(input: z.infer<typeof falSchema>): Record<string, unknown> {
   const { image_size: size, num_images: n, scheduler, output_format, format, ...rest } = input;

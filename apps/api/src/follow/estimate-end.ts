@@ -1,4 +1,5 @@
-import { DarkroomError, type PictureInput, type RequestState, type RequestStatus } from '@darkroom/core';
+import { DarkroomError, type RequestState, type RequestStatus } from '@darkroom/core';
+import type { Kinds } from '@darkroom/kinds';
 import type { PoolPace } from '@darkroom/store';
 import type { ModelPools } from './model-pools.ts';
 
@@ -55,19 +56,21 @@ function inSeconds({ min, max }: EndEstimate): EndEstimate {
 }
 
 /** When a request will have ended; undefined when that cannot be known. */
-export type EstimateEnd = (request: EstimatedPicture) => Promise<EndEstimate | undefined>;
+export type EstimateEnd = (request: OpenRequest) => Promise<EndEstimate | undefined>;
 
-type EstimatedPicture = Pick<
+type OpenRequest = Pick<
   RequestStatus,
-  'model' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done' | 'input'
+  'model' | 'kind' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done' | 'input'
 >;
 
-export function createEndEstimator(pools: ModelPools): EstimateEnd {
+export function createEndEstimator(pools: ModelPools, kinds: Kinds): EstimateEnd {
   return async (request) => {
     if (request.state !== 'queued' && request.state !== 'running') return undefined;
     // Workers may be there, and the model paused.
     if (request.state === 'queued' && !request.isPossible) return undefined;
-    const outputSteps = (request.input as PictureInput).numInferenceSteps;
+    const kind = kinds.of(request.kind);
+    if (kind === undefined) return undefined;
+    const outputSteps = kind.stepsOf(request.input);
     try {
       const pace = (await pools.get()).get(request.model)?.pace;
       return pace && estimateEnd({ ...request, outputSteps }, pace);

@@ -1,13 +1,18 @@
 import type { ServerResponse } from 'node:http';
-import { DarkroomError } from '@darkroom/core';
+import type { ApiConfig } from '@darkroom/config';
+import { createPlaces, DarkroomError } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import type { Context } from 'hono';
 import type { ApiEnv } from '../http/api-env.ts';
+import { tooManyStreams } from '../http/api-error.ts';
 import type { ApiMetrics } from '../http/api-metrics.ts';
 import { routeOf } from '../http/measure-requests.ts';
+import type { Every } from '../server/every-interval.ts';
 import { type FollowDeps, tailEvents, type TailItem, type TailOptions } from './tail-events.ts';
 
 const encoder = new TextEncoder();
+/** Bytes handed over at a time: a reader that takes them is slow and not gone, however large the frame. */
+const pieceBytes = 65_536;
 
 /** Thrown by frames that end a stream before its end. */
 export class BrokenStream extends Error {
@@ -21,73 +26,161 @@ export interface EventSource {
   breaksOff?: boolean;
 }
 
-/** Answers with server-sent events. */
-export type StreamEvents = (c: Context<ApiEnv>, source: EventSource) => Response;
+/** Answers with server-sent events. Throws 429 for a key that has as many streams as it may, before `prepare` is called. */
+export type StreamEvents = (c: Context<ApiEnv>, prepare: () => Promise<EventSource>) => Promise<Response>;
+
+export interface EventStreamsDeps {
+  config: Pick<ApiConfig, 'eventStreamsMax' | 'eventStreamIdleS'>;
+  every: Every;
+  metrics: Pick<ApiMetrics, 'eventStreams' | 'eventStreamsCut' | 'eventStreamsRefused'>;
+  log: Logger;
+}
+
+export function createEventStreams(deps: EventStreamsDeps): StreamEvents {
+  const { config, metrics } = deps;
+  const places = createPlaces(config.eventStreamsMax);
+  return async (c, prepare) => {
+    const leave = places.take(c.get('owner'));
+    if (leave === undefined) {
+      metrics.eventStreamsRefused.inc();
+      throw tooManyStreams(config.eventStreamsMax);
+    }
+    try {
+      const stream = new EventStream(c, deps, { ...(await prepare()), leave });
+      return c.body(new ReadableStream(stream, { highWaterMark: 0 }), 200, {
+        'Content-Type': 'text/event-stream; charset=utf-8',
+        'Cache-Control': 'no-store',
+        // nginx would hold events back until its buffer is full.
+        'X-Accel-Buffering': 'no',
+      });
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  };
+}
+
+type Controller = ReadableStreamDefaultController<Uint8Array>;
 
 /**
  * The next frame is fetched when the one before has been taken, so that a slow reader holds one in memory; a reader that
- * goes ends the frames.
+ * goes ends the frames, and one that takes nothing for too long is cut.
  */
-export function createEventStreams({ eventStreams }: Pick<ApiMetrics, 'eventStreams'>, log: Logger): StreamEvents {
-  return (c, { frames, breaksOff = false }) => {
-    countWhileOpen(c, eventStreams);
-    const gone = new AbortController();
-    const source = frames(gone.signal);
-    const stream = new ReadableStream<Uint8Array>(
-      {
-        async pull(controller) {
-          try {
-            const next = await source.next();
-            if (gone.signal.aborted) return;
-            if (next.done) controller.close();
-            else controller.enqueue(encoder.encode(next.value));
-          } catch (error) {
-            if (gone.signal.aborted) return;
-            if (!isExpected(error))
-              log.error({ request_id: c.get('requestId'), error: String(error) }, 'a stream failed');
-            // A closed stream without an end sends its reader back to where it was.
-            if (breaksOff) controller.error(error);
-            else controller.close();
-          }
-        },
-        async cancel() {
-          gone.abort();
-          await source.return();
-        },
-      },
-      { highWaterMark: 0 },
-    );
-    return c.body(stream, 200, {
-      'Content-Type': 'text/event-stream; charset=utf-8',
-      'Cache-Control': 'no-store',
-      // nginx would hold events back until its buffer is full.
-      'X-Accel-Buffering': 'no',
+class EventStream {
+  readonly #deps: EventStreamsDeps;
+  readonly #labels: { route: string };
+  readonly #requestId: string | undefined;
+  readonly #connection: ServerResponse | undefined;
+  readonly #frames: AsyncGenerator<string, void>;
+  readonly #breaksOff: boolean;
+  readonly #gone = new AbortController();
+  #leave: (() => void) | undefined;
+  #stopWaiting = (): void => {};
+  #rest = new Uint8Array();
+
+  constructor(
+    c: Context<ApiEnv>,
+    deps: EventStreamsDeps,
+    { frames, breaksOff = false, leave }: EventSource & { leave: () => void },
+  ) {
+    this.#deps = deps;
+    this.#labels = { route: routeOf(c) };
+    this.#requestId = c.get('requestId');
+    // There is none when the app is called without a server.
+    const connection = (c.env as { outgoing?: ServerResponse } | undefined)?.outgoing;
+    this.#connection = connection?.closed === true ? undefined : connection;
+    this.#frames = frames(this.#gone.signal);
+    this.#breaksOff = breaksOff;
+    this.#leave = leave;
+    deps.metrics.eventStreams.inc(this.#labels);
+    this.#connection?.once('close', () => this.#close());
+  }
+
+  async pull(controller: Controller): Promise<void> {
+    this.#stopWaiting();
+    try {
+      if (this.#rest.length === 0) {
+        const next = await this.#frames.next();
+        if (this.#gone.signal.aborted) return;
+        if (next.done === true) return this.#end(controller, () => controller.close());
+        this.#rest = encoder.encode(next.value);
+      }
+      controller.enqueue(this.#rest.subarray(0, pieceBytes));
+      this.#rest = this.#rest.subarray(pieceBytes);
+      this.#waitForReader(controller);
+    } catch (error) {
+      if (!this.#gone.signal.aborted) this.#fail(controller, error);
+    }
+  }
+
+  async cancel(): Promise<void> {
+    this.#gone.abort();
+    this.#close();
+    await this.#frames.return();
+  }
+
+  /** The connection stays until its reader has taken all, or is cut. */
+  #end(controller: Controller, end: () => void): void {
+    end();
+    if (this.#connection === undefined) this.#close();
+    else this.#waitForReader(controller);
+  }
+
+  #fail(controller: Controller, error: unknown): void {
+    const { log } = this.#deps;
+    if (!isExpected(error)) log.error({ request_id: this.#requestId, error: String(error) }, 'a stream failed');
+    this.#end(controller, () => {
+      // A closed stream without an end sends its reader back to where it was.
+      if (!this.#breaksOff) controller.close();
+      else if (this.#connection === undefined) controller.error(error);
+      // What was written goes out, and no end of the answer follows it. An error of the stream would go to stderr.
+      else this.#connection.socket?.destroySoon();
     });
-  };
+  }
+
+  #waitForReader(controller: Controller): void {
+    const { config, every, metrics, log } = this.#deps;
+    this.#stopWaiting = every(config.eventStreamIdleS * 1000, () => {
+      metrics.eventStreamsCut.inc(this.#labels);
+      log.info({ request_id: this.#requestId }, 'a reader that takes nothing was cut');
+      if (this.#connection === undefined) controller.error(new BrokenStream('The reader takes nothing.'));
+      else this.#connection.destroy();
+      void this.cancel();
+    });
+  }
+
+  #close(): void {
+    this.#stopWaiting();
+    if (this.#leave === undefined) return;
+    this.#leave();
+    this.#leave = undefined;
+    this.#deps.metrics.eventStreams.dec(this.#labels);
+  }
 }
 
 /** What goes over the wire for an item; nothing for `''`. */
 export type FrameOf = (item: TailItem) => Promise<string>;
 
-/** The events of a request, each as `frameOf` has it. */
-export async function* tailFrames(
-  deps: FollowDeps,
-  id: string,
-  { frameOf, ...options }: TailOptions & { frameOf: FrameOf },
-): AsyncGenerator<string, void> {
-  for await (const item of tailEvents(deps, id, options)) {
-    const text = await frameOf(item);
-    if (text !== '') yield text;
-  }
+export interface RequestEventsOptions extends Omit<TailOptions, 'signal'> {
+  frameOf: FrameOf;
+  breaksOff?: boolean;
 }
 
-function countWhileOpen(c: Context<ApiEnv>, eventStreams: ApiMetrics['eventStreams']): void {
-  // There is none when the app is called without a server.
-  const connection = (c.env as { outgoing?: ServerResponse } | undefined)?.outgoing;
-  if (connection === undefined || connection.closed) return;
-  const route = routeOf(c);
-  eventStreams.inc({ route });
-  connection.once('close', () => eventStreams.dec({ route }));
+/** The events of a request, each as `frameOf` has it. */
+export function requestEvents(
+  deps: FollowDeps,
+  id: string,
+  { frameOf, breaksOff = false, ...options }: RequestEventsOptions,
+): EventSource {
+  return {
+    breaksOff,
+    async *frames(signal) {
+      for await (const item of tailEvents(deps, id, { ...options, signal })) {
+        const text = await frameOf(item);
+        if (text !== '') yield text;
+      }
+    },
+  };
 }
 
 function isExpected(error: unknown): boolean {

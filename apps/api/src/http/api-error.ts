@@ -1,4 +1,11 @@
-import { cutText, DarkroomError, describeValue, type ErrorCode, type FieldProblem } from '@darkroom/core';
+import {
+  cutText,
+  DarkroomError,
+  describeValue,
+  type ErrorCode,
+  type FieldProblem,
+  type ModelCard,
+} from '@darkroom/core';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 
 export const errorTypes = [
@@ -118,6 +125,12 @@ export function noModels(): ApiError {
   return new ApiError({ status: 503, code: 'no_models', message, headers: retryLater });
 }
 
+/** A worker of a newer version has brought it. */
+export function kindUnknown({ id, kind }: ModelCard): ApiError {
+  const message = `model ${id} is of the kind ${describeValue(kind)}, which this server does not know.`;
+  return new ApiError({ status: 503, code: 'kind_unknown', param: 'model', message, headers: retryLater });
+}
+
 export function modelUnserved(model: string): ApiError {
   const message = `No worker serves ${model} right now, try again later.`;
   return new ApiError({ status: 503, code: 'model_unserved', param: 'model', message, headers: retryLater });
@@ -134,6 +147,30 @@ export function tooManyOpen(open: number): ApiError {
   return new ApiError({ status: 429, code: 'too_many_open_requests', message, headers: { 'Retry-After': '1' } });
 }
 
+export interface ByteFigures {
+  /** Of this request. */
+  bytes: number;
+  limit: number;
+}
+
+/** It alone could keep more bytes than one request may. */
+export function tooHeavy({ field, bytes, limit }: ByteFigures & { field: string }): ApiError {
+  const message = `${field} lets this request keep up to ${bytes} bytes, expected less of it: a request may keep ${limit}`;
+  return invalidFields([{ field, code: 'invalid_value', message }]);
+}
+
+/** With what is kept of the owner's others it could keep more bytes than all of them may. */
+export function tooManyBytes({ bytes, kept, limit }: ByteFigures & { kept: number }): ApiError {
+  const message = `This request may keep up to ${bytes} bytes beside the ${kept} of your others, and all of them may keep ${limit}; wait for results to expire.`;
+  return new ApiError({ status: 429, code: 'too_many_bytes', message, headers: retryLater });
+}
+
+/** The owner of a key has as many open event streams as it may. */
+export function tooManyStreams(open: number): ApiError {
+  const message = `This key has ${open} open event streams here, which is all it may have at once; close one.`;
+  return new ApiError({ status: 429, code: 'too_many_streams', message, headers: { 'Retry-After': '1' } });
+}
+
 export function requestNotFound(id: string): ApiError {
   return new ApiError({ status: 404, code: 'request_not_found', message: `There is no request ${cutText(id)}.` });
 }
@@ -141,10 +178,4 @@ export function requestNotFound(id: string): ApiError {
 export function requestGone(id: string): ApiError {
   const message = `Request ${id} is over, and its results are no longer kept.`;
   return new ApiError({ status: 410, code: 'request_gone', message });
-}
-
-/** What the owner's requests keep in the store, and what this one might come to, are more than the server gives one owner. */
-export function overBudget({ bytes, kept }: { bytes: number; kept: number }): ApiError {
-  const message = `Your requests keep ${kept} bytes here and this one may come to ${bytes}, which is more than this server gives one owner: wait for results to expire, or ask for fewer or smaller pictures and previews.`;
-  return new ApiError({ status: 429, code: 'over_budget', message });
 }

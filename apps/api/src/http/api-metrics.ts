@@ -4,6 +4,8 @@ import { durationBuckets, type Counter, type Gauge, type Histogram, type Metrics
 export interface ApiMetrics {
   httpSeconds: Histogram<'method' | 'route' | 'status'>;
   eventStreams: Gauge<'route'>;
+  eventStreamsCut: Counter<'route'>;
+  eventStreamsRefused: Counter;
   submissions: Counter<'model' | 'outcome'>;
   rateLimited: Counter;
 }
@@ -21,9 +23,18 @@ export function createApiMetrics(metrics: Metrics): ApiMetrics {
       help: 'Open connections with server-sent events.',
       labels: ['route'],
     }),
+    eventStreamsCut: metrics.counter({
+      name: 'darkroom_event_streams_cut_total',
+      help: 'Streams of events that were cut, because their reader took nothing for EVENT_STREAM_IDLE_S.',
+      labels: ['route'],
+    }),
+    eventStreamsRefused: metrics.counter({
+      name: 'darkroom_event_streams_refused_total',
+      help: 'Streams of events that were refused, because their key had EVENT_STREAMS_MAX of them.',
+    }),
     submissions: metrics.counter({
       name: 'darkroom_submissions_total',
-      help: 'Valid submissions: admitted, duplicate, overloaded (queue full), limited (too many open ones of a key), unserved (no worker).',
+      help: 'Valid submissions: admitted, duplicate, overloaded (queue full), limited (too many open ones of a key), over-budget (too many bytes of a key), unserved (no worker).',
       labels: ['model', 'outcome'],
     }),
     rateLimited: metrics.counter({

@@ -25,7 +25,7 @@ export interface ErrorExample {
 /** The description of an answer that is an error, with one it may give. */
 export function errorAnswer(description: string, { message, code, param }: ErrorExample, isRetryable = false) {
   const type = isRetryable
-    ? code === 'rate_limit_exceeded'
+    ? code === 'rate_limit_exceeded' || code === 'too_many_streams'
       ? 'rate_limit_error'
       : 'service_unavailable'
     : 'invalid_request_error';
@@ -81,7 +81,7 @@ const countHeader = (description: string) => ({ description, schema: { type: 'st
 /** What a route that submits answers to a key that has used up what it may. */
 const rateLimitAnswer = {
   ...errorAnswer(
-    'The key has used up its requests per minute (`rate_limit_exceeded`), or has as many open requests as it may (`too_many_open_requests`).',
+    'The key has used up its requests per minute (`rate_limit_exceeded`), has as many open requests (`too_many_open_requests`) or event streams (`too_many_streams`) as it may, or keeps as many bytes as it may (`too_many_bytes`).',
     { message: 'This key may send 60 requests a minute; the next one in 12 s.', code: 'rate_limit_exceeded' },
     true,
   ),

@@ -14,7 +14,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { ApiConfig } from '@darkroom/config';
-import { imageUrl } from '@darkroom/core';
+import { imageUrl, picture as pictureKind, type PictureInput } from '@darkroom/kinds';
 import type { Context } from 'hono';
 import type { z } from 'zod';
 import type { ApiEnv } from '../http/api-env.ts';
@@ -33,13 +33,13 @@ import { imageUsage } from './openai-usage.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { toStoredError } from './stored-request-error.ts';
 import { submitOverHttp } from '../submit/submit-over-http.ts';
-import type { SubmittedPicture, SubmitPicture } from '../submit/submit-picture.ts';
+import type { SubmittedRequest, SubmitRequest } from '../submit/submit-request.ts';
 import { type ClientWatch, watchClient, type WatchClientDeps } from './watch-client.ts';
 
 type ImagesDeps = FollowPicturesDeps &
   WatchClientDeps & {
     config: Pick<ApiConfig, 'maxBodyBytes'>;
-    submitPicture: SubmitPicture;
+    submitRequest: SubmitRequest;
     streamEvents: StreamEvents;
   };
 
@@ -48,28 +48,42 @@ export function addImagesGenerationsRoute(api: Api, deps: ImagesDeps): void {
     const parsed = parseImagesBody(await readJsonBody(c, deps.config.maxBodyBytes));
     if (parsed.status === 'invalid') throw invalidFields(parsed.problems);
     const { picture, stream, partialImages, responseFormat } = parsed.request;
-    const previewEvery = (steps: number): number => distanceOf(partialImages, steps);
-    const submitted = await submitOverHttp(c, deps.submitPicture, { body: picture, previewEvery });
-    c.header('X-Request-Id', submitted.id);
+    const refine = (made: unknown): PictureInput => withPartials(made as PictureInput, partialImages);
+    const request = { body: picture, kind: pictureKind.id, refine };
     const hasKey = c.req.header('idempotency-key') !== undefined;
-    const { signal } = c.req.raw;
-    const watch = watchClient(deps, { id: submitted.id, owner: c.get('owner'), signal, hasKey });
+    const submit = async (): Promise<{ submitted: SubmittedPicture; watch: ClientWatch }> => {
+      const submitted = withInput(await submitOverHttp(c, deps.submitRequest, request));
+      const { id } = submitted;
+      c.header('X-Request-Id', id);
+      return { submitted, watch: watchClient(deps, { id, owner: c.get('owner'), signal: c.req.raw.signal, hasKey }) };
+    };
     if (stream === undefined)
-      return c.json(await oneAnswer(c, deps, { submitted, responseFormat, hasKey, watch }), 200);
+      return c.json(await oneAnswer(c, deps, { ...(await submit()), responseFormat, hasKey }), 200);
     const frames = stream === 'chunked' ? chunkedFrames : imageEventFrames;
-    return deps.streamEvents(c, {
-      frames(gone) {
-        // A reader that goes away has gone for good.
-        gone.addEventListener('abort', () => watch.leave());
-        return imageStream(deps, { ...submitted, partialImages, hasKey, frames, watch });
-      },
+    return deps.streamEvents(c, async () => {
+      const { submitted, watch } = await submit();
+      return {
+        frames(gone) {
+          // A reader that goes away has gone for good.
+          gone.addEventListener('abort', () => watch.leave());
+          return imageStream(deps, { ...submitted, partialImages, hasKey, frames, watch });
+        },
+      };
     });
   });
 }
 
-/** Steps between partial pictures, so that there are as many as asked for wherever there are as many steps. */
-function distanceOf(partialImages: number, steps: number): number {
-  return partialImages === 0 ? 0 : Math.max(1, Math.floor(steps / (partialImages + 1)));
+/** Previews at such a distance that there are as many as asked for wherever there are as many steps. */
+function withPartials(input: PictureInput, partialImages: number): PictureInput {
+  const distance = Math.max(1, Math.floor(input.numInferenceSteps / (partialImages + 1)));
+  return { ...input, previewEvery: partialImages === 0 ? 0 : distance };
+}
+
+type SubmittedPicture = SubmittedRequest & { input: PictureInput };
+
+/** What this route takes in are pictures. */
+function withInput(submitted: SubmittedRequest): SubmittedPicture {
+  return { ...submitted, input: submitted.input as PictureInput };
 }
 
 interface OneAnswerOptions {

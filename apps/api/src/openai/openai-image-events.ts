@@ -1,4 +1,4 @@
-import type { PictureInput } from '@darkroom/core';
+import type { PictureInput } from '@darkroom/kinds';
 import type { CompletedPicture, PartialPicture } from './follow-pictures.ts';
 import { imageUsage } from './openai-usage.ts';
 

@@ -1,6 +1,6 @@
 /** How `POST /v1/images/generations` stands in the OpenAPI document. */
 import { z } from '@hono/zod-openapi';
-import { outputFormats } from '@darkroom/core';
+import { outputFormats } from '@darkroom/kinds';
 import { commonErrors, errorAnswer, submitErrors, submitHeaders } from '../http/api-route.ts';
 import { errorSchema } from '../http/error-response.ts';
 import { imagesBodySchema } from './openai-images-schema.ts';

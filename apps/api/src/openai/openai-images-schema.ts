@@ -1,5 +1,6 @@
 /** The body of `POST /v1/images/generations`: what OpenAI's clients send, and the fields of our own that stand beside it. */
-import { type FieldProblem, fieldProblems, pictureSchema } from '@darkroom/core';
+import { type FieldProblem, fieldProblems } from '@darkroom/core';
+import { foreignPictureFields, pictureSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 
 export const maxPartialImages = 3;
@@ -75,7 +76,7 @@ export const imagesBodySchema = z
 
 /** What this route makes of a body. */
 export interface ImagesRequest {
-  /** For `submitPicture`, which checks it. */
+  /** For `submitRequest`, which checks it. */
   picture: Readonly<Record<string, unknown>>;
   responseFormat: 'b64_json' | 'url';
   /** Undefined: one answer when all is done. */
@@ -90,9 +91,12 @@ export type ParseImagesBodyResult =
 export function parseImagesBody(body: unknown): ParseImagesBodyResult {
   const given = withoutNulls(body);
   const { data, error } = strictSchema.safeParse(given);
-  // What is wrong with the picture alone is said by `submitPicture`, which knows the model.
+  // What is wrong with the picture alone is said by `submitRequest`, which knows the model.
   if (error !== undefined && error.issues.some(({ path }) => !isPictureField(path[0])))
-    return { status: 'invalid', problems: fieldProblems(error.issues, { body: given, known }) };
+    return {
+      status: 'invalid',
+      problems: fieldProblems(error.issues, { body: given, known, foreignNames: foreignPictureFields }),
+    };
   const fields = (data ?? given) as z.infer<typeof strictSchema>;
   const problems = combinationProblems(fields);
   if (problems.length > 0) return { status: 'invalid', problems };

@@ -1,4 +1,5 @@
-import { type OutputInfo, promptCutView } from '@darkroom/core';
+import type { OutputInfo } from '@darkroom/core';
+import { promptCutView } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 
 /** Tokens are not counted here: a picture costs steps. OpenAI's clients want the fields, so they are 0. */

@@ -66,7 +66,12 @@ export const modelFrameSchema = modelBodySchema.extend({ input });
 export const versionFrameSchema = versionBodySchema.extend({ input });
 
 /** How Replicate calls the fields of our body that have another name there. */
-export const replicateNames = { size: 'width and height', n: 'num_outputs', output_compression: 'output_quality' };
+export const replicateNames = {
+  size: 'width and height',
+  preview: 'num_inference_steps',
+  n: 'num_outputs',
+  output_compression: 'output_quality',
+};
 
 export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unknown> {
   const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed, width, height, scheduler } = input;

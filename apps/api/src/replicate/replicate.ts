@@ -1,25 +1,26 @@
 /** The view of a request that `replicate` from npm knows, used as it is (docs/drop-in.md). */
 import type { ApiConfig } from '@darkroom/config';
 import { type Clock, isoTime, isTerminalState, type ModelCard, type RequestStatus } from '@darkroom/core';
+import { picture, type StoredPictureInput } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { absoluteUrl, noStore } from '../http/urls.ts';
 import type { ApiEnv } from '../http/api-env.ts';
 import { type ErrorView, modelNotFound } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
-import { BrokenStream, type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
+import { BrokenStream, type FrameOf, type StreamEvents, requestEvents } from '../follow/stream-events.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
-import { cancelFound, findRequest, requestIdOf } from '../follow/find-request.ts';
+import { cancelFound, findRequest } from '../follow/find-request.ts';
+import { findPicture } from '../drop-in/find-picture.ts';
 import { inTheirNames, parseForeign } from '../drop-in/foreign-input.ts';
 import { onceStored } from '../submit/once-stored.ts';
 import { openPictureUrl } from '../drop-in/open-picture-url.ts';
 import { preferredWaitMs } from '../follow/prefer-wait.ts';
 import { progressBar } from '../drop-in/progress-bar.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
-import type { StoredInput } from '../v1/request-answer.ts';
 import type { Cached } from '../server/cached.ts';
 import { submitOverHttp } from '../submit/submit-over-http.ts';
-import type { SubmitPicture } from '../submit/submit-picture.ts';
+import type { SubmitRequest } from '../submit/submit-request.ts';
 import { awaitEnd } from '../follow/await-end.ts';
 import { positionOf } from '../v1/events.ts';
 import {
@@ -36,7 +37,7 @@ interface ReplicateDeps extends FollowDeps {
   config: Pick<ApiConfig, 'maxBodyBytes'>;
   clock: Clock;
   models: Cached<readonly ModelCard[]>;
-  submitPicture: SubmitPicture;
+  submitRequest: SubmitRequest;
   streamEvents: StreamEvents;
 }
 
@@ -57,18 +58,22 @@ export function addReplicateRoutes(api: Api, deps: ReplicateDeps): void {
     const { input } = parseForeign(modelFrameSchema, await readJsonBody(c, deps.config.maxBodyBytes));
     return create(c, deps, c.req.param('name') ?? '', input);
   });
-  addRoute(api, routes.get, async (c) =>
-    answer(c, deps, await findRequest(deps.askStore, requestIdOf(c), c.get('owner'))),
-  );
+  addRoute(api, routes.get, async (c) => answer(c, deps, await findPicture(deps.askStore, c)));
   addRoute(api, routes.cancel, (c) => cancel(c, deps));
   addRoute(api, routes.stream, async (c) => {
     const after = positionOf(c);
-    const { id, state } = await findRequest(deps.askStore, requestIdOf(c), c.get('owner'));
-    const options = { after, isEnded: isTerminalState(state), frameOf: predictionFrame(c, deps, id) };
-    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true });
+    return deps.streamEvents(c, async () => {
+      const { id, state } = await findPicture(deps.askStore, c);
+      return requestEvents(deps, id, {
+        after,
+        isEnded: isTerminalState(state),
+        frameOf: predictionFrame(c, deps, id),
+        breaksOff: true,
+      });
+    });
   });
   addRoute(api, routes.models, async (c) => {
-    const cards = await deps.models.reload();
+    const cards = await listPictureModels(deps.models);
     return c.json(pageOf(cards.map((card) => modelOf(c, card))), 200, noStore);
   });
   addRoute(api, routes.model, async (c) => c.json(modelOf(c, await findCard(c, deps)), 200, noStore));
@@ -89,7 +94,9 @@ export const replicateError: ErrorView = ({ status, code, message, problems }) =
 async function create(c: C, deps: ReplicateDeps, model: string, input: unknown): Promise<Response> {
   const waitMs = preferredWaitMs(c.req.header('prefer'));
   const body = { ...bodyOf(parseForeign(inputSchema, input)), model };
-  const submitted = await inTheirNames(replicateNames, () => submitOverHttp(c, deps.submitPicture, { body }));
+  const submitted = await inTheirNames(replicateNames, () =>
+    submitOverHttp(c, deps.submitRequest, { body, kind: picture.id }),
+  );
   const { id } = submitted;
   const options = { owner: c.get('owner'), waitMs, signal: c.req.raw.signal };
   const answered = await onceStored(async () => {
@@ -101,7 +108,7 @@ async function create(c: C, deps: ReplicateDeps, model: string, input: unknown):
 }
 
 async function cancel(c: C, deps: ReplicateDeps): Promise<Response> {
-  const id = requestIdOf(c);
+  const { id } = await findPicture(deps.askStore, c);
   const owner = c.get('owner');
   await cancelFound(deps, id, owner);
   return answer(c, deps, await awaitEnd(deps, id, { owner, waitMs: cancelMs, signal: c.req.raw.signal }));
@@ -113,7 +120,7 @@ async function answer(c: C, deps: ReplicateDeps, request: Shown, status: 200 | 2
 
 async function predictionOf(c: C, deps: ReplicateDeps, request: Shown) {
   const { id, model, state, createdAtMs, startedAtMs, endedAtMs } = request;
-  const input = request.input as StoredInput;
+  const input = request.input as StoredPictureInput;
   const url = absoluteUrl(c, `/replicate/v1/predictions/${id}`);
   const metrics = {
     predict_time: secondsBetween(startedAtMs, endedAtMs),
@@ -140,7 +147,7 @@ async function predictionOf(c: C, deps: ReplicateDeps, request: Shown) {
 }
 
 /** All that makes the pictures, as inputs that make the same ones again; without prompts where they are not kept. */
-function inputOf(input: StoredInput) {
+function inputOf(input: StoredPictureInput) {
   return {
     prompt: input.prompt,
     negative_prompt: input.negativePrompt,
@@ -216,9 +223,13 @@ function predictionFrame(c: C, deps: ReplicateDeps, id: string): FrameOf {
   };
 }
 
+async function listPictureModels(models: Cached<readonly ModelCard[]>): Promise<ModelCard[]> {
+  return (await models.reload()).filter(({ kind }) => kind === picture.id);
+}
+
 async function findCard(c: C, { models }: ReplicateDeps): Promise<ModelCard> {
   const { name, version = name } = c.req.param() as { name: string; version?: string };
-  const cards = await models.reload();
+  const cards = await listPictureModels(models);
   const card = cards.find(({ id }) => id === name);
   if (card === undefined || version !== name) throw modelNotFound(version ?? name, cards);
   return card;

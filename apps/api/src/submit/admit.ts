@@ -1,5 +1,6 @@
 import type { ApiConfig } from '@darkroom/config';
-import type { Clock, ModelCard, PictureInput, RequestEnvelope } from '@darkroom/core';
+import type { Clock, ModelCard, RequestEnvelope } from '@darkroom/core';
+import type { Kinds } from '@darkroom/kinds';
 import type { Logger } from '@darkroom/service';
 import { admitRequest, type AdmitRequestResult, cancelRequest } from '@darkroom/store';
 import type { ApiKey } from '../auth/api-keys.ts';
@@ -10,7 +11,8 @@ import type { AskStore } from '../server/store-guard.ts';
 export interface AdmitDeps {
   askStore: AskStore;
   models: Cached<readonly ModelCard[]>;
-  config: Pick<ApiConfig, 'queueMaxLength' | 'unservedModels' | 'storePrompts'>;
+  config: Pick<ApiConfig, 'queueMaxLength' | 'unservedModels' | 'storePrompts' | 'ownerMaxBytes'>;
+  kinds: Kinds;
   metrics: Pick<ApiMetrics, 'submissions'>;
   clock: Clock;
   log: Logger;
@@ -29,18 +31,19 @@ export interface AdmitOptions {
  */
 export async function admit(
   deps: AdmitDeps,
-  envelope: RequestEnvelope<PictureInput>,
+  envelope: RequestEnvelope,
   { apiKey: { weight, openRequests }, isFoundAgain }: AdmitOptions,
 ): Promise<AdmitRequestResult> {
-  const { queueMaxLength, unservedModels, storePrompts } = deps.config;
+  const { queueMaxLength, unservedModels, storePrompts, ownerMaxBytes } = deps.config;
   const models = openRequests === undefined ? [] : await deps.models.get();
   const options = {
     queueMaxLength,
     unserved: unservedModels,
     weight,
     openRequestsMax: openRequests,
+    ownerMaxBytes: ownerMaxBytes > 0 ? ownerMaxBytes : undefined,
     otherModels: models.map(({ id }) => id).filter((id) => id !== envelope.model),
-    promptless: storePrompts ? undefined : withoutPrompts(envelope),
+    promptless: storePrompts ? undefined : withoutPrivate(deps.kinds, envelope),
   };
   let admitting: Promise<AdmitRequestResult> | undefined;
   try {
@@ -57,9 +60,9 @@ export async function admit(
 }
 
 /** What is kept of a request after its end on a server that does not keep prompts. */
-export function withoutPrompts(envelope: RequestEnvelope<PictureInput>): RequestEnvelope {
-  const { prompt: _prompt, negativePrompt: _negativePrompt, ...input } = envelope.input;
-  return { ...envelope, input };
+export function withoutPrivate(kinds: Kinds, envelope: RequestEnvelope): RequestEnvelope {
+  // Nobody here knows what is private in what another version stored.
+  return { ...envelope, input: kinds.of(envelope.kind)?.withoutPrivate(envelope.input) ?? {} };
 }
 
 async function takeBack({ askStore, log }: AdmitDeps, id: string, admitting: Promise<unknown>): Promise<void> {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { invalidValue, modelOfRequestId, type PictureInput, type RequestEnvelope } from '@darkroom/core';
+import { invalidValue, modelOfRequestId, type RequestEnvelope } from '@darkroom/core';
 import {
   type AdmitRequestResult,
   claimIdempotencyKey,
@@ -24,15 +24,15 @@ export interface AdmitOnceOptions {
   apiKey: ApiKey;
   key: string;
   fingerprint: string;
-  envelope: RequestEnvelope<PictureInput>;
+  envelope: RequestEnvelope;
   /** The same body as an envelope for a server whose default is this model. */
-  createFor: (defaultModel: string) => Promise<RequestEnvelope<PictureInput>>;
+  createFor: (defaultModel: string) => Promise<RequestEnvelope>;
 }
 
 export interface AdmitOnceResult {
   result: AdmitRequestResult;
   /** Not the one given when the key stands for a request already: `result` is `duplicate` then. */
-  envelope: RequestEnvelope<PictureInput>;
+  envelope: RequestEnvelope;
 }
 
 /**

@@ -2,8 +2,8 @@ import { expireRequests, type StoreConnection } from '@darkroom/store';
 
 /** Ends an open request as one whose time is over: nobody but Redis has a clock that counts. */
 export async function endOverdue(store: StoreConnection, id: string): Promise<void> {
-  const { request, deadlines } = store.keysOf('tiny');
-  await store.redis.hset(request(id), 'startDeadlineMs', 1, 'deadlineMs', 1);
-  await store.redis.zadd(deadlines, 1, id);
+  const keys = store.keysOf('tiny');
+  await store.redis.hset(keys.request(id), 'startDeadlineMs', 1, 'deadlineMs', 1);
+  await store.redis.zadd(keys.deadlines, 1, id);
   await expireRequests(store, 'tiny');
 }

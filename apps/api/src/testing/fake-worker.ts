@@ -1,5 +1,5 @@
 /** Plays a worker through the store's own functions. */
-import type { PictureInput } from '@darkroom/core';
+import type { PictureInput } from '@darkroom/kinds';
 import {
   type Delivery,
   readRequest,
@@ -18,24 +18,34 @@ export interface RunningRequest {
   count: number;
   progress(step: number, preview?: Uint8Array, index?: number): Promise<void>;
   output(index: number, data: Uint8Array, chunkBytes?: number, cuts?: Record<string, number>): Promise<void>;
+  /** Any other write. */
+  entry(event: LogEntry): Promise<void>;
   finish(end?: RequestEnd): Promise<void>;
 }
 
-const model = 'tiny';
+type LogEntry =
+  | { type: 'delta' | 'snapshot'; offset: number; text: string }
+  | { type: 'reset'; offset: number }
+  | { type: 'preview'; done: number; total: number; contentType: string };
+
 export const totalSteps = 4;
 /** Numbers of batches, over all workers of a test file. */
 let batches = 0;
 
-function identityOf(workerId: string) {
+function identityOf(model: string, workerId: string) {
   return { model, workerId, incarnation: 'first' };
 }
 
 export async function startWorker(
   store: StoreConnection,
-  { workerId = 'w1', state = 'ready' }: { workerId?: string; state?: 'loading' | 'ready' } = {},
+  {
+    workerId = 'w1',
+    state = 'ready',
+    model = 'tiny',
+  }: { workerId?: string; state?: 'loading' | 'ready'; model?: string } = {},
 ): Promise<void> {
   // It sends no heartbeats, and no janitor sweeps.
-  await registerWorker(store, identityOf(workerId), { state, capacity: 64, info: { device: 'cpu' } });
+  await registerWorker(store, identityOf(model, workerId), { state, capacity: 64, info: { device: 'cpu' } });
 }
 
 /** The queue is empty, or no worker is free. */
@@ -45,18 +55,18 @@ export class NothingWaits extends Error {}
 export class NotRunning extends Error {}
 
 /** Takes the first request of the queue. */
-export async function runNext(store: StoreConnection): Promise<RunningRequest> {
-  const [delivery] = await dispatchNext(store);
+export async function runNext(store: StoreConnection, model = 'tiny'): Promise<RunningRequest> {
+  const [delivery] = await dispatchNext(store, 1, { model });
   if (delivery === undefined) throw new NothingWaits();
-  return play(store, delivery);
+  return play(store, model, delivery);
 }
 
-async function play(store: StoreConnection, delivery: Delivery): Promise<RunningRequest> {
+async function play(store: StoreConnection, model: string, delivery: Delivery): Promise<RunningRequest> {
   const found = await readRequest(store, delivery.id);
   if (found.status !== 'found') throw new NotRunning(found.status);
   const { seed, width, height } = found.request.input as PictureInput;
   const write = async (...writes: RequestWrite[]): Promise<WriteOutcome | undefined> =>
-    (await writeBatch(store, identityOf('w1'), writes, { batch: ++batches })).at(-1);
+    (await writeBatch(store, identityOf(model, 'w1'), writes, { batch: ++batches })).at(-1);
   return {
     count: found.request.outputCount,
     async progress(done, preview, index = 0) {
@@ -71,6 +81,20 @@ async function play(store: StoreConnection, delivery: Delivery): Promise<Running
     async output(index, data, chunkBytes = 409_600, cuts = {}) {
       const facts = { seed: seed + index, width, height, ...cuts };
       await write(...splitOutput(delivery, { index, contentType: 'image/png', data, facts, chunkBytes }));
+    },
+    async entry(event) {
+      if (event.type !== 'preview') return void (await write({ index: 0, ...event, delivery }));
+      // Without bytes, as it is when they are gone.
+      const { done, total, contentType } = event;
+      const data = new Uint8Array();
+      await write({
+        type: 'preview',
+        delivery,
+        progress: { index: 0, done, total },
+        of: { done, total },
+        data,
+        contentType,
+      });
     },
     async finish(end = { state: 'succeeded', outputs: 0 }) {
       const outcome = await write({ type: 'end', delivery, end });

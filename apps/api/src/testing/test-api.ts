@@ -1,5 +1,5 @@
 /** An API over a store of the test's own, with a clock, timers and a log in the test's hands. */
-import type { ModelCard } from '@darkroom/core';
+import type { PictureCard } from '@darkroom/kinds';
 import { createLogger } from '@darkroom/service';
 import { createEventHub, type EventHub, publishModel, type StoreConnection } from '@darkroom/store';
 import { openTestStore, type TestStoreOptions } from '@darkroom/testing';
@@ -8,10 +8,11 @@ import type { ApiDeps } from '../context.ts';
 import type { Api } from '../http/api-route.ts';
 import { createApp } from '../app.ts';
 
-export const card: ModelCard = {
+export const card: PictureCard = {
   id: 'tiny',
   created: 1_700_000_000,
   ownedBy: 'tests',
+  kind: 'picture',
   pipeline: 'StableDiffusionPipeline',
   sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
   steps: { min: 1, max: 200, default: 12 },
@@ -55,7 +56,11 @@ const config: ApiDeps['config'] = {
   requestTimeoutS: 600,
   requestTimeoutMaxS: 3600,
   corsOrigins: undefined,
+  eventStreamsMax: 100,
+  eventStreamIdleS: 60,
   storePrompts: true,
+  requestMaxBytes: 0,
+  ownerMaxBytes: 0,
   webhookAllowPrivate: false,
   webhookProgressIntervalMs: 1000,
 };

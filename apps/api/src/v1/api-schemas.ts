@@ -1,13 +1,13 @@
 /** What the API takes and answers, for the OpenAPI document and for the tests that hold the answers against it. */
-import { pictureSchema, requestStates } from '@darkroom/core';
+import { requestStates } from '@darkroom/core';
+import { imageShape, pictureModelShape, pictureRequestShape, pictureSchema, promptCutShape } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 
 const exampleId = 'emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe';
 const time = z.iso.datetime().openapi({ example: '2026-11-21T01:40:46.000Z' });
 const count = z.int().min(0);
-const pixels = z.int().min(1);
 
-/** The schema that checks requests, under its name in the document. Cloned: core made it before zod learned `openapi`. */
+/** The schema that checks requests, under its name in the document. Cloned: it was made before zod learned `openapi`. */
 export const pictureBodySchema = pictureSchema.clone().openapi('PictureRequest');
 
 export const urlsSchema = z.strictObject({ self: z.string(), events: z.string(), cancel: z.string() });
@@ -36,27 +36,11 @@ export const acceptedSchema = z
   })
   .openapi('Accepted');
 
-export const imageSchema = z
-  .strictObject({
-    index: count,
-    url: z.string().openapi({ example: `/v1/predict/${exampleId}/images/0` }),
-    seed: count,
-    width: pixels,
-    height: pixels,
-    content_type: z.string().openapi({ example: 'image/png' }),
-    bytes: count,
-    b64_json: z.string().optional().openapi({ description: 'The picture in base64, with `?images=inline`.' }),
-  })
-  .openapi('Image');
+export const imageSchema = z.strictObject(imageShape).openapi('Image');
 
 const failureSchema = z
   .strictObject({ code: z.string(), message: z.string() })
   .openapi('Failure', { example: { code: 'worker_lost', message: 'The workers that ran this request were lost.' } });
-
-const storedPrompt = z
-  .string()
-  .nullable()
-  .openapi({ description: 'Null when the request has ended on a server that does not keep prompts.' });
 
 export const requestSchema = z
   .strictObject({
@@ -72,24 +56,8 @@ export const requestSchema = z
     eta_seconds: etaSchema.optional(),
     is_possible: z.boolean(),
     attempts: count.openapi({ description: 'Deliveries to a worker so far.' }),
-    step: count.openapi({ description: 'Steps done, over all pictures of the request.' }),
-    total_steps: count,
-    progress: z.number().min(0).max(1),
-    seed: count,
-    seeds: z.array(count).openapi({ description: 'One per picture.' }),
-    parameters: pictureSchema
-      .omit({ priority: true, timeout_s: true, start_timeout_s: true, webhook_url: true, webhook_events: true })
-      .required()
-      .extend({ prompt: storedPrompt, negative_prompt: storedPrompt })
-      .openapi({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
-    prompt_tokens_cut: count.nullable().openapi({
-      description:
-        "Tokens at the prompt's end that the model did not read, because it reads no more; of several text encoders " +
-        'the one that reads the furthest counts. null before the first picture is done.',
-    }),
-    negative_prompt_tokens_cut: count
-      .nullable()
-      .openapi({ description: 'The same of the negative prompt; 0 where guidance makes no use of it.' }),
+    ...pictureRequestShape,
+    ...promptCutShape,
     images: z.array(imageSchema),
     error: failureSchema.optional(),
     retry_of: z.string().optional().openapi({ description: 'The failed request that an operator had retried.' }),
@@ -157,8 +125,6 @@ export const healthSchema = z
     example: { status: 'ok', worker_pool_initialized: true, active_workers: 1, model_loaded: true },
   });
 
-const range = z.strictObject({ min: z.number(), max: z.number() });
-
 export const modelSchema = z
   .strictObject({
     id: z.string().openapi({ example: 'emoji-sd' }),
@@ -168,17 +134,7 @@ export const modelSchema = z
     is_possible: z.boolean().openapi({ description: 'Whether a live worker serves it right now.' }),
     is_paused: z.boolean().openapi({ description: 'An operator has paused it: requests wait.' }),
     pipeline: z.string(),
-    sizes: z.strictObject({ multiple: pixels, min: pixels, max: pixels }),
-    steps: range,
-    guidance: range,
-    schedulers: z.array(z.string()).openapi({ description: 'What `scheduler` takes.' }),
-    max_prompt_tokens: count,
-    defaults: z.strictObject({
-      size: z.string(),
-      num_inference_steps: count,
-      guidance_scale: z.number(),
-      scheduler: z.string(),
-    }),
+    ...pictureModelShape,
   })
   .openapi('Model');
 

@@ -55,6 +55,25 @@ function lossy(isLost: (event: RequestEvent) => boolean) {
 }
 
 describe('the events of a request', () => {
+  it('show a preview whose bytes are gone as progress', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const id = await test.submit();
+    const run = await runNext(test.store);
+    await run.entry({ type: 'preview', done: 1, total: 4, contentType: 'image/jpeg' });
+    await run.finish();
+    const [, , frame] = await (await open(test, id)).rest();
+    expect(frame?.event).toBe('progress');
+    expect(dataOf(frame)).toEqual({
+      request_id: id,
+      timestamp: '1970-01-01T00:00:03.000Z',
+      index: 0,
+      step: 1,
+      total_steps: 4,
+      progress: 0.25,
+    });
+  });
+
   it('are all there after the end, on any replica', async () => {
     const test = await openTestApi();
     const id = await runToEnd(test);
@@ -92,9 +111,8 @@ describe('the events of a request', () => {
     await run.progress(1, preview);
     await run.progress(2);
     const resumed = await open(test.replica(), id, '2-0');
+    expect(namesOf([(await live.next())!, (await live.next())!])).toEqual(['queued', 'started']);
     for (const reader of [live, resumed]) {
-      if (reader === live)
-        expect(namesOf([(await reader.next())!, (await reader.next())!])).toEqual(['queued', 'started']);
       const [withPreview, without] = [dataOf(await reader.next()), dataOf(await reader.next())];
       expect(withPreview).toMatchObject({ step: 1, preview: 'data:image/webp;base64,AAr/' });
       expect(without).not.toHaveProperty('preview');
@@ -291,7 +309,7 @@ describe('the connection', () => {
     const waiting = readers[0]!.next();
     await readers[0]!.cancel();
     await waiting;
-    expect([test.hub.size, test.timers()]).toEqual([1, 2]);
+    expect([test.hub.size, test.timers()]).toEqual([1, 3]);
     await readers[1]!.cancel();
     expect([test.hub.size, test.timers()]).toEqual([0, 0]);
     await test.api.request(`/v1/predict/${id}/events`, { method: 'HEAD' });

@@ -2,21 +2,25 @@ import { invalidValue, isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
-import { type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
+import { requestEvents, type StreamEvents } from '../follow/stream-events.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
 import type { ApiEnv } from '../http/api-env.ts';
 import { invalidFields } from '../http/api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors } from '../http/api-route.ts';
-import { eventFrame } from './event-frame.ts';
+import { eventFrame, type EventFrameDeps } from './event-frame.ts';
 
-export function addEventsRoute(api: Api, deps: FollowDeps & { streamEvents: StreamEvents }): void {
+export function addEventsRoute(api: Api, deps: FollowDeps & EventFrameDeps & { streamEvents: StreamEvents }): void {
   addRoute(api, eventsRoute, async (c) => {
     const id = requestIdOf(c);
     const after = positionOf(c);
-    const { state } = await findRequest(deps.askStore, id, c.get('owner'));
-    const frameOf: FrameOf = (item) => eventFrame(deps.askStore, id, item);
-    const options = { after, isEnded: isTerminalState(state), frameOf };
-    return deps.streamEvents(c, { frames: (signal) => tailFrames(deps, id, { ...options, signal }) });
+    return deps.streamEvents(c, async () => {
+      const request = await findRequest(deps.askStore, id, c.get('owner'));
+      return requestEvents(deps, id, {
+        after,
+        isEnded: isTerminalState(request.state),
+        frameOf: (item) => eventFrame(deps, request, item),
+      });
+    });
   });
 }
 
@@ -77,6 +81,14 @@ One of the last four ends every request; \`data: [DONE]\` follows it. A comment 
         },
       },
     },
+    429: errorAnswer(
+      'The key has as many open event streams as it may.',
+      {
+        message: 'This key has 5000 open event streams here, which is all it may have at once; close one.',
+        code: 'too_many_streams',
+      },
+      true,
+    ),
     400: errorAnswer('The position is wrong.', {
       message: 'Last-Event-ID is "abc", expected the id of an event, such as 7-0',
       code: 'invalid_value',

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Clock, isTerminalState, type RequestStatus } from '@darkroom/core';
+import { picture } from '@darkroom/kinds';
 import { readOutput } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { ApiError } from '../http/api-error.ts';
@@ -16,7 +17,7 @@ export function addImageRoute(api: Api, { askStore, clock }: { askStore: AskStor
       findRequest(askStore, id, c.get('owner')),
       index === undefined ? undefined : askStore((store) => readOutput(store, id, index)),
     ]);
-    if (output === undefined) throw absence(request, index);
+    if (output === undefined || request.kind !== picture.id) throw absence(request, index);
     const { data, info } = output;
     const etag = `"${createHash('sha256').update(data).digest('base64url')}"`;
     const headers = { ETag: etag, 'Cache-Control': cacheControl(request, clock) };
@@ -45,7 +46,9 @@ function matches(ifNoneMatch: string | undefined, etag: string): boolean {
   return tags.includes(etag) || tags.includes('*');
 }
 
-function absence({ id, outputCount, state }: RequestStatus, index: number | undefined): ApiError {
+function absence({ id, kind, outputCount, state }: RequestStatus, index: number | undefined): ApiError {
+  if (kind !== picture.id)
+    return new ApiError({ status: 404, code: 'image_not_found', message: `Request ${id} makes no pictures.` });
   if (index === undefined || index >= outputCount) {
     const message = `Request ${id} has no such picture, expected 0${outputCount === 1 ? '' : ` to ${outputCount - 1}`}.`;
     return new ApiError({ status: 404, code: 'image_not_found', message });
@@ -58,7 +61,7 @@ function absence({ id, outputCount, state }: RequestStatus, index: number | unde
   return new ApiError({ status: 409, code: 'image_not_ready', message, headers: { 'Retry-After': '1' } });
 }
 
-const picture = { schema: { type: 'string' as const, format: 'binary' } };
+const file = { schema: { type: 'string' as const, format: 'binary' } };
 
 const imageRoute = {
   method: 'get' as const,
@@ -73,7 +76,7 @@ const imageRoute = {
     ...requestErrors,
     200: {
       description: 'The picture.',
-      content: { 'image/png': picture, 'image/jpeg': picture, 'image/webp': picture },
+      content: { 'image/png': file, 'image/jpeg': file, 'image/webp': file },
     },
     304: { description: 'The one you have.' },
     404: errorAnswer('No such request, or no such picture.', {

@@ -1,4 +1,5 @@
 import type { ModelCard } from '@darkroom/core';
+import type { Kinds } from '@darkroom/kinds';
 import type { ModelStats } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { modelNotFound } from '../http/api-error.ts';
@@ -7,11 +8,10 @@ import type { ModelPools } from '../follow/model-pools.ts';
 import type { Cached } from '../server/cached.ts';
 import { modelListSchema, modelSchema } from './api-schemas.ts';
 
-type ModelView = z.infer<typeof modelSchema>;
-
 interface ModelRoutesDeps {
   pools: ModelPools;
   models: Cached<readonly ModelCard[]>;
+  kinds: Kinds;
 }
 
 export function addModelRoutes(api: Api, deps: ModelRoutesDeps): void {
@@ -25,15 +25,14 @@ export function addModelRoutes(api: Api, deps: ModelRoutesDeps): void {
   });
 }
 
-async function listViews({ models, pools }: ModelRoutesDeps): Promise<ModelView[]> {
+async function listViews({ models, pools, kinds }: ModelRoutesDeps) {
   const [cards, stats] = await Promise.all([models.get(), pools.get()]);
-  return cards.map((card) => modelView(card, stats.get(card.id)));
+  return cards.map((card) => modelView(kinds, card, stats.get(card.id)));
 }
 
-function modelView(card: ModelCard, pool: ModelStats | undefined): ModelView {
+function modelView(kinds: Kinds, card: ModelCard, pool: ModelStats | undefined) {
   const isPaused = pool?.isPaused === true;
   const isServed = pool !== undefined && pool.workers.loading + pool.workers.idle + pool.workers.busy > 0;
-  const { sizes, steps, guidance } = card;
   return {
     id: card.id,
     object: 'model',
@@ -42,17 +41,7 @@ function modelView(card: ModelCard, pool: ModelStats | undefined): ModelView {
     is_possible: isServed && !isPaused,
     is_paused: isPaused,
     pipeline: card.pipeline,
-    sizes: { multiple: sizes.multiple, min: sizes.min, max: sizes.max },
-    steps: { min: steps.min, max: steps.max },
-    guidance: { min: guidance.min, max: guidance.max },
-    schedulers: [...card.schedulers],
-    max_prompt_tokens: card.maxPromptTokens,
-    defaults: {
-      size: `${sizes.default.width}x${sizes.default.height}`,
-      num_inference_steps: steps.default,
-      guidance_scale: guidance.default,
-      scheduler: card.defaultScheduler,
-    },
+    ...kinds.ofModel(card)?.modelView(card),
   };
 }
 

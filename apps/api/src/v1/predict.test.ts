@@ -1,4 +1,4 @@
-import type { PictureInput } from '@darkroom/core';
+import type { PictureInput } from '@darkroom/kinds';
 import { readEvents, readRequest } from '@darkroom/store';
 import { allKeys, openTestStore } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
@@ -47,7 +47,7 @@ describe('accepting', () => {
       outputs: 3,
       slots: 3,
       cost: 128 * 128 * 3 * 12 * 2,
-      bytes: 0,
+      bytes: expect.any(Number),
       priority: 2,
       timeoutMs: 60_000,
       startTimeoutMs: 5000,

@@ -1,7 +1,6 @@
 import { isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import type { ApiConfig } from '@darkroom/config';
-import type { EstimateEnd } from '../follow/estimate-end.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
 import { addRoute, type Api, commonErrors, errorAnswer, submitErrors, submitHeaders } from '../http/api-route.ts';
 import { acceptedSchema, pictureBodySchema, requestSchema } from './api-schemas.ts';
@@ -9,22 +8,21 @@ import { onceStored } from '../submit/once-stored.ts';
 import { preferredWaitMs } from '../follow/prefer-wait.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { requestUrls } from '../http/urls.ts';
-import { requestAnswer } from './request-answer.ts';
+import { requestAnswer, type RequestAnswerDeps } from './request-answer.ts';
 import { submitOverHttp } from '../submit/submit-over-http.ts';
-import type { SubmitPicture } from '../submit/submit-picture.ts';
+import type { SubmitRequest } from '../submit/submit-request.ts';
 import { awaitEnd } from '../follow/await-end.ts';
 
-export interface PredictDeps extends FollowDeps {
+export interface PredictDeps extends FollowDeps, RequestAnswerDeps {
   config: Pick<ApiConfig, 'maxBodyBytes'>;
-  submitPicture: SubmitPicture;
-  estimateEnd: EstimateEnd;
+  submitRequest: SubmitRequest;
 }
 
 export function addPredictRoute(api: Api, deps: PredictDeps): void {
   addRoute(api, predictRoute, async (c) => {
     const waitMs = preferredWaitMs(c.req.header('prefer'));
     const body = await readJsonBody(c, deps.config.maxBodyBytes);
-    const submitted = await submitOverHttp(c, deps.submitPicture, { body });
+    const submitted = await submitOverHttp(c, deps.submitRequest, { body });
     const urls = requestUrls(submitted.id);
     c.header('Location', urls.self);
     if (waitMs > 0) {
@@ -32,7 +30,7 @@ export function addPredictRoute(api: Api, deps: PredictDeps): void {
       const options = { owner: c.get('owner'), waitMs, signal: c.req.raw.signal };
       const request = await onceStored(() => awaitEnd(deps, submitted.id, options));
       if (request !== undefined) {
-        const view = requestAnswer(request, await deps.estimateEnd(request));
+        const view = await requestAnswer(deps, request);
         return c.json(view, isTerminalState(request.state) ? 200 : 202);
       }
     }
@@ -71,7 +69,7 @@ const responses = {
   }),
   503: errorAnswer(
     'Too many requests wait (`overloaded`), no worker serves the model (`model_unserved`, where the server is ' +
-      'configured to refuse then), no worker has brought any model yet (`no_models`), or Redis is away (`unavailable`).',
+      'configured to refuse then), no worker has brought any model yet (`no_models`), the model is of a kind that only newer servers know (`kind_unknown`), or Redis is away (`unavailable`).',
     { message: 'Service overloaded, try again later.', code: 'overloaded' },
     true,
   ),

@@ -1,14 +1,11 @@
-import { invalidValue, isTerminalState, type RequestStatus } from '@darkroom/core';
-import { readOutput } from '@darkroom/store';
+import { invalidValue, isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { invalidFields, requestGone } from '../http/api-error.ts';
+import { invalidFields } from '../http/api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors, retryAfterHeader } from '../http/api-route.ts';
-import type { EstimateEnd } from '../follow/estimate-end.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
-import type { AskStore } from '../server/store-guard.ts';
 import { queryWait, queryWaitMs } from '../follow/prefer-wait.ts';
-import { type ImageAnswer, requestAnswer } from './request-answer.ts';
+import { requestAnswer, type RequestAnswerDeps } from './request-answer.ts';
 import { requestSchema } from './api-schemas.ts';
 import { maxWaitS, awaitEnd } from '../follow/await-end.ts';
 
@@ -16,7 +13,7 @@ const imagesQuery = z.enum(['url', 'inline']).optional();
 /** Seconds; progress is better followed as events. */
 const pollEveryS = 1;
 
-export function addRequestRoute(api: Api, deps: FollowDeps & { estimateEnd: EstimateEnd }): void {
+export function addRequestRoute(api: Api, deps: FollowDeps & RequestAnswerDeps): void {
   addRoute(api, requestRoute, async (c) => {
     const id = requestIdOf(c);
     const images = c.req.query('images');
@@ -27,23 +24,10 @@ export function addRequestRoute(api: Api, deps: FollowDeps & { estimateEnd: Esti
       waitMs > 0
         ? await awaitEnd(deps, id, { owner, waitMs, signal: c.req.raw.signal })
         : await findRequest(deps.askStore, id, owner);
-    const view = requestAnswer(request, await deps.estimateEnd(request));
-    if (images === 'inline') view.images = await inlined(view.images, request, deps.askStore);
+    const view = await requestAnswer(deps, request, { isInline: images === 'inline' });
     if (isTerminalState(request.state)) return c.json(view, 200);
     return c.json(view, 202, { 'Retry-After': String(pollEveryS) });
   });
-}
-
-/** The second round trip of a poll: all pictures at once. */
-function inlined(images: readonly ImageAnswer[], { id }: RequestStatus, askStore: AskStore): Promise<ImageAnswer[]> {
-  return Promise.all(
-    images.map(async (image) => {
-      const output = await askStore((store) => readOutput(store, id, image.index));
-      // Its time ended between the two round trips.
-      if (output === undefined) throw requestGone(id);
-      return { ...image, b64_json: output.data.toString('base64') };
-    }),
-  );
 }
 
 const requestRoute = {

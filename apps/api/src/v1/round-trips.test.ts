@@ -13,8 +13,9 @@ interface Costs {
 }
 
 /** What Redis is asked while `act` runs, as Redis itself sees it. */
-async function createCostMeter({ redis, prefix, masters }: StoreConnection) {
-  const monitor = await masters()[0]!.monitor();
+async function createCostMeter(store: StoreConnection) {
+  const { redis, prefix } = store;
+  const monitor = await store.masters()[0]!.monitor();
   onTestFinished(() => monitor.disconnect());
   let seen: Costs = { sent: [], inScripts: [] };
   let lastMark = '';

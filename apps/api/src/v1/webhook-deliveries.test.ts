@@ -111,7 +111,7 @@ it('a submitted webhook is told of what it asked for', async () => {
   const [entry] = await takeOutbox(app.store, 'tiny', { limit: 10, reclaimAfterMs: 60_000 });
   expect(entry).toMatchObject({ requestId: id, url, owner: '', event: { type: 'canceled' } });
   const stored = await app.store.redis.hget(app.store.keysOf('tiny').request(id), 'webhook');
-  expect(JSON.parse(stored ?? '')).toEqual({ url, events: ['completed'], progressIntervalMs: 77 });
+  expect(JSON.parse(stored ?? '')).toEqual({ kind: 'picture', url, events: ['completed'], progressIntervalMs: 77 });
 });
 
 it('a webhook to a private address is refused at the door, unless the server allows it', async () => {

@@ -9,8 +9,14 @@ import type { AddressInfo } from 'node:net';
 
 export interface FakeFile {
   content: Buffer;
-  /** Large files are kept elsewhere, and known by their SHA-256. */
+  /** Large files are kept elsewhere, and known by their SHA-256; the others by Git's digest. */
   isLarge: boolean;
+  digest: string;
+}
+
+export function fakeFile(bytes: Buffer | string, isLarge: boolean): FakeFile {
+  const content = Buffer.from(bytes);
+  return { content, isLarge, digest: isLarge ? sha256(content) : gitDigest(content) };
 }
 
 /** What happens to one answer. */
@@ -61,7 +67,7 @@ export class FakeHub implements AsyncDisposable {
   }
 
   put(path: string, content: Buffer | string, isLarge = false): void {
-    this.files.set(path, { content: Buffer.from(content), isLarge });
+    this.files.set(path, fakeFile(content, isLarge));
   }
 
   /** The next answer whose path ends so goes wrong. */
@@ -114,13 +120,13 @@ export class FakeHub implements AsyncDisposable {
     const folders = new Set([...this.files.keys()].flatMap((path) => path.split('/').slice(0, -1)));
     const entries = [
       ...[...folders].map((path) => ({ type: 'directory', oid: '0', size: 0, path })),
-      ...[...this.files].map(([path, { content, isLarge }]) => ({
+      ...[...this.files].map(([path, { content, isLarge, digest }]) => ({
         type: 'file',
         path,
         size: content.length,
-        oid: isLarge ? '0'.repeat(40) : gitDigest(content),
+        oid: isLarge ? '0'.repeat(40) : digest,
         ...(isLarge && {
-          lfs: { oid: sha256(content), size: content.length, pointerSize: 130 },
+          lfs: { oid: digest, size: content.length, pointerSize: 130 },
           xetHash: '0'.repeat(64),
         }),
       })),
@@ -152,7 +158,7 @@ export class FakeHub implements AsyncDisposable {
     response.writeHead(range ? 206 : 200, {
       'content-length': content.length,
       'accept-ranges': 'bytes',
-      etag: `"${file.isLarge ? sha256(file.content) : gitDigest(file.content)}"`,
+      etag: `"${file.digest}"`,
       ...(range && contentRange),
     });
     if (fault?.kind !== 'break' && fault?.kind !== 'stall') return void response.end(content);

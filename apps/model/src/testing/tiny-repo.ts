@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
-import { FakeHub } from './fake-hub.ts';
+import { type FakeFile, fakeFile, FakeHub } from './fake-hub.ts';
 
 const source = resolve(import.meta.dirname, '../../../../models/emoji-sd');
 
@@ -28,15 +28,27 @@ export const neededFiles = [
 /** A hub with the embedded model, beside what repositories have that nobody here needs. */
 export async function startTinyRepo(): Promise<FakeHub> {
   const hub = await FakeHub.start();
-  for (const entry of await readdir(source, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
-    const path = join(entry.parentPath, entry.name);
-    hub.put(relative(source, path), await readFile(path), /\.(?:onnx|png)$/.test(path));
-  }
+  hub.files = new Map(await readModel());
   hub.put('.gitattributes', '*.onnx filter=lfs');
   hub.put('unet/diffusion_pytorch_model.safetensors', 'weights of PyTorch', true);
   hub.put('safety_checker/model.onnx', 'of no use here', true);
   hub.put('feature_extractor/preprocessor_config.json', '{}');
   hub.put('v1-5-pruned.ckpt', 'weights of PyTorch', true);
   return hub;
+}
+
+let model: Promise<Map<string, FakeFile>> | undefined;
+
+/** Read, and its digests computed, once for all tests of a process. */
+function readModel(): Promise<Map<string, FakeFile>> {
+  model ??= (async () => {
+    const files = new Map<string, FakeFile>();
+    for (const entry of await readdir(source, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const path = join(entry.parentPath, entry.name);
+      files.set(relative(source, path), fakeFile(await readFile(path), /\.(?:onnx|png)$/.test(path)));
+    }
+    return files;
+  })();
+  return model;
 }

@@ -1,21 +1,11 @@
-/** What people used to other systems call our fields. */
-const foreignNames: Readonly<Record<string, string>> = {
-  width: 'size',
-  height: 'size',
-  cfg: 'guidance_scale',
-  cfg_scale: 'guidance_scale',
-  sampler: 'scheduler',
-  sampler_name: 'scheduler',
-  batch_size: 'n',
-  num_images: 'n',
-  num_outputs: 'n',
-  quality: 'output_compression',
-};
-
-/** The known name that somebody who wrote `name` most likely meant, or undefined when none is near. */
-export function closestName(name: string, known: readonly string[]): string | undefined {
+/** The known name that somebody who wrote `name` most likely meant, or undefined when none is near. `foreignNames` are ours by what other systems call them. */
+export function closestName(
+  name: string,
+  known: readonly string[],
+  foreignNames: Readonly<Record<string, string>>,
+): string | undefined {
   const wanted = name.toLowerCase();
-  const foreign = foreignNames[wanted];
+  const foreign = Object.hasOwn(foreignNames, wanted) ? foreignNames[wanted] : undefined;
   if (foreign !== undefined && known.includes(foreign)) return foreign;
   // Longer than any misspelling of ours, and the distance below costs time in proportion.
   if (wanted.length > 40) return undefined;

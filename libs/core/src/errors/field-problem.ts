@@ -51,15 +51,15 @@ export function invalidValue(field: string, value: unknown, expected: string): F
   return { field, code: 'invalid_value', message: `${field} is ${describeValue(value)}, expected ${expected}` };
 }
 
-function unknownField(name: string, known: readonly string[]): FieldProblem {
-  const closest = closestName(name, known);
+function unknownField(name: string, { known, foreignNames = {} }: FieldProblemsOptions): FieldProblem {
+  const closest = closestName(name, known, foreignNames);
   const hint = closest === undefined ? `expected one of ${known.join(', ')}` : `did you mean ${closest}?`;
   const shown = plainName.test(name) ? cutText(name) : describeValue(name);
   return { field: cutText(name), code: 'unknown_field', message: `${shown} is not a field, ${hint}` };
 }
 
-function unknownFields(names: readonly string[], known: readonly string[]): FieldProblem[] {
-  const problems = names.slice(0, maxUnknownFields).map((name) => unknownField(name, known));
+function unknownFields(names: readonly string[], options: FieldProblemsOptions): FieldProblem[] {
+  const problems = names.slice(0, maxUnknownFields).map((name) => unknownField(name, options));
   const more = names.length - problems.length;
   if (more === 0) return problems;
   const message = `${more} more ${more === 1 ? 'name is not a field' : 'names are not fields'} either`;
@@ -71,6 +71,8 @@ export interface FieldProblemsOptions {
   body: unknown;
   /** All fields there are, for the hint at a misspelled one. */
   known: readonly string[];
+  /** Our fields by what other systems call them, for the same hint. */
+  foreignNames?: Readonly<Record<string, string>>;
   /** What a field takes, where somebody knows better than the schema. */
   expected?: Readonly<Record<string, string>>;
 }
@@ -79,10 +81,8 @@ export interface FieldProblemsOptions {
  * Zod's issues as one problem per field. Our schemas carry the expectation as the error text of each check
  * (`a whole number from 1 to 10`); the field and the value are added here.
  */
-export function fieldProblems(
-  issues: readonly z.core.$ZodIssue[],
-  { body, known, expected = {} }: FieldProblemsOptions,
-): FieldProblem[] {
+export function fieldProblems(issues: readonly z.core.$ZodIssue[], options: FieldProblemsOptions): FieldProblem[] {
+  const { body, expected = {} } = options;
   const problems = new Map<string, FieldProblem>();
   const add = (problem: FieldProblem): void => {
     const key = problem.field ?? '';
@@ -90,7 +90,7 @@ export function fieldProblems(
   };
   for (const issue of issues) {
     const field = issue.path.join('.');
-    if (issue.code === 'unrecognized_keys' && field === '') unknownFields(issue.keys, known).forEach(add);
+    if (issue.code === 'unrecognized_keys' && field === '') unknownFields(issue.keys, options).forEach(add);
     else if (field === '')
       add({
         field: undefined,

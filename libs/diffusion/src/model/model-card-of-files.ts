@@ -1,4 +1,4 @@
-import type { ModelCard } from '@darkroom/core';
+import type { PictureCard } from '@darkroom/kinds';
 import type { DarkroomJson } from './darkroom-json.ts';
 import type { DenoiserFacts } from './facts/denoiser-facts.ts';
 import { modelFileError } from './model-file.ts';
@@ -38,7 +38,7 @@ export interface CreateModelCardOptions {
  *
  * @throws DarkroomError `model_unsupported` if darkroom.json's numbers contradict each other or the model.
  */
-export function createModelCard(options: CreateModelCardOptions): ModelCard {
+export function createModelCard(options: CreateModelCardOptions): PictureCard {
   const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens } = options;
   const family = pipelineFamilies[pipelineClass];
   const { schedulers, defaultScheduler } = schedulersOf(family, scheduler);
@@ -49,6 +49,7 @@ export function createModelCard(options: CreateModelCardOptions): ModelCard {
     id,
     created,
     ownedBy: darkroom.ownedBy ?? 'darkroom',
+    kind: 'picture',
     pipeline: pipelineClass,
     sizes: sizesOf(options),
     steps: limitsOf('steps', darkroom.steps, { ...stepLimits, default: defaults[family].steps, max: maxSteps }),
@@ -93,7 +94,7 @@ function limitsOf(field: string, given: DarkroomJson['steps'], absent: Limits): 
   throw modelFileError('darkroom.json', `${field}.default: ${value} is not in ${min} … ${max}`);
 }
 
-function sizesOf({ denoiser, factor, darkroom: { sizes } }: CreateModelCardOptions): ModelCard['sizes'] {
+function sizesOf({ denoiser, factor, darkroom: { sizes } }: CreateModelCardOptions): PictureCard['sizes'] {
   const [latentHeight, latentWidth] = denoiser.sampleSize;
   const needed = factor * denoiser.multiple;
   const multiple = sizes?.multiple ?? needed;

@@ -37,6 +37,7 @@ describe('reading a model directory', () => {
       id: 'tiny',
       created: expect.any(Number) as number,
       ownedBy: 'darkroom',
+      kind: 'picture',
       pipeline: 'OnnxStableDiffusionPipeline',
       sizes: { multiple: 32, min: 64, max: 256, default: { width: 128, height: 128 } },
       steps: { min: 1, max: 200, default: 20 },

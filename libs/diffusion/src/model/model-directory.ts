@@ -5,7 +5,8 @@
 import { stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { DarkroomError, dtypeChoiceText, dtypeOfPart, isModelId } from '@darkroom/core';
-import type { DtypeChoice, ModelCard, ModelPart } from '@darkroom/core';
+import type { DtypeChoice, ModelPart } from '@darkroom/core';
+import type { PictureCard } from '@darkroom/kinds';
 import { readCogView4Facts } from './facts/cogview4-facts.ts';
 import { darkroomJsonSchema } from './darkroom-json.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
@@ -37,7 +38,7 @@ export interface PreviewProjection {
 export interface ModelDirectory {
   /** Absolute. */
   readonly path: string;
-  readonly card: ModelCard;
+  readonly card: PictureCard;
   readonly pipelineClass: PipelineClass;
   /** Those that are read, relative to the path. */
   readonly folders: PipelineFolders;

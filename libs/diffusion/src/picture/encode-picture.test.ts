@@ -1,4 +1,4 @@
-import { outputFormats } from '@darkroom/core';
+import { outputFormats } from '@darkroom/kinds';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { encodePicture, encodePreview } from './encode-picture.ts';

@@ -1,9 +1,9 @@
 import { DarkroomError } from '@darkroom/core';
-import type { ModelCard } from '@darkroom/core';
+import type { PictureCard } from '@darkroom/kinds';
 import { z } from 'zod';
 import { schedulerNames } from '../schedulers/scheduler.ts';
 
-/** The fields of core's `PictureInput` that decide what the picture is; those about files are for the encoder. */
+/** The fields of `PictureInput` that decide what the picture is; those about files are for the encoder. */
 const schema = z.object({
   prompt: z.string(),
   negativePrompt: z.string(),
@@ -31,7 +31,7 @@ export type PictureRequest = z.infer<typeof schema>;
  *
  * @throws DarkroomError `invalid_request` naming the field.
  */
-export function checkPictureRequest(input: unknown, card: ModelCard): PictureRequest {
+export function checkPictureRequest(input: unknown, card: PictureCard): PictureRequest {
   const { sizes, steps, guidance, schedulers } = card;
   const result = schema.safeParse(input);
   if (!result.success) {

@@ -12,6 +12,6 @@ local function emitWebhook(id, sequence, body, nowMs)
   if not isAsked or (kind == 'progress' and lastMs and math.abs(nowMs - lastMs) < webhook.progressIntervalMs) then return end
   if kind == 'progress' then redis.call('HSET', request, 'webhookProgressAtMs', nowMs) end
   redis.call('XADD', outbox, 'MAXLEN', '~', outboxLength, '*', 'id', id, 'sequence', sequence, 'owner', owner,
-    'url', webhook.url, 'attempt', attempts, 'body', body, 'retryOf', retryOf or '')
+    'url', webhook.url, 'attempt', attempts, 'body', body, 'retryOf', retryOf or '', 'kind', webhook.kind)
   redis.call('PUBLISH', outbox, '')
 end

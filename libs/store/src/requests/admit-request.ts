@@ -113,7 +113,7 @@ export async function runAdmission(
     JSON.stringify({ ...facts, trace }),
     JSON.stringify(envelope),
     optional(promptless),
-    optional(envelope.webhook),
+    optional(envelope.webhook && { ...envelope.webhook, kind: envelope.kind }),
     JSON.stringify(limits),
     retryOf,
   ];

@@ -25,6 +25,7 @@ import {
   readStats,
   type StoreConnection,
 } from '../index.ts';
+import { runScript } from '../connection/scripts.ts';
 
 const admission = { queueMaxLength: 100, unserved: 'accept' } as const;
 
@@ -94,13 +95,18 @@ describe('admitting', () => {
     expect(results.filter(({ status }) => status === 'admitted')).toHaveLength(7);
   });
 
-  it('stores what is sent twice once, and says so of what another request has', async () => {
+  it('stores once what is sent again because the answer got lost, and says so to another submit under its id', async () => {
     const store = openTestStore();
-    const envelope = await seedRequest(store);
+    const envelope = testEnvelope();
+    const { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs } = envelope;
+    const facts = { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs };
+    const given = JSON.stringify({ ...facts, weight: 1, resultTtlMs: 1000, trace: '', admission: 'this call' });
+    const values = [envelope.id, given, JSON.stringify(envelope), '', '', '{}', ''];
+    const send = () => runScript(store.redis, 'requests/admit-request', store.keysOf('tiny').base, values);
+    const first = await send();
     const before = await allKeys(store);
-    expect(await admitRequest(store, envelope, admission)).toMatchObject({ status: 'admitted', position: 0 });
-    const other = { ...envelope, input: { prompt: 'another' } };
-    expect(await admitRequest(store, other, admission)).toEqual({ status: 'duplicate' });
+    expect(await send()).toEqual(first);
+    expect(await admitRequest(store, envelope, admission)).toEqual({ status: 'duplicate' });
     expect(await allKeys(store)).toEqual(before);
     expect((await readStats(store, 'tiny')).queued).toBe(1);
   });

@@ -59,7 +59,7 @@ it('start, progress and end stand in the outbox with all that it takes to tell o
   const store = openTestStore();
   const { id } = await runToItsEnd(store, webhook.events);
   const entries = await takeOutbox(store, 'tiny', nothingToReclaim);
-  const common = { requestId: id, model: 'tiny', owner: 'ann', url: webhook.url, attempt: 1 };
+  const common = { requestId: id, model: 'tiny', kind: 'picture', owner: 'ann', url: webhook.url, attempt: 1 };
   expect(entries).toMatchObject([
     { ...common, event: { type: 'started', sequence: 2, attempt: 1 } },
     { ...common, event: { type: 'preview', sequence: 3, done: 1, total: 9 } },

@@ -10,6 +10,8 @@ export interface OutboxEntry {
   entryId: string;
   requestId: string;
   model: string;
+  /** As in the request's envelope. */
+  kind: string;
   owner: string;
   url: string;
   /** Deliveries of the request to a worker so far. */
@@ -85,12 +87,13 @@ async function take(
 }
 
 function decode(model: string, [entryId, pairs]: StreamEntry): OutboxEntry {
-  const [, id, , sequence, , owner, , url, , attempt, , body, , retryOf] = pairs;
+  const [, id, , sequence, , owner, , url, , attempt, , body, , retryOf, , kind] = pairs;
   const event = { ...(JSON.parse(body ?? '') as Omit<RequestEvent, 'sequence'>), sequence: Number(sequence) };
   return {
     entryId,
     requestId: id ?? '',
     model,
+    kind: kind ?? '',
     owner: owner ?? '',
     url: url ?? '',
     attempt: Number(attempt),

@@ -60,9 +60,7 @@ describe('sweeping', () => {
       'queued',
     ]);
     expect((await readTally(store, 'tiny')).buried).toBe(1);
-    const left = (await allKeys(store)).filter(
-      (key) => key.includes(':worker') || key.includes('w1') || key.endsWith(':room'),
-    );
+    const left = (await allKeys(store)).filter((key) => /:(?:workers?:.*|w1|room)$/.test(key));
     expect(left).toEqual([]);
   });
 

@@ -1,0 +1,46 @@
+import type { ModelCard } from '@darkroom/core';
+import { type Kind, type Kinds, requestFields } from '@darkroom/kinds';
+import { kindUnknown, modelNotFound, noModels } from '../http/api-error.ts';
+import type { Cached } from '../server/cached.ts';
+
+export interface ChooseModelDeps {
+  models: Cached<readonly ModelCard[]>;
+  kinds: Kinds;
+}
+
+export interface ModelChoice {
+  body: unknown;
+  /** The model of a body that names none, in place of the first. */
+  defaultModel: string | undefined;
+  /** The only kind that is wanted. */
+  only: string | undefined;
+}
+
+/** The model that a body asks for, and what the door knows of its kind. Throws 404 or 503 when there is none. */
+export async function chooseModel(
+  { models, kinds }: ChooseModelDeps,
+  choice: ModelChoice,
+): Promise<{ card: ModelCard; kind: Kind }> {
+  let chosen = choose(await models.get(), choice);
+  // It may have come this moment.
+  if (chosen.card === undefined) chosen = choose(await models.reload(), choice);
+  const { card, id, fitting } = chosen;
+  if (card === undefined) throw fitting.length === 0 ? noModels() : modelNotFound(id, fitting);
+  const kind = kinds.ofModel(card);
+  if (kind === undefined) throw kindUnknown(card);
+  return { card, kind };
+}
+
+function choose(cards: readonly ModelCard[], { body, defaultModel, only }: ModelChoice) {
+  const fitting = cards.filter(({ kind }) => only === undefined || kind === only);
+  // A server's default may be of another kind than the route.
+  const isFitting = !cards.some(({ id }) => id === defaultModel) || fitting.some(({ id }) => id === defaultModel);
+  const id = namedModel(body) ?? (isFitting ? defaultModel : undefined) ?? fitting[0]?.id ?? '';
+  return { id, fitting, card: fitting.find((card) => card.id === id) };
+}
+
+/** Undefined also for what is no name: the schema of the default model's kind says what is wrong with it. */
+function namedModel(body: unknown): string | undefined {
+  const named = typeof body === 'object' && body !== null && 'model' in body ? body.model : undefined;
+  return requestFields.model.safeParse(named).data;
+}

@@ -1,0 +1,187 @@
+import type { ApiConfig } from '@darkroom/config';
+import { DarkroomError, type RequestEnvelope, type RequestState, type RequestStatus } from '@darkroom/core';
+import type { Demand, Kind, RequestOptions, ResolvedRequest } from '@darkroom/kinds';
+import { activeTrace } from '@darkroom/service';
+import { type AdmitRequestResult, newRequestId } from '@darkroom/store';
+import type { ApiKey } from '../auth/api-keys.ts';
+import { type Allowance, type CountSubmission, rateLimitExceeded } from '../auth/limit-rate.ts';
+import type { EndEstimate, EstimateEnd } from '../follow/estimate-end.ts';
+import { findRequest } from '../follow/find-request.ts';
+import { invalidFields, modelUnserved, overloaded, tooHeavy, tooManyBytes, tooManyOpen } from '../http/api-error.ts';
+import { admit, type AdmitDeps } from './admit.ts';
+import { chooseModel, type ChooseModelDeps } from './choose-model.ts';
+import { admitOnce, checkIdempotencyKey, fingerprintOf, isStored } from './idempotency.ts';
+
+export interface Submission {
+  /** Whose request it is, and whose rights count. */
+  apiKey: ApiKey;
+  /** What the client calls this submission, so that sending it twice is one request. */
+  idempotencyKey: string | undefined;
+  /** The route it came by: the same key on another one is another body. */
+  path: string;
+  /** As `POST /v1/predict` takes it, whatever route it came by. */
+  body: unknown;
+  /** The only kind of work that the route is for; models of others are not there for it. */
+  kind?: string;
+  /** Has the last word on what was made of the body, for routes that want what no body can say. */
+  refine?: (input: unknown) => unknown;
+  /** Told what the key may still send, also when nothing is stored. */
+  onAllowance?: (allowance: Allowance) => void;
+}
+
+/** A request that is stored. */
+export interface SubmittedRequest {
+  id: string;
+  model: string;
+  state: RequestState;
+  /** Requests that will be dispatched before this one; undefined once it runs. */
+  position: number | undefined;
+  /** Whether a live worker serves the model right now. */
+  isPossible: boolean;
+  /** Undefined when nothing is known. */
+  eta: EndEstimate | undefined;
+  /** Found by its Idempotency-Key: stored by an earlier send. */
+  isReplayed: boolean;
+  input: unknown;
+}
+
+export interface SubmitDeps extends AdmitDeps, ChooseModelDeps {
+  config: AdmitDeps['config'] &
+    Pick<
+      ApiConfig,
+      | 'defaultModel'
+      | 'requestTimeoutS'
+      | 'requestTimeoutMaxS'
+      | 'requestMaxBytes'
+      | 'webhookAllowPrivate'
+      | 'webhookProgressIntervalMs'
+    >;
+  /** 0 to 2³²−1. */
+  drawSeed: () => number;
+  countSubmission: CountSubmission;
+  estimateEnd: EstimateEnd;
+}
+
+/** Takes a request in. Throws ApiError when it may not come in; then nothing is stored. */
+export type SubmitRequest = (submission: Submission) => Promise<SubmittedRequest>;
+
+export function createRequestSubmitter(deps: SubmitDeps): SubmitRequest {
+  return async (submission) => {
+    const { apiKey, idempotencyKey, path, body } = submission;
+    const keyed =
+      idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprintOf(path, body) };
+    await count(deps, submission, keyed);
+    checkIdempotencyKey(idempotencyKey);
+    const createFor = (defaultModel: string | undefined): Promise<RequestEnvelope> =>
+      createEnvelope(deps, submission, defaultModel);
+    const created = await createFor(deps.config.defaultModel);
+    const { envelope, result } =
+      keyed === undefined
+        ? { envelope: created, result: await admit(deps, created, { apiKey, isFoundAgain: false }) }
+        : await admitOnce(deps, { ...keyed, apiKey, envelope: created, createFor });
+    // 80 random bits came twice within a millisecond: the source of randomness is broken.
+    if (keyed === undefined && result.status === 'duplicate')
+      throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
+    return submitted(deps, envelope, result);
+  };
+}
+
+/** Throws 429 for a key that has sent too much; what is stored already is sent again for nothing. */
+async function count(
+  { askStore, countSubmission }: SubmitDeps,
+  { apiKey, onAllowance }: Submission,
+  keyed: { key: string; fingerprint: string } | undefined,
+): Promise<void> {
+  if (apiKey.requestsPerMinute === undefined) return;
+  if (keyed !== undefined && (await isStored(askStore, { ...keyed, owner: apiKey.name }))) return;
+  const allowance = await countSubmission(apiKey);
+  if (allowance === undefined) return;
+  onAllowance?.(allowance);
+  if (!allowance.isAllowed) throw rateLimitExceeded(allowance);
+}
+
+async function submitted(
+  { askStore, estimateEnd, config: { ownerMaxBytes } }: SubmitDeps,
+  envelope: RequestEnvelope,
+  result: AdmitRequestResult,
+): Promise<SubmittedRequest> {
+  const { id, model, owner, input } = envelope;
+  switch (result.status) {
+    case 'admitted': {
+      const { position, isPossible, costAhead } = result;
+      const { outputs: outputCount } = envelope;
+      const eta = await estimateEnd({ ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
+      return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input };
+    }
+    case 'duplicate': {
+      const request = await findRequest(askStore, id, owner);
+      return replayed(request, await estimateEnd(request));
+    }
+    case 'overloaded':
+      throw overloaded();
+    case 'limited':
+      throw tooManyOpen(result.open);
+    case 'over-budget':
+      throw tooManyBytes({ ...result, limit: ownerMaxBytes });
+    case 'unserved':
+      throw modelUnserved(model);
+  }
+}
+
+function replayed(request: RequestStatus, eta: EndEstimate | undefined): SubmittedRequest {
+  const { id, model, state, queuePosition: position, isPossible } = request;
+  return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input };
+}
+
+async function createEnvelope(
+  deps: SubmitDeps,
+  { apiKey, body, kind: only, refine = (input) => input }: Submission,
+  defaultModel: string | undefined,
+): Promise<RequestEnvelope> {
+  const { card, kind } = await chooseModel(deps, { body, defaultModel, only });
+  const result = kind.resolve(body, card, requestOptions(deps));
+  if (result.status === 'invalid') throw invalidFields(result.problems);
+  const request = { ...result.request, input: refine(result.request.input) };
+  const demand = kind.demandOf(request.input);
+  const { requestMaxBytes: limit } = deps.config;
+  if (limit > 0 && demand.bytes > limit)
+    throw tooHeavy({ field: kind.heaviestField(request.input), bytes: demand.bytes, limit });
+  const named = { model: card.id, owner: apiKey.name };
+  const id = await deps.askStore((store) => newRequestId(store, { ...named, nowMs: deps.clock.now() }));
+  return envelopeOf({ request, demand, kind, id, ...named });
+}
+
+function requestOptions({ config, drawSeed }: SubmitDeps): RequestOptions {
+  return {
+    timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
+    webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },
+    drawSeed,
+  };
+}
+
+interface EnvelopeParts {
+  request: ResolvedRequest;
+  demand: Demand;
+  kind: Kind;
+  id: string;
+  model: string;
+  owner: string;
+}
+
+function envelopeOf({ request, demand, kind, id, model, owner }: EnvelopeParts): RequestEnvelope {
+  const { input, priority, timeoutS, startTimeoutS, webhook } = request;
+  const trace = activeTrace();
+  return {
+    id,
+    model,
+    owner,
+    kind: kind.id,
+    ...demand,
+    priority,
+    timeoutMs: Math.ceil(timeoutS * 1000),
+    startTimeoutMs: Math.ceil(startTimeoutS * 1000),
+    ...(webhook === undefined ? {} : { webhook }),
+    ...(trace === undefined ? {} : { trace }),
+    input,
+  };
+}

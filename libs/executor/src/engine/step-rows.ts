@@ -1,0 +1,31 @@
+import type { Pipeline, PipelineRow, RowEvent } from '@darkroom/core';
+
+/** How a step went, with whatever was thrown laid at the rows it concerns. */
+export interface StepOutcome<Row> {
+  readonly modelRows: number;
+  readonly events: ReadonlyMap<Row, readonly RowEvent[]>;
+  readonly failures: ReadonlyMap<Row, unknown>;
+}
+
+/**
+ * Takes one step of all rows, and finds the guilty when the model call fails as a whole: the group is halved until the
+ * call succeeds or one row is left, which then fails alone. A batch that does not fit into memory thus runs as two that do.
+ */
+export async function stepRows<Row extends PipelineRow>(
+  pipeline: Pipeline<Row>,
+  rows: readonly Row[],
+): Promise<StepOutcome<Row>> {
+  try {
+    return await pipeline.step(rows);
+  } catch (error) {
+    if (rows.length === 1) return { modelRows: 0, events: new Map(), failures: new Map([[rows[0]!, error]]) };
+    const middle = Math.ceil(rows.length / 2);
+    const first = await stepRows(pipeline, rows.slice(0, middle));
+    const second = await stepRows(pipeline, rows.slice(middle));
+    return {
+      modelRows: first.modelRows + second.modelRows,
+      events: new Map([...first.events, ...second.events]),
+      failures: new Map([...first.failures, ...second.failures]),
+    };
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * The entry of an engine's process: one model on one device, told what to do by the process that forked it. It holds no
+ * lease, no lock and no connection, so it may block for a whole step, and be killed at any time.
+ */
+import { Worker } from 'node:worker_threads';
+import { DarkroomError } from '@darkroom/core';
+import type { Pipeline } from '@darkroom/core';
+import { loadPipeline } from '@darkroom/diffusion';
+import type { PictureRow } from '@darkroom/diffusion';
+import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
+import { Engine } from '../engine/engine.ts';
+
+let engine: Engine<PictureRow> | undefined;
+let pipeline: Pipeline<PictureRow> | undefined;
+
+/** Resolves when the kernel has the message: an engine that outruns its parent waits instead of piling up. */
+function send(message: MessageFromEngine): Promise<void> {
+  return new Promise((resolve) => {
+    // An error here means that the parent is gone; `disconnect` ends this process.
+    process.send?.(message, undefined, undefined, () => resolve());
+  });
+}
+
+async function start({ model, ...options }: EngineProcessOptions): Promise<void> {
+  try {
+    pipeline = await loadPipeline(model);
+    engine = new Engine({ ...options, pipeline, onEvents: (events) => send({ type: 'events', events }) });
+    await send({ type: 'ready', card: pipeline.card, components: pipeline.components });
+  } catch (error) {
+    const code = DarkroomError.isInstance(error) ? error.code : 'internal';
+    const { message, cause } = error instanceof Error ? error : new Error(String(error));
+    await send({ type: 'start-failed', code, message, ...(cause instanceof Error && { detail: cause.message }) });
+    process.exit(1);
+  }
+}
+
+async function stop(shouldCheckpoint: boolean): Promise<void> {
+  await engine?.stop({ shouldCheckpoint });
+  await pipeline?.dispose();
+  await send({ type: 'stopped' });
+  process.exit(0);
+}
+
+async function receive(message: MessageToEngine): Promise<void> {
+  switch (message.type) {
+    case 'start':
+      return start(message.options);
+    case 'submit':
+      return engine?.submit(message.requests);
+    case 'cancel':
+      return engine?.cancel(message.requestId);
+    case 'health': {
+      const status = engine?.status ?? { slots: 0, waitingRequests: 0 };
+      return send({ type: 'health', checkId: message.checkId, ...status });
+    }
+    case 'shutdown':
+      return stop(message.shouldCheckpoint);
+  }
+}
+
+// The parent decides when this ends. A Ctrl-C reaches the whole process group, and must not cost the last checkpoints.
+process.on('SIGINT', () => {});
+process.on('SIGTERM', () => {});
+// The kernel closes channels however the parent dies, kill -9 included.
+process.on('disconnect', () => process.exit(0));
+// A step that never returns would keep this from being heard, and the device taken.
+new Worker(new URL('./parent-guard.js', import.meta.url)).unref();
+// A rejection is a defect of ours: it ends the process, and the parent sees `engine-lost`.
+process.on('message', (message: MessageToEngine) => void receive(message));

@@ -1,0 +1,97 @@
+/**
+ * The body of `POST /v1/predict`: checks every request, and yields the OpenAPI document. The error text of each check
+ * says what is expected; `fieldProblems` puts the field's name and the value before it. What depends on the model is
+ * checked after this, by `resolvePicture`.
+ */
+import { z } from 'zod';
+import { finiteNumber, textOf, wholeNumber } from '../field-types.ts';
+import { requestFields } from '../request-fields.ts';
+import { outputFormats } from './output-format.ts';
+
+/** Characters of `prompt` and `negative_prompt`. The model reads far less (`maxPromptTokens` of its card). */
+export const maxPromptCharacters = 4000;
+/** Seeds have 32 bits. */
+export const maxSeed = 2 ** 32 - 1;
+/** Steps. */
+export const defaultPreviewEvery = 5;
+/** OpenAI's default. */
+export const defaultOutputCompression = 100;
+const maxSteps = 1000;
+
+// The model is the first of all fields, also where an error lists them.
+const { model, ...otherRequestFields } = requestFields;
+
+const sizePattern = /^(?:auto|[1-9]\d{0,4}x[1-9]\d{0,4})$/;
+
+const previewExpected = `"off" or {"every": a whole number from 1 to ${maxSteps}}`;
+const preview = z
+  .union([z.literal('off'), z.strictObject({ every: wholeNumber(1, maxSteps) }, { error: previewExpected })], {
+    error: previewExpected,
+  })
+  .meta({
+    description: `A small picture of the work so far every so many steps, or "off". Default: {"every": ${defaultPreviewEvery}}.`,
+    example: { every: 2 },
+  });
+
+/** Strict: a field that is not here is an error, because a misspelled one would silently change the picture. */
+export const pictureSchema = z.strictObject({
+  model,
+  prompt: textOf(1, maxPromptCharacters).meta({
+    description: 'What to draw.',
+    example: 'a fox on a green background',
+  }),
+  negative_prompt: textOf(0, maxPromptCharacters)
+    .optional()
+    .meta({ description: 'What to stay away from; without effect at guidance 1. Default: none.' }),
+  size: z
+    .string({ error: '"auto" or "WIDTHxHEIGHT" in pixels' })
+    .regex(sizePattern, { error: '"auto" or "WIDTHxHEIGHT" in pixels' })
+    .optional()
+    .meta({
+      description: 'Pixels, within the limits of the model. Default: "auto", its own size.',
+      example: '128x128',
+    }),
+  n: wholeNumber(1, 10)
+    .optional()
+    .meta({ description: 'Pictures; picture i has the seed `seed + i`. Default: 1.', example: 1 }),
+  num_inference_steps: wholeNumber(1, maxSteps)
+    .optional()
+    .meta({ description: 'Within the limits of the model. Default: its own.', example: 12 }),
+  guidance_scale: finiteNumber(0, 1000).optional().meta({
+    description: 'How closely to follow the prompt; 1 is without guidance and costs half. Default: the model’s.',
+  }),
+  guidance_rescale: finiteNumber(0, 1).optional().meta({
+    description:
+      'How far guidance is kept from overexposing the picture; without effect at guidance 1 and on latent consistency models. Default: 0.',
+  }),
+  seed: wholeNumber(0, maxSeed)
+    .optional()
+    .meta({ description: 'The same seed and parameters give the same bytes. Default: random; the result tells it.' }),
+  scheduler: textOf(1, 64).optional().meta({ description: 'One of the model’s `schedulers`. Default: its own.' }),
+  output_format: z
+    .enum(outputFormats, { error: `one of ${outputFormats.join(', ')}` })
+    .optional()
+    .meta({ description: 'Default: png.' }),
+  output_compression: wholeNumber(0, 100)
+    .optional()
+    .meta({ description: `Quality of jpeg and webp; png ignores it. Default: ${defaultOutputCompression}.` }),
+  preview: preview.optional(),
+  ...otherRequestFields,
+});
+
+/** A body that passed the schema. */
+export type PictureRequest = z.infer<typeof pictureSchema>;
+
+/** Our fields by what people used to other systems call them. */
+export const foreignPictureFields: Readonly<Record<string, string>> = {
+  width: 'size',
+  height: 'size',
+  cfg: 'guidance_scale',
+  cfg_scale: 'guidance_scale',
+  sampler: 'scheduler',
+  sampler_name: 'scheduler',
+  batch_size: 'n',
+  num_images: 'n',
+  num_outputs: 'n',
+  quality: 'output_compression',
+};

@@ -1,0 +1,157 @@
+/** What clients see of pictures: in polls, streams, webhooks and the list of models. */
+import type { OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
+import type { z } from 'zod';
+import type { EventView, KindEvent } from '../kind.ts';
+import type { PictureCard } from './picture-card.ts';
+import { type PictureInput, seedOfPicture } from './picture-input.ts';
+import type { imageShape, pictureModelShape, pictureRequestShape, promptCutShape } from './picture-view-shapes.ts';
+
+type View<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
+
+/** A picture of a request. */
+export type ImageView = View<typeof imageShape>;
+
+/** Without prompts after the end, where they are not kept. */
+export type StoredPictureInput = Omit<PictureInput, 'prompt' | 'negativePrompt'> & Partial<PictureInput>;
+
+/** A path: only the client knows under which name it reaches the API. */
+export function imageUrl(id: string, index: number): string {
+  return `/v1/predict/${id}/images/${index}`;
+}
+
+function imageView(id: string, output: OutputInfo): ImageView {
+  return {
+    index: output.index,
+    url: imageUrl(id, output.index),
+    seed: Number(output['seed']),
+    width: Number(output['width']),
+    height: Number(output['height']),
+    content_type: output.contentType,
+    bytes: output.bytes,
+  };
+}
+
+/** How much of a request's texts was not read, which a picture of it tells; null before there is one. */
+export function promptCutView([output]: readonly OutputInfo[]): View<typeof promptCutShape> {
+  const read = (fact: string): number | null => (output === undefined ? null : Number(output[fact] ?? 0));
+  return {
+    prompt_tokens_cut: read('promptTokensCut'),
+    negative_prompt_tokens_cut: read('negativePromptTokensCut'),
+  };
+}
+
+export function pictureResultView(
+  id: string,
+  outputs: readonly OutputInfo[],
+  inlined: ReadonlyMap<number, Uint8Array> = new Map(),
+): View<typeof promptCutShape> & { images: ImageView[] } {
+  const images = outputs.map((output) => {
+    const data = inlined.get(output.index);
+    return { ...imageView(id, output), ...(data === undefined ? {} : { b64_json: base64Of(data) }) };
+  });
+  return { ...promptCutView(outputs), images };
+}
+
+export interface PictureProgressView {
+  /** Which of the request's pictures. */
+  index: number;
+  step: number;
+  total_steps: number;
+  /** 0 to 1. */
+  progress: number;
+}
+
+export function pictureProgressView({ index, done, total = 0 }: OutputProgress): PictureProgressView {
+  return { index, step: done, total_steps: total, progress: total > 0 ? done / total : 0 };
+}
+
+export function pictureEventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView {
+  switch (event.type) {
+    case 'progress':
+      return { name: 'progress', data: pictureProgressView(event) };
+    case 'preview': {
+      const { contentType, data } = event;
+      // A data URL goes straight into an <img>. Without its bytes, which go at the end, a preview is progress.
+      const preview = data === undefined ? {} : { preview: `data:${contentType};base64,${base64Of(data)}` };
+      return { name: 'progress', data: { ...pictureProgressView(event), ...preview } };
+    }
+    case 'output':
+      return { name: 'image', data: chunkView(id, event, chunk) };
+    case 'delta':
+    case 'snapshot':
+    case 'reset':
+      // Pictures have no text.
+      return { name: event.type, data: {} };
+  }
+}
+
+/** Chunks end at multiples of three bytes, so their base64 can be joined as it is. */
+function chunkView(
+  id: string,
+  { output, chunkIndex }: Extract<KindEvent, { type: 'output' }>,
+  chunk: Uint8Array | undefined,
+) {
+  return {
+    ...imageView(id, output),
+    chunk_id: `${id}-${output.index}-${chunkIndex}`,
+    chunk_index: chunkIndex,
+    total_chunks: output.chunks,
+    is_chunked: output.chunks > 1,
+    is_final: chunkIndex === output.chunks - 1,
+    // Null when the time of the pictures ends while they are read; the url answers 410 then.
+    b64: chunk === undefined ? null : base64Of(chunk),
+  };
+}
+
+export function pictureRequestView(request: RequestStatus): View<typeof pictureRequestShape> {
+  const { model, state, done, total } = request;
+  const input = request.input as StoredPictureInput;
+  return {
+    step: done,
+    total_steps: total,
+    progress: state === 'succeeded' ? 1 : total > 0 ? done / total : 0,
+    seed: input.seed,
+    seeds: Array.from({ length: input.n }, (_value, index) => seedOfPicture(input.seed, index)),
+    parameters: parametersOf(model, input),
+  };
+}
+
+/** Everything that made the pictures, as a body that makes the same ones again. */
+function parametersOf(model: string, input: StoredPictureInput): View<typeof pictureRequestShape>['parameters'] {
+  return {
+    model,
+    prompt: input.prompt ?? null,
+    negative_prompt: input.negativePrompt ?? null,
+    size: `${input.width}x${input.height}`,
+    n: input.n,
+    num_inference_steps: input.numInferenceSteps,
+    guidance_scale: input.guidanceScale,
+    guidance_rescale: input.guidanceRescale,
+    seed: input.seed,
+    scheduler: input.scheduler,
+    output_format: input.outputFormat,
+    output_compression: input.outputCompression,
+    preview: input.previewEvery === 0 ? 'off' : { every: input.previewEvery },
+  };
+}
+
+export function pictureModelView(card: PictureCard): View<typeof pictureModelShape> {
+  const { sizes, steps, guidance } = card;
+  return {
+    sizes: { multiple: sizes.multiple, min: sizes.min, max: sizes.max },
+    steps: { min: steps.min, max: steps.max },
+    guidance: { min: guidance.min, max: guidance.max },
+    schedulers: [...card.schedulers],
+    max_prompt_tokens: card.maxPromptTokens,
+    defaults: {
+      size: `${sizes.default.width}x${sizes.default.height}`,
+      num_inference_steps: steps.default,
+      guidance_scale: guidance.default,
+      scheduler: card.defaultScheduler,
+    },
+  };
+}
+
+function base64Of(data: Uint8Array): string {
+  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
+}

@@ -1,0 +1,36 @@
+import type { Kind } from '../kind.ts';
+import { heaviestPictureField, pictureBytes } from './picture-bytes.ts';
+import type { PictureCard } from './picture-card.ts';
+import { pictureCost, type PictureInput, pictureShapeKey } from './picture-input.ts';
+import { pictureSchema } from './picture-schema.ts';
+import {
+  pictureEventView,
+  pictureModelView,
+  pictureProgressView,
+  pictureRequestView,
+  pictureResultView,
+} from './picture-views.ts';
+import { resolvePicture } from './resolve-picture.ts';
+
+/** Pictures, drawn step by step. */
+export const picture: Kind<PictureInput, PictureCard> = {
+  id: 'picture',
+  outputs: 'bytes',
+  bodySchema: pictureSchema,
+  resolve: resolvePicture,
+  demandOf: (input) => ({
+    shapeKey: pictureShapeKey(input),
+    outputs: input.n,
+    slots: input.n,
+    cost: pictureCost(input),
+    bytes: pictureBytes(input),
+  }),
+  heaviestField: heaviestPictureField,
+  stepsOf: ({ numInferenceSteps }) => numInferenceSteps,
+  withoutPrivate: ({ prompt: _prompt, negativePrompt: _negativePrompt, ...input }) => input,
+  modelView: pictureModelView,
+  requestView: pictureRequestView,
+  resultView: pictureResultView,
+  progressView: pictureProgressView,
+  eventView: pictureEventView,
+};

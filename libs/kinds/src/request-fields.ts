@@ -1,0 +1,85 @@
+/** The fields that requests of every kind have, and what becomes of them. */
+import {
+  type FieldProblem,
+  invalidValue,
+  resolveWebhook,
+  webhookFields,
+  webhookProblems,
+  type WebhookRequest,
+} from '@darkroom/core';
+import type { z } from 'zod';
+import { finiteNumber, textOf, wholeNumber } from './field-types.ts';
+
+/** The middle of 1 (first) to 10. */
+export const defaultPriority = 5;
+
+export const requestFields = {
+  model: textOf(1, 64)
+    .optional()
+    .meta({ description: 'A model of /v1/models. Default: the one the server is configured with, or its first.' }),
+  priority: wholeNumber(1, 10)
+    .optional()
+    .meta({ description: `1 is served first, 10 last. Default: ${defaultPriority}.` }),
+  timeout_s: finiteNumber(0.1, 2_592_000, ' of seconds').optional().meta({
+    description: 'The request is `expired` if it has not ended by then. Default and maximum are the server’s.',
+  }),
+  start_timeout_s: finiteNumber(0.1, 2_592_000, ' of seconds')
+    .optional()
+    .meta({ description: 'The request is `expired` if no worker has taken it by then. Default: timeout_s.' }),
+  ...webhookFields,
+};
+
+/** A body's values of them. */
+export type RequestFields = z.infer<z.ZodObject<typeof requestFields>>;
+
+/** What the server says about requests of every kind. */
+export interface RequestOptions {
+  /** Seconds. */
+  timeoutS: { default: number; max: number };
+  /** Whether webhooks may go to private addresses, and the least time between two of progress. */
+  webhooks: { allowPrivate: boolean; progressIntervalMs: number };
+  /** The seed of a request that brings none, 0 to 2³²−1. */
+  drawSeed: () => number;
+}
+
+/** What a request asks for, with every default filled in. */
+export interface ResolvedRequest<Input = unknown> {
+  input: Input;
+  priority: number;
+  timeoutS: number;
+  /** Never more than `timeoutS`. */
+  startTimeoutS: number;
+  webhook: WebhookRequest | undefined;
+}
+
+/** What they take where the schema cannot know it. */
+export function requestExpectations({ timeoutS }: RequestOptions): Record<string, string> {
+  const seconds = `a number of seconds from 0.1 to ${timeoutS.max}`;
+  return { timeout_s: seconds, start_timeout_s: seconds };
+}
+
+/** What the schema cannot see. */
+export function requestProblems(fields: RequestFields, options: RequestOptions): FieldProblem[] {
+  const { timeoutS, webhooks } = options;
+  const expected = requestExpectations(options);
+  const late = (['timeout_s', 'start_timeout_s'] as const).filter((field) => (fields[field] ?? 0) > timeoutS.max);
+  return [
+    ...late.map((field) => invalidValue(field, fields[field], expected[field]!)),
+    ...webhookProblems(fields, webhooks),
+  ];
+}
+
+export function resolveRequestFields<Input>(
+  fields: RequestFields,
+  input: Input,
+  { timeoutS, webhooks }: RequestOptions,
+): ResolvedRequest<Input> {
+  const timeout = fields.timeout_s ?? timeoutS.default;
+  return {
+    input,
+    priority: fields.priority ?? defaultPriority,
+    timeoutS: timeout,
+    startTimeoutS: Math.min(fields.start_timeout_s ?? timeout, timeout),
+    webhook: resolveWebhook(fields, webhooks.progressIntervalMs),
+  };
+}

@@ -1,0 +1,32 @@
+/** The system and the browser of all files here, started once; see `shared-system.ts`. */
+import type { TestProject } from 'vitest/node';
+import { launchChromiumServer } from './chromium.ts';
+import { startSystem, stopSystem, type System } from './system.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    sharedSystem: { prefix: string; apis: string[]; logFile: string };
+    chromiumUrl: string;
+  }
+}
+
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const [system, browser] = await Promise.all([start(project), launchChromiumServer()]);
+  const apis = system.parts.filter(({ name }) => name === 'api').map(({ url }) => url);
+  project.provide('sharedSystem', { prefix: system.prefix, apis, logFile: system.logFile });
+  project.provide('chromiumUrl', browser.wsEndpoint());
+  return async () => void (await Promise.all([stopSystem(system), browser.close()]));
+}
+
+function start(project: TestProject): Promise<System> {
+  return startSystem({
+    parts: ['api', 'api', 'batch-former', 'janitor', 'webhook-sender', 'worker'],
+    environment: {
+      REDIS_URL: project.getProvidedContext().redisUrl,
+      // Small chunks, so that pictures come in several.
+      CHUNK_BYTES: '3000',
+      // The receivers of webhooks are the tests.
+      WEBHOOK_ALLOW_PRIVATE: 'true',
+    },
+  });
+}

@@ -1,0 +1,68 @@
+/** Who is told of requests: checks every signature with the library that receivers use. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { type StoreConnection } from '@darkroom/store';
+import { Webhook } from 'standardwebhooks';
+import { expect, onTestFinished } from 'vitest';
+
+interface At {
+  url: string;
+}
+
+interface Message {
+  id: string;
+  type: string;
+  data: { request_id: string; status: string; step?: number; images?: { url: string }[] };
+}
+
+export interface Receiver {
+  url: string;
+  /** What came, with a signature that holds. */
+  messages: Message[];
+  /** What came without one. */
+  forged: number;
+}
+
+export async function secretOf({ url }: At): Promise<string> {
+  return ((await (await fetch(`${url}/v1/webhooks/secret`)).json()) as { key: string }).key;
+}
+
+/** Answers the n-th message with `answer(n)`; with undefined never. */
+export async function startReceiver(
+  system: At,
+  answer: (count: number) => number | undefined = () => 204,
+): Promise<Receiver> {
+  const webhook = new Webhook(await secretOf(system));
+  const receiver: Receiver = { url: '', messages: [], forged: 0 };
+  const server = createServer((request, response) => void receive(request, response));
+  const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await text(request);
+    try {
+      const { type, data } = webhook.verify(body, request.headers as Record<string, string>) as Message;
+      receiver.messages.push({ id: String(request.headers['webhook-id']), type, data });
+    } catch {
+      receiver.forged++;
+    }
+    const code = answer(receiver.messages.length);
+    if (code !== undefined) response.writeHead(code).end();
+  };
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  receiver.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  return receiver;
+}
+
+export function typesOf({ messages }: Receiver, id: string): string[] {
+  return messages.filter(({ data }) => data.request_id === id).map(({ type }) => type);
+}
+
+export async function untilAllDelivered({ store }: { store: StoreConnection }): Promise<void> {
+  const queue = store.deliveries();
+  await expect.poll(() => queue.getJobCountByTypes('wait', 'active', 'delayed')).toBe(0);
+}

@@ -1,0 +1,122 @@
+/**
+ * The running API against its own document: whatever Schemathesis makes of it, there is no 5xx, no answer that the
+ * document does not describe, and nothing stored by a request that was refused.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createWakeups, readStats, publishModel, readWorkers, type StoreConnection } from '@darkroom/store';
+import { expect, it, onTestFinished } from 'vitest';
+import { NothingWaits, NotRunning, runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
+import { card } from '../../apps/api/src/testing/test-api.ts';
+import { installSchemathesis, runSchemathesis } from './schemathesis.ts';
+import { openSystem } from '../e2e/system.ts';
+
+const png = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
+
+/** A worker that takes no time: thousands of requests are drawn in between. */
+async function drawAtOnce(store: StoreConnection): Promise<() => Promise<void>> {
+  await publishModel(store, card);
+  await startWorker(store);
+  const wakeups = createWakeups(store);
+  let drawing = Promise.resolve();
+  const stop = await wakeups.listen(card.id, () => {
+    drawing = drawing.then(() => drawAll(store));
+  });
+  return async () => {
+    stop();
+    wakeups.close();
+    await drawing;
+  };
+}
+
+async function drawAll(store: StoreConnection): Promise<void> {
+  for (;;) {
+    try {
+      const running = await runNext(store);
+      await running.progress(1, png);
+      for (let index = 0; index < running.count; index++) await running.output(index, png);
+      await running.finish();
+    } catch (error) {
+      if (error instanceof NothingWaits) return;
+      // Canceled under it.
+      if (!(error instanceof NotRunning)) throw error;
+    }
+  }
+}
+
+interface Har {
+  log: {
+    entries: {
+      request: { method: string; url: string };
+      response: { status: number; headers: { name: string; value: string }[]; content: { text?: string } };
+    }[];
+  };
+}
+
+/** Ids that some answer of success named, in its body or a header. */
+function acceptedIds(har: Har): Set<string> {
+  const ids = new Set<string>();
+  for (const { response } of har.log.entries)
+    if (response.status < 400)
+      for (const [id] of JSON.stringify([response.headers, response.content.text]).matchAll(/tiny-[0-9a-z]{26}/g))
+        ids.add(id);
+  return ids;
+}
+
+it('keeps to its document under Schemathesis, and stores nothing that it refuses', { timeout: 600_000 }, async () => {
+  await installSchemathesis();
+  const system = await openSystem({
+    parts: ['api'],
+    environment: { API_KEYS: 'fuzzer:s3cret', QUEUE_MAX_LENGTH: '100000' },
+  });
+  const stopDrawing = await drawAtOnce(system.store);
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-fuzz-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const harFile = join(directory, 'report.har');
+  const { exitCode, output } = await runSchemathesis(`${system.url}/openapi.json`, directory, [
+    '--header=Authorization: Bearer s3cret',
+    '--seed=7',
+    '--max-examples=60',
+    '--phases=examples,coverage,fuzzing,stateful',
+    '--report=har',
+    `--report-har-path=${harFile}`,
+  ]);
+  await stopDrawing();
+  // Its report says what to send to see the fault again.
+  expect(exitCode === 0 ? '' : output).toBe('');
+  const har = JSON.parse(readFileSync(harFile, 'utf8')) as Har;
+  expect(har.log.entries.length).toBeGreaterThan(500);
+  const keys = await system.store.redis.keys(`${system.prefix}:*:request:*`);
+  const stored = keys.map((key) => key.split(':').at(-1)!);
+  expect(stored.length).toBeGreaterThan(50);
+  const accepted = acceptedIds(har);
+  expect(stored.filter((id) => !accepted.has(id))).toEqual([]);
+});
+
+it(
+  'keeps to its document for admins too, and pauses and drains nothing that is not there',
+  { timeout: 600_000 },
+  async () => {
+    await installSchemathesis();
+    const environment = { API_KEYS: 'user:k3y', ADMIN_KEYS: 'fuzzer:s3cret' };
+    const system = await openSystem({ parts: ['api'], environment });
+    await publishModel(system.store, card);
+    await startWorker(system.store);
+    const directory = mkdtempSync(join(tmpdir(), 'darkroom-fuzz-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const { exitCode, output } = await runSchemathesis(`${system.url}/openapi.json`, directory, [
+      '--header=Authorization: Bearer s3cret',
+      '--include-path-regex=^/admin/',
+      '--seed=7',
+      '--max-examples=60',
+      '--phases=examples,coverage,fuzzing',
+    ]);
+    expect(exitCode === 0 ? '' : output).toBe('');
+    expect((await readStats(system.store, card.id)).isPaused).toBe(false);
+    expect(await readWorkers(system.store, card.id, 10)).toMatchObject([{ workerId: 'w1', state: 'idle' }]);
+  },
+);

@@ -1,0 +1,160 @@
+/** The whole system on docs/redis-users.acl: a user for each app, with what it needs and no more. */
+import { randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connectStore, type StoreConnection } from '@darkroom/store';
+import { freePorts, type RedisServer, startRedisServer } from '@darkroom/testing';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { failLeased, startFakeWorker } from '../fake-failure.ts';
+import { ended, make, poll, stream, submit } from '../../e2e/client.ts';
+import { startSystem, stopSystem, type PartName, type System } from '../../e2e/system.ts';
+
+const users = readFileSync(new URL('../../../docs/redis-users.acl', import.meta.url), 'utf8');
+const names = ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'] as const;
+const quick = { prompt: 'a fox', num_inference_steps: 4, preview: { every: 2 } };
+const long = { ...quick, num_inference_steps: 200, n: 2, seed: 5 };
+const admin = randomUUID();
+let server: RedisServer;
+let system: System;
+let port: number;
+
+beforeAll(async () => {
+  [port = 0] = await freePorts(1);
+  server = await startRedisServer({
+    args(directory) {
+      // A user for the test's own eyes; the rest is the file as it stands.
+      writeFileSync(join(directory, 'users.acl'), `${users}user admin on >${admin} ~* &* +@all\n`);
+      return ['--port', `${port}`, '--bind', '127.0.0.1', '--aclfile', 'users.acl'];
+    },
+  });
+  const storeUrl = `redis://admin:${admin}@127.0.0.1:${port}`;
+  // The file's keys begin with the prefix that is the default.
+  system = await startSystem({ parts: [], storeUrl, environment: { REDIS_URL: storeUrl, REDIS_PREFIX: 'darkroom' } });
+  for (const name of names) await start(name);
+});
+
+afterAll(async () => {
+  if (system !== undefined) await stopSystem(system);
+  await server.stop();
+});
+
+function start(name: PartName) {
+  return system.start(name, { REDIS_URL: urlOf(name), WEBHOOK_ALLOW_PRIVATE: 'true', LEAK_SWEEP_INTERVAL_S: '1' });
+}
+
+function urlOf(name: PartName): string {
+  return `redis://${name}:change-me-${name}@127.0.0.1:${port}`;
+}
+
+function connectAs(name: PartName): StoreConnection {
+  const store = connectStore({ url: urlOf(name) });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** What Redis has refused to the apps since the last look. */
+async function refusals(): Promise<string[]> {
+  const entries = (await system.store.redis.call('ACL', 'LOG')) as (string | number)[][];
+  await system.store.redis.call('ACL', 'LOG', 'RESET');
+  return entries.map((fields) => {
+    const valueOf = (name: string): unknown => fields[fields.indexOf(name) + 1];
+    return `${String(valueOf('username'))}: ${String(valueOf('reason'))} ${String(valueOf('object'))}`;
+  });
+}
+
+it('draws, cancels, expires, resumes, retries and tells, and nothing is refused', { timeout: 300_000 }, async () => {
+  await make(system.url, quick);
+  const canceled = await submit(system.url, long);
+  await stream(system.url, canceled, { until: ({ event }) => event === 'progress' });
+  await fetch(`${system.url}/v1/predict/${canceled}`, { method: 'DELETE' });
+  expect(await ended(system.url, canceled)).toBe('canceled');
+  expect(await ended(system.url, await submit(system.url, { ...long, timeout_s: 1, n: 10 }))).toBe('expired');
+  const body = JSON.stringify({
+    ...quick,
+    webhook_url: 'http://127.0.0.1:9/',
+    webhook_events: ['started', 'completed'],
+  });
+  const headers = { 'content-type': 'application/json', 'idempotency-key': 'k1', prefer: 'wait=60' };
+  const again = await Promise.all(
+    [1, 2].map(() => fetch(`${system.url}/v1/predict`, { method: 'POST', headers, body })),
+  );
+  expect(again.map(({ status }) => status)).toEqual([200, 200]);
+  await expect.poll(async () => (await fetch(`${system.url}/v1/webhooks/deliveries`)).status).toBe(200);
+  // A worker that is killed, one that stops, and a request that waits for the next.
+  const resumed = await submit(system.url, long);
+  await stream(system.url, resumed, { until: ({ event }) => event === 'progress' });
+  await system.part('worker').kill();
+  await start('worker');
+  await stream(system.url, resumed, { until: ({ event }) => event === 'succeeded' });
+  const givenBack = await submit(system.url, { ...long, seed: 6 });
+  await stream(system.url, givenBack, { until: ({ event }) => event === 'progress' });
+  await system.part('worker').stop();
+  expect(await poll(system.url, givenBack)).toMatchObject({ status: 'queued' });
+  const waiting = await submit(system.url, quick);
+  await fetch(`${system.url}/v1/predict/${waiting}`, { method: 'DELETE' });
+  await start('worker');
+  expect(await ended(system.url, givenBack)).toBe('succeeded');
+  const { metricsUrl } = system.part('janitor');
+  expect(await (await fetch(`${metricsUrl}/metrics`)).text()).toContain('emoji-sd');
+  expect(await refusals()).toEqual([]);
+});
+
+it('lets operators pause, drain, retry, drop and look, and nothing is refused', async () => {
+  const ask = async (path: string, method: 'GET' | 'POST' = 'POST'): Promise<unknown> => {
+    const response = await fetch(`${system.url}/${path}`, { method });
+    expect([path, response.status]).toEqual([path, expect.toSatisfy((status: number) => status < 300)]);
+    return response.json();
+  };
+  await startFakeWorker(system.store);
+  await ask('admin/models/tiny/pause');
+  await ask('admin/models/tiny/workers/fake/drain');
+  const dead = [
+    await submit(system.url, { ...quick, model: 'tiny' }),
+    await submit(system.url, { ...quick, model: 'tiny' }),
+  ];
+  await ask('admin/models/tiny/workers/fake/resume');
+  await ask('admin/models/tiny/resume');
+  for (const id of dead) await failLeased(system.store, id);
+  await ask('admin/dead-requests', 'GET');
+  const { request_id: again } = (await ask(`admin/dead-requests/${dead[0]}/retry`)) as { request_id: string };
+  await ask(`admin/dead-requests/${dead[1]}/drop`);
+  await failLeased(system.store, again);
+  expect(await poll(system.url, again)).toMatchObject({ status: 'failed', retry_of: dead[0] });
+  for (const queue of ['tiny:queue', '_webhooks:queue'])
+    await ask(`admin/queues/api/queues?activeQueue=${queue}&page=1&jobsPerPage=10`, 'GET');
+  await ask('admin/queues/api/queues/tiny:queue/metrics', 'GET');
+  await ask('admin/queues/api/redis/stats', 'GET');
+  expect(await refusals()).toEqual([]);
+});
+
+it.each<[PartName, string, string[]]>([
+  ['api', 'change models', ['HSET', 'darkroom:models', 'x', '{}']],
+  ['batch-former', "read a webhook's secret", ['HGETALL', 'darkroom:{_webhooks}:secrets']],
+  ['batch-former', 'read idempotency keys', ['HGETALL', 'darkroom:idempotency::x']],
+  ['worker', "read another model's requests", ['HGETALL', 'darkroom:{other}:request:x']],
+  ['worker', 'deliver webhooks', ['LPUSH', 'darkroom:{_webhooks}:queue:wait', 'x']],
+  ['worker', 'listen to events', ['SUBSCRIBE', 'darkroom:{emoji-sd}:events:x']],
+  ['janitor', 'read pictures', ['HVALS', 'darkroom:{emoji-sd}:output:x:0']],
+  ['janitor', "read a webhook's secret", ['HGETALL', 'darkroom:{_webhooks}:secrets']],
+  ['webhook-sender', 'read requests', ['HGETALL', 'darkroom:{emoji-sd}:request:x']],
+  ['webhook-sender', 'change models', ['HSET', 'darkroom:models', 'x', '{}']],
+])('%s may not %s', async (name, _what, [command = '', ...args]) => {
+  await expect(connectAs(name).redis.call(command, ...args)).rejects.toThrow(/NOPERM/);
+});
+
+it.each(names)('%s may not administer', async (name) => {
+  const { redis } = connectAs(name);
+  for (const command of [
+    'CONFIG GET *',
+    'KEYS *',
+    'FLUSHALL',
+    'ACL LIST',
+    'MONITOR',
+    'SHUTDOWN',
+    'SCRIPT FLUSH',
+    'GET x',
+  ]) {
+    const [verb = '', ...args] = command.split(' ');
+    await expect(redis.call(verb, ...args)).rejects.toThrow(/NOPERM/);
+  }
+});

@@ -1,0 +1,15 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+/** Runs a program to its end: its exit code, and what it wrote, which is shown as well where that is wanted. */
+export async function runAndRead(file, args, { cwd, isShown = false } = {}) {
+  const child = spawn(file, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (chunk) => {
+      output += chunk;
+      if (isShown) process.stdout.write(chunk);
+    });
+  const [code] = await once(child, 'close');
+  return { code, output };
+}

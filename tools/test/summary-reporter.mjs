@@ -1,0 +1,20 @@
+// What tools/test.mjs is told of a run: how many passed and failed, and what was skipped with which reason.
+import { writeFileSync } from 'node:fs';
+
+export default class SummaryReporter {
+  onTestRunEnd(modules, unhandledErrors) {
+    const summary = { passed: 0, failed: unhandledErrors.length, skipped: [] };
+    for (const module of modules) {
+      let failedHere = 0;
+      for (const test of module.children.allTests()) {
+        const { state, note } = test.result();
+        if (state === 'passed') summary.passed++;
+        else if (state === 'failed') failedHere++;
+        else if (note !== undefined) summary.skipped.push(`${test.fullName}: ${note}`);
+      }
+      // A file that could not even be loaded, or whose preparations failed, is one failed test.
+      summary.failed += failedHere === 0 && module.state() === 'failed' ? 1 : failedHere;
+    }
+    writeFileSync(process.env.DARKROOM_TEST_SUMMARY, JSON.stringify(summary));
+  }
+}
