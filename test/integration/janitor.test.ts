@@ -63,6 +63,10 @@ async function write(store: StoreConnection, workerId: string, writes: RequestWr
   return writeBatch(store, { model: 'tiny', workerId, incarnation: 'first' }, writes, { batch: ++batch });
 }
 
+function save(delivery: Delivery, done: number): RequestWrite {
+  return { type: 'checkpoint', delivery, index: 0, done, data: Buffer.from(`at ${done}`) };
+}
+
 /** Sweeps until a worker is buried that says nothing any more. */
 async function bury(janitor: Janitor): Promise<string[]> {
   for (let sweeps = 0; sweeps < 100; sweeps++) {
@@ -113,8 +117,7 @@ it('a request that got further each time loses as many workers as it must and st
   const janitor = createJanitor(store);
   for (const [lost, done] of [10, 20, 30, 40, 50].entries()) {
     const delivery = await run(store, `w${lost}`);
-    const data = Buffer.from(`at ${done}`);
-    await write(store, `w${lost}`, [{ type: 'checkpoint', delivery, index: 0, done, data }]);
+    await write(store, `w${lost}`, [save(delivery, done)]);
     await bury(janitor);
     expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 0 } });
   }
@@ -123,10 +126,6 @@ it('a request that got further each time loses as many workers as it must and st
   const end = { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } } as const;
   expect((await write(store, 'last', [...splitOutput(delivery, output), end])).at(-1)).toBe('finished');
 });
-
-function save(delivery: Delivery): RequestWrite {
-  return { type: 'checkpoint', delivery, index: 0, done: 10, data: Buffer.from('x') };
-}
 
 it('one that finished another output has got further; one that only came as far as before has not', async () => {
   const store = await openStore();
@@ -140,13 +139,13 @@ it('one that finished another output has got further; one that only came as far 
     const found = await readRequest(store, id);
     attempts.push(found.status === 'found' ? found.request.attempts : -1);
   };
-  await lose('w1', (delivery) => [save(delivery)]);
-  await lose('w2', (delivery) => [save(delivery)]);
+  await lose('w1', (delivery) => [save(delivery, 10)]);
+  await lose('w2', (delivery) => [save(delivery, 10)]);
   const output = { index: 1, contentType: 'x/y', data: Buffer.from('y'), facts: {}, chunkBytes: 3000 };
   await lose('w3', (delivery) => splitOutput(delivery, output));
-  await lose('w4', (delivery) => [save(delivery)]);
+  await lose('w4', (delivery) => [save(delivery, 10)]);
   expect(attempts).toEqual([0, 1, 1, 2]);
-  await lose('w5', (delivery) => [save(delivery)]);
+  await lose('w5', (delivery) => [save(delivery, 10)]);
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'failed', error: { code: 'worker_lost' } } });
 });
 

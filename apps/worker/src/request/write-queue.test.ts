@@ -1,5 +1,5 @@
 /** What a worker writes, against a real Redis: in order, in few calls, once. */
-import { EventEmitter, once } from 'node:events';
+import { once } from 'node:events';
 import type { OutputText, RequestEvent } from '@darkroom/core';
 import {
   admitRequest,
@@ -55,10 +55,10 @@ function watchCalls(store: StoreConnection) {
       return calls.mock.calls.map((values) => (values.length - 5) / 8);
     },
     hold() {
-      const gate = new EventEmitter();
-      const held = once(gate, 'open');
-      calls.mockImplementationOnce((...values) => held.then(() => send(...values)));
-      return { release: () => void gate.emit('open') };
+      const held = new AbortController();
+      const over = once(held.signal, 'abort');
+      calls.mockImplementationOnce((...values) => over.then(() => send(...values)));
+      return { release: () => held.abort() };
     },
   };
 }
