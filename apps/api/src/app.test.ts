@@ -1,7 +1,7 @@
 import { DarkroomError } from '@darkroom/core';
 import { openTestStore } from '@darkroom/testing';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { errorSchema } from './http/error-response.ts';
 import { createTestApi, openTestApi } from './testing/test-api.ts';
 
@@ -66,13 +66,26 @@ interface Operation {
   responses: Record<string, { content: Record<string, { schema?: unknown }> }>;
 }
 
+it('builds the document once, and names no place for the server but where the document is', async () => {
+  const test = await openTestApi();
+  const build = vi.spyOn(test.api, 'getOpenAPI31Document');
+  const texts = await Promise.all([1, 2, 3].map(async () => (await test.api.request('/openapi.json')).text()));
+  expect(new Set(texts).size).toBe(1);
+  expect(build).toHaveBeenCalledTimes(1);
+  expect(JSON.parse(texts[0]!)).toMatchObject({ servers: [{ url: './' }] });
+});
+
 it('shows the document on a page that loads nothing from elsewhere', async () => {
   const test = await openTestApi();
   const page = await (await test.api.request('/docs')).text();
   expect(page).not.toMatch(/https?:/);
   const loaded = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => `/${path}`);
   expect(loaded).toHaveLength(4);
-  for (const path of loaded) expect([path, (await test.api.request(path)).status]).toEqual([path, 200]);
+  for (const path of ['/docs', ...loaded]) {
+    const { status, headers } = await test.api.request(path);
+    expect([path, status, headers.get('x-content-type-options')]).toEqual([path, 200, 'nosniff']);
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'; ");
+  }
 });
 
 it('answers what it does not have in the shape of all errors', async () => {

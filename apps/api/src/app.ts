@@ -4,7 +4,8 @@ import { addAdminRoutes } from './admin/admin.ts';
 import { authenticate } from './auth/authenticate.ts';
 import { checkHost } from './auth/host-check.ts';
 import { type ApiDeps, createContext } from './context.ts';
-import { addFalRoutes, falError, falPath } from './fal/fal.ts';
+import { addFalRoutes, falError } from './fal/fal.ts';
+import { addFalProxyRoute, falPath } from './fal/fal-proxy.ts';
 import type { ApiEnv } from './http/api-env.ts';
 import { ApiError } from './http/api-error.ts';
 import type { Api } from './http/api-route.ts';
@@ -53,6 +54,7 @@ export function createApp(deps: ApiDeps): Api {
   addHealthRoute(api, context);
   addStatusRoute(api, context);
   addFalRoutes(api, context);
+  addFalProxyRoute(api);
   addReplicateRoutes(api, context);
   addDocsRoutes(api);
   addPageRoutes(api);

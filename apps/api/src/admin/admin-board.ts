@@ -9,20 +9,11 @@ import { listModelIds, type StoreConnection, webhooksTag } from '@darkroom/store
 import { serveStatic } from '@hono/node-server/serve-static';
 import { boardPath } from '../auth/admin-access.ts';
 import type { Api } from '../http/api-route.ts';
+import { pageHeaders } from '../pages/page-headers.ts';
 import type { AskStore } from '../server/store-guard.ts';
 
-/** Its own files and this server; it styles its elements in place, and would load a font from somebody else's server. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
-  "font-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'self'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
+/** It styles its elements in place, and would load a font from somebody else's server. */
+const headers = pageHeaders({ 'style-src': "'self' 'unsafe-inline'", 'font-src': "'self'", 'base-uri': "'self'" });
 
 export function addAdminBoard(api: Api, { askStore }: { askStore: AskStore }): void {
   const adapter = new ReadingAdapter(serveStatic);
@@ -53,9 +44,7 @@ export function addAdminBoard(api: Api, { askStore }: { askStore: AskStore }): v
     }
   };
   api.use(`${boardPath}/*`, async (c, next) => {
-    c.header('Content-Security-Policy', contentSecurityPolicy);
-    c.header('X-Content-Type-Options', 'nosniff');
-    c.header('Referrer-Policy', 'no-referrer');
+    for (const [name, value] of Object.entries(headers)) c.header(name, value);
     if (!c.req.path.startsWith(`${boardPath}/api/`)) return next();
     await askStore(async (store) => {
       await showAll(store);

@@ -204,6 +204,8 @@ describe('CORS', () => {
     expect(asked.headers.get('access-control-allow-headers')).toBe(sent);
     const refused = await test.api.request('/v1/models', { headers: { Origin: 'https://shop.example' } });
     expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([401, 'https://shop.example']);
+    const readable = refused.headers.get('access-control-expose-headers')?.split(',');
+    expect(readable).toEqual(expect.arrayContaining(['X-Request-Id', 'X-Should-Retry', 'Retry-After']));
     const other = await test.api.request('/v1/models', { headers: { Origin: 'https://evil.example' } });
     expect(other.headers.get('access-control-allow-origin')).toBeNull();
   });

@@ -12,13 +12,12 @@ import {
 import { picture, type StoredPictureInput } from '@darkroom/kinds';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import { getPath } from 'hono/utils/url';
 import { absoluteUrl, noStore } from '../http/urls.ts';
 import type { ApiEnv } from '../http/api-env.ts';
 import { ApiError, type ErrorView, invalidFields } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
 import { errorResponse } from '../http/error-response.ts';
-import { BrokenStream, type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
+import { BrokenStream, type FrameOf, type StreamEvents, requestEvents } from '../follow/stream-events.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
 import { cancelFound, findRequest } from '../follow/find-request.ts';
 import { findPicture } from '../drop-in/find-picture.ts';
@@ -30,6 +29,7 @@ import { readJsonBody } from '../http/read-json-body.ts';
 import { submitOverHttp } from '../submit/submit-over-http.ts';
 import type { SubmitRequest } from '../submit/submit-request.ts';
 import { awaitEnd } from '../follow/await-end.ts';
+import { queryOf } from './fal-proxy.ts';
 import { bodyOf, falNames, falRoutes, falSchema } from './fal-schema.ts';
 
 type C = Context<ApiEnv>;
@@ -41,9 +41,6 @@ interface FalDeps extends FollowDeps {
   streamEvents: StreamEvents;
 }
 
-/** `https://queue.fal.run/x` is served at `/fal/queue/x`, and `https://fal.run/x` at `/fal/run/x`. */
-const prefixes: Readonly<Record<string, string>> = { 'queue.fal.run': '/fal/queue', 'fal.run': '/fal/run' };
-const proxyPath = '/fal/proxy';
 /** The janitor ends a request a little after its deadline. */
 const slackMs = 10_000;
 /** How a request waits that is sent with `priority: "low"`. */
@@ -59,14 +56,18 @@ export function addFalRoutes(api: Api, deps: FalDeps): void {
     const isEnded = isTerminalState(request.state);
     return c.json(statusOf(c, request, deps.clock.now()), isEnded ? 200 : 202, headersOf(request.id));
   });
-  addRoute(api, falRoutes.streamStatus, async (c) => {
-    return deps.streamEvents(c, async () => {
+  addRoute(api, falRoutes.streamStatus, (c) =>
+    deps.streamEvents(c, async () => {
       const { id, state } = await find(c, deps);
       c.header(idHeader, id);
-      const options = { after: 0, isEnded: isTerminalState(state), frameOf: statusFrame(c, id) };
-      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true };
-    });
-  });
+      return requestEvents(deps, id, {
+        after: 0,
+        isEnded: isTerminalState(state),
+        frameOf: statusFrame(c, id),
+        breaksOff: true,
+      });
+    }),
+  );
   addRoute(api, falRoutes.result, async (c) => answerOf(c, deps, await find(c, deps)));
   addRoute(api, falRoutes.cancel, (c) => cancel(c, deps));
   addRoute(api, falRoutes.run, async (c) => {
@@ -79,40 +80,16 @@ export function addFalRoutes(api: Api, deps: FalDeps): void {
     });
     return answer ?? stillOpen(c, id);
   });
-  addRoute(api, falRoutes.stream, async (c) => {
-    return deps.streamEvents(c, async () => {
+  addRoute(api, falRoutes.stream, (c) =>
+    deps.streamEvents(c, async () => {
       const { id } = await submit(c, deps);
       c.header(idHeader, id);
-      const options = { after: 0, isEnded: false, frameOf: pictureFrame(c, deps, id) };
-      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true };
-    });
-  });
-  // Reached by what names no route of ours; the others went there (`falPath`).
-  api.all(proxyPath, (c) => {
-    const expected = `a URL of ${Object.keys(prefixes).join(' or ')}; uploads and realtime are not here`;
-    throw invalidFields([invalidValue(targetHeader, c.req.header(targetHeader), expected)]);
-  });
+      return requestEvents(deps, id, { after: 0, isEnded: false, frameOf: pictureFrame(c, deps, id), breaksOff: true });
+    }),
+  );
 }
 
-const targetHeader = 'x-fal-target-url';
 const idHeader = 'x-fal-request-id';
-
-/** The path to route by: the client's proxy mode sends all to one URL and names the one it means in a header. */
-export function falPath(request: Request): string {
-  const path = getPath(request);
-  const target = path === proxyPath ? targetOf(request) : undefined;
-  return target === undefined ? path : `${prefixes[target.host]}${target.pathname}`;
-}
-
-function targetOf(request: Request): URL | undefined {
-  const text = request.headers.get(targetHeader) ?? '';
-  const target = URL.canParse(text) ? new URL(text) : undefined;
-  return target !== undefined && Object.hasOwn(prefixes, target.host) ? target : undefined;
-}
-
-function queryOf(c: C, name: string): string | null {
-  return (targetOf(c.req.raw) ?? new URL(c.req.url)).searchParams.get(name);
-}
 
 /** FastAPI's shape for what is wrong with fields, fal's for the rest, and the message where its client looks for it. */
 export const falError: ErrorView = ({ status, code, message, problems }, requestId) => {

@@ -161,16 +161,26 @@ class EventStream {
 /** What goes over the wire for an item; nothing for `''`. */
 export type FrameOf = (item: TailItem) => Promise<string>;
 
+export interface RequestEventsOptions extends Omit<TailOptions, 'signal'> {
+  frameOf: FrameOf;
+  breaksOff?: boolean;
+}
+
 /** The events of a request, each as `frameOf` has it. */
-export async function* tailFrames(
+export function requestEvents(
   deps: FollowDeps,
   id: string,
-  { frameOf, ...options }: TailOptions & { frameOf: FrameOf },
-): AsyncGenerator<string, void> {
-  for await (const item of tailEvents(deps, id, options)) {
-    const text = await frameOf(item);
-    if (text !== '') yield text;
-  }
+  { frameOf, breaksOff = false, ...options }: RequestEventsOptions,
+): EventSource {
+  return {
+    breaksOff,
+    async *frames(signal) {
+      for await (const item of tailEvents(deps, id, { ...options, signal })) {
+        const text = await frameOf(item);
+        if (text !== '') yield text;
+      }
+    },
+  };
 }
 
 function isExpected(error: unknown): boolean {

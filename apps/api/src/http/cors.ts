@@ -15,6 +15,7 @@ const exposeHeaders = [
   'X-Fal-Request-Id',
   'X-Fal-Request-Timeout-Type',
   'X-Request-Id',
+  'X-Should-Retry',
 ];
 const maxAgeS = 600;
 

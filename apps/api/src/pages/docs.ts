@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { Api } from '../http/api-route.ts';
+import { pageHeaders } from './page-headers.ts';
 
 /** What the page loads: from the package on this machine, never from somebody else's. */
 const assets: Readonly<Record<string, string>> = {
@@ -30,15 +31,29 @@ const page = `<!doctype html>
 // Without validatorUrl the page would show the document to a server on the internet.
 const startScript = `SwaggerUIBundle({ url: 'openapi.json', dom_id: '#swagger-ui', validatorUrl: null });\n`;
 
+const headers = pageHeaders();
+
+/** The OpenAPI document of all routes that are there when it is first asked for, and a page that shows it. */
 export function addDocsRoutes(api: Api): void {
   const directory = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
-  api.get('/openapi.json', (c) => c.json(openApiDocument(api)));
-  api.get('/docs', (c) => c.html(page));
-  api.get('/docs/start.js', (c) => c.body(startScript, 200, { 'Content-Type': 'text/javascript; charset=utf-8' }));
+  let document: string | undefined;
+  api.get('/openapi.json', (c) => {
+    // Building it takes tens of milliseconds in which nobody else is answered.
+    document ??= JSON.stringify(openApiDocument(api));
+    return c.body(document, 200, { 'Content-Type': 'application/json' });
+  });
+  api.get('/docs', (c) => c.html(page, 200, headers));
+  api.get('/docs/start.js', (c) =>
+    c.body(startScript, 200, { ...headers, 'Content-Type': 'text/javascript; charset=utf-8' }),
+  );
   for (const [name, type] of Object.entries(assets))
     api.get(`/docs/${name}`, async (c) => {
       const file = await readFile(join(directory, name));
-      return c.body(new Uint8Array(file), 200, { 'Content-Type': type, 'Cache-Control': 'public, max-age=3600' });
+      return c.body(new Uint8Array(file), 200, {
+        ...headers,
+        'Content-Type': type,
+        'Cache-Control': 'public, max-age=3600',
+      });
     });
 }
 
@@ -52,7 +67,8 @@ function openApiDocument(api: Api) {
       description: 'Submit a prompt, get an id, watch the picture develop, fetch it.',
       license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
     },
-    servers: [{ url: '/' }],
+    // From where the document is: a proxy may serve us under a prefix.
+    servers: [{ url: './' }],
     // Also without: a server may have no keys.
     security: [{}, { key: [] }],
   });

@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import type { ApiEnv } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Api } from '../http/api-route.ts';
+import { pageHeaders } from './page-headers.ts';
 
 // Apps may not import apps, and a page of static files exports nothing to import: it is found by its place, which is
 // the same from src/ and from dist/, in a checkout and in an image that copies apps/ whole. So it needs no setting.
@@ -15,18 +16,8 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Its own files and this server, nothing else; previews are data: URLs, pictures blob: URLs. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' blob: data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-].join('; ');
+/** Previews are data: URLs, pictures blob: URLs. */
+const headers = pageHeaders({ 'img-src': "'self' blob: data:", 'require-trusted-types-for': "'script'" });
 
 /** For operators; it shows nothing by itself, what it asks for needs a key. */
 export function addAdminPage(api: Api, directory = builtPage): void {
@@ -42,7 +33,11 @@ export function addPageRoutes(api: Api, directory = builtPage): void {
     const type = types[extname(name)];
     const asset = type === undefined ? undefined : await readOrUndefined(join(directory, 'assets', name));
     if (type === undefined || asset === undefined) return c.notFound();
-    return file(c, asset, { 'Content-Type': type, 'Cache-Control': 'public, max-age=31536000, immutable' });
+    return c.body(new Uint8Array(asset), 200, {
+      ...headers,
+      'Content-Type': type,
+      'Cache-Control': 'public, max-age=31536000, immutable',
+    });
   });
 }
 
@@ -50,15 +45,10 @@ async function page(c: Context<ApiEnv>, directory: string, name: string): Promis
   const content = await readOrUndefined(join(directory, name));
   if (content === undefined) throw notBuilt();
   // Asked for again every time: it names the assets of its own build.
-  return file(c, content, { 'Content-Type': 'text/html; charset=utf-8', 'Cache-Control': 'no-cache' });
-}
-
-function file(c: Context<ApiEnv>, content: Buffer, headers: Record<string, string>): Response {
   return c.body(new Uint8Array(content), 200, {
     ...headers,
-    'Content-Security-Policy': contentSecurityPolicy,
-    'X-Content-Type-Options': 'nosniff',
-    'Referrer-Policy': 'no-referrer',
+    'Content-Type': 'text/html; charset=utf-8',
+    'Cache-Control': 'no-cache',
   });
 }
 

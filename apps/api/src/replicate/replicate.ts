@@ -8,7 +8,7 @@ import { absoluteUrl, noStore } from '../http/urls.ts';
 import type { ApiEnv } from '../http/api-env.ts';
 import { type ErrorView, modelNotFound } from '../http/api-error.ts';
 import { addRoute, type Api } from '../http/api-route.ts';
-import { BrokenStream, type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
+import { BrokenStream, type FrameOf, type StreamEvents, requestEvents } from '../follow/stream-events.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
 import { cancelFound, findRequest } from '../follow/find-request.ts';
 import { findPicture } from '../drop-in/find-picture.ts';
@@ -64,8 +64,12 @@ export function addReplicateRoutes(api: Api, deps: ReplicateDeps): void {
     const after = positionOf(c);
     return deps.streamEvents(c, async () => {
       const { id, state } = await findPicture(deps.askStore, c);
-      const options = { after, isEnded: isTerminalState(state), frameOf: predictionFrame(c, deps, id) };
-      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }), breaksOff: true };
+      return requestEvents(deps, id, {
+        after,
+        isEnded: isTerminalState(state),
+        frameOf: predictionFrame(c, deps, id),
+        breaksOff: true,
+      });
     });
   });
   addRoute(api, routes.models, async (c) => {

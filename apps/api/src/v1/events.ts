@@ -2,7 +2,7 @@ import { invalidValue, isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
-import { type FrameOf, type StreamEvents, tailFrames } from '../follow/stream-events.ts';
+import { requestEvents, type StreamEvents } from '../follow/stream-events.ts';
 import type { FollowDeps } from '../follow/tail-events.ts';
 import type { ApiEnv } from '../http/api-env.ts';
 import { invalidFields } from '../http/api-error.ts';
@@ -15,9 +15,11 @@ export function addEventsRoute(api: Api, deps: FollowDeps & EventFrameDeps & { s
     const after = positionOf(c);
     return deps.streamEvents(c, async () => {
       const request = await findRequest(deps.askStore, id, c.get('owner'));
-      const frameOf: FrameOf = (item) => eventFrame(deps, request, item);
-      const options = { after, isEnded: isTerminalState(request.state), frameOf };
-      return { frames: (signal) => tailFrames(deps, id, { ...options, signal }) };
+      return requestEvents(deps, id, {
+        after,
+        isEnded: isTerminalState(request.state),
+        frameOf: (item) => eventFrame(deps, request, item),
+      });
     });
   });
 }
