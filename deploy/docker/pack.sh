@@ -13,7 +13,8 @@ for directory in libs/* apps/*; do
 done
 for directory in libs/* "apps/$app"; do
   cp -r "/app/$directory/dist" "$directory/"
-  if [ -d "/app/$directory/scripts" ]; then cp -r "/app/$directory/scripts" "$directory/"; fi
+  # Lua is read from the sources.
+  (cd "/app/$directory" && find src -name '*.lua' -exec cp --parents {} "/packed/$directory/" \;)
 done
 if [ "$app" = api ]; then
   mkdir -p apps/page

@@ -130,7 +130,7 @@ it('drains a worker, which finishes and stays, and resumes it', async () => {
   await page.getByRole('button', { name: 'Drain fake' }).click();
   await rowOf(page, 'fake').getByText('drained').waitFor();
   await rowOf(page, 'tiny').first().getByText('no worker').waitFor();
-  expect(await readWorkers(system.store, 'tiny')).toMatchObject([{ state: 'draining', isStopping: false }]);
+  expect(await readWorkers(system.store, 'tiny', 10)).toMatchObject([{ state: 'draining', isStopping: false }]);
   await page.getByRole('button', { name: 'Resume fake' }).click();
   await rowOf(page, 'fake').getByText('idle').waitFor();
 });

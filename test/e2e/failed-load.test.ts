@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readPool } from '@darkroom/store';
+import { readStats } from '@darkroom/store';
 import { inject, expect, it, onTestFinished } from 'vitest';
 import { openSystem } from './system.ts';
 
@@ -53,7 +53,7 @@ it.each<[what: string, damage: (directory: string) => void, reason: RegExp]>([
   expect(status.failed_to_load).toMatchObject([{ model: 'tiny', reason: expect.stringMatching(reason) as string }]);
   expect(JSON.stringify([health, status])).not.toContain(directory);
   // Nothing was registered, and nobody may ask for it.
-  expect(await readPool(system.store, 'tiny')).toMatchObject({ loading: 0, idle: 0, busy: 0 });
+  expect(await readStats(system.store, 'tiny')).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0 } });
   expect(await (await fetch(`${system.url}/v1/models`)).json()).toMatchObject({ data: [] });
   // For the operator.
   expect(readFileSync(system.logFile, 'utf8')).toMatch(new RegExp(reason.source.slice(1).replace(/\$$/, '')));

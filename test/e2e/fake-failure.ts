@@ -1,9 +1,10 @@
 /** A worker in the tests' hands, in a system whose other parts are real: what it is leased fails when a test says so. */
-import { finishRequest, openInbox, publishModel, type StoreConnection } from '@darkroom/store';
+import { openInbox, publishModel, type StoreConnection, writeBatch } from '@darkroom/store';
 import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
 
 const fake = { model: card.id, workerId: 'fake', incarnation: 'first' };
+let batches = 0;
 
 /** Brings the model `tiny`, served by the worker `fake`. */
 export async function startFakeWorker(store: StoreConnection): Promise<void> {
@@ -16,12 +17,14 @@ export async function failLeased(store: StoreConnection, id: string): Promise<vo
   const inbox = openInbox(store, fake);
   const error = { code: 'internal', message: 'the engine failed' } as const;
   for (;;) {
-    const message = await inbox.next(10);
-    if (message === undefined) throw new Error(`${id} was not leased`);
-    const leased = message.type === 'run' ? message.requests.find(({ envelope }) => envelope.id === id) : undefined;
+    const messages = await inbox.next(10);
+    if (messages.length === 0) throw new Error(`${id} was not leased`);
+    const requests = messages.flatMap((message) => (message.type === 'run' ? message.requests : []));
+    const leased = requests.find(({ envelope }) => envelope.id === id);
     if (leased === undefined) continue;
     inbox.close();
-    await finishRequest(store, fake.model, fake.workerId, { id, token: leased.token }, { state: 'failed', error });
+    const delivery = { id, token: leased.token };
+    await writeBatch(store, fake, [{ type: 'end', delivery, end: { state: 'failed', error } }], { batch: ++batches });
     return;
   }
 }

@@ -29,7 +29,7 @@ async function transitions(system: System): Promise<Record<string, number>> {
 
 it('pictures, a cancel and a killed worker, in the numbers of all processes', async () => {
   // A worker that only stalls is not taken for dead within it.
-  const environment = { WORKER_TTL_MS: '5000', LOCK_MS: '7000' };
+  const environment = { WORKER_TTL_MS: '5000' };
   const system = await openSystem({ parts: all, environment });
   const [firstWorker, former] = [system.part('worker'), system.part('batch-former')];
   await Promise.all([make(system.url, quick), make(system.url, { ...quick, n: 2 })]);

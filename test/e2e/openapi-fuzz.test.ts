@@ -117,6 +117,6 @@ it(
     ]);
     expect(exitCode === 0 ? '' : output).toBe('');
     expect((await readStats(system.store, card.id)).isPaused).toBe(false);
-    expect(await readWorkers(system.store, card.id)).toMatchObject([{ workerId: 'w1', state: 'idle' }]);
+    expect(await readWorkers(system.store, card.id, 10)).toMatchObject([{ workerId: 'w1', state: 'idle' }]);
   },
 );

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { createClient, type RequestEvent } from '@darkroom/client';
-import { readEvents, readRequest, webhooksTag } from '@darkroom/store';
+import { readEvents, readRequest } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { type Balancer, startBalancer } from './balancer.ts';
@@ -104,6 +104,7 @@ async function replace(system: System, old: Part, balancer: Balancer, load: Load
 const lasting = [
   /:models$/,
   /\}:(?:arrivals|shares|tally|swept|webhooks)$/,
+  /:id-secret$/,
   /\}:queue:(?:meta|id|pc|events|marker|metrics:(?:completed|failed)(?::data)?|stalled-check)$/,
   /\{_webhooks\}:secrets$/,
 ];
@@ -154,7 +155,7 @@ async function expectOwnPictures({ url }: Balancer, done: readonly Done[]): Prom
 async function expectEachTold({ store }: System, { types }: Receiver, done: readonly Done[]): Promise<void> {
   const told = done.filter(({ hasWebhook }) => hasWebhook);
   await expect.poll(() => types.size).toBe(told.length);
-  const queue = store.queueOf(webhooksTag);
+  const queue = store.deliveries();
   await expect.poll(() => queue.getJobCountByTypes('wait', 'active', 'delayed', 'failed')).toBe(0);
   for (const { id, events } of told)
     expect(types.get(id)?.toSorted()).toEqual([...startsOf(events), 'request.succeeded']);

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { readPool, readRequest } from '@darkroom/store';
+import { readRequest, readStats } from '@darkroom/store';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { ended, make, stream, submit } from './client.ts';
 import { openSystem, type Part, patience, type System } from './system.ts';
@@ -99,10 +99,10 @@ describe('a worker', () => {
       const system = await openSystem({ parts: [] });
       const worker = system.launch('worker');
       const engine = await freezeEngine(worker);
-      await expect.poll(() => readPool(system.store, 'emoji-sd')).toMatchObject({ loading: 1 });
+      await expect.poll(() => readStats(system.store, 'emoji-sd')).toMatchObject({ workers: { loading: 1 } });
       await worker.stop();
       expect([worker.process.exitCode, worker.stderr, isAlive(engine)]).toEqual([0, '', false]);
-      expect(await readPool(system.store, 'emoji-sd')).toMatchObject({ loading: 0, idle: 0, busy: 0 });
+      expect(await readStats(system.store, 'emoji-sd')).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0 } });
       expect(readFileSync(system.logFile, 'utf8')).not.toContain('"serving"');
     },
   );
@@ -157,7 +157,7 @@ it('an API answers who waits, takes no new connections and stops; the requests g
   ]);
   const events = await fetch(`${stopping.url}/v1/predict/${id}/events`);
   // All of them are stored, and so waited for.
-  await expect.poll(() => readPool(system.store, 'emoji-sd')).toMatchObject({ queued: 4 });
+  await expect.poll(() => readStats(system.store, 'emoji-sd')).toMatchObject({ queued: 4 });
   const stopped = stopping.stop();
   expect(await events.text()).toMatch(/retry: 1000\n\n$/);
   await expect(fetch(`${stopping.url}/health`)).rejects.toThrow('fetch failed');

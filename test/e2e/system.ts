@@ -58,7 +58,7 @@ export interface StartSystemOptions {
 const root = new URL('../../', import.meta.url).pathname;
 
 /** Where no worker dies: none that a busy machine keeps from running for seconds is taken for dead. */
-export const patience = { LOCK_MS: '30000', WORKER_TTL_MS: '30000' };
+export const patience = { WORKER_TTL_MS: '30000' };
 
 /** Starts the system and stops it when the test (or, in beforeAll, the file) is over; see `stopSystem`. */
 export async function startSystem({

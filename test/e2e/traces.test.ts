@@ -71,11 +71,9 @@ it("a request's spans in all processes are one tree under its client's, the jani
     .toEqual(
       new Set([
         'darkroom-api POST /v1/predict',
-        'darkroom-api add queue.request',
         'darkroom-batch-former dispatch',
         'darkroom-janitor recover',
         'darkroom-worker run',
-        'darkroom-worker complete queue',
       ]),
     );
   const dispatches = () => named().filter((name) => name === 'darkroom-batch-former dispatch');

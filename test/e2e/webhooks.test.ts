@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import { webhooksTag } from '@darkroom/store';
 import { Webhook } from 'standardwebhooks';
 import { freePort } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
@@ -73,7 +72,7 @@ function typesOf({ messages }: Receiver, id: string): string[] {
 
 /** Lets deliveries that wait for their next attempt go now, instead of waiting with them. */
 async function promoteNext({ store }: System, attempts: number): Promise<void> {
-  const queue = store.queueOf(webhooksTag);
+  const queue = store.deliveries();
   await vi.waitFor(async () => {
     const [job] = await queue.getDelayed();
     expect(job?.attemptsMade).toBe(attempts);
@@ -82,7 +81,7 @@ async function promoteNext({ store }: System, attempts: number): Promise<void> {
 }
 
 async function untilAllDelivered({ store }: System): Promise<void> {
-  const queue = store.queueOf(webhooksTag);
+  const queue = store.deliveries();
   await vi.waitFor(async () => expect(await queue.getJobCountByTypes('wait', 'active', 'delayed')).toBe(0), patience);
 }
 

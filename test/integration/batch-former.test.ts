@@ -5,45 +5,58 @@ import {
   admitRequest,
   cancelRequest,
   createWakeups,
-  finishRequest,
+  type Delivery,
+  dispatchRequests,
+  heartbeatWorker,
   type InboxMessage,
   openInbox,
   publishModel,
-  readPool,
   readRequest,
+  readStats,
   registerWorker,
   type StoreConnection,
+  sweepWorkers,
+  writeBatch,
+  type WriteOutcome,
 } from '@darkroom/store';
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
-import { runScript } from '../../libs/store/src/scripts.ts';
 import { ModelFormer } from '../../apps/batch-former/src/model-former.ts';
 
-const policy: BatchPolicy = { maxSize: 8, timeoutMs: 0, isBatching: true };
+const policy: BatchPolicy = { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
 
-function createFormer(store: StoreConnection, overrides: Partial<BatchPolicy> = {}, lookahead = 0): ModelFormer {
+function createFormer(store: StoreConnection, overrides: Partial<BatchPolicy> = {}): ModelFormer {
   const wakeups = createWakeups(store);
   const former = new ModelFormer({
     store,
     model: 'tiny',
     wakeups,
     policy: { ...policy, ...overrides },
-    lookahead,
-    maxAttempts: 3,
-    lockMs: 60_000,
-    heartbeatMs: 1000,
     // Nothing here happens because time passed.
     slowTickMs: 3_600_000,
     log: silentLogger(),
   });
-  onTestFinished(() => former.stop());
+  onTestFinished(async () => {
+    await former.stop();
+    wakeups.close();
+  });
   return former;
+}
+
+function createFormers(store: StoreConnection) {
+  const wakeups = createWakeups(store);
+  const formers = new BatchFormer({ store, wakeups, policy, log: silentLogger() });
+  onTestFinished(async () => {
+    await formers.stop();
+    wakeups.close();
+  });
+  return { formers, wakeups };
 }
 
 async function register(store: StoreConnection, workerId: string, capacity = 8): Promise<void> {
   const identity = { model: 'tiny', workerId, incarnation: workerId };
-  await registerWorker(store, identity, { state: 'ready', capacity, ttlMs: 600_000, info: {} });
+  await registerWorker(store, identity, { state: 'ready', capacity, info: {} });
 }
 
 async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<string> {
@@ -52,13 +65,39 @@ async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope
   return envelope.id;
 }
 
+async function submitMany(store: StoreConnection, count: number): Promise<string[]> {
+  const ids: string[] = [];
+  while (ids.length < count) ids.push(await submit(store));
+  return ids;
+}
+
+let batch = 0;
+
+/** As a worker says that a request has ended. */
+async function end(store: StoreConnection, workerId: string, delivery: Delivery): Promise<WriteOutcome[]> {
+  const identity = { model: 'tiny', workerId, incarnation: workerId };
+  return writeBatch(store, identity, [{ type: 'end', delivery, end: { state: 'canceled' } }], { batch: ++batch });
+}
+
 async function inbox(store: StoreConnection, workerId: string): Promise<InboxMessage[]> {
-  const entries = await store.redis.lrange(store.keysOf('tiny').inbox(workerId), 0, -1);
-  return entries.map((entry) => JSON.parse(entry) as InboxMessage);
+  const entries = await store.redis.xrange(store.keysOf('tiny').inbox(workerId), '-', '+');
+  return entries.map(([, [, message = '']]) => JSON.parse(message) as InboxMessage);
 }
 
 function idsOf(messages: InboxMessage[]): string[][] {
   return messages.map((message) => (message.type === 'run' ? message.requests.map(({ envelope }) => envelope.id) : []));
+}
+
+function deliveriesOf(messages: InboxMessage[]): Delivery[] {
+  const requests = messages.flatMap((message) => (message.type === 'run' ? message.requests : []));
+  return requests.map(({ token, envelope }) => ({ id: envelope.id, token }));
+}
+
+/** The next call of a script by this store: `around` is given the call itself. */
+function intercept(store: StoreConnection, script: string, around: (call: () => Promise<unknown>) => Promise<unknown>) {
+  const redis = store.redis as unknown as Record<string, (...values: unknown[]) => Promise<unknown>>;
+  const call = redis[script]!.bind(redis);
+  vi.spyOn(redis, script).mockImplementationOnce((...values) => around(() => call(...values)));
 }
 
 it('leases one batch for each shape, in dispatch order', async () => {
@@ -75,7 +114,7 @@ it('divides what waits among idle workers', async () => {
   const store = openTestStore();
   await register(store, 'w1');
   await register(store, 'w2');
-  for (let count = 0; count < 6; count++) await submit(store);
+  await submitMany(store, 6);
   await createFormer(store).runOnce();
   expect(idsOf(await inbox(store, 'w1')).flat()).toHaveLength(3);
   expect(idsOf(await inbox(store, 'w2')).flat()).toHaveLength(3);
@@ -84,145 +123,168 @@ it('divides what waits among idle workers', async () => {
 it('takes no more out of the queue than workers have room for', async () => {
   const store = openTestStore();
   await register(store, 'w1', 2);
-  for (let count = 0; count < 5; count++) await submit(store);
+  await submitMany(store, 5);
   const former = createFormer(store);
   await former.runOnce();
   await former.runOnce();
-  expect(former.held).toBe(0);
-  expect(await store.queueOf('tiny').getPrioritizedCount()).toBe(3);
-  expect((await readPool(store, 'tiny')).queued).toBe(3);
+  expect(await readStats(store, 'tiny')).toMatchObject({ queued: 3, running: 2, freeSlots: 0 });
   // What waits can still be overtaken.
   const urgent = await submit(store, { priority: 1 });
   expect(await readRequest(store, urgent)).toMatchObject({ request: { queuePosition: 0 } });
 });
 
-it('takes no more requests of many rows than find room', async () => {
+it('takes no more requests of many slots than find room', async () => {
   const store = openTestStore();
   await register(store, 'w1', 8);
   for (let count = 0; count < 4; count++) await submit(store, { slots: 10 });
-  const former = createFormer(store);
-  await former.runOnce();
-  expect(former.held).toBe(0);
-  expect(await store.queueOf('tiny').getPrioritizedCount()).toBe(3);
-});
-
-it('holds a bounded look-ahead, and gives it back when it stops', async () => {
-  const store = openTestStore();
-  await register(store, 'w1', 1);
-  const ids: string[] = [];
-  for (let count = 0; count < 5; count++) ids.push(await submit(store));
-  const former = createFormer(store, {}, 2);
-  await former.start();
-  await expect.poll(() => former.held).toBe(2);
-  await former.stop();
-  expect(former.held).toBe(0);
-  const waiting = await store.queueOf('tiny').getPrioritized();
-  expect(new Set(waiting.map(({ id }) => id))).toEqual(new Set(ids.slice(1)));
+  await createFormer(store).runOnce();
+  expect(await readStats(store, 'tiny')).toMatchObject({ queued: 3, running: 1, freeSlots: 0 });
 });
 
 it('gives every request a worker of its own without batching', async () => {
   const store = openTestStore();
   await register(store, 'w1');
-  const first = await submit(store);
-  await submit(store);
-  const former = createFormer(store, { isBatching: false });
-  await former.runOnce();
+  const [first] = await submitMany(store, 2);
+  await createFormer(store, { isBatching: false }).runOnce();
   expect(idsOf(await inbox(store, 'w1'))).toEqual([[first]]);
-  expect((await readPool(store, 'tiny')).freeRows).toBe(0);
+  expect((await readStats(store, 'tiny')).freeSlots).toBe(0);
 });
 
-it('drops what was canceled while it was held', async () => {
+it('leases more than it looks at, if there is room', async () => {
   const store = openTestStore();
-  await register(store, 'w1', 1);
-  await submit(store, { slots: 1 });
-  const former = createFormer(store, {}, 1);
-  await former.runOnce();
-  const held = await submit(store);
-  await former.runOnce();
-  expect(former.held).toBe(1);
-  expect(await cancelRequest(store, held)).toEqual({ status: 'canceled' });
-  await register(store, 'w2');
-  await former.runOnce();
-  expect(former.held).toBe(0);
-  expect(await inbox(store, 'w2')).toEqual([]);
-  expect(await store.redis.exists(store.keysOf('tiny').job(held))).toBe(0);
+  for (let worker = 0; worker < 4; worker++) await register(store, `w${worker}`, 70);
+  const options = { queueMaxLength: 300, unserved: 'accept' } as const;
+  await Promise.all(Array.from({ length: 280 }, () => admitRequest(store, testEnvelope(), options)));
+  await createFormer(store, { maxSize: 300 }).runOnce();
+  expect(await readStats(store, 'tiny')).toMatchObject({ queued: 0, running: 280, freeSlots: 0 });
 });
 
-it('what was canceled takes nobody its place', async () => {
+it('a request on its last attempt stops nobody else, and runs alone once a worker is idle', async () => {
   const store = openTestStore();
-  await publishModel(store, { id: 'tiny' } as never);
-  await register(store, 'w1', 2);
-  const canceled = await submit(store);
-  // The process that cancels dies between ending the request and taking its job away.
-  const { base } = store.keysOf('tiny');
-  await runScript(store.redis, 'cancel-request', base, canceled, Date.now(), '*');
-  const next = await submit(store);
+  for (let worker = 0; worker < 10; worker++) await register(store, `w${worker}`);
+  const busy = await submitMany(store, 10);
   const former = createFormer(store);
-  await former.start();
-  await expect.poll(async () => idsOf(await inbox(store, 'w1'))).toEqual([[next]]);
-  await expect.poll(() => store.redis.exists(store.keysOf('tiny').job(canceled))).toBe(0);
+  await former.runOnce();
+  expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 0, busy: 10 }, freeSlots: 70 });
+  const last = await submit(store, { priority: 1 });
+  await store.redis.hset(store.keysOf('tiny').request(last), 'attempts', '2');
+  const fresh = await submitMany(store, 20);
+  await former.runOnce();
+  expect(await readStats(store, 'tiny')).toMatchObject({ queued: 1, running: 30 });
+  expect(await readRequest(store, last)).toMatchObject({ request: { state: 'queued', queuePosition: 0 } });
+  // One worker is left alone until it is idle: the first of the ten has nothing but what it had.
+  const workers = await Promise.all(
+    Array.from({ length: 10 }, async (_value, worker) => {
+      const workerId = `w${worker}`;
+      return { workerId, deliveries: deliveriesOf(await inbox(store, workerId)) };
+    }),
+  );
+  const reserved = await store.redis.get(store.keysOf('tiny').reserved);
+  const emptied = workers.find(({ workerId }) => workerId === reserved)!;
+  expect(emptied.deliveries.map(({ id }) => id)).toEqual([expect.toBeOneOf(busy)]);
+  const others = workers.filter((worker) => worker !== emptied).flatMap(({ deliveries }) => deliveries);
+  expect(others.map(({ id }) => id)).toEqual(expect.arrayContaining(fresh));
+  expect(await end(store, emptied.workerId, emptied.deliveries[0]!)).toEqual(['finished']);
+  const company = await submit(store);
+  await former.runOnce();
+  expect(idsOf(await inbox(store, emptied.workerId))).toEqual([[emptied.deliveries[0]!.id], [last]]);
+  expect(await readRequest(store, company)).toMatchObject({ request: { state: 'running' } });
+  expect(await store.redis.hget(store.keysOf('tiny').worker(emptied.workerId), 'free')).toBe('-1');
 });
 
-it('reacts to requests and to freed rows by itself, for models it has just heard of', async () => {
+it('another worker is emptied for a request that must run alone when the first one dies', async () => {
   const store = openTestStore();
-  const wakeups = createWakeups(store);
-  const formers = new BatchFormer({
-    store,
-    wakeups,
-    policy,
-    lookahead: 0,
-    maxAttempts: 3,
-    lockMs: 60_000,
-    heartbeatMs: 1000,
-    log: silentLogger(),
+  for (const workerId of ['w1', 'w2']) await register(store, workerId);
+  const former = createFormer(store);
+  await submitMany(store, 2);
+  await former.runOnce();
+  const last = await submit(store);
+  await store.redis.hset(store.keysOf('tiny').request(last), 'attempts', '2');
+  await former.runOnce();
+  const { reserved } = store.keysOf('tiny');
+  const [dying, other] = (await store.redis.get(reserved)) === 'w1' ? ['w1', 'w2'] : ['w2', 'w1'];
+  await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 1 });
+  await heartbeatWorker(store, { model: 'tiny', workerId: other, incarnation: other });
+  const buried = await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 1 });
+  expect(buried.map(({ workerId }) => workerId)).toEqual([dying]);
+  await former.runOnce();
+  expect(await store.redis.get(reserved)).toBe(other);
+});
+
+it('what has gone between the look and the lease is passed over, and its place is another one’s', async () => {
+  const store = openTestStore();
+  await register(store, 'w1', 2);
+  const [canceled = '', elsewhere = '', next, last] = await submitMany(store, 4);
+  intercept(store, 'dispatch/dispatch-requests', async (dispatch) => {
+    await cancelRequest(store, canceled);
+    await register(store, 'w2', 1);
+    await dispatchRequests(store, 'tiny', [{ workerId: 'w2', isExclusive: false, requestIds: [elsewhere] }]);
+    return dispatch();
   });
-  onTestFinished(() => formers.stop());
+  await createFormer(store).runOnce();
+  expect(idsOf(await inbox(store, 'w1'))).toEqual([[next, last]]);
+  expect(idsOf(await inbox(store, 'w2'))).toEqual([[elsewhere]]);
+});
+
+it('a former whose one call fails leaves nothing to wait out: the next leases at once', async () => {
+  const store = openTestStore();
+  await register(store, 'w1');
+  const ids = await submitMany(store, 3);
+  for (const script of ['dispatch/read-dispatchable', 'dispatch/dispatch-requests']) {
+    intercept(store, script, () => Promise.reject(new Error('no connection')));
+    await expect(createFormer(store).runOnce()).rejects.toThrow('no connection');
+  }
+  await createFormer(store).runOnce();
+  expect(idsOf(await inbox(store, 'w1'))).toEqual([ids]);
+});
+
+it('reacts to requests and to freed slots by itself, for models it has just heard of', async () => {
+  const store = openTestStore();
+  const { formers } = createFormers(store);
   await formers.start();
-  await store.redis.hset(`${store.prefix}:models`, 'tiny', '{"id":"tiny"}');
+  await publishModel(store, { id: 'tiny' } as never);
   await formers.discoverOnce();
   await register(store, 'w1', 1);
-  const mailbox = openInbox(store, { model: 'tiny', workerId: 'w1', incarnation: 'w1' });
+  const mailbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
+  onTestFinished(() => mailbox.close());
   for (let count = 0; count < 3; count++) {
     const id = await submit(store);
-    const message = await mailbox.next(10);
-    expect(message).toMatchObject({ type: 'run', requests: [{ envelope: { id } }] });
-    if (message?.type === 'run')
-      await finishRequest(store, 'tiny', 'w1', { id, token: message.requests[0]!.token }, { state: 'succeeded' });
+    const messages = await mailbox.next(10);
+    expect(idsOf(messages)).toEqual([[id]]);
+    await end(store, 'w1', deliveriesOf(messages)[0]!);
   }
+});
+
+it('what waits for company goes when its time is over, though nothing else happens', async () => {
+  const store = openTestStore();
+  await register(store, 'w1');
+  await submit(store);
+  const former = createFormer(store, { timeoutMs: 50 });
+  await former.start();
+  await expect.poll(async () => idsOf(await inbox(store, 'w1'))).toHaveLength(1);
+  const id = await submit(store);
+  await expect.poll(async () => idsOf(await inbox(store, 'w1')).slice(1)).toEqual([[id]]);
 });
 
 it('tries a model again that it could not listen for', async () => {
   const store = openTestStore();
   await publishModel(store, { id: 'tiny' } as never);
-  const wakeups = createWakeups(store);
+  const { formers, wakeups } = createFormers(store);
   const listen = vi.spyOn(wakeups, 'listen').mockRejectedValueOnce(new Error('NOPERM'));
-  const formers = new BatchFormer({
-    store,
-    wakeups,
-    policy,
-    lookahead: 0,
-    maxAttempts: 3,
-    lockMs: 60_000,
-    heartbeatMs: 1000,
-    log: silentLogger(),
-  });
-  onTestFinished(() => formers.stop());
   await formers.discoverOnce().catch(() => {});
   await formers.start();
   await expect.poll(() => listen, { timeout: 3000 }).toHaveBeenCalledTimes(2);
 });
 
-it('many formers take each job once', async () => {
+it('many formers lease each request once', async () => {
   const store = openTestStore();
   await publishModel(store, { id: 'tiny' } as never);
   for (let worker = 0; worker < 4; worker++) await register(store, `w${worker}`, 5);
-  const ids = await Promise.all(Array.from({ length: 40 }, () => submit(store)));
+  const ids = await submitMany(store, 40);
   const formers = Array.from({ length: 3 }, () => createFormer(store));
   for (let turn = 0; turn < 3; turn++) await Promise.all(formers.map((former) => former.runOnce()));
   const leased: string[] = [];
   for (let worker = 0; worker < 4; worker++) leased.push(...idsOf(await inbox(store, `w${worker}`)).flat());
-  expect(new Set(leased).size).toBe(leased.length);
-  expect(leased).toHaveLength(20);
-  const held = formers.reduce((sum, former) => sum + former.held, 0);
-  expect(held + (await store.queueOf('tiny').getPrioritizedCount())).toBe(ids.length - leased.length);
+  expect(leased.toSorted()).toEqual(ids.slice(0, 20).toSorted());
+  expect(await readStats(store, 'tiny')).toMatchObject({ queued: 20, running: 20, freeSlots: 0 });
 });

@@ -12,6 +12,7 @@ import {
   type RequestEvent,
   type RequestView,
 } from '@darkroom/client';
+import { age, testEnvelope } from '@darkroom/testing';
 import { expireRequests } from '@darkroom/store';
 import { expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
@@ -130,6 +131,7 @@ it('brings all that it promises of a request that ends otherwise', async () => {
   expect(cancelSchema.parse(await client.cancel(canceled)).status).toBe('canceled');
   expect(await followed(test, canceled)).toEqual(['queued', 'canceled']);
   const expired = await test.submit({ timeout_s: 0.1 });
-  await expireRequests(test.store, 'tiny', Date.now() + 1000);
+  await age(test.store, testEnvelope({ id: expired }), 100);
+  await expireRequests(test.store, 'tiny');
   expect(await followed(test, expired)).toEqual(['queued', 'expired']);
 });

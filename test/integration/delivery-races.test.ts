@@ -1,202 +1,223 @@
-/** What happens between the scripts: replies that are lost, calls that are sent twice, processes that die in between. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+/** What happens between the scripts: answers that are lost, calls that are sent twice, processes that die in between. */
 import type { RequestEnvelope } from '@darkroom/core';
 import {
   admitRequest,
+  cancelRequest,
   connectStore,
   type Delivery,
-  giveBackRequest,
+  dispatchRequests,
   heartbeatWorker,
-  leaseBatch,
+  listDead,
   openInbox,
-  openJobTaker,
   publishModel,
-  readPool,
+  readDispatchable,
+  readEvents,
   readRequest,
+  readStats,
   registerWorker,
+  type RequestWrite,
   type StoreConnection,
+  sweepWorkers,
+  unregisterWorker,
+  writeBatch,
 } from '@darkroom/store';
-import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
-import { expect, inject, it, onTestFinished, vi } from 'vitest';
-import { runScript } from '../../libs/store/src/scripts.ts';
-import { Janitor } from '../../apps/janitor/src/janitor.ts';
+import { dispatchNext, openRedisProxy, openTestStore, type RedisProxy, testEnvelope } from '@darkroom/testing';
+import { expect, it, onTestFinished, vi } from 'vitest';
 
 const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
-const announcement = { state: 'ready', capacity: 8, ttlMs: 600_000, info: {} } as const;
-const lease = { mode: 'shared', maxRows: 8, maxAttempts: 3 } as const;
+const announcement = { state: 'ready', capacity: 8, info: {} } as const;
+const admission = { queueMaxLength: 100, unserved: 'accept' } as const;
 
 async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<string> {
   const envelope = testEnvelope(overrides);
-  await admitRequest(store, envelope, { queueMaxLength: 100, unserved: 'accept' });
+  await admitRequest(store, envelope, admission);
   return envelope.id;
-}
-
-async function take(store: StoreConnection): Promise<Delivery> {
-  const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
-  onTestFinished(() => taker.close());
-  const [delivery] = await taker.take(1);
-  return delivery!;
 }
 
 async function run(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<Delivery> {
   await registerWorker(store, identity, announcement);
   await submit(store, overrides);
-  const delivery = await take(store);
-  expect((await leaseBatch(store, 'tiny', [delivery], lease)).outcomes).toEqual(['leased']);
-  return delivery;
+  const [delivery] = await dispatchNext(store);
+  return delivery!;
 }
 
-it('a lease that is asked for twice, because the reply got lost, is granted once', async () => {
+/** Call a script once before its answer is to be lost: Redis must know it, and the connection be there. */
+async function openBehindProxy(store: StoreConnection): Promise<{ proxy: RedisProxy; behindProxy: StoreConnection }> {
+  const proxy = await openRedisProxy();
+  const behindProxy = connectStore({ url: proxy.url, prefix: store.prefix });
+  onTestFinished(() => behindProxy.close());
+  return { proxy, behindProxy };
+}
+
+async function types(store: StoreConnection, id: string): Promise<string[]> {
+  return (await readEvents(store, id, { after: 0 })).map(({ type }) => type);
+}
+
+it('leases whose answer got lost are granted once', async () => {
   const store = openTestStore();
-  const delivery = await run(store);
-  await registerWorker(store, { ...identity, workerId: 'w2' }, announcement);
-  expect((await leaseBatch(store, 'tiny', [delivery], lease)).outcomes).toEqual(['leased']);
-  expect(await store.redis.llen(store.keysOf('tiny').inbox('w1'))).toBe(1);
-  expect(await store.redis.llen(store.keysOf('tiny').inbox('w2'))).toBe(0);
-  expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, busy: 1, freeRows: 15 });
-  expect(await readRequest(store, delivery.id)).toMatchObject({ request: { attempts: 1 } });
+  const { proxy, behindProxy } = await openBehindProxy(store);
+  const first = await run(behindProxy);
+  const ids = [await submit(store), await submit(store)];
+  proxy.loseNextAnswer();
+  const lease = { workerId: 'w1', isExclusive: false, requestIds: ids };
+  const outcomes = await dispatchRequests(behindProxy, 'tiny', [lease]);
+  expect(proxy.lostAnswers).toBe(1);
+  expect(outcomes.map(({ status }) => status)).toEqual(['leased', 'leased']);
+  expect(await store.redis.xlen(store.keysOf('tiny').inbox('w1'))).toBe(2);
+  expect(await readStats(store, 'tiny')).toMatchObject({ queued: 0, running: 3, freeSlots: 5 });
+  for (const id of [first.id, ...ids]) {
+    expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 1 } });
+    expect(await types(store, id)).toEqual(['queued', 'started']);
+  }
+  // The tokens are those that the worker got.
+  const deliveries = outcomes.flatMap((outcome) => (outcome.status === 'leased' ? [outcome.delivery] : []));
+  const writes = deliveries.map((delivery): RequestWrite => ({ type: 'reset', delivery, index: 0, offset: 0 }));
+  expect(await writeBatch(store, identity, writes, { batch: 1 })).toEqual(['written', 'written']);
 });
 
-it('a request that is given back twice, because the reply got lost, is in the queue', async () => {
+it('a submit whose answer got lost is admitted, and another request under its id is not', async () => {
   const store = openTestStore();
-  const delivery = await run(store);
-  // The first call's script ran; its caller never heard of it.
-  const giveBack = [delivery.id, Date.now(), delivery.token, 'w1', '0'];
-  await runScript(store.redis, 'requeue-request', store.keysOf('tiny').base, ...giveBack);
-  expect(await giveBackRequest(store, 'tiny', 'w1', delivery, 'stops')).toBe('requeued');
-  expect((await take(store)).id).toBe(delivery.id);
+  const { proxy, behindProxy } = await openBehindProxy(store);
+  await admitRequest(behindProxy, testEnvelope(), admission);
+  const envelope = testEnvelope();
+  proxy.loseNextAnswer();
+  expect(await admitRequest(behindProxy, envelope, admission)).toMatchObject({ status: 'admitted', position: 1 });
+  expect(proxy.lostAnswers).toBe(1);
+  expect(await admitRequest(store, { ...envelope, priority: 1 }, admission)).toEqual({ status: 'duplicate' });
+  expect(await readStats(store, 'tiny')).toMatchObject({ queued: 2 });
 });
 
-it('an idle worker whose heartbeat was late for a moment gets leases again', async () => {
+it('a request that failed, whose answer got lost, stays failed and among the dead', async () => {
+  const store = openTestStore();
+  const { proxy, behindProxy } = await openBehindProxy(store);
+  const delivery = await run(store);
+  const error = { code: 'internal', message: 'no' };
+  const steps: RequestWrite[] = [{ type: 'reset', delivery, index: 0, offset: 0 }];
+  await writeBatch(behindProxy, identity, steps, { batch: 1 });
+  proxy.loseNextAnswer();
+  await writeBatch(behindProxy, identity, [{ type: 'end', delivery, end: { state: 'failed', error } }], { batch: 2 });
+  expect(proxy.lostAnswers).toBe(1);
+  expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'failed', error } });
+  expect((await listDead(store, 'tiny', 10)).map(({ id }) => id)).toEqual([delivery.id]);
+  expect((await types(store, delivery.id)).filter((type) => type === 'failed')).toEqual(['failed']);
+  expect(await readStats(store, 'tiny')).toMatchObject({ running: 0, freeSlots: 8 });
+});
+
+it('what is given back, with the answer lost, is in the queue once, and its slots are free once', async () => {
+  const store = openTestStore();
+  const { proxy, behindProxy } = await openBehindProxy(store);
+  const delivery = await run(store, { outputs: 3 });
+  await writeBatch(behindProxy, identity, [{ type: 'release', delivery, slots: 1 }], { batch: 1 });
+  proxy.loseNextAnswer();
+  await writeBatch(behindProxy, identity, [{ type: 'give-back', delivery, reason: 'worker_stopped' }], { batch: 2 });
+  expect(proxy.lostAnswers).toBe(1);
+  expect(await types(store, delivery.id)).toEqual(['queued', 'started', 'queued']);
+  expect(await readStats(store, 'tiny')).toMatchObject({ queued: 1, running: 0, freeSlots: 8 });
+  expect(await readRequest(store, delivery.id)).toMatchObject({ request: { attempts: 0 } });
+});
+
+it('an end that comes after somebody else’s frees what the request had of the worker', async () => {
+  const store = openTestStore();
+  const delivery = await run(store, { outputs: 3 });
+  await store.redis.hset(store.keysOf('tiny').request(delivery.id), 'token', 'somebody else');
+  expect(await readStats(store, 'tiny')).toMatchObject({ freeSlots: 5 });
+  const writes: RequestWrite[] = [{ type: 'give-back', delivery, reason: 'engine_failed' }];
+  expect(await writeBatch(store, identity, writes, { batch: 1 })).toEqual(['lost']);
+  expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1, busy: 0 }, freeSlots: 8 });
+});
+
+it('a worker that was not heard of for a few sweeps gets no leases, until it is', async () => {
   const store = openTestStore();
   await registerWorker(store, identity, announcement);
-  await submit(store);
-  const delivery = await take(store);
-  await store.redis.del(store.keysOf('tiny').alive('w1'));
-  expect((await leaseBatch(store, 'tiny', [delivery], lease)).outcomes).toEqual(['waiting']);
-  expect(await heartbeatWorker(store, identity, { ttlMs: 600_000 })).toBe('alive');
-  expect((await leaseBatch(store, 'tiny', [delivery], lease)).outcomes).toEqual(['leased']);
+  const id = await submit(store);
+  const { workers } = await readDispatchable(store, 'tiny', { maxWorkers: 8, maxRequests: 8 });
+  expect(workers.map((worker) => worker.id)).toEqual(['w1']);
+  for (let count = 0; count < 4; count++) await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 6 });
+  expect(await dispatchNext(store)).toEqual([]);
+  // One that was seen before, too.
+  const lease = { workerId: 'w1', isExclusive: false, requestIds: [id] };
+  expect(await dispatchRequests(store, 'tiny', [lease])).toEqual([{ status: 'waiting' }]);
+  expect(await readStats(store, 'tiny')).toMatchObject({ workers: { silent: 1 } });
+  expect(await heartbeatWorker(store, identity)).toBe('alive');
+  expect(await dispatchRequests(store, 'tiny', [lease])).toMatchObject([{ status: 'leased' }]);
 });
 
 it('a request given back by a worker that stops has started in time', async () => {
   const store = openTestStore();
-  const now = Date.now();
-  const delivery = await run(store, { createdAtMs: now, startDeadlineMs: now + 60_000, deadlineMs: now + 100_000 });
-  await giveBackRequest(store, 'tiny', 'w1', delivery, 'stops');
-  const again = await take(store);
-  const { outcomes } = await leaseBatch(store, 'tiny', [again], { ...lease, nowMs: now + 61_000 });
-  expect(outcomes).toEqual(['leased']);
+  const delivery = await run(store);
+  const keys = store.keysOf('tiny');
+  await store.redis.hset(keys.request(delivery.id), 'startDeadlineMs', 1);
+  await unregisterWorker(store, identity);
+  expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'queued', attempts: 0 } });
+  await registerWorker(store, { ...identity, incarnation: 'second' }, announcement);
+  expect(await dispatchNext(store)).toMatchObject([{ id: delivery.id }]);
 });
 
-it('what a janitor recovered before it died is requeued by the next', async () => {
+it('what a worker had that came again under its name is in the queue, and its writes are refused', async () => {
+  const store = openTestStore();
+  const delivery = await run(store);
+  await registerWorker(store, { ...identity, incarnation: 'second' }, announcement);
+  expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
+  const writes: RequestWrite[] = [{ type: 'end', delivery, end: { state: 'canceled' } }];
+  expect(await writeBatch(store, identity, writes, { batch: 1 })).toEqual(['lost']);
+  expect(await heartbeatWorker(store, identity)).toBe('buried');
+  expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1 }, queued: 1, slots: 8, freeSlots: 8 });
+});
+
+it('a cancel that is on its way while the worker is buried is not forgotten', async () => {
   const store = openTestStore();
   await publishModel(store, { id: 'tiny' } as never);
   const { id } = await run(store);
-  await store.redis.del(store.keysOf('tiny').lock(id));
-  const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
-  onTestFinished(() => taker.close());
-  await taker.recoverStalled();
-  await expect.poll(() => taker.recoverStalled(), { interval: 2 }).toEqual([id]);
-  const janitor = new Janitor({
-    store,
-    log: silentLogger(),
-    // What this machine does between the worker's coming and the sweep is no pause then.
-    sweepIntervalMs: 60_000,
-    leakSweepIntervalMs: 60_000,
-    lockMs: 60_000,
-  });
-  onTestFinished(() => janitor.stop());
-  await janitor.sweepOnce('tiny');
-  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', queuePosition: 0 } });
+  expect(await cancelRequest(store, id)).toEqual({ status: 'canceling' });
+  for (let count = 0; count < 2; count++) await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 1 });
+  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'canceled' } });
 });
 
-it('rows of a batch that never reached its worker are free again', async () => {
+it('a batch that was on its way when the connection broke is read again', async () => {
   const store = openTestStore();
-  const { id } = await run(store);
-  // Popped, and the reply lost with the connection: the worker knows nothing of it and renews nothing.
-  await store.redis.del(store.keysOf('tiny').inbox('w1'), store.keysOf('tiny').lock(id));
-  await heartbeatWorker(store, identity, { ttlMs: 600_000 });
-  expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 8 });
-});
-
-it('giving back what is lost frees its rows', async () => {
-  const store = openTestStore();
-  const delivery = await run(store);
-  await store.redis.set(store.keysOf('tiny').lock(delivery.id), 'somebody else');
-  expect(await giveBackRequest(store, 'tiny', 'w1', delivery, 'failed')).toBe('held');
-  expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 8 });
-});
-
-it('a submit that is sent twice, because the reply got lost, is admitted', async () => {
-  const store = openTestStore();
-  const envelope = testEnvelope();
-  const admission = { queueMaxLength: 100, unserved: 'accept' } as const;
-  await admitRequest(store, envelope, admission);
-  await store.queueOf('tiny').remove(envelope.id);
-  expect(await admitRequest(store, envelope, admission)).toMatchObject({ status: 'admitted', position: 0 });
-  expect(await admitRequest(store, { ...envelope, priority: 1 }, admission)).toEqual({ status: 'duplicate' });
-  expect((await take(store)).id).toBe(envelope.id);
-  expect(await readPool(store, 'tiny')).toMatchObject({ queued: 1 });
+  const { proxy, behindProxy } = await openBehindProxy(store);
+  await registerWorker(store, identity, announcement);
+  const inbox = openInbox(behindProxy, identity);
+  onTestFinished(() => inbox.close());
+  expect(await inbox.next(0.1)).toEqual([]);
+  const id = await submit(store);
+  const reading = inbox.next(10);
+  proxy.loseNextAnswer();
+  await dispatchNext(store);
+  expect(await reading).toMatchObject([{ type: 'run', requests: [{ envelope: { id } }] }]);
+  expect(proxy.lostAnswers).toBe(1);
+  // What the worker has is cut off by its heartbeats, and nothing else.
+  await submit(store);
+  await dispatchNext(store);
+  await heartbeatWorker(store, identity, { lastRead: inbox.lastRead });
+  expect(await inbox.next(10)).toHaveLength(1);
+  await heartbeatWorker(store, identity, { lastRead: inbox.lastRead });
+  expect(await store.redis.xlen(store.keysOf('tiny').inbox('w1'))).toBe(1);
 });
 
 it('an inbox whose connection has gone silent is read over another', { timeout: 15_000 }, async () => {
   const store = openTestStore();
-  const proxy = await openProxy();
-  const behindProxy = connectStore({ url: proxy.url, prefix: store.prefix });
-  onTestFinished(() => behindProxy.close());
+  const { proxy, behindProxy } = await openBehindProxy(store);
   // The time until it counts as silent: else what comes late in the test would be lost with its connection.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const inbox = openInbox(behindProxy, identity, { silenceMs: 5000 });
   onTestFinished(() => inbox.close());
-  expect(await inbox.next(0.1)).toBeUndefined();
+  expect(await inbox.next(0.1)).toEqual([]);
   // As when a firewall forgets a connection: neither side hears of it.
   proxy.silence();
-  const message = inbox.next(0.1);
-  await store.redis.rpush(store.keysOf('tiny').inbox('w1'), '{"type":"drained"}');
+  const messages = inbox.next(0.1);
+  await store.redis.xadd(store.keysOf('tiny').inbox('w1'), '*', 'message', '{"type":"drained"}');
   vi.advanceTimersByTime(5100);
-  expect((await message) ?? (await inbox.next(1))).toEqual({ type: 'drained' });
+  expect([...(await messages), ...(await inbox.next(1))]).toEqual([{ type: 'drained' }]);
 });
 
 it('commands on a connection that has gone silent are sent again over another', { timeout: 15_000 }, async () => {
   const store = openTestStore();
-  const proxy = await openProxy();
+  const proxy = await openRedisProxy();
   const behindProxy = connectStore({ url: proxy.url, prefix: store.prefix, silenceMs: 200 });
   onTestFinished(() => behindProxy.close());
   await registerWorker(behindProxy, identity, announcement);
   proxy.silence();
-  expect(await heartbeatWorker(behindProxy, identity, { ttlMs: 600_000 })).toBe('alive');
+  expect(await heartbeatWorker(behindProxy, identity)).toBe('alive');
 });
-
-/** A way to Redis on which the connections that are open at one moment can be made to carry nothing any more. */
-async function openProxy(): Promise<{ url: string; silence(): void }> {
-  const directory = mkdtempSync(join(tmpdir(), 'darkroom-proxy-'));
-  const path = join(directory, 'proxy.sock');
-  const pairs: { near: Socket; far: Socket }[] = [];
-  const redis = new URL(inject('redisUrl'));
-  const port = Number(redis.port);
-  const server = createServer((near) => {
-    const far = connect(redis.protocol === 'unix:' ? { path: redis.pathname } : { host: redis.hostname, port });
-    for (const socket of [near, far]) socket.on('error', () => socket.destroy());
-    near.pipe(far).pipe(near);
-    pairs.push({ near, far });
-  });
-  await new Promise<void>((resolve) => server.listen(path, resolve));
-  onTestFinished(() => {
-    for (const { near, far } of pairs) [near, far].forEach((socket) => socket.destroy());
-    server.close();
-    rmSync(directory, { recursive: true, force: true });
-  });
-  return {
-    url: `unix://${path}`,
-    silence() {
-      for (const { near, far } of pairs) {
-        near.unpipe(far).pause();
-        far.unpipe(near).pause();
-      }
-    },
-  };
-}

@@ -1,40 +1,47 @@
 /** The janitor against a real queue: what dead processes leave is put right, once, whoever sweeps. */
 import { once } from 'node:events';
-import type { Clock, RequestEnvelope } from '@darkroom/core';
+import type { RequestEnvelope } from '@darkroom/core';
 import {
   admitRequest,
   type Delivery,
-  leaseBatch,
-  openJobTaker,
   publishModel,
   readEvents,
-  readPool,
   readRequest,
+  readStats,
   registerWorker,
+  type RequestWrite,
+  splitOutput,
   type StoreConnection,
+  writeBatch,
 } from '@darkroom/store';
-import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { allKeys, dispatchNext, openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
+import { expect, it, onTestFinished } from 'vitest';
 import { Janitor } from '../../apps/janitor/src/janitor.ts';
 
-const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
-const announcement = { state: 'ready', capacity: 8, ttlMs: 600_000, info: {} } as const;
-/** For what takes a moment. */
-const patience = 10_000;
-const lease = { mode: 'shared', maxRows: 8, maxAttempts: 3 } as const;
+const nothing = { buried: [], requeued: [], expired: [] };
 
 async function openStore(): Promise<StoreConnection> {
-  const store = openTestStore();
+  const store = openTestStore({ maxAttempts: 3 });
   await publishModel(store, { id: 'tiny' } as never);
   return store;
 }
 
-function createJanitor(store: StoreConnection, clock?: Clock): Janitor {
-  // A second between two sweeps may pass here as well, and is forgiven, but not for longer than we wait.
-  const options = { store, log: silentLogger(), sweepIntervalMs: 2, leakSweepIntervalMs: 60_000, lockMs: 1000 };
-  const janitor = new Janitor(clock ? { ...options, clock } : options);
+/** Dead is who missed two sweeps; of which each counts, however soon after the last. */
+function createJanitor(store: StoreConnection, sweepIntervalMs = 1): Janitor {
+  const janitor = new Janitor({
+    store,
+    log: silentLogger(),
+    sweepIntervalMs,
+    workerTtlMs: 2 * sweepIntervalMs,
+    leakSweepIntervalMs: 60_000,
+  });
   onTestFinished(() => janitor.stop());
   return janitor;
+}
+
+async function register(store: StoreConnection, workerId: string): Promise<void> {
+  const identity = { model: 'tiny', workerId, incarnation: 'first' };
+  await registerWorker(store, identity, { state: 'ready', capacity: 8, info: {} });
 }
 
 async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<string> {
@@ -43,107 +50,157 @@ async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope
   return envelope.id;
 }
 
-async function take(store: StoreConnection, lockMs = 60_000): Promise<Delivery> {
-  const taker = openJobTaker(store, 'tiny', { lockMs, stalledCheckMs: 1 });
-  onTestFinished(() => taker.close());
-  const [delivery] = await taker.take(1);
+/** A request that a worker of this name has, the first in line. */
+async function run(store: StoreConnection, workerId: string, isExclusive = false): Promise<Delivery> {
+  await register(store, workerId);
+  const [delivery] = await dispatchNext(store, 1, { workerId, isExclusive });
   return delivery!;
 }
 
-async function run(store: StoreConnection, workerId = 'w1'): Promise<string> {
-  await registerWorker(store, { ...identity, workerId }, announcement);
-  const id = await submit(store);
-  const { outcomes } = await leaseBatch(store, 'tiny', [await take(store)], lease);
-  expect(outcomes).toEqual(['leased']);
-  return id;
+let batch = 0;
+
+async function write(store: StoreConnection, workerId: string, writes: RequestWrite[]): Promise<string[]> {
+  return writeBatch(store, { model: 'tiny', workerId, incarnation: 'first' }, writes, { batch: ++batch });
+}
+
+/** Sweeps until a worker is buried that says nothing any more. */
+async function bury(janitor: Janitor): Promise<string[]> {
+  for (let sweeps = 0; sweeps < 100; sweeps++) {
+    const { buried } = await janitor.sweepOnce('tiny');
+    if (buried.length > 0) return buried;
+  }
+  return [];
 }
 
 it("requeues a dead worker's requests first in line, with the attempt counted", async () => {
   const store = await openStore();
-  const id = await run(store);
+  const id = await submit(store);
+  await run(store, 'w1');
   await submit(store);
   const janitor = createJanitor(store);
-  expect(await janitor.sweepOnce('tiny')).toEqual({ buried: [], requeued: [], expired: [] });
-  await store.redis.del(store.keysOf('tiny').alive('w1'));
-  await vi.waitFor(async () => expect((await janitor.sweepOnce('tiny')).buried).toEqual(['w1']), patience);
-  await vi.waitFor(async () => {
-    await janitor.sweepOnce('tiny');
-    expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', queuePosition: 0, attempts: 1 } });
-  }, patience);
-  expect(await readPool(store, 'tiny')).toMatchObject({ loading: 0, idle: 0, busy: 0, queued: 2 });
-});
-
-it('requeues what a former held when it died', async () => {
-  const store = await openStore();
-  const id = await submit(store);
-  expect((await take(store, 1)).id).toBe(id);
-  const janitor = createJanitor(store);
-  await vi.waitFor(async () => {
-    await janitor.sweepOnce('tiny');
-    expect(await store.queueOf('tiny').getWaitingCount()).toBe(1);
-  }, patience);
-  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 0 } });
-  expect((await readEvents(store, id, { after: 0 })).map(({ type }) => type)).toEqual(['queued']);
-});
-
-it('says nothing of what a former has chosen and takes while it looks', async () => {
-  const store = await openStore();
-  const id = await submit(store);
-  await take(store);
-  vi.spyOn(store.queueOf('tiny'), 'getRanges').mockResolvedValue([id]);
-  expect(await createJanitor(store).sweepOnce('tiny')).toEqual({ buried: [], requeued: [], expired: [] });
-});
-
-it('a request that loses every worker ends as failed, alone at last, and can be found', async () => {
-  const store = await openStore();
-  const id = await run(store, 'w1');
-  const janitor = createJanitor(store);
-  const seen: string[] = [];
-  for (const [attempt, workerId] of ['w1', 'w2', 'w3'].entries()) {
-    await store.redis.del(store.keysOf('tiny').alive(workerId));
-    await vi.waitFor(async () => {
-      await janitor.sweepOnce('tiny');
-      expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: attempt + 1 } });
-    }, patience);
-    await registerWorker(store, { ...identity, workerId: `w${attempt + 2}` }, announcement);
-    const delivery = await take(store);
-    const { outcomes } = await leaseBatch(store, 'tiny', [delivery], lease);
-    seen.push(...outcomes);
-    if (outcomes[0] === 'alone')
-      seen.push(...(await leaseBatch(store, 'tiny', [delivery], { ...lease, mode: 'exclusive' })).outcomes);
-  }
-  expect(seen).toEqual(['leased', 'alone', 'leased', 'exhausted']);
-  expect(await readRequest(store, id)).toMatchObject({
-    request: {
-      state: 'failed',
-      error: { code: 'worker_lost', message: expect.stringContaining('3 attempts') as string },
-    },
+  expect(await janitor.sweepOnce('tiny')).toEqual(nothing);
+  expect(await bury(janitor)).toEqual(['w1']);
+  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', queuePosition: 0, attempts: 1 } });
+  expect(await readStats(store, 'tiny')).toMatchObject({
+    workers: { loading: 0, idle: 0, busy: 0, draining: 0, silent: 0 },
+    queued: 2,
+    running: 0,
+    slots: 0,
+    freeSlots: 0,
   });
+  expect((await allKeys(store)).filter((key) => /:(?:worker|inbox|leases):/.test(key))).toEqual([]);
 });
 
-it('expires what is overdue by its clock, once, however many janitors sweep', async () => {
+it('a request that loses every worker ends as failed and can be found', async () => {
   const store = await openStore();
-  const now = Date.now();
-  const overdue = await submit(store, { createdAtMs: now, startDeadlineMs: now + 1000 });
-  await submit(store, { createdAtMs: now });
-  const janitors = Array.from({ length: 3 }, () => createJanitor(store, { now: () => now + 1000 }));
+  const id = await submit(store);
+  const janitor = createJanitor(store);
+  for (const attempts of [1, 2]) {
+    await run(store, `w${attempts}`);
+    expect(await bury(janitor)).toEqual([`w${attempts}`]);
+    expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts } });
+  }
+  await run(store, 'w3', true);
+  expect(await bury(janitor)).toEqual(['w3']);
+  const error = { code: 'worker_lost', message: expect.stringContaining('3 attempts') as string };
+  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'failed', error } });
+  expect(await store.redis.xlen(store.keysOf('tiny').dead)).toBe(1);
+});
+
+it('a request that got further each time loses as many workers as it must and still ends well', async () => {
+  const store = await openStore();
+  const id = await submit(store);
+  const janitor = createJanitor(store);
+  for (const [lost, done] of [10, 20, 30, 40, 50].entries()) {
+    const delivery = await run(store, `w${lost}`);
+    const data = Buffer.from(`at ${done}`);
+    await write(store, `w${lost}`, [{ type: 'checkpoint', delivery, index: 0, done, data }]);
+    await bury(janitor);
+    expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 0 } });
+  }
+  const delivery = await run(store, 'last');
+  const output = { index: 0, contentType: 'x/y', data: Buffer.from('done'), facts: {}, chunkBytes: 3000 };
+  const end = { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } } as const;
+  expect((await write(store, 'last', [...splitOutput(delivery, output), end])).at(-1)).toBe('finished');
+});
+
+it('one that finished another output has got further; one that only came as far as before has not', async () => {
+  const store = await openStore();
+  const id = await submit(store, { outputs: 2 });
+  const janitor = createJanitor(store);
+  const attempts: number[] = [];
+  const lose = async (workerId: string, writes: (delivery: Delivery) => RequestWrite[]): Promise<void> => {
+    const delivery = await run(store, workerId);
+    await write(store, workerId, writes(delivery));
+    await bury(janitor);
+    const found = await readRequest(store, id);
+    attempts.push(found.status === 'found' ? found.request.attempts : -1);
+  };
+  const save = (delivery: Delivery): RequestWrite => {
+    return { type: 'checkpoint', delivery, index: 0, done: 10, data: Buffer.from('x') };
+  };
+  await lose('w1', (delivery) => [save(delivery)]);
+  await lose('w2', (delivery) => [save(delivery)]);
+  const output = { index: 1, contentType: 'x/y', data: Buffer.from('y'), facts: {}, chunkBytes: 3000 };
+  await lose('w3', (delivery) => splitOutput(delivery, output));
+  await lose('w4', (delivery) => [save(delivery)]);
+  expect(attempts).toEqual([0, 1, 1, 2]);
+  await lose('w5', (delivery) => [save(delivery)]);
+  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'failed', error: { code: 'worker_lost' } } });
+});
+
+it('two janitors that take turns count no faster than one: a worker has all of its time', async () => {
+  const store = await openStore();
+  const minuteMs = 60_000;
+  const { swept } = store.keysOf('tiny');
+  const janitors = [createJanitor(store, minuteMs), createJanitor(store, minuteMs)];
+  const counts: (string | null)[] = [];
+  for (const janitor of [...janitors, ...janitors, ...janitors]) {
+    await janitor.sweepOnce('tiny');
+    counts.push(await store.redis.hget(swept, 'count'));
+    await store.redis.hincrby(swept, 'atMs', -minuteMs / 2);
+  }
+  expect(counts).toEqual(['1', '1', '2', '2', '3', '3']);
+});
+
+it('expires what is overdue, once, however many janitors sweep', async () => {
+  const store = await openStore();
+  const overdue = await submit(store);
+  const waiting = await submit(store);
+  const { deadlines, request } = store.keysOf('tiny');
+  await store.redis.hset(request(overdue), 'startDeadlineMs', 1);
+  await store.redis.zadd(deadlines, 1, overdue);
+  const janitors = Array.from({ length: 3 }, () => createJanitor(store));
   const results = await Promise.all(janitors.map((janitor) => janitor.sweepOnce('tiny')));
   expect(results.flatMap(({ expired }) => expired)).toEqual([overdue]);
   expect((await readEvents(store, overdue, { after: 0 })).map(({ type }) => type)).toEqual(['queued', 'expired']);
-  expect(await store.queueOf('tiny').getPrioritizedCount()).toBe(1);
+  expect(await readStats(store, 'tiny')).toMatchObject({ queued: 1 });
+  expect(await readRequest(store, waiting)).toMatchObject({ request: { state: 'queued', queuePosition: 0 } });
 });
 
 it('gives keys their TTL back and removes what dead workers left', async () => {
   const store = await openStore();
   const keys = store.keysOf('tiny');
-  const id = await run(store);
-  await store.redis.persist(keys.events(id));
-  await store.redis.persist(keys.request(id));
-  await store.redis.rpush(keys.inbox('long-gone'), '{}');
-  await createJanitor(store).sweepLeaksOnce();
-  expect(await store.redis.pttl(keys.events(id))).toBeGreaterThan(0);
-  expect(await store.redis.pttl(keys.request(id))).toBeGreaterThan(0);
-  expect(await store.redis.exists(keys.inbox('long-gone'))).toBe(0);
+  const [ended, running] = [await submit(store), await submit(store)];
+  const delivery = await run(store, 'w1');
+  expect(delivery.id).toBe(ended);
+  await write(store, 'w1', [{ type: 'end', delivery, end: { state: 'canceled' } }]);
+  await run(store, 'w1');
+  await store.redis.persist(keys.events(ended));
+  await store.redis.set(keys.checkpoint('nobody', 0), 'x');
+  await store.redis.xadd(keys.inbox('long-gone'), '*', 'message', '{}');
+  const janitor = createJanitor(store);
+  // Page by page, through what other tests have there too.
+  const sweepAndLook = async (): Promise<boolean> => {
+    await janitor.sweepLeaksOnce();
+    const ttls = await Promise.all(
+      [keys.events(ended), keys.checkpoint('nobody', 0)].map((key) => store.redis.pttl(key)),
+    );
+    return ttls.every((ttl) => ttl > 0) && (await store.redis.exists(keys.inbox('long-gone'))) === 0;
+  };
+  await expect.poll(sweepAndLook, { interval: 1 }).toBe(true);
+  // What is under way has no end yet, and a worker that lives keeps what is its.
+  expect(await store.redis.pttl(keys.events(running))).toBe(-1);
   expect(await store.redis.exists(keys.inbox('w1'), keys.leases('w1'), keys.worker('w1'))).toBe(3);
 });
 
@@ -151,14 +208,18 @@ it('a model whose server does not answer keeps no other waiting', async () => {
   const store = openTestStore();
   for (const model of ['stuck', 'tiny']) {
     await publishModel(store, { id: model } as never);
-    await registerWorker(store, { ...identity, model }, announcement);
+    await registerWorker(
+      store,
+      { model, workerId: 'w1', incarnation: 'first' },
+      { state: 'ready', capacity: 8, info: {} },
+    );
   }
   const redis = store.redis as unknown as Record<string, (base: string, ...values: unknown[]) => Promise<unknown>>;
-  const bury = redis['bury-workers']!.bind(redis);
+  const sweep = redis['workers/sweep-workers']!.bind(redis);
   const over = new AbortController();
-  const silence = once(over.signal, 'abort').then(() => ['forgiving']);
-  redis['bury-workers'] = (base, ...values) => (base === store.keysOf('stuck').base ? silence : bury(base, ...values));
-  await store.redis.del(store.keysOf('tiny').alive('w1'));
+  const silence = once(over.signal, 'abort').then(() => [0]);
+  redis['workers/sweep-workers'] = (base, ...values) =>
+    base === store.keysOf('stuck').base ? silence : sweep(base, ...values);
   await createJanitor(store).start();
   await expect.poll(() => store.redis.exists(store.keysOf('tiny').worker('w1'))).toBe(0);
   over.abort();

@@ -10,7 +10,7 @@ import { createFormerMetrics } from '../../apps/batch-former/src/former-metrics.
 import { createKeySizeReport } from '../../apps/janitor/src/report-key-sizes.ts';
 import { reportQueues } from '../../apps/janitor/src/report-queues.ts';
 import { createSenderMetrics } from '../../apps/webhook-sender/src/sender-metrics.ts';
-import { createWorkerSeries } from '../../apps/worker/src/worker-series.ts';
+import { createWorkerSeries } from '../../apps/worker/src/meters/worker-series.ts';
 
 const root = new URL('../../', import.meta.url);
 

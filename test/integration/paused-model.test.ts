@@ -2,14 +2,15 @@
 import {
   admitRequest,
   createWakeups,
-  finishRequest,
-  listRecovered,
+  type Delivery,
+  dispatchRequests,
   openInbox,
   pauseModel,
-  readPool,
+  readStats,
   registerWorker,
   resumeModel,
   type StoreConnection,
+  writeBatch,
 } from '@darkroom/store';
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
@@ -19,23 +20,25 @@ const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
 
 async function openServed(capacity: number): Promise<StoreConnection> {
   const store = openTestStore();
-  await registerWorker(store, identity, { state: 'ready', capacity, ttlMs: 600_000, info: {} });
+  await registerWorker(store, identity, { state: 'ready', capacity, info: {} });
   return store;
 }
 
 function createFormer(store: StoreConnection): ModelFormer {
+  const wakeups = createWakeups(store);
   const former = new ModelFormer({
     store,
     model: 'tiny',
-    wakeups: createWakeups(store),
-    policy: { maxSize: 8, timeoutMs: 0, isBatching: true },
-    lookahead: 2,
-    maxAttempts: 3,
-    lockMs: 60_000,
-    heartbeatMs: 1000,
+    wakeups,
+    policy: { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 2 },
+    // Nothing here happens because time passed.
+    slowTickMs: 3_600_000,
     log: silentLogger(),
   });
-  onTestFinished(() => former.stop());
+  onTestFinished(async () => {
+    await former.stop();
+    wakeups.close();
+  });
   return former;
 }
 
@@ -45,32 +48,34 @@ async function submit(store: StoreConnection, priority = 5): Promise<string> {
   return envelope.id;
 }
 
-/** Waits for the next batch that the worker gets. */
-async function nextBatch(store: StoreConnection): Promise<{ id: string; token: string }[]> {
+/** What the worker has been given and has not been told of before. */
+function openDeliveries(store: StoreConnection): () => Promise<Delivery[]> {
   const inbox = openInbox(store, identity);
-  const message = await inbox.next(10);
-  inbox.close();
-  if (message?.type !== 'run') throw new Error(`got ${message?.type}, expected a batch`);
-  return message.requests.map(({ envelope, token }) => ({ id: envelope.id, token }));
+  onTestFinished(() => inbox.close());
+  return async () => {
+    const messages = await inbox.next(10);
+    const leased = messages.flatMap((message) => (message.type === 'run' ? message.requests : []));
+    return leased.map(({ envelope, token }) => ({ id: envelope.id, token }));
+  };
 }
 
-it('has formers give back what they hold, and lease nothing though rows are free', async () => {
+it('is leased nothing by any former though slots are free, and goes on where it was', async () => {
   const store = await openServed(1);
   const formers = [createFormer(store), createFormer(store)];
   const ids = [await submit(store), await submit(store), await submit(store)];
+  const next = openDeliveries(store);
   await formers[0]!.runOnce();
-  const [running] = await nextBatch(store);
+  const [running] = await next();
   await pauseModel(store, 'tiny');
+  await writeBatch(store, identity, [{ type: 'end', delivery: running!, end: { state: 'canceled' } }], { batch: 1 });
   for (const former of formers) await former.runOnce();
-  expect(formers.map(({ held }) => held)).toEqual([0, 0]);
-  await finishRequest(store, 'tiny', 'w1', running!, { state: 'succeeded' });
-  for (const former of formers) await former.runOnce();
-  expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, queued: 2, takeable: 2, isPaused: true });
-  expect(await store.redis.llen(store.keysOf('tiny').inbox('w1'))).toBe(0);
-  expect(await listRecovered(store, 'tiny')).toEqual([]);
+  // Nor by one that has looked before.
+  const lease = { workerId: 'w1', isExclusive: false, requestIds: [ids[1]!] };
+  expect(await dispatchRequests(store, 'tiny', [lease])).toEqual([{ status: 'waiting' }]);
+  expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1 }, queued: 2, running: 0, isPaused: true });
   await resumeModel(store, 'tiny');
   await formers[1]!.runOnce();
-  expect((await nextBatch(store)).map(({ id }) => id)).toEqual([ids[1]]);
+  expect((await next()).map(({ id }) => id)).toEqual([ids[1]]);
 });
 
 it('goes on when it is resumed', async () => {
@@ -80,7 +85,7 @@ it('goes on when it is resumed', async () => {
   await former.start();
   const id = await submit(store);
   await former.runOnce();
-  const batch = nextBatch(store);
+  const batch = openDeliveries(store)();
   await resumeModel(store, 'tiny');
   expect((await batch).map((request) => request.id)).toEqual([id]);
 });

@@ -5,20 +5,19 @@ import type { Executor, ExecutorEvent, ExecutorRequest } from '@darkroom/executo
 import {
   admitRequest,
   cancelRequest,
-  leaseBatch,
+  dispatchRequests,
   listModelIds,
-  openJobTaker,
   readEvents,
   readLoadFailures,
-  readPool,
   readRequest,
-  requeueStalled,
+  readStats,
   type StoreConnection,
+  sweepWorkers,
 } from '@darkroom/store';
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import type { OutputEncoder } from '../../apps/worker/src/active-request.ts';
-import { LoadWatch } from '../../apps/worker/src/load-watch.ts';
+import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
+import type { OutputEncoder } from '../../apps/worker/src/request/active-request.ts';
 import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
 import { Worker } from '../../apps/worker/src/worker.ts';
 
@@ -107,9 +106,7 @@ function optionsOf(store: StoreConnection, createExecutor: CreateExecutor): Work
     workerId: 'w1',
     capacity: 4,
     chunkBytes: 400_000,
-    lockMs: 60_000,
     heartbeatMs: 600_000,
-    ttlMs: 600_000,
     engineTimeoutMs: 60_000,
     info: {},
     log: silentLogger(),
@@ -135,22 +132,24 @@ async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope
   return envelope.id;
 }
 
-async function lease(store: StoreConnection, meanwhile: () => void = () => {}): Promise<void> {
-  const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
-  onTestFinished(() => taker.close());
-  const deliveries = await taker.take(1);
-  const leasing = leaseBatch(store, 'tiny', deliveries, { mode: 'shared', maxRows: 4, maxAttempts: 3 });
+async function lease(store: StoreConnection, id: string, meanwhile: () => void = () => {}): Promise<void> {
+  const leasing = dispatchRequests(store, 'tiny', [{ workerId: 'w1', isExclusive: false, requestIds: [id] }]);
   meanwhile();
-  expect((await leasing).outcomes).toEqual(['leased']);
+  expect(await leasing).toMatchObject([{ status: 'leased' }]);
 }
 
-/** Takes the lock of a request away and puts it back into the queue, as a janitor does. */
-async function stall(store: StoreConnection, id: string): Promise<void> {
-  await store.redis.del(store.keysOf('tiny').lock(id));
-  const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
-  onTestFinished(() => taker.close());
-  await expect.poll(() => taker.recoverStalled(), { interval: 2 }).toEqual([id]);
-  expect(await requeueStalled(store, 'tiny', id, Date.now())).toBe('requeued');
+/** Takes the worker for dead, as a janitor does; what it had is in the queue again. */
+async function bury(store: StoreConnection): Promise<string[]> {
+  // One heartbeat may come between them.
+  for (let sweeps = 0; sweeps < 4; sweeps++) {
+    const [dead] = await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 1 });
+    if (dead !== undefined) return dead.requests.map(({ id }) => id);
+  }
+  throw new Error('nobody was buried');
+}
+
+function free(store: StoreConnection): Promise<unknown> {
+  return readStats(store, 'tiny').then(({ workers, freeSlots }) => [workers.idle, freeSlots]);
 }
 
 async function types(store: StoreConnection, id: string): Promise<string[]> {
@@ -166,29 +165,31 @@ it('runs what it is leased', async () => {
   const { store, worker, executor } = createWorker();
   await worker.start();
   const id = await submit(store);
-  await lease(store);
+  await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(await types(store, id)).toEqual(['queued', 'started', 'output', 'succeeded']);
   await expect.poll(() => worker.requestIds).toEqual([]);
-  expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
+  expect(await free(store)).toEqual([1, 4]);
 });
 
-it('a request it lost and was leased again runs once more, whatever becomes of its first rows', async () => {
+it('taken for dead while alive, it drops what it had, registers again and runs it once more', async () => {
   const { store, worker, executor } = createWorker();
   await worker.start();
   const id = await submit(store);
-  await lease(store);
+  await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
-  await stall(store, id);
-  await lease(store);
+  expect(await bury(store)).toEqual([id]);
+  await worker.beatOnce();
+  await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(2);
   const [first, second] = executor.submitted.map((request) => request.id);
-  await worker.beatOnce();
   expect(executor.canceled).toEqual([first]);
+  // Its first rows are still in the engine, and say so.
   executor.emit([
     { type: 'progress', requestId: first!, index: 0, done: 1, total: 2 },
+    { type: 'output', requestId: first!, index: 0, output: pixels },
     { type: 'request-canceled', requestId: first! },
   ]);
   await expect.poll(() => worker.requestIds).toEqual([id]);
@@ -197,14 +198,41 @@ it('a request it lost and was leased again runs once more, whatever becomes of i
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(await types(store, id)).toEqual(['queued', 'started', 'queued', 'started', 'output', 'succeeded']);
   await expect.poll(() => worker.requestIds).toEqual([]);
-  expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
+  expect(await free(store)).toEqual([1, 4]);
+});
+
+it('hears of what it lost by the next thing that it writes', async () => {
+  const { store, worker, executor } = createWorker();
+  await worker.start();
+  const id = await submit(store);
+  await lease(store, id);
+  await expect.poll(() => executor.submitted).toHaveLength(1);
+  expect(await bury(store)).toEqual([id]);
+  const [{ id: token }] = executor.submitted as [ExecutorRequest];
+  executor.emit([{ type: 'progress', requestId: token, index: 0, done: 1, total: 2 }]);
+  await expect.poll(() => executor.canceled).toEqual([token]);
+  expect(await types(store, id)).toEqual(['queued', 'started', 'queued']);
+});
+
+it('taken for dead, it reads what it is leased then, whatever clock Redis had before', async () => {
+  const { store, worker, executor } = createWorker();
+  await worker.start();
+  const aDayAhead = `${Date.now() + 86_400_000}-0`;
+  await store.redis.xadd(store.keysOf('tiny').inbox('w1'), aDayAhead, 'message', '{"type":"cancel","id":"read"}');
+  const [first, second] = [await submit(store), await submit(store)];
+  await lease(store, first);
+  await expect.poll(() => executor.submitted).toHaveLength(1);
+  await bury(store);
+  await worker.beatOnce();
+  await lease(store, second);
+  await expect.poll(() => executor.submitted).toHaveLength(2);
 });
 
 it('cancels what it runs', async () => {
   const { store, worker, executor } = createWorker();
   await worker.start();
   const id = await submit(store);
-  await lease(store);
+  await lease(store, id);
   // In the inbox behind the batch, whether or not that has been read yet.
   expect(await cancelRequest(store, id)).toEqual({ status: 'canceling' });
   await expect.poll(() => executor.canceled).toHaveLength(1);
@@ -212,23 +240,22 @@ it('cancels what it runs', async () => {
   await expect.poll(() => stateOf(store, id)).toBe('canceled');
 });
 
-it('ends no request that it dropped because it was lost, though the lock is there again', async () => {
+it('ends no request that it dropped because it was lost, though it is its own again', async () => {
   const { store, worker, executor } = createWorker();
   await worker.start();
   const id = await submit(store);
-  await lease(store);
+  await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   const [{ id: token }] = executor.submitted as [ExecutorRequest];
-  const lock = store.keysOf('tiny').lock(id);
-  await store.redis.set(lock, 'somebody else');
+  // A master that then gave way to one that knows nothing of a burial.
+  Object.assign(store.redis, { 'workers/heartbeat-worker': () => Promise.resolve('buried') });
   await worker.beatOnce();
   expect(executor.canceled).toEqual([token]);
-  // As after a failover to a server that knows nothing of the other.
-  await store.redis.set(lock, token);
   executor.emit([{ type: 'request-canceled', requestId: token }]);
   await expect.poll(() => worker.requestIds).toEqual([]);
-  expect(await types(store, id)).toEqual(['queued', 'started']);
-  expect(await readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
+  expect(await types(store, id)).toEqual(['queued', 'started', 'queued']);
+  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 0 } });
+  expect(await free(store)).toEqual([1, 4]);
 });
 
 it('gives back what comes while it has no engine, without counting an attempt', async () => {
@@ -238,22 +265,22 @@ it('gives back what comes while it has no engine, without counting an attempt', 
   executor.starting = () => held.promise;
   const id = await submit(store);
   // Leased before the worker could say that it takes nothing now, read after its engine has died.
-  await lease(store, () => executor.lose());
+  await lease(store, id, () => executor.lose());
   await expect.poll(() => stateOf(store, id)).toBe('queued');
   expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 0, queuePosition: 0 } });
   expect(worker.requestIds).toEqual([]);
   held.resolve(card);
-  await expect.poll(() => readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
+  await expect.poll(() => free(store)).toEqual([1, 4]);
 });
 
 it('counts an attempt of what was in an engine that died', async () => {
   const { store, worker, executor } = createWorker();
   await worker.start();
   const id = await submit(store);
-  await lease(store);
+  await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.lose(executor.submitted[0]!.id);
-  await expect.poll(() => readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
+  await expect.poll(() => free(store)).toEqual([1, 4]);
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
 });
 
@@ -262,13 +289,13 @@ it('kills an engine that says nothing, and counts an attempt of what it had', as
   const killed = vi.spyOn(executor, 'kill');
   await worker.start();
   const id = await submit(store);
-  await lease(store);
+  await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   await vi.waitFor(async () => {
     await worker.beatOnce();
     expect(killed).toHaveBeenCalledOnce();
   }, 10_000);
-  await expect.poll(() => readPool(store, 'tiny')).toMatchObject({ idle: 1, freeRows: 4 });
+  await expect.poll(() => free(store)).toEqual([1, 4]);
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
 });
 
@@ -278,8 +305,8 @@ it('goes itself when its engine cannot be killed, so that others take over what 
   onTestFinished(() => exit.mockRestore());
   const killed = vi.spyOn(executor, 'kill').mockImplementation(() => {});
   await worker.start();
-  await submit(store);
-  await lease(store);
+  const id = await submit(store);
+  await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   await vi.waitFor(async () => {
     await worker.beatOnce();
@@ -294,7 +321,7 @@ it('kills no engine whose work is done while it is being stored', async () => {
   const killed = vi.spyOn(executor, 'kill');
   await worker.start();
   const id = await submit(store);
-  await lease(store);
+  await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);
   const deadlineMs = performance.now() + 50;
@@ -309,7 +336,7 @@ it('a stop waits for what has left the engine, instead of giving it back', async
   const { store, worker, executor } = createWorker(encode);
   await worker.start();
   const id = await submit(store);
-  await lease(store);
+  await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);
   const stopped = worker.stop();
@@ -323,18 +350,32 @@ it('fails what it cannot encode, instead of calling it done', async () => {
   const { store, worker, executor } = createWorker(() => Promise.reject(new Error('no encoder')));
   await worker.start();
   const id = await submit(store);
-  await lease(store);
+  await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);
   await expect.poll(() => stateOf(store, id)).toBe('failed');
   expect(await types(store, id)).toEqual(['queued', 'started', 'failed']);
 });
 
+it('fails what it cannot encode, though the answer that outputs are missing got lost', async () => {
+  const { store, worker, executor } = createWorker(() => Promise.reject(new Error('no encoder')));
+  await worker.start();
+  const id = await submit(store);
+  await lease(store, id);
+  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const redis = store.redis as unknown as Record<'events/write-batch', (...values: unknown[]) => Promise<unknown[]>>;
+  const send = redis['events/write-batch'].bind(redis);
+  // What the same batch is answered when it is sent again.
+  vi.spyOn(redis, 'events/write-batch').mockImplementationOnce((...values) => send(...values).then(() => []));
+  executor.complete(executor.submitted[0]!.id);
+  await expect.poll(() => stateOf(store, id)).toBe('failed');
+});
+
 it('says so when its engine cannot be started, and is gone', { timeout: 5000 }, async () => {
   const { store, worker, executor } = createWorker();
   executor.starting = () => Promise.reject(new Error('no such model in /srv/models'));
   await expect(worker.start()).rejects.toThrow('no such model');
-  expect(await readPool(store, 'tiny')).toMatchObject({ loading: 0, idle: 0, busy: 0 });
+  expect(await readStats(store, 'tiny')).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0, draining: 0 } });
   expect(await listModelIds(store)).toEqual([]);
   // Of what is not known to be fit for others to read, nothing is shown.
   const reason = "its worker's log says why";
@@ -371,13 +412,13 @@ it('stops although it was buried while draining', { timeout: 5000 }, async () =>
   const { store, worker } = createWorker();
   await worker.start();
   // Its last message goes with its inbox.
-  const drained = vi.fn<() => Promise<number>>(async () => {
-    await store.redis.del(store.keysOf('tiny').worker('w1'));
-    return 1;
+  const redis = store.redis as unknown as Record<'workers/drain-worker', () => Promise<string>>;
+  const drained = vi.spyOn(redis, 'workers/drain-worker').mockImplementationOnce(async () => {
+    await bury(store);
+    return 'draining';
   });
-  Object.assign(store.redis, { 'drain-worker': drained });
   const stopped = worker.stop();
-  await expect.poll(() => drained).toHaveBeenCalled();
+  await expect.poll(() => drained).toHaveResolved();
   await worker.beatOnce();
   await stopped;
 });
@@ -395,5 +436,5 @@ it('stops in order while a lost engine is being replaced', { timeout: 5000 }, as
   await expect.poll(() => starting).toHaveBeenCalled();
   await worker.stop();
   expect(exit).not.toHaveBeenCalled();
-  expect(await readPool(store, 'tiny')).toMatchObject({ loading: 0, idle: 0, busy: 0 });
+  expect(await readStats(store, 'tiny')).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0, draining: 0 } });
 });

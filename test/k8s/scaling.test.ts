@@ -3,16 +3,16 @@ import { readFileSync } from 'node:fs';
 import { loadConfig } from '@darkroom/config';
 import type { ModelCard } from '@darkroom/core';
 import { Metrics } from '@darkroom/service';
+import { admitRequest, publishModel, registerWorker, type StoreConnection } from '@darkroom/store';
 import {
-  admitRequest,
-  leaseBatch,
-  openJobTaker,
-  publishModel,
-  registerWorker,
-  type StoreConnection,
-} from '@darkroom/store';
-import { type Exposition, openTestStore, parseExposition, silentLogger, testEnvelope } from '@darkroom/testing';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+  dispatchNext,
+  type Exposition,
+  openTestStore,
+  parseExposition,
+  silentLogger,
+  testEnvelope,
+} from '@darkroom/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { reportQueues } from '../../apps/janitor/src/report-queues.ts';
 import { type DocumentedSystem, writeDocumentedSystem } from './documented-system.ts';
 import { type Manifest, readyTools, whyNot, workloadsOf } from './manifests.ts';
@@ -139,10 +139,6 @@ async function admit(store: StoreConnection): Promise<void> {
 
 async function lease(store: StoreConnection): Promise<void> {
   const worker = { model: 'emoji-sd', workerId: 'w1', incarnation: 'i1' };
-  await registerWorker(store, worker, { state: 'ready', capacity: 8, ttlMs: 60_000, info: {} });
-  const taker = openJobTaker(store, 'emoji-sd', { lockMs: 60_000, stalledCheckMs: 60_000 });
-  onTestFinished(() => taker.close());
-  const [delivery] = await taker.take(1);
-  const options = { mode: 'shared', maxRows: 8, maxAttempts: 3, nowMs: Date.now() } as const;
-  expect((await leaseBatch(store, 'emoji-sd', [delivery!], options)).outcomes).toEqual(['leased']);
+  await registerWorker(store, worker, { state: 'ready', capacity: 8, info: {} });
+  expect(await dispatchNext(store, 1, { model: worker.model })).toHaveLength(1);
 }

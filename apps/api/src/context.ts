@@ -9,6 +9,7 @@ import { adminAccessOf } from './auth/admin-access.ts';
 import type { ApiKeys } from './auth/api-keys.ts';
 import { createSubmissionCounter } from './auth/limit-rate.ts';
 import { createEndEstimator } from './follow/estimate-end.ts';
+import { createModelPools } from './follow/model-pools.ts';
 import { createEventStreams } from './follow/stream-events.ts';
 import { createApiMetrics } from './http/api-metrics.ts';
 import { createCached } from './server/cached.ts';
@@ -69,8 +70,9 @@ export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps
   const metrics = createApiMetrics(deps.metrics ?? new Metrics({ app: 'api', log }));
   const askStore = createStoreGuard(store, storeWaitMs);
   const models = createCached({ load: () => askStore(listModels), maxAgeMs: modelsMaxAgeMs, clock });
-  const estimateEnd = createEndEstimator(askStore, clock, kinds);
-  const shared = { config, log, clock, metrics, askStore, models, kinds, estimateEnd };
+  const pools = createModelPools(askStore, clock);
+  const estimateEnd = createEndEstimator(pools, kinds);
+  const shared = { config, log, clock, metrics, askStore, models, pools, kinds, estimateEnd };
   const countSubmission = createSubmissionCounter(store, askStore, metrics);
   return {
     ...shared,

@@ -15,11 +15,9 @@ await runMain('batch-former', ({ config, log, metrics, readiness, stopSignal }: 
       maxSize: config.batchMaxSize,
       timeoutMs: config.batchTimeoutMs,
       isBatching: config.enablePromptBatching,
+      maxAttempts: config.maxAttempts,
+      lookahead: config.batchLookahead,
     },
-    lookahead: config.batchLookahead,
-    maxAttempts: config.maxAttempts,
-    lockMs: config.lockMs,
-    heartbeatMs: config.heartbeatMs,
     log,
     metrics: createFormerMetrics(metrics),
   });

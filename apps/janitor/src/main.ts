@@ -14,7 +14,7 @@ await runMain('janitor', ({ config, log, metrics, readiness, stopSignal }: MainC
     metrics,
     sweepIntervalMs: config.sweepIntervalMs,
     leakSweepIntervalMs: config.leakSweepIntervalS * 1000,
-    lockMs: config.lockMs,
+    workerTtlMs: config.workerTtlMs,
   });
   const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
   return new ServiceGroup([closingService(() => store.close()), checked, janitor]);

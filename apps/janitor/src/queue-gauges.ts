@@ -14,8 +14,8 @@ const plainGauges = [
   ['darkroom_queue_oldest_seconds', 'How long ago the oldest waiting request was admitted.', oldestAgeS],
   ['darkroom_queue_owners', 'Owners (names of API keys) with waiting requests.', ({ waitingOwners }) => waitingOwners],
   ['darkroom_running_requests', 'Requests that workers have.', ({ running }) => running],
-  ['darkroom_worker_rows', 'Rows that idle and busy workers can step at once.', ({ rows }) => rows],
-  ['darkroom_worker_free_rows', 'Those of them that nobody has taken.', ({ freeRows }) => freeRows],
+  ['darkroom_worker_rows', 'Rows that idle and busy workers can step at once.', ({ slots }) => slots],
+  ['darkroom_worker_free_rows', 'Those of them that nobody has taken.', ({ freeSlots }) => freeSlots],
   ['darkroom_webhook_outbox_entries', 'Events that no webhook-sender has taken on.', ({ outbox }) => outbox],
   ['darkroom_model_paused', '1 when an operator has paused the model.', ({ isPaused }) => (isPaused ? 1 : 0)],
 ] satisfies [name: string, help: string, read: (stats: ModelStats, nowMs: number) => number][];

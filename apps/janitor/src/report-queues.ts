@@ -10,6 +10,7 @@ import {
   listModelIds,
   readRedisMemory,
   readStats,
+  readTally,
   type StoreConnection,
 } from '@darkroom/store';
 import { createQueueGauges } from './queue-gauges.ts';
@@ -30,14 +31,15 @@ export function reportQueues({ store, metrics, clock = systemClock }: ReportQueu
     async refresh() {
       if (!(await isStoreReachable(store))) throw new Error('Redis does not answer');
       const models = await listModelIds(store);
-      const [stats, memory, page] = await Promise.all([
+      const [stats, tally, memory, page] = await Promise.all([
         Promise.all(models.map((model) => readStats(store, model))),
+        Promise.all(models.map(async (model) => ({ model, tally: await readTally(store, model) }))),
         readRedisMemory(store),
         exportBullmqMetrics(store, { app: 'janitor' }),
       ]);
       return () => {
         gauges.set(stats, memory, clock.now());
-        tallies.set(stats);
+        tallies.set(tally);
         bullmq = page;
       };
     },

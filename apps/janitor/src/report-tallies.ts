@@ -1,9 +1,15 @@
 import type { HistogramSeries, Metrics } from '@darkroom/service';
-import type { ModelStats, TalliedDurations } from '@darkroom/store';
+import type { TalliedDurations, Tally } from '@darkroom/store';
+
+/** A model's. */
+export interface ModelTally {
+  model: string;
+  tally: Tally;
+}
 
 /** What became of requests: counted in Redis where it happens, shown here. */
-export function reportTallies(metrics: Metrics): { set: (stats: readonly ModelStats[]) => void } {
-  let current: readonly ModelStats[] = [];
+export function reportTallies(metrics: Metrics): { set: (stats: readonly ModelTally[]) => void } {
+  let current: readonly ModelTally[] = [];
   showDurations(metrics, () => current);
   const setCounters = createTallyCounters(metrics);
   return {
@@ -14,7 +20,7 @@ export function reportTallies(metrics: Metrics): { set: (stats: readonly ModelSt
   };
 }
 
-function showDurations(metrics: Metrics, read: () => readonly ModelStats[]): void {
+function showDurations(metrics: Metrics, read: () => readonly ModelTally[]): void {
   metrics.storedHistogram(
     {
       name: 'darkroom_state_seconds',
@@ -39,10 +45,10 @@ function showDurations(metrics: Metrics, read: () => readonly ModelStats[]): voi
   );
 }
 
-function createTallyCounters(metrics: Metrics): (stats: readonly ModelStats[]) => void {
+function createTallyCounters(metrics: Metrics): (stats: readonly ModelTally[]) => void {
   const requeues = metrics.counter({
     name: 'darkroom_requeues_total',
-    help: 'Running requests that went back to the queue: worker_lost, engine_failed (both count as attempts), worker_stopped.',
+    help: 'Running requests that went back to the queue: worker_lost, engine_failed (both count as attempts, unless it got further than ever), worker_stopped.',
     labels: ['model', 'reason'],
   });
   const buried = metrics.counter({

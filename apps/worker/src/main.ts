@@ -6,12 +6,12 @@ import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { ProcessExecutor } from '@darkroom/executor';
 import { closingService, type MainContext, runMain, type Service, ServiceGroup, startupCheck } from '@darkroom/service';
 import { checkServer, connectStore, storeOptions } from '@darkroom/store';
-import { listGpus } from './list-gpus.ts';
-import { LoadWatch } from './load-watch.ts';
-import { devicesOf, logComponents } from './log-components.ts';
-import { readModel } from './read-model.ts';
-import { readVersion } from './read-version.ts';
-import { WorkerProcesses } from './worker-processes.ts';
+import { listGpus } from './engine/list-gpus.ts';
+import { LoadWatch } from './engine/load-watch.ts';
+import { devicesOf, logComponents } from './engine/log-components.ts';
+import { readModel } from './engine/read-model.ts';
+import { readVersion } from './processes/read-version.ts';
+import { WorkerProcesses } from './processes/worker-processes.ts';
 import { Worker } from './worker.ts';
 
 await runMain('worker', async (context) => {
@@ -65,9 +65,7 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
     workerId: config.workerId,
     capacity: config.batchMaxSize,
     chunkBytes: config.chunkBytes,
-    lockMs: config.lockMs,
     heartbeatMs: config.heartbeatMs,
-    ttlMs: config.workerTtlMs,
     engineTimeoutMs: config.engineTimeoutS * 1000,
     stopSignal,
     info,

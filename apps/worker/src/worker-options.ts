@@ -2,8 +2,8 @@ import type { ModelCard } from '@darkroom/core';
 import type { Executor, ExecutorEvent } from '@darkroom/executor';
 import type { Logger, Metrics } from '@darkroom/service';
 import type { StoreConnection } from '@darkroom/store';
-import type { OutputEncoder } from './active-request.ts';
-import type { LoadWatch } from './load-watch.ts';
+import type { OutputEncoder } from './request/active-request.ts';
+import type { LoadWatch } from './engine/load-watch.ts';
 
 export interface WorkerOptions {
   store: StoreConnection;
@@ -12,10 +12,7 @@ export interface WorkerOptions {
   /** Rows that share a step. */
   capacity: number;
   chunkBytes: number;
-  lockMs: number;
   heartbeatMs: number;
-  /** Without a heartbeat for so long the worker counts as dead. */
-  ttlMs: number;
   /** An engine that has work and says nothing for longer than this, and than its work should take, hangs. */
   engineTimeoutMs: number;
   info: Readonly<Record<string, string | number>>;

@@ -1,5 +1,5 @@
 /**
- * One engine's connection to the system: registers, keeps its heartbeat and its locks, feeds leased requests to the
+ * One engine's connection to the system: registers, keeps its heartbeat, feeds leased requests to the
  * executor and writes back what comes out. Inference runs in another process, so that none of this ever waits for it.
  */
 import { randomUUID } from 'node:crypto';
@@ -7,25 +7,23 @@ import type { Executor, ExecutorEvent } from '@darkroom/executor';
 import { BaseService, Metrics, PeriodicLoop } from '@darkroom/service';
 import {
   drainWorker,
-  giveBackRequest,
+  heartbeatWorker,
   type InboxMessage,
-  type JobTaker,
   type LeasedRequest,
   openInbox,
-  openJobTaker,
   publishModel,
   registerWorker,
   unregisterWorker,
   type WorkerIdentity,
   type WorkerInbox,
 } from '@darkroom/store';
-import { ActiveRequest, type EngineEnding, type EngineRequestEvent } from './active-request.ts';
-import { endHungEngine } from './end-hung-engine.ts';
-import { EngineWatch } from './engine-watch.ts';
-import { PaceMeter } from './pace-meter.ts';
-import { type DropReason, StepMeter } from './step-meter.ts';
-import { readResumePoint } from './resume-point.ts';
-import { renewRequests } from './renew-requests.ts';
+import { endHungEngine } from './engine/end-hung-engine.ts';
+import { EngineWatch } from './engine/engine-watch.ts';
+import { PaceMeter } from './meters/pace-meter.ts';
+import { type DropReason, StepMeter } from './meters/step-meter.ts';
+import { ActiveRequest, type EngineEnding, type EngineRequestEvent } from './request/active-request.ts';
+import { type LeftToDo, readLeftToDo } from './request/left-to-do.ts';
+import { WriteQueue } from './request/write-queue.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
 /** How long one look into the inbox waits; a closing connection ends it sooner. */
@@ -35,7 +33,7 @@ export class Worker extends BaseService {
   readonly #options: WorkerOptions;
   readonly #identity: WorkerIdentity;
   readonly #executor: Executor;
-  readonly #taker: JobTaker;
+  readonly #writes: WriteQueue;
   /**
    * By token, which is also what the engine knows a request by: one that was lost and leased to this worker again is
    * here twice until the engine has let go of the first, and what is said of one must not be taken for the other's.
@@ -55,14 +53,13 @@ export class Worker extends BaseService {
   constructor(options: WorkerOptions) {
     super();
     this.#options = options;
-    const { store, card, workerId, capacity, lockMs, heartbeatMs, engineTimeoutMs, log } = options;
+    const { store, card, workerId, capacity, heartbeatMs, engineTimeoutMs, log } = options;
     const { metrics = new Metrics({ app: 'worker', log }) } = options;
     this.#meter = new StepMeter({ metrics, model: card.id, capacity });
     this.#watch = new EngineWatch({ timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs });
     this.#identity = { model: card.id, workerId, incarnation: randomUUID() };
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
-    const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
-    this.#taker = openJobTaker(store, card.id, { lockMs, stalledCheckMs: lockMs, onError });
+    this.#writes = new WriteQueue({ store, identity: this.#identity });
     this.#inbox = openInbox(store, this.#identity);
     this.#receiving = new PeriodicLoop({ name: 'inbox', intervalMs: 0, runOnce: () => this.#receiveOnce(), log });
     this.#beating = new PeriodicLoop({
@@ -83,28 +80,22 @@ export class Worker extends BaseService {
     return [...this.#active.values()].map(({ delivery }) => delivery.id);
   }
 
-  /** Renews registration and locks; drops what is not ours any more. Two round trips. Ends an engine that hangs. */
+  /** Says that it lives, by which its leases live too. One round trip. Ends an engine that hangs. */
   async beatOnce(): Promise<void> {
-    const { store, ttlMs, log } = this.#options;
+    const { store, log } = this.#options;
     const pace = this.#pace.read(this.#active);
     const remainingMs = pace && pace.costMs.slow * pace.remainingCost;
     if (this.#watch.isOverdue({ nowMs: performance.now(), remainingMs, stepMs: pace?.stepMs.slow }))
       endHungEngine(this.#executor, { timesOverdue: this.#watch.timesOverdue, requests: this.#active.size, log });
-    const requests = [...this.#active.values()].filter(({ isSuperseded }) => !isSuperseded);
-    const { life, lost } = await renewRequests(this.#identity, requests, {
-      store,
-      taker: this.#taker,
-      ttlMs,
-      pace,
-    });
-    for (const request of lost) this.#drop(request, 'lock lost');
-    if (life === 'buried') {
-      // Its inbox was buried with it, the drain's message included.
-      if (this.#isStopping()) return this.#markDrained();
-      this.#meter.takenForDead();
-      log.warn('taken for dead while alive; registering again');
-      await this.#register();
-    }
+    const { lastRead } = this.#inbox;
+    if ((await heartbeatWorker(store, this.#identity, { pace, lastRead })) === 'alive') return;
+    // Its inbox was buried with it, the drain's message included.
+    if (this.#isStopping()) return this.#markDrained();
+    this.#meter.takenForDead();
+    log.warn({ requests: this.#active.size }, 'taken for dead while alive; registering again');
+    for (const request of this.#active.values()) this.#drop(request, 'buried');
+    this.#inbox.startOver();
+    await this.#register();
   }
 
   protected override async onStart(): Promise<void> {
@@ -131,11 +122,10 @@ export class Worker extends BaseService {
     await this.#beating.stop();
     // What has left the engine only has to be stored.
     const requests = [...this.#active.values()];
-    await Promise.all(requests.map((request) => request.ending ?? this.#giveBack(request, 'stops')));
+    await Promise.all(requests.map((request) => request.ending ?? this.#giveBack(request, 'worker_stopped')));
     this.#active.clear();
     this.#inbox.close();
     await unregisterWorker(store, this.#identity);
-    await this.#taker.close();
   }
 
   /** A stop does not wait until the model is there: nothing has to be given back before that. */
@@ -150,16 +140,15 @@ export class Worker extends BaseService {
   }
 
   async #register(): Promise<void> {
-    const { store, card, capacity, ttlMs, loads, info } = this.#options;
+    const { store, card, capacity, loads, info } = this.#options;
     const state = this.#state === 'ready' ? 'ready' : 'loading';
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
     if (state === 'ready') await Promise.all([publishModel(store, card), loads.clear()]);
-    await registerWorker(store, this.#identity, { state, capacity, ttlMs, info });
+    await registerWorker(store, this.#identity, { state, capacity, info });
   }
 
   async #receiveOnce(): Promise<void> {
-    const message = await this.#inbox.next(inboxWaitS);
-    if (message !== undefined) await this.#receive(message);
+    for (const message of await this.#inbox.next(inboxWaitS)) await this.#receive(message);
   }
 
   async #receive(message: InboxMessage): Promise<void> {
@@ -177,43 +166,46 @@ export class Worker extends BaseService {
 
   /** Begins what was leased, or gives it back: nothing may stay here that no engine has. */
   async #accept(leased: LeasedRequest): Promise<void> {
-    const { store, card, workerId, log } = this.#options;
-    const { id } = leased.envelope;
-    for (const request of this.#active.values()) {
-      if (request.delivery.id !== id) continue;
-      request.isSuperseded = true;
-      this.#drop(request, 'leased again');
-    }
+    const { store, log } = this.#options;
+    // Read again, because the inbox was to start over and is still the same.
+    if (this.#active.has(leased.token)) return;
+    const request = this.#createRequest(leased);
+    this.#active.set(leased.token, request);
     try {
-      await this.#begin(leased);
+      const { indexes, checkpoints } = await readLeftToDo(store, leased);
+      request.finishedOutputs = leased.envelope.outputs - indexes.length;
+      this.#begin(request, { indexes, checkpoints, attempt: leased.attempt });
     } catch (error) {
       this.#active.delete(leased.token);
       // Without an engine, because it has just died or this worker stops, it is none of the request's doing.
-      const reason = this.#state === 'ready' ? 'failed' : 'stops';
-      log.error({ request_id: id, err: error, reason }, 'could not begin');
-      await giveBackRequest(store, card.id, workerId, { id, token: leased.token }, reason);
+      const reason = this.#state === 'ready' ? 'engine_failed' : 'worker_stopped';
+      log.error({ request_id: leased.envelope.id, err: error, reason }, 'could not begin');
+      await request.giveBack(reason);
     }
   }
 
-  async #begin(leased: LeasedRequest): Promise<void> {
-    const { store, workerId, encoder, chunkBytes, log } = this.#options;
-    const { id, outputs, input } = leased.envelope;
-    const { indexes, checkpoints } = await readResumePoint(store, leased);
+  #createRequest(leased: LeasedRequest): ActiveRequest {
+    const { encoder, chunkBytes, log } = this.#options;
     const request: ActiveRequest = new ActiveRequest({
-      store,
-      workerId,
+      writes: this.#writes,
       leased,
       encoder,
       chunkBytes,
-      finishedRows: outputs - indexes.length,
       onRefused: (outcome) => this.#drop(request, outcome),
-      onError: (error) => log.error({ request_id: id, err: error }, 'could not write'),
+      onError: (error) => log.error({ request_id: leased.envelope.id, err: error }, 'could not write'),
     });
-    this.#active.set(leased.token, request);
-    log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: checkpoints.size }, 'started');
+    return request;
+  }
+
+  #begin(request: ActiveRequest, { indexes, checkpoints, attempt }: LeftToDo & { attempt: number }): void {
+    const { id, outputs, input } = request.envelope;
+    const { token } = request.delivery;
+    this.#options.log.info({ request_id: id, attempt, outputs, resumed: checkpoints.size }, 'started');
+    // It was canceled, or this worker taken for dead, while this was read.
+    if (request.dropped !== undefined) return this.#finish(request, { state: 'canceled' });
     if (indexes.length === 0) return this.#finish(request, { state: 'succeeded' });
-    this.#executor.submit([{ id: leased.token, input, indexes, checkpoints }]);
-    this.#watch.submitted(leased.token);
+    this.#executor.submit([{ id: token, input, indexes, checkpoints }]);
+    this.#watch.submitted(token);
   }
 
   /** Takes a request out of the engine; its end comes as an event at the next step. */
@@ -254,13 +246,13 @@ export class Worker extends BaseService {
       const outcome = await request.finish(ending);
       log.info({ request_id: id, state: ending.state, outcome }, 'ended');
     } catch (error) {
-      // Its lock runs out, and another delivery finds what is stored.
+      // Its deadline ends it, or the burial of this worker gives it to another, which finds what is stored.
       log.error({ request_id: id, err: error }, 'could not finish');
     }
     this.#active.delete(token);
   }
 
-  async #giveBack(request: ActiveRequest, reason: 'stops' | 'failed'): Promise<void> {
+  async #giveBack(request: ActiveRequest, reason: 'worker_stopped' | 'engine_failed'): Promise<void> {
     const outcome = await request.giveBack(reason);
     this.#options.log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
   }
@@ -278,11 +270,9 @@ export class Worker extends BaseService {
     this.#state = 'loading';
     try {
       await this.#register();
-      for (const token of tokens) {
-        const request = this.#active.get(token);
-        this.#active.delete(token);
-        if (request !== undefined) await this.#giveBack(request, 'failed');
-      }
+      const lost = tokens.map((token) => this.#active.get(token)).filter((request) => request !== undefined);
+      for (const { delivery } of lost) this.#active.delete(delivery.token);
+      await Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
       if (this.#isStopping()) return;
       await loads.watch(() => this.#executor.start());
       if (this.#isStopping()) return;

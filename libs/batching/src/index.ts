@@ -1,1 +1,1 @@
-export * from './next-batch.ts';
+export * from './plan-leases.ts';

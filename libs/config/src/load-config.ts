@@ -69,14 +69,10 @@ function fillComputedDefaults(values: Values, problems: string[]): void {
 
 /** Rules between settings. A rule is silent where one of its settings is absent or was already refused. */
 function crossFieldProblems(values: Values): string[] {
-  const { lockMs, heartbeatMs, workerTtlMs, requestTimeoutS, requestTimeoutMaxS } = values as Partial<
-    Config<'worker'> & Config<'api'>
+  const { heartbeatMs, workerTtlMs, requestTimeoutS, requestTimeoutMaxS } = values as Partial<
+    Config<'janitor'> & Config<'api'>
   >;
   const problems = [...openAccessProblems(values), ...metricsPortProblems(values)];
-  if (heartbeatMs !== undefined && lockMs !== undefined && lockMs <= 2 * heartbeatMs)
-    problems.push(
-      `LOCK_MS is ${lockMs}, expected more than twice HEARTBEAT_MS (${heartbeatMs}): one late renewal must not lose the lock`,
-    );
   if (heartbeatMs !== undefined && workerTtlMs !== undefined && workerTtlMs <= 2 * heartbeatMs)
     problems.push(
       `WORKER_TTL_MS is ${workerTtlMs}, expected more than twice HEARTBEAT_MS (${heartbeatMs}): one late heartbeat must not bury the worker`,

@@ -96,20 +96,12 @@ const commonSettings = {
     doc: "How long a request's events and pictures can be fetched after it has ended.",
     apps: appNames,
   }),
-  goneTtlS: defineSetting({
-    variable: 'GONE_TTL_S',
-    kind: wholeNumber({ min: 1, max: 31_536_000 }),
-    default: '86400',
-    unit: 's',
-    doc: 'How long after that the API answers 410 ("its time is over") instead of 404 ("never heard of it").',
-    apps: appNames,
-  }),
   maxAttempts: defineSetting({
     variable: 'MAX_ATTEMPTS',
     kind: wholeNumber({ min: 2, max: 100 }),
     default: '3',
     unit: 'deliveries',
-    doc: 'How often a request is handed to a worker before it counts as the one that kills workers and is `failed`.',
+    doc: 'How often a request is handed to a worker before it counts as the one that kills workers and is `failed`. A delivery in which it got further than ever does not count.',
     apps: appNames,
   }),
 };
@@ -144,34 +136,34 @@ const dispatchSettings = {
     kind: wholeNumber({ min: 0, max: 256 }),
     default: '0',
     unit: 'requests',
-    doc: 'Requests taken out of the queue beyond what workers can take now, so that batches of one shape fill up. What is taken no longer gives way to a higher priority, and since rows join at every step it is seldom worth that.',
+    doc: 'Requests beyond what workers can take now that may overtake others of another shape, so that batches of one shape fill up. Since rows join at every step it is seldom worth that.',
     apps: ['batch-former'],
-  }),
-  lockMs: defineSetting({
-    variable: 'LOCK_MS',
-    kind: wholeNumber({ min: 100, max: 600_000 }),
-    default: '5000',
-    unit: 'ms',
-    doc: 'How long a request, or a webhook being sent, stays with a process that no longer renews its lock. Must be more than twice `HEARTBEAT_MS`.',
-    apps: ['batch-former', 'worker', 'janitor', 'webhook-sender'],
   }),
   heartbeatMs: defineSetting({
     variable: 'HEARTBEAT_MS',
     kind: wholeNumber({ min: 10, max: 60_000 }),
     default: '1000',
     unit: 'ms',
-    doc: 'How often locks and the worker registration are renewed.',
-    apps: ['batch-former', 'worker'],
+    doc: 'How often a worker says that it lives.',
+    apps: ['worker', 'janitor'],
   }),
 };
 
 const janitorSettings = {
+  workerTtlMs: defineSetting({
+    variable: 'WORKER_TTL_MS',
+    kind: wholeNumber({ min: 50, max: 600_000 }),
+    default: '3000',
+    unit: 'ms',
+    doc: 'A worker that has not been heard of for this long is dead. Only time in which janitors swept counts, so an outage of Redis kills nobody. Must be more than twice `HEARTBEAT_MS`.',
+    apps: ['janitor'],
+  }),
   sweepIntervalMs: defineSetting({
     variable: 'SWEEP_INTERVAL_MS',
     kind: wholeNumber({ min: 10, max: 60_000 }),
     default: '500',
     unit: 'ms',
-    doc: 'The pause between two sweeps for stalled requests, dead workers and passed deadlines.',
+    doc: 'The pause between two sweeps for dead workers and passed deadlines.',
     apps: ['janitor'],
   }),
   leakSweepIntervalS: defineSetting({
@@ -185,6 +177,14 @@ const janitorSettings = {
 };
 
 const webhookSettings = {
+  lockMs: defineSetting({
+    variable: 'LOCK_MS',
+    kind: wholeNumber({ min: 100, max: 600_000 }),
+    default: '5000',
+    unit: 'ms',
+    doc: 'How long a webhook that is being sent stays with a sender that no longer says that it sends it.',
+    apps: ['webhook-sender'],
+  }),
   webhookAllowPrivate: defineSetting({
     variable: 'WEBHOOK_ALLOW_PRIVATE',
     kind: trueOrFalse,

@@ -121,14 +121,6 @@ export const workerSettings = {
     doc: 'The name the worker registers under. Never the same for two that run at once.',
     apps: ['worker'],
   }),
-  workerTtlMs: defineSetting({
-    variable: 'WORKER_TTL_MS',
-    kind: wholeNumber({ min: 50, max: 600_000 }),
-    default: '3000',
-    unit: 'ms',
-    doc: 'A worker that has not been heard of for this long is dead. Must be more than twice `HEARTBEAT_MS`.',
-    apps: ['worker'],
-  }),
   engineTimeoutS: defineSetting({
     variable: 'ENGINE_TIMEOUT_S',
     kind: wholeNumber({ min: 1, max: 86_400 }),

@@ -1,50 +1,58 @@
-export { type AdmitRequestOptions, type AdmitRequestResult, admitRequest } from './admit-request.ts';
-export { exportBullmqMetrics } from './bullmq-metrics.ts';
-export { type CancelRequestOptions, type CancelRequestResult, cancelRequest } from './cancel-request.ts';
-export { dropRequest, type DropRequestResult } from './drop-request.ts';
-export { createEventHub, type EventHub } from './event-hub.ts';
-export { expireRequests } from './expire-requests.ts';
-export { closeJob, type Finish, type FinishOutcome, finishRequest } from './finish-request.ts';
-export type { KeySize } from './key-sizes.ts';
-export * from './load-failures.ts';
-export { type ModelKeys, modelKeys, modelsKey, queueName, webhooksTag } from './keys.ts';
-export * from './idempotency-key.ts';
-export { type Delivery, leaseBatch, type LeaseBatchOptions, type LeaseOutcome } from './lease-batch.ts';
-export { type DeadRequest, listDead } from './list-dead.ts';
-export { listModelIds, listModels, type ModelPool, publishModel, readPool, readPools } from './model-registry.ts';
-export { pauseModel, resumeModel } from './pause-model.ts';
-export { createRateLimiter, type RateCount, type RateLimiter, type RateLimiterOptions } from './rate-limiter.ts';
-export { readEvents, type ReadEventsOptions } from './read-events.ts';
-export { countFinished, type FailedRequest, listFailed } from './read-finished.ts';
-export { readOutput, readOutputChunk } from './read-output.ts';
-export { type MeasuredWorker, readPaces } from './read-paces.ts';
-export { readRequest, type ReadRequestResult } from './read-request.ts';
-export { type ModelStats, readStats, type Tally, type TalliedDurations } from './read-stats.ts';
-export { readTrace } from './read-trace.ts';
-export { readWorkers, type WorkerStatus } from './read-workers.ts';
-export { isStoreReachable, readRedisMemory, type RedisMemory } from './redis-health.ts';
-export * from './register-worker.ts';
-export { giveBackJob, giveBackRequest, listRecovered, type RequeueOutcome, requeueStalled } from './requeue-request.ts';
-export { retryRequest, type RetryRequestOptions, type RetryRequestResult } from './retry-request.ts';
-export { escapeGlob, scanKeys } from './scan-keys.ts';
-export { retryMaxMs } from './open-redis.ts';
-export { connectStore, type ConnectStoreOptions, type StoreConnection } from './store-connection.ts';
-export { storeOptions, type StoreSettings } from './store-options.ts';
-export { sweepLeaks, type SweepLeaksResult } from './sweep-leaks.ts';
-export { type JobTaker, openJobTaker, type OpenJobTakerOptions, type TakenJob } from './take-jobs.ts';
-export { isUnavailable, untilAnswered } from './until-answered.ts';
-export { createWakeups, type Wakeups } from './wakeups.ts';
-export * from './webhook-delivery.ts';
-export { checkServer, type ServerVerdict } from './check-server.ts';
-export { createWebhookId } from './webhook-id.ts';
-export { dropOutboxEntries, type OutboxEntry, takeOutbox, type TakeOutboxOptions } from './webhook-outbox.ts';
-export { readWebhookSecret } from './webhook-secret.ts';
+export { checkServer, type ServerVerdict } from './connection/check-server.ts';
+export { type ModelKeys, modelKeys, modelsKey } from './connection/keys.ts';
+export { isStoreReachable, readRedisMemory, type RedisMemory } from './connection/redis-health.ts';
+export { escapeGlob, scanKeys } from './connection/scan-keys.ts';
+export { connectStore, type ConnectStoreOptions, type StoreConnection } from './connection/store-connection.ts';
+export { storeOptions, type StoreSettings } from './connection/store-options.ts';
+export { isUnavailable, untilAnswered } from './connection/until-answered.ts';
+
+export { admitRequest, type AdmitRequestOptions, type AdmitRequestResult } from './requests/admit-request.ts';
+export { cancelRequest, type CancelRequestOptions, type CancelRequestResult } from './requests/cancel-request.ts';
+export { dropRequest, type DropRequestResult } from './requests/drop-request.ts';
+export { expireRequests } from './requests/expire-requests.ts';
+export { newRequestId } from './requests/request-ids.ts';
+export * from './requests/idempotency-key.ts';
+export { type DeadRequest, listDead } from './requests/list-dead.ts';
+export {
+  createRateLimiter,
+  type RateCount,
+  type RateLimiter,
+  type RateLimiterOptions,
+} from './requests/rate-limiter.ts';
+export { readRequest, type ReadRequestResult } from './requests/read-request.ts';
+export { retryRequest, type RetryRequestOptions, type RetryRequestResult } from './requests/retry-request.ts';
+
+export * from './dispatch/dispatch-requests.ts';
+export { pauseModel, resumeModel } from './dispatch/pause-model.ts';
+export * from './dispatch/read-dispatchable.ts';
+export { createWakeups, type Wakeups } from './dispatch/wakeups.ts';
+
+export * from './workers/drain-worker.ts';
+export * from './workers/load-failures.ts';
+export { listModelIds, listModels, publishModel } from './workers/model-registry.ts';
+export { readWorkers, type WorkerStatus } from './workers/read-workers.ts';
+export * from './workers/register-worker.ts';
+export * from './workers/sweep-workers.ts';
+export { type InboxMessage, type LeasedRequest, openInbox, type WorkerInbox } from './workers/worker-inbox.ts';
+
+export { createEventHub, type EventHub } from './events/event-hub.ts';
+export { readEvents, type ReadEventsOptions } from './events/read-events.ts';
+export { readOutput, readOutputChunk } from './events/read-output.ts';
+export { readResumePoint, type ResumePoint } from './events/read-resume-point.ts';
+export * from './events/write-batch.ts';
+
+export * from './webhooks/webhook-delivery.ts';
+export { createWebhookId } from './webhooks/webhook-id.ts';
+export { dropOutboxEntries, type OutboxEntry, takeOutbox, type TakeOutboxOptions } from './webhooks/webhook-outbox.ts';
+export { readWebhookSecret } from './webhooks/webhook-secret.ts';
 export {
   openWebhookWorker,
   type OpenWebhookWorkerOptions,
   type SendOutcome,
   type WebhookWorker,
-} from './webhook-worker.ts';
-export { resumeWorker, type ResumeWorkerResult, withdrawWorker } from './withdraw-worker.ts';
-export { type InboxMessage, type LeasedRequest, openInbox, type WorkerInbox } from './worker-inbox.ts';
-export * from './write-progress.ts';
+} from './webhooks/webhook-worker.ts';
+
+export { exportBullmqMetrics } from './upkeep/bullmq-metrics.ts';
+export type { KeySize } from './upkeep/key-sizes.ts';
+export * from './upkeep/read-stats.ts';
+export { LeakSweeper, type LeakSweep } from './upkeep/sweep-leaks.ts';

@@ -5,6 +5,7 @@ export { silentLogger } from './silent-logger.ts';
 export { allKeys, openTestStore, removeKeys, testEnvelope, type TestStoreOptions } from './test-store.ts';
 export { ask, type RedisCluster, startRedisCluster, type StartRedisClusterOptions } from './redis-cluster.ts';
 export { type RedisBehindSentinel, startRedisBehindSentinel, type StartSentinelOptions } from './redis-sentinel.ts';
+export { openRedisProxy, type RedisProxy } from './redis-proxy.ts';
 export {
   freePort,
   freePorts,
@@ -16,4 +17,6 @@ export {
 export * from './add-weights.ts';
 export * from './dilate-convolution.ts';
 export * from './externalize-weights.ts';
+export { dispatchNext, type DispatchNextOptions } from './dispatch-next.ts';
+export * from './seed-store.ts';
 export * from './lay-out-as-in-2022.ts';

@@ -34,11 +34,11 @@ export async function removeKeys(store: StoreConnection): Promise<void> {
 /** An envelope that is valid in every field, with what a test cares about on top. */
 export function testEnvelope(overrides: Partial<RequestEnvelope> = {}): RequestEnvelope {
   const model = overrides.model ?? 'tiny';
-  const createdAtMs = overrides.createdAtMs ?? Date.now();
+  const owner = overrides.owner ?? '';
   return {
-    id: createRequestId({ model, nowMs: createdAtMs }),
+    id: createRequestId({ model, nowMs: Date.now(), owner, secret: 'test' }),
     model,
-    owner: '',
+    owner,
     kind: 'picture',
     shapeKey: '128x128',
     outputs: 1,
@@ -46,9 +46,8 @@ export function testEnvelope(overrides: Partial<RequestEnvelope> = {}): RequestE
     cost: 1,
     bytes: 1_000_000,
     priority: 5,
-    createdAtMs,
-    deadlineMs: createdAtMs + 600_000,
-    startDeadlineMs: createdAtMs + 600_000,
+    timeoutMs: 600_000,
+    startTimeoutMs: 600_000,
     input: { prompt: 'a test' },
     ...overrides,
   };

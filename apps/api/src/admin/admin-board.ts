@@ -1,11 +1,8 @@
-/**
- * Bull Board, for a look at what BullMQ has. It only reads: its own buttons would retry and remove jobs behind the back
- * of the requests that they are of.
- */
+/** Bull Board, for a look at the deliveries of webhooks, which BullMQ has. It only reads: `/v1/webhooks` is what sends again. */
 import { createBullBoard } from '@bull-board/api';
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter';
 import { HonoAdapter } from '@bull-board/hono';
-import { listModelIds, type StoreConnection, webhooksTag } from '@darkroom/store';
+import type { StoreConnection } from '@darkroom/store';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { boardPath } from '../auth/admin-access.ts';
 import type { Api } from '../http/api-route.ts';
@@ -35,19 +32,13 @@ export function addAdminBoard(api: Api, { askStore }: { askStore: AskStore }): v
   adapter.setErrorHandler((error) => {
     throw error;
   });
-  const shown = new Set<string>();
-  const showAll = async (store: StoreConnection): Promise<void> => {
-    for (const model of [...(await listModelIds(store)), webhooksTag]) {
-      if (shown.has(model)) continue;
-      shown.add(model);
-      board.addQueue(createQueueAdapter(store, model));
-    }
-  };
+  let isShown = false;
   api.use(`${boardPath}/*`, async (c, next) => {
     for (const [name, value] of Object.entries(headers)) c.header(name, value);
     if (!c.req.path.startsWith(`${boardPath}/api/`)) return next();
     await askStore(async (store) => {
-      await showAll(store);
+      if (!isShown) board.addQueue(createQueueAdapter(store));
+      isShown = true;
       await next();
     });
   });
@@ -61,12 +52,9 @@ class ReadingAdapter extends HonoAdapter {
   }
 }
 
-/** What BullMQ calls `queue` in every model, under the model's name. */
-function createQueueAdapter(store: StoreConnection, model: string): BullMQAdapter {
-  const displayName = model === webhooksTag ? 'webhooks' : model;
-  const adapter = new BullMQAdapter(store.queueOf(model), { readOnlyMode: true, prefix: `${model}:`, displayName });
+function createQueueAdapter(store: StoreConnection): BullMQAdapter {
+  const adapter = new BullMQAdapter(store.deliveries(), { readOnlyMode: true, displayName: 'webhooks' });
   // A message holds an address, which may hold a secret, and what is sent there.
-  if (model === webhooksTag)
-    adapter.setFormatter('data', ({ requestId, type }: Record<string, unknown>) => ({ requestId, type }));
+  adapter.setFormatter('data', ({ requestId, type }: Record<string, unknown>) => ({ requestId, type }));
   return adapter;
 }

@@ -1,5 +1,5 @@
 import type { ApiConfig } from '@darkroom/config';
-import { type Clock, createRequestId, isoTime, modelOfRequestId, type RequestEnvelope } from '@darkroom/core';
+import { isoTime, type RequestEnvelope } from '@darkroom/core';
 import type { Kinds } from '@darkroom/kinds';
 import { activeTrace, type Logger } from '@darkroom/service';
 import { type DeadRequest, dropRequest, listDead, listModelIds, retryRequest } from '@darkroom/store';
@@ -20,7 +20,6 @@ export interface AdminRequestDeps {
   askStore: AskStore;
   config: Pick<ApiConfig, 'storePrompts'>;
   kinds: Kinds;
-  clock: Clock;
   log: Logger;
 }
 
@@ -40,12 +39,10 @@ export function addAdminRequestRoutes(api: Api, deps: AdminRequestDeps): void {
 
 async function retry(c: Context<ApiEnv>, deps: AdminRequestDeps): Promise<Response> {
   const id = requestIdOf(c);
-  const nowMs = deps.clock.now();
-  const newId = createRequestId({ model: modelOfRequestId(id) ?? '', nowMs });
   const strip = deps.config.storePrompts
     ? undefined
     : (envelope: RequestEnvelope) => withoutPrivate(deps.kinds, envelope);
-  const result = await deps.askStore((store) => retryRequest(store, id, { newId, nowMs, trace: activeTrace(), strip }));
+  const result = await deps.askStore((store) => retryRequest(store, id, { trace: activeTrace(), strip }));
   const { status } = result;
   const retried = status === 'retried' ? { retried_as: result.id } : {};
   audit(c, deps.log, { action: 'retry request', request_id: id, outcome: status, ...retried });

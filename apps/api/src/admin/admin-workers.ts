@@ -1,18 +1,18 @@
 import { resumeWorker, withdrawWorker } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import { type Clock, cutText } from '@darkroom/core';
+import { cutText } from '@darkroom/core';
 import { notAnAdmin, workerDrainSchema } from './admin-schema.ts';
 import { ApiError } from '../http/api-error.ts';
 import { addRoute, type Api, commonErrors, errorAnswer } from '../http/api-route.ts';
 import { audit } from './audit.ts';
 import { type AdminModelDeps, knownModel } from './admin-models.ts';
 
-export function addAdminWorkerRoutes(api: Api, deps: AdminModelDeps & { clock: Clock }): void {
-  const { askStore, clock, log } = deps;
+export function addAdminWorkerRoutes(api: Api, deps: AdminModelDeps): void {
+  const { askStore, log } = deps;
   addRoute(api, drainRoute, async (c) => {
     const model = await knownModel(deps, c.req.param('model') ?? '');
     const worker = c.req.param('worker') ?? '';
-    const isThere = await askStore((store) => withdrawWorker(store, { model, workerId: worker }, clock.now()));
+    const isThere = await askStore((store) => withdrawWorker(store, { model, workerId: worker }));
     if (!isThere) throw workerNotFound(worker);
     audit(c, log, { action: 'drain worker', model, worker, outcome: 'draining' });
     return c.json({ model, worker, draining: true }, 200);
@@ -20,7 +20,7 @@ export function addAdminWorkerRoutes(api: Api, deps: AdminModelDeps & { clock: C
   addRoute(api, resumeRoute, async (c) => {
     const model = await knownModel(deps, c.req.param('model') ?? '');
     const worker = c.req.param('worker') ?? '';
-    const result = await askStore((store) => resumeWorker(store, { model, workerId: worker }, clock.now()));
+    const result = await askStore((store) => resumeWorker(store, { model, workerId: worker }));
     if (result === 'unknown') throw workerNotFound(worker);
     audit(c, log, { action: 'resume worker', model, worker, outcome: result });
     if (result === 'stopping') throw workerStopping(worker);

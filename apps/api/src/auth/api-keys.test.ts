@@ -3,11 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { allKeys } from '@darkroom/testing';
+import { createRequestId } from '@darkroom/core';
+import { allKeys, openTestStore } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type ApiKey, type ApiKeys, hashKey, loadApiKeys } from './api-keys.ts';
 import { errorSchema } from '../http/error-response.ts';
-import { openTestApi, type TestApi } from '../testing/test-api.ts';
+import { createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const plain = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
 
@@ -110,6 +111,40 @@ describe('owners', () => {
     expect(await codeOf(await test.api.request(paths[0]!, as('bob')))).toEqual([404, 'request_not_found']);
     expect(await codeOf(await test.api.request(paths[0]!, as('alice')))).toEqual([410, 'request_gone']);
   });
+
+  it('tells ids whose time is over from ids that never were, and keeps nothing of either', async () => {
+    const apiKeys = keysOf({ name: 'alice' }, { name: 'bob' });
+    const test = await openTestApi({ apiKeys, resultTtlMs: 1 });
+    // Counts of ended requests go by the minute.
+    const kept = async (): Promise<string[]> => (await allKeys(test.store)).filter((key) => !key.includes(':minute:'));
+    const keptAfter = async (requests: number): Promise<[ids: string[], keys: string[]]> => {
+      const ids: string[] = [];
+      for (let count = 0; count < requests; count++) ids.push(await idOf(await submitAs(test, 'alice')));
+      for (const id of ids) await test.api.request(`/v1/predict/${id}`, { method: 'DELETE', ...as('alice') });
+      const isOfThese = (key: string): boolean => key.includes(':bytes:') || ids.some((id) => key.includes(id));
+      await expect.poll(async () => (await kept()).filter(isOfThese)).toEqual([]);
+      return [ids, await kept()];
+    };
+    const [[id = ''], afterOne] = await keptAfter(1);
+    const [, afterMore] = await keptAfter(20);
+    expect(afterMore).toEqual(afterOne);
+    // Another process, which has asked Redis for nothing yet.
+    const elsewhere = createTestApi({ apiKeys, store: openTestStore({ prefix: test.store.prefix }) });
+    const last = id.endsWith('0') ? '1' : '0';
+    for (const { api } of [test, elsewhere])
+      for (const [who, which, expected] of [
+        ['alice', id, [410, 'request_gone']],
+        ['bob', id, [404, 'request_not_found']],
+        ['alice', id.slice(0, -1) + last, [404, 'request_not_found']],
+        ['alice', createRequestId({ model: 'tiny', owner: 'alice', secret: '', nowMs: 1 }), [404, 'request_not_found']],
+      ] as const)
+        for (const path of ['', '/events', '/images/0'])
+          expect([who, await codeOf(await api.request(`/v1/predict/${which}${path}`, as(who)))]).toEqual([
+            who,
+            expected,
+          ]);
+    expect(await kept()).toEqual(afterOne);
+  });
 });
 
 describe('limits', () => {
@@ -132,7 +167,7 @@ describe('limits', () => {
     expect(await codeOf(refused)).toEqual([429, 'rate_limit_exceeded']);
     expect((await test.api.request('/v1/models', as('alice'))).status).toBe(200);
     expect((await submitAs(test, 'bob')).status).toBe(202);
-    expect(await test.store.redis.zcard(test.store.keysOf('tiny').queued)).toBe(3);
+    expect(await test.store.redis.zcard(test.store.keysOf('tiny').waiting)).toBe(3);
   });
 
   it('finds what is stored again under its Idempotency-Key for nothing, and counts what is not', async () => {

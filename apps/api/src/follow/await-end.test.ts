@@ -50,7 +50,7 @@ describe('a submit that waits', () => {
       expect([prefer, response.status, response.headers.get('preference-applied')]).toEqual([prefer, 202, null]);
       acceptedSchema.parse(await response.json());
     }
-    expect(await test.store.redis.zcard(test.store.keysOf('tiny').queued)).toBe(unknown.length);
+    expect(await test.store.redis.zcard(test.store.keysOf('tiny').waiting)).toBe(unknown.length);
   });
 
   it('answers with the open request when this process stops', async () => {

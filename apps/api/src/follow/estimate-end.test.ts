@@ -1,5 +1,4 @@
-import type { MeasuredWorker } from '@darkroom/store';
-import { heartbeatWorker } from '@darkroom/store';
+import { heartbeatWorker, type PoolPace } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
 import { acceptedSchema, requestSchema } from '../v1/api-schemas.ts';
 import { type EstimatedRequest, estimateEnd } from './estimate-end.ts';
@@ -7,12 +6,14 @@ import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi } from '../testing/test-api.ts';
 
 /** A step takes 100 to 200 ms, a unit of cost 10 to 20 ms. */
-const worker: MeasuredWorker = {
+const worker: PoolPace = {
+  workers: 1,
   capacity: 8,
-  costMs: { fast: 10, slow: 20 },
+  costPerMs: { fast: 0.1, slow: 0.05 },
   stepMs: { fast: 100, slow: 200 },
   remainingCost: 0,
 };
+const twoWorkers: PoolPace = { ...worker, workers: 2, costPerMs: { fast: 0.2, slow: 0.1 } };
 /** Ten steps that cost a unit each. */
 const waiting: EstimatedRequest = {
   state: 'queued',
@@ -25,26 +26,26 @@ const waiting: EstimatedRequest = {
 };
 
 describe('an estimate', () => {
-  it('is not made before anything was measured, nor for what has ended', () => {
-    expect(estimateEnd(waiting, [])).toBeUndefined();
-    expect(estimateEnd({ ...waiting, state: 'succeeded' }, [worker])).toBeUndefined();
+  it('is not made for what has ended', () => {
+    expect(estimateEnd({ ...waiting, state: 'succeeded' }, worker)).toBeUndefined();
   });
 
   it('is at least the own steps one after the other', () => {
-    expect(estimateEnd(waiting, [worker])).toEqual({ min: 1, max: 2.2 });
+    expect(estimateEnd(waiting, worker)).toEqual({ min: 1, max: 2.2 });
   });
 
   it('counts what is ahead and under way, worked off by all workers together', () => {
     const busy = { ...worker, remainingCost: 500 };
-    expect(estimateEnd({ ...waiting, costAhead: 490 }, [busy])).toEqual({ min: 10, max: 22 });
-    expect(estimateEnd({ ...waiting, costAhead: 990 }, [busy, busy])).toEqual({ min: 10, max: 22 });
+    expect(estimateEnd({ ...waiting, costAhead: 490 }, busy)).toEqual({ min: 10, max: 22 });
+    const bothBusy = { ...twoWorkers, remainingCost: 1000 };
+    expect(estimateEnd({ ...waiting, costAhead: 990 }, bothBusy)).toEqual({ min: 10, max: 22 });
   });
 
   it('of a running request is its remaining steps, in turns when it has more rows than places', () => {
     const running = { ...waiting, state: 'running' } as const;
-    expect(estimateEnd({ ...running, done: 4 }, [worker])).toEqual({ min: 0.6, max: 1.2 });
-    expect(estimateEnd({ ...running, outputCount: 4, slots: 4, done: 20 }, [worker])).toEqual({ min: 0.5, max: 1 });
-    expect(estimateEnd({ ...running, outputCount: 4, slots: 4, done: 20 }, [{ ...worker, capacity: 2 }])).toEqual({
+    expect(estimateEnd({ ...running, done: 4 }, worker)).toEqual({ min: 0.6, max: 1.2 });
+    expect(estimateEnd({ ...running, outputCount: 4, slots: 4, done: 20 }, worker)).toEqual({ min: 0.5, max: 1 });
+    expect(estimateEnd({ ...running, outputCount: 4, slots: 4, done: 20 }, { ...worker, capacity: 2 })).toEqual({
       min: 1,
       max: 2,
     });
@@ -61,7 +62,7 @@ describe('over the API', () => {
     const unknown = acceptedSchema.parse(await (await test.post({ prompt: 'a fox' })).json());
     expect(unknown.eta_seconds).toBeUndefined();
     await startWorker(test.store);
-    await heartbeatWorker(test.store, identity, { ttlMs: 60_000, pace });
+    await heartbeatWorker(test.store, identity, { pace });
     nowMs += 2000;
     const ids: string[] = [];
     for (let count = 0; count < 3; count++) ids.push(await test.submit());
@@ -88,7 +89,7 @@ describe('over the API', () => {
   it('counts what is ahead beyond the part that it looks at', async () => {
     const test = await openTestApi();
     await startWorker(test.store);
-    await heartbeatWorker(test.store, identity, { ttlMs: 60_000, pace });
+    await heartbeatWorker(test.store, identity, { pace });
     for (let count = 0; count < 99; count++) await test.submit();
     const last = acceptedSchema.parse(await (await test.post({ prompt: 'a fox' })).json());
     expect(last.eta_seconds!.min).toBeCloseTo(100 * 3.932, 0);

@@ -1,4 +1,4 @@
-import { type Clock, modelOfRequestId, type RequestStatus } from '@darkroom/core';
+import { modelOfRequestId, type RequestStatus } from '@darkroom/core';
 import { cancelRequest, type CancelRequestResult, readRequest } from '@darkroom/store';
 import type { Context } from 'hono';
 import type { ApiEnv } from '../http/api-env.ts';
@@ -23,11 +23,11 @@ export async function findRequest(askStore: AskStore, id: string, owner: string)
 
 /** One round trip; throws as `findRequest`. */
 export async function cancelFound(
-  { askStore, clock }: { askStore: AskStore; clock: Clock },
+  { askStore }: { askStore: AskStore },
   id: string,
   owner: string,
 ): Promise<Exclude<CancelRequestResult, { status: 'unknown' | 'gone' }>> {
-  const result = await askStore((store) => cancelRequest(store, id, { owner, nowMs: clock.now() }));
+  const result = await askStore((store) => cancelRequest(store, id, { owner }));
   if (result.status === 'unknown') throw requestNotFound(id);
   if (result.status === 'gone') throw requestGone(id);
   return result;

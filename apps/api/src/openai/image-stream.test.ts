@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
-import { DarkroomError } from '@darkroom/core';
-import { connectStore, type EventHub } from '@darkroom/store';
+import { DarkroomError, type RequestEventType } from '@darkroom/core';
+import { connectStore, type EventHub, readEvents } from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { drainGraceMs } from './follow-pictures.ts';
@@ -42,6 +42,11 @@ function dataOf(frame: Frame | undefined): Record<string, unknown> {
   return JSON.parse(frame?.data ?? 'null') as Record<string, unknown>;
 }
 
+/** When the first event of a type was written, by Redis, ms. */
+async function timeOf({ store }: TestApi, id: string, type: RequestEventType): Promise<number> {
+  return (await readEvents(store, id, { after: 0 })).find((event) => event.type === type)!.timestampMs;
+}
+
 describe('OpenAI’s events', () => {
   it('are the partial pictures and the pictures of all images, each as it comes', async () => {
     const { test, id, reader, run } = await open({ n: 2, partial_images: 3, output_format: 'webp' });
@@ -52,7 +57,7 @@ describe('OpenAI’s events', () => {
         type: 'image_generation.partial_image',
         b64_json: base64(preview(1)),
         partial_image_index: 0,
-        created_at: 1,
+        created_at: Math.floor((await timeOf(test, id, 'preview')) / 1000),
         size: '128x128',
         quality: 'auto',
         background: 'opaque',
@@ -75,7 +80,7 @@ describe('OpenAI’s events', () => {
       {
         type: 'image_generation.completed',
         b64_json: base64(Buffer.from('picture 1')),
-        created_at: 2,
+        created_at: Math.floor((await timeOf(test, id, 'output')) / 1000),
         size: '128x128',
         quality: 'auto',
         background: 'opaque',
@@ -106,10 +111,12 @@ describe('OpenAI’s events', () => {
   it('have no more partial pictures than were asked for, and none twice when steps are done again', async () => {
     const { reader, run } = await open({ partial_images: 2 });
     for (const step of [1, 2, 1, 2, 3]) await run.progress(step, preview(step));
+    // Previews do not outlive the end.
+    const partial = [await reader.next(), await reader.next()];
     await run.output(0, Buffer.from('picture'));
     await run.output(0, Buffer.from('picture'));
     await run.finish();
-    const frames = (await reader.rest()).slice(0, -1).map((frame) => dataOf(frame));
+    const frames = [...partial, ...(await reader.rest()).slice(0, -1)].map((frame) => dataOf(frame));
     expect(frames.map((data) => [data['type'], data['partial_image_index'], data['step']])).toEqual([
       ['image_generation.partial_image', 0, 1],
       ['image_generation.partial_image', 1, 2],
@@ -153,12 +160,13 @@ describe('OpenAI’s events', () => {
 
 describe('chunked frames', () => {
   it('split what has more than 400 KB, at places where base64 can be joined', async () => {
-    const { id, reader, run } = await open({ stream_format: 'chunked', partial_images: 1 });
+    const { test, id, reader, run } = await open({ stream_format: 'chunked', partial_images: 1 });
     await run.progress(2, preview(2));
+    const first = await reader.next();
     const picture = Buffer.from(Uint8Array.from({ length: 2 * frameBytes + 1 }, (_value, index) => index % 251));
     await run.output(0, picture, 1000);
     await run.finish();
-    const frames = await reader.rest();
+    const frames = [first!, ...(await reader.rest())];
     expect(frames.at(-1)).toEqual(done);
     expect(new Set(frames.map(({ event }) => event))).toEqual(new Set([undefined]));
     const [partial, ...chunks] = frames.slice(0, -1).map((frame) => dataOf(frame));
@@ -167,7 +175,7 @@ describe('chunked frames', () => {
       total_steps: 4,
       progress: 0.5,
       image: base64(preview(2)),
-      timestamp: 1,
+      timestamp: (await timeOf(test, id, 'preview')) / 1000,
       is_final: false,
       is_chunked: false,
       chunk_id: `${id}-0-2`,
@@ -177,12 +185,13 @@ describe('chunked frames', () => {
       image_index: 0,
       request_id: id,
     });
+    const timestamp = (await timeOf(test, id, 'output')) / 1000;
     expect(chunks.map(({ image: _image, ...rest }) => rest)).toEqual(
       [0, 1, 2].map((chunkIndex) => ({
         step: 4,
         total_steps: 4,
         progress: 1,
-        timestamp: 2,
+        timestamp,
         is_final: true,
         is_chunked: true,
         chunk_id: `${id}-0-4`,

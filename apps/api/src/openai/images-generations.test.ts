@@ -1,9 +1,10 @@
-import { cancelRequest, expireRequests, readRequest } from '@darkroom/store';
+import { cancelRequest, readEvents, readRequest } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { errorSchema } from '../http/error-response.ts';
 import { drainGraceMs } from './follow-pictures.ts';
 import { imagesResponseSchema } from './openai-images-document.ts';
+import { endOverdue } from '../testing/end-overdue.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { generate, onlyId, stateOf, storedIds } from '../testing/generate.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
@@ -23,6 +24,12 @@ async function errorOf(response: Response): Promise<Answer> {
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
+/** When the last picture was written, by Redis, s. */
+async function drawnAt({ store }: TestApi, id: string): Promise<number> {
+  const events = await readEvents(store, id, { after: 0 });
+  return Math.floor(events.findLast(({ type }) => type === 'output')!.timestampMs / 1000);
+}
+
 /** Draws `count` pictures for whoever waits. */
 async function draw(test: TestApi, count: number): Promise<void> {
   const run = await runNext(test.store);
@@ -40,7 +47,7 @@ describe('one answer', () => {
     const response = await answering;
     expect([response.status, response.headers.get('x-request-id')]).toEqual([200, id]);
     expect(imagesResponseSchema.parse(await response.json())).toEqual({
-      created: 2,
+      created: await drawnAt(test, id),
       data: [{ b64_json: base64('picture 0') }, { b64_json: base64('picture 1') }],
       background: 'opaque',
       output_format: 'png',
@@ -167,7 +174,7 @@ describe('after the request is stored', () => {
     const canceled = await outcome(one, (id) => cancelRequest(one.store, id));
     expect(canceled).toMatchObject({ status: 422, code: 'request_canceled' });
     const two = await openTestApi();
-    const expired = await outcome(two, () => expireRequests(two.store, 'tiny', Date.now() + 700_000));
+    const expired = await outcome(two, (id) => endOverdue(two.store, id));
     expect(expired).toMatchObject({ status: 422, code: 'request_expired' });
   });
 

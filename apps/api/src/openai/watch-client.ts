@@ -1,4 +1,3 @@
-import type { Clock } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import { cancelRequest } from '@darkroom/store';
 import type { AskStore } from '../server/store-guard.ts';
@@ -15,7 +14,6 @@ export interface ClientWatch {
 
 export interface WatchClientDeps {
   askStore: AskStore;
-  clock: Clock;
   log: Logger;
   draining: AbortSignal;
 }
@@ -50,9 +48,9 @@ export function watchClient(deps: WatchClientDeps, { id, owner, signal, hasKey }
   return { gone: gone.signal, leave, stop };
 }
 
-async function cancel({ askStore, clock, log }: WatchClientDeps, id: string, owner: string): Promise<void> {
+async function cancel({ askStore, log }: WatchClientDeps, id: string, owner: string): Promise<void> {
   try {
-    const { status } = await askStore((store) => cancelRequest(store, id, { owner, nowMs: clock.now() }));
+    const { status } = await askStore((store) => cancelRequest(store, id, { owner }));
     log.info({ request_id: id, status }, 'the client went away');
   } catch {
     // Redis is away: it is drawn for nobody, or ends at its deadline.

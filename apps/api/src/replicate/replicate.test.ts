@@ -1,7 +1,7 @@
-import { expireRequests } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { hashKey } from '../auth/api-keys.ts';
+import { endOverdue } from '../testing/end-overdue.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { readFrames } from '../testing/sse-reader.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
@@ -149,7 +149,7 @@ describe('a prediction', () => {
   it('has failed when it did not end in time, because the client polls on at aborted', async () => {
     const test = await openTestApi();
     const { id } = await created(test);
-    await expireRequests(test.store, 'tiny', Date.now() + 3_600_000);
+    await endOverdue(test.store, id);
     expect(await predictionOf(test, id)).toMatchObject({
       status: 'failed',
       error: 'The prediction did not end in time.',

@@ -45,7 +45,7 @@ it('takes back a request that is stored only after its client was turned away', 
   const { redis, store, test, runOut } = await openPrivateApi({ clock: { now: () => 1_700_000_000_000 } });
   // Without asking for the models again: only the request itself reaches the Redis that hangs.
   const ended = await test.submit();
-  await cancelRequest(store, ended, { nowMs: 1_700_000_000_000 });
+  await cancelRequest(store, ended);
   redis.process.kill('SIGSTOP');
   expect((await runOut(test.post({ prompt: 'x' }))).status).toBe(503);
   redis.process.kill('SIGCONT');
@@ -55,5 +55,5 @@ it('takes back a request that is stored only after its client was turned away', 
     return Promise.all(keys.map((key) => store.redis.hget(key, 'state')));
   };
   await expect.poll(statesOf).toEqual(['canceled', 'canceled']);
-  expect(await store.redis.zcard(keysOfTiny.queued)).toBe(0);
+  expect(await store.redis.zcard(keysOfTiny.waiting)).toBe(0);
 });

@@ -65,10 +65,10 @@ export function withoutPrivate(kinds: Kinds, envelope: RequestEnvelope): Request
   return { ...envelope, input: kinds.of(envelope.kind)?.withoutPrivate(envelope.input) ?? {} };
 }
 
-async function takeBack({ askStore, clock, log }: AdmitDeps, id: string, admitting: Promise<unknown>): Promise<void> {
+async function takeBack({ askStore, log }: AdmitDeps, id: string, admitting: Promise<unknown>): Promise<void> {
   await admitting.catch(() => {});
   try {
-    const { status } = await askStore((store) => cancelRequest(store, id, { nowMs: clock.now() }));
+    const { status } = await askStore((store) => cancelRequest(store, id));
     log.info({ request_id: id, status }, 'took back what was stored too late');
   } catch {
     // Away again. If it was stored at all, it is drawn for nobody or ends at its deadline.

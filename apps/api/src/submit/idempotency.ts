@@ -43,14 +43,15 @@ export async function admitOnce(
   deps: AdmitDeps,
   { apiKey, key, fingerprint, envelope: created, createFor }: AdmitOnceOptions,
 ): Promise<AdmitOnceResult> {
-  const { owner, id: newId, deadlineMs, createdAtMs } = created;
+  const { owner, id: newId, timeoutMs } = created;
   const subject = { owner, key };
   const claim = async (expiredId?: string): Promise<string> => {
-    const { status, id } = await deps.askStore((store) => {
-      const ttlMs = deadlineMs - createdAtMs + store.resultTtlMs;
+    const { status, id, wasStored } = await deps.askStore((store) => {
+      const ttlMs = timeoutMs + store.resultTtlMs;
       return claimIdempotencyKey(store, subject, { fingerprint, newId, ttlMs, ...(expiredId && { expiredId }) });
     });
-    if (id === newId || expiredId !== undefined || !(await isGone(deps.askStore, id, owner))) {
+    // One that is only claimed may be about to be stored: there is nothing of it, and it is not gone.
+    if (!wasStored || expiredId !== undefined || !(await isGone(deps.askStore, id, owner))) {
       if (status === 'conflict') throw conflict();
       return id;
     }
@@ -64,7 +65,7 @@ export async function admitOnce(
   const outcome = result.status === 'admitted' || result.status === 'duplicate' ? 'stored' : 'refused';
   deps
     .askStore((store) => {
-      const ttlMs = deadlineMs - createdAtMs + store.resultTtlMs;
+      const ttlMs = timeoutMs + store.resultTtlMs;
       return settleIdempotencyKey(store, subject, { id, ttlMs }, outcome);
     })
     // Lost: the key stays claimed, and the same body still finds the request.

@@ -1,14 +1,8 @@
 import type { ApiConfig } from '@darkroom/config';
-import {
-  createRequestId,
-  DarkroomError,
-  type RequestEnvelope,
-  type RequestState,
-  type RequestStatus,
-} from '@darkroom/core';
+import { DarkroomError, type RequestEnvelope, type RequestState, type RequestStatus } from '@darkroom/core';
 import type { Demand, Kind, RequestOptions, ResolvedRequest } from '@darkroom/kinds';
 import { activeTrace } from '@darkroom/service';
-import type { AdmitRequestResult } from '@darkroom/store';
+import { type AdmitRequestResult, newRequestId } from '@darkroom/store';
 import type { ApiKey } from '../auth/api-keys.ts';
 import { type Allowance, type CountSubmission, rateLimitExceeded } from '../auth/limit-rate.ts';
 import type { EndEstimate, EstimateEnd } from '../follow/estimate-end.ts';
@@ -152,7 +146,9 @@ async function createEnvelope(
   const { requestMaxBytes: limit } = deps.config;
   if (limit > 0 && demand.bytes > limit)
     throw tooHeavy({ field: kind.heaviestField(request.input), bytes: demand.bytes, limit });
-  return envelopeOf({ request, demand, kind, model: card.id, owner: apiKey.name, nowMs: deps.clock.now() });
+  const named = { model: card.id, owner: apiKey.name };
+  const id = await deps.askStore((store) => newRequestId(store, { ...named, nowMs: deps.clock.now() }));
+  return envelopeOf({ request, demand, kind, id, ...named });
 }
 
 function requestOptions({ config, drawSeed }: SubmitDeps): RequestOptions {
@@ -167,24 +163,23 @@ interface EnvelopeParts {
   request: ResolvedRequest;
   demand: Demand;
   kind: Kind;
+  id: string;
   model: string;
   owner: string;
-  nowMs: number;
 }
 
-function envelopeOf({ request, demand, kind, model, owner, nowMs }: EnvelopeParts): RequestEnvelope {
+function envelopeOf({ request, demand, kind, id, model, owner }: EnvelopeParts): RequestEnvelope {
   const { input, priority, timeoutS, startTimeoutS, webhook } = request;
   const trace = activeTrace();
   return {
-    id: createRequestId({ model, nowMs }),
+    id,
     model,
     owner,
     kind: kind.id,
     ...demand,
     priority,
-    createdAtMs: nowMs,
-    deadlineMs: nowMs + Math.ceil(timeoutS * 1000),
-    startDeadlineMs: nowMs + Math.ceil(startTimeoutS * 1000),
+    timeoutMs: Math.ceil(timeoutS * 1000),
+    startTimeoutMs: Math.ceil(startTimeoutS * 1000),
     ...(webhook === undefined ? {} : { webhook }),
     ...(trace === undefined ? {} : { trace }),
     input,

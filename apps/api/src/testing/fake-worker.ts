@@ -1,27 +1,26 @@
 /** Plays a worker through the store's own functions. */
-import { modelOfRequestId } from '@darkroom/core';
 import type { PictureInput } from '@darkroom/kinds';
 import {
-  appendProgress,
-  type Finish,
-  finishRequest,
-  leaseBatch,
-  openJobTaker,
+  type Delivery,
   readRequest,
   registerWorker,
+  type RequestEnd,
+  type RequestWrite,
+  splitOutput,
   type StoreConnection,
-  type TakenJob,
-  writeOutput,
+  writeBatch,
+  type WriteOutcome,
 } from '@darkroom/store';
+import { dispatchNext } from '@darkroom/testing';
 
 export interface RunningRequest {
   /** Outputs to write. */
   count: number;
   progress(step: number, preview?: Uint8Array, index?: number): Promise<void>;
   output(index: number, data: Uint8Array, chunkBytes?: number, cuts?: Record<string, number>): Promise<void>;
-  /** Any other entry of the log. */
+  /** Any other write. */
   entry(event: LogEntry): Promise<void>;
-  finish(finish?: Finish): Promise<void>;
+  finish(end?: RequestEnd): Promise<void>;
 }
 
 type LogEntry =
@@ -30,6 +29,12 @@ type LogEntry =
   | { type: 'preview'; done: number; total: number; contentType: string };
 
 export const totalSteps = 4;
+/** Numbers of batches, over all workers of a test file. */
+let batches = 0;
+
+function identityOf(model: string, workerId: string) {
+  return { model, workerId, incarnation: 'first' };
+}
 
 export async function startWorker(
   store: StoreConnection,
@@ -39,12 +44,11 @@ export async function startWorker(
     model = 'tiny',
   }: { workerId?: string; state?: 'loading' | 'ready'; model?: string } = {},
 ): Promise<void> {
-  const identity = { model, workerId, incarnation: 'first' };
-  // It sends no heartbeats: long enough for the longest test.
-  await registerWorker(store, identity, { state, capacity: 64, ttlMs: 900_000, info: { device: 'cpu' } });
+  // It sends no heartbeats, and no janitor sweeps.
+  await registerWorker(store, identityOf(model, workerId), { state, capacity: 64, info: { device: 'cpu' } });
 }
 
-/** The queue is empty. */
+/** The queue is empty, or no worker is free. */
 export class NothingWaits extends Error {}
 
 /** It was canceled, or somebody else has ended it. */
@@ -52,55 +56,49 @@ export class NotRunning extends Error {}
 
 /** Takes the first request of the queue. */
 export async function runNext(store: StoreConnection, model = 'tiny'): Promise<RunningRequest> {
-  const taker = openJobTaker(store, model, { lockMs: 60_000, stalledCheckMs: 1000 });
-  const [delivery] = await taker.take(1);
-  await taker.close();
+  const [delivery] = await dispatchNext(store, 1, { model });
   if (delivery === undefined) throw new NothingWaits();
-  const lease = await leaseBatch(store, model, [delivery], { mode: 'shared', maxRows: 64, maxAttempts: 3 });
-  if (lease.workerId === undefined) throw new NotRunning(lease.outcomes.join());
-  return play(store, { model, workerId: lease.workerId, delivery });
+  return play(store, model, delivery);
 }
 
-async function inputOf(store: StoreConnection, id: string): Promise<PictureInput> {
-  const result = await readRequest(store, id);
-  if (result.status !== 'found') throw new Error(result.status);
-  return result.request.input as PictureInput;
-}
-
-interface Played {
-  model: string;
-  workerId: string;
-  delivery: TakenJob;
-}
-
-function play(store: StoreConnection, { model, workerId, delivery }: Played): RunningRequest {
+async function play(store: StoreConnection, model: string, delivery: Delivery): Promise<RunningRequest> {
+  const found = await readRequest(store, delivery.id);
+  if (found.status !== 'found') throw new NotRunning(found.status);
+  const { seed, width, height } = found.request.input as PictureInput;
+  const write = async (...writes: RequestWrite[]): Promise<WriteOutcome | undefined> =>
+    (await writeBatch(store, identityOf(model, 'w1'), writes, { batch: ++batches })).at(-1);
   return {
-    count: delivery.slots,
+    count: found.request.outputCount,
     async progress(done, preview, index = 0) {
-      const total = totalSteps;
-      const steps = { index, done, total, requestDone: done, requestTotal: total, timestampMs: 1000 };
-      const picture = preview === undefined ? {} : { preview: { data: preview, contentType: 'image/webp' } };
-      await appendProgress(store, model, delivery, { ...steps, ...picture });
+      const progress = { index, done, total: totalSteps };
+      const of = { done, total: totalSteps };
+      await write(
+        preview === undefined
+          ? { type: 'progress', delivery, progress, of }
+          : { type: 'preview', delivery, progress, of, data: preview, contentType: 'image/webp' },
+      );
     },
     async output(index, data, chunkBytes = 409_600, cuts = {}) {
-      const { seed, width, height } = await inputOf(store, delivery.id);
       const facts = { seed: seed + index, width, height, ...cuts };
-      const contentType = 'image/png';
-      await writeOutput(store, model, delivery, { index, contentType, data, facts, chunkBytes, timestampMs: 2000 });
+      await write(...splitOutput(delivery, { index, contentType: 'image/png', data, facts, chunkBytes }));
     },
-    entry: (event) => appendEvent(store, delivery.id, { index: 0, ...event }),
-    async finish(finish = { state: 'succeeded' }) {
-      const outcome = await finishRequest(store, model, workerId, delivery, finish);
+    async entry(event) {
+      if (event.type !== 'preview') return void (await write({ index: 0, ...event, delivery }));
+      // Without bytes, as it is when they are gone.
+      const { done, total, contentType } = event;
+      const data = new Uint8Array();
+      await write({
+        type: 'preview',
+        delivery,
+        progress: { index: 0, done, total },
+        of: { done, total },
+        data,
+        contentType,
+      });
+    },
+    async finish(end = { state: 'succeeded', outputs: 0 }) {
+      const outcome = await write({ type: 'end', delivery, end });
       if (outcome !== 'finished') throw new NotRunning(outcome);
     },
   };
-}
-
-/** Writes an entry as the store's scripts do. */
-async function appendEvent(store: StoreConnection, id: string, event: object): Promise<void> {
-  const keys = store.keysOf(modelOfRequestId(id)!);
-  const sequence = await store.redis.hincrby(keys.request(id), 'sequence', 1);
-  const body = JSON.stringify({ ...event, timestampMs: 3000 });
-  await store.redis.xadd(keys.events(id), `${sequence}-0`, 'body', body, 'attachment', '');
-  await store.redis.publish(keys.events(id), `${sequence} ${body}\n`);
 }

@@ -67,9 +67,8 @@ const config: ApiDeps['config'] = {
 
 /** With one model, `tiny`, that no worker serves. */
 export async function openTestApi(options: TestApiOptions & TestStoreOptions = {}): Promise<TestApi> {
-  const { resultTtlMs, goneTtlMs } = options;
-  const ttls = { ...(resultTtlMs && { resultTtlMs }), ...(goneTtlMs && { goneTtlMs }) };
-  const store = options.store ?? openTestStore(ttls);
+  const { resultTtlMs } = options;
+  const store = options.store ?? openTestStore(resultTtlMs === undefined ? {} : { resultTtlMs });
   await publishModel(store, card);
   return createTestApi({ ...options, store });
 }

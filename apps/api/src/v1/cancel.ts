@@ -1,4 +1,3 @@
-import type { Clock } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import { ApiError } from '../http/api-error.ts';
 import { addRoute, type Api, errorAnswer, requestErrors } from '../http/api-route.ts';
@@ -6,7 +5,7 @@ import { cancelFound, requestIdOf } from '../follow/find-request.ts';
 import type { AskStore } from '../server/store-guard.ts';
 import { cancelSchema } from './api-schemas.ts';
 
-export function addCancelRoute(api: Api, deps: { askStore: AskStore; clock: Clock }): void {
+export function addCancelRoute(api: Api, deps: { askStore: AskStore }): void {
   addRoute(api, cancelRoute, async (c) => {
     const id = requestIdOf(c);
     const result = await cancelFound(deps, id, c.get('owner'));

@@ -1,7 +1,8 @@
 import type { RequestEvent } from '@darkroom/core';
-import { cancelRequest, type EventHub, expireRequests } from '@darkroom/store';
+import { cancelRequest, type EventHub, readEvents, readRequest } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
 import { checkMs, heartbeatMs } from '../follow/tail-events.ts';
+import { endOverdue } from '../testing/end-overdue.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { type Frame, readFrames, type SseReader } from '../testing/sse-reader.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
@@ -22,6 +23,12 @@ function dataOf(frame: Frame | undefined): Record<string, unknown> {
 }
 
 const namesOf = (frames: readonly Frame[]): (string | undefined)[] => frames.map(({ event, data }) => event ?? data);
+
+/** When an event was written, by Redis. */
+async function timeOf({ store }: TestApi, id: string, sequence: number): Promise<string> {
+  const [event] = await readEvents(store, id, { after: sequence - 1, limit: 1 });
+  return new Date(event!.timestampMs).toISOString();
+}
 
 /** A request with two pictures, the second in three chunks. */
 async function runToEnd(test: TestApi): Promise<string> {
@@ -87,19 +94,58 @@ describe('the events of a request', () => {
       frames.slice(1).map((_frame, index) => `${index + 1}-0`),
     );
     expect(frames.at(-1)).toEqual(done);
-    const [queued, started, withPreview, without] = frames.slice(0, 4).map((frame) => dataOf(frame));
+    const [queued, started, first, second] = frames.slice(0, 4).map((frame) => dataOf(frame));
     expect(queued).toMatchObject({ request_id: id, queue_position: 0, attempt: 1 });
     expect(started).toMatchObject({ request_id: id, attempt: 1 });
-    expect(withPreview).toEqual({
-      request_id: id,
-      timestamp: '1970-01-01T00:00:01.000Z',
-      index: 0,
-      step: 1,
-      total_steps: 4,
-      progress: 0.25,
-      preview: 'data:image/webp;base64,AAr/',
-    });
-    expect(without).not.toHaveProperty('preview');
+    const progress = { request_id: id, index: 0, total_steps: 4 };
+    expect(first).toEqual({ ...progress, timestamp: await timeOf(test, id, 3), step: 1, progress: 0.25 });
+    expect(second).toEqual({ ...progress, timestamp: await timeOf(test, id, 4), step: 2, progress: 0.5 });
+  });
+
+  it('bring previews until the end, and only progress to who comes later', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const id = await test.submit();
+    const live = await open(test, id);
+    const run = await runNext(test.store);
+    await run.progress(1, preview);
+    await run.progress(2);
+    const resumed = await open(test.replica(), id, '2-0');
+    expect(namesOf([(await live.next())!, (await live.next())!])).toEqual(['queued', 'started']);
+    for (const reader of [live, resumed]) {
+      const [withPreview, without] = [dataOf(await reader.next()), dataOf(await reader.next())];
+      expect(withPreview).toMatchObject({ step: 1, preview: 'data:image/webp;base64,AAr/' });
+      expect(without).not.toHaveProperty('preview');
+    }
+    await run.output(0, Buffer.from('picture'));
+    await run.finish();
+    for (const reader of [live, resumed])
+      expect(namesOf(await reader.rest())).toEqual(['image', 'succeeded', '[DONE]']);
+    const later = await (await open(test, id, '2-0')).rest();
+    expect(namesOf(later)).toEqual(['progress', 'progress', 'image', 'succeeded', '[DONE]']);
+    expect(dataOf(later[0])).toMatchObject({ step: 1, progress: 0.25 });
+    expect(dataOf(later[0])).not.toHaveProperty('preview');
+    expect(await test.store.redis.exists(test.store.keysOf('tiny').previews(id))).toBe(0);
+  });
+
+  it('say that a request waits before anything of it was written, on any replica', async () => {
+    const test = await openTestApi();
+    const id = await test.submit();
+    expect(await test.store.redis.exists(test.store.keysOf('tiny').events(id))).toBe(0);
+    const found = await readRequest(test.store, id);
+    const createdAtMs = found.status === 'found' ? found.request.createdAtMs : 0;
+    const reader = await open(test.replica(), id);
+    const queued = await reader.next();
+    expect([queued?.id, queued?.event]).toEqual(['1-0', 'queued']);
+    const data = { request_id: id, timestamp: new Date(createdAtMs).toISOString(), queue_position: 0, attempt: 1 };
+    expect(dataOf(queued)).toEqual(data);
+    await reader.cancel();
+    const resumed = await open(test, id, '1-0');
+    await startWorker(test.store);
+    await (await runNext(test.store)).finish();
+    expect(namesOf(await resumed.rest())).toEqual(['started', 'succeeded', '[DONE]']);
+    const [again] = await (await open(test, id)).rest();
+    expect(again).toEqual(queued);
   });
 
   it('bring the pictures, in chunks whose base64 can be joined', async () => {
@@ -109,7 +155,7 @@ describe('the events of a request', () => {
     const [whole, ...chunks] = frames.slice(0, 4).map((frame) => dataOf(frame));
     expect(whole).toEqual({
       request_id: id,
-      timestamp: '1970-01-01T00:00:02.000Z',
+      timestamp: await timeOf(test, id, 5),
       index: 0,
       url: `/v1/predict/${id}/images/0`,
       seed: 42,
@@ -178,8 +224,8 @@ describe('the events of a request', () => {
     const canceled = await test.submit();
     await cancelRequest(test.store, canceled);
     expect(namesOf(await (await open(test, canceled)).rest())).toEqual(['queued', 'canceled', '[DONE]']);
-    const expired = await test.submit({ timeout_s: 0.1 });
-    await expireRequests(test.store, 'tiny', Date.now() + 1000);
+    const expired = await test.submit();
+    await endOverdue(test.store, expired);
     expect(namesOf(await (await open(test, expired)).rest())).toEqual(['queued', 'expired', '[DONE]']);
   });
 

@@ -1,18 +1,30 @@
-import { DarkroomError } from '@darkroom/core';
-import { type LoadFailure, type ModelPool, readLoadFailures, readPools } from '@darkroom/store';
+import { type Clock, DarkroomError } from '@darkroom/core';
+import { type LoadFailure, type ModelStats, readLoadFailures } from '@darkroom/store';
 import type { z } from '@hono/zod-openapi';
 import { retryAfterS } from '../http/api-error.ts';
 import { addRoute, type Api, commonErrors, retryAfterHeader } from '../http/api-route.ts';
+import type { ModelPools } from '../follow/model-pools.ts';
+import { createCached } from '../server/cached.ts';
 import type { AskStore } from '../server/store-guard.ts';
 import { healthSchema } from './api-schemas.ts';
 
 type Health = z.infer<typeof healthSchema>;
 
-export function addHealthRoute(api: Api, { askStore }: { askStore: AskStore }): void {
+interface HealthDeps {
+  askStore: AskStore;
+  pools: ModelPools;
+  clock: Clock;
+}
+
+/** It is asked often and by anybody: what Redis is asked for it is asked once a second. */
+const maxAgeMs = 1000;
+
+export function addHealthRoute(api: Api, { askStore, pools, clock }: HealthDeps): void {
+  const failures = createCached({ load: () => askStore(readLoadFailures), maxAgeMs, clock });
   addRoute(api, healthRoute, async (c) => {
     try {
-      const [pools, failures] = await askStore((store) => Promise.all([readPools(store), readLoadFailures(store)]));
-      return c.json(healthOf(pools, failures), 200);
+      const [stats, failed] = await Promise.all([pools.get(), failures.get()]);
+      return c.json(healthOf([...stats.values()], failed), 200);
     } catch (error) {
       if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
       return c.json(unavailable, 503, { 'Retry-After': String(retryAfterS) });
@@ -20,12 +32,12 @@ export function addHealthRoute(api: Api, { askStore }: { askStore: AskStore }): 
   });
 }
 
-function healthOf(pools: readonly ModelPool[], failures: readonly LoadFailure[]): Health {
+function healthOf(pools: readonly ModelStats[], failures: readonly LoadFailure[]): Health {
   let loading = 0;
   let loaded = 0;
-  for (const pool of pools) {
-    loading += pool.loading;
-    loaded += pool.idle + pool.busy;
+  for (const { workers } of pools) {
+    loading += workers.loading;
+    loaded += workers.idle + workers.busy;
   }
   const isLoaded = loaded > 0 && loading === 0;
   return {

@@ -143,7 +143,8 @@ describe('a request of another kind', () => {
     expect((await poll(test, id)).body).toMatchObject({ status: 'succeeded', prompt: null });
     const request = await test.store.redis.hgetall(test.store.keysOf(model).request(id));
     expect(request).toMatchObject({ state: 'succeeded' });
-    expect(JSON.stringify(request)).not.toContain('foxes');
+    const input = await test.store.redis.get(test.store.keysOf(model).input(id));
+    expect(JSON.stringify(request) + input).not.toContain('foxes');
     expect(test.lines.join('\n')).not.toContain('foxes');
   });
 
@@ -151,7 +152,7 @@ describe('a request of another kind', () => {
     const test = await openBoth();
     const pace = { costMs: { fast: 1, slow: 2 }, stepMs: { fast: 100, slow: 200 }, remainingCost: 0 };
     const identity = { model, workerId: 'w1', incarnation: 'first' };
-    await heartbeatWorker(test.store, identity, { ttlMs: 60_000, pace });
+    await heartbeatWorker(test.store, identity, { pace });
     const { id } = await run(test);
     // 25 characters, one a step.
     expect((await poll(test, id)).body).toMatchObject({ eta_seconds: { min: 2.5, max: 5 } });

@@ -16,13 +16,17 @@ async function health(test: TestApi): Promise<unknown[]> {
 it('/health tells apart no worker, one that loads, some that load and all ready', async () => {
   const empty = createTestApi({ store: openTestStore() });
   expect(await health(empty)).toEqual([200, 'degraded', false, 0, false]);
-  const test = await openTestApi();
+  let nowMs = Date.now();
+  const test = await openTestApi({ clock: { now: () => nowMs } });
   expect(await health(test)).toEqual([200, 'degraded', false, 0, false]);
   await startWorker(test.store, { workerId: 'w1', state: 'loading' });
+  nowMs += 1000;
   expect(await health(test)).toEqual([200, 'degraded', true, 0, false]);
   await startWorker(test.store, { workerId: 'w2' });
+  nowMs += 1000;
   expect(await health(test)).toEqual([200, 'degraded', true, 1, false]);
   await startWorker(test.store, { workerId: 'w1' });
+  nowMs += 1000;
   expect(await health(test)).toEqual([200, 'ok', true, 2, true]);
 });
 
@@ -43,7 +47,8 @@ it('/health says what failed to load, beside workers that serve', async () => {
 });
 
 it('/v1/models lists what each model can do', async () => {
-  const test = await openTestApi();
+  let nowMs = Date.now();
+  const test = await openTestApi({ clock: { now: () => nowMs } });
   const view = {
     id: 'tiny',
     object: 'model',
@@ -62,6 +67,7 @@ it('/v1/models lists what each model can do', async () => {
   const list = await test.api.request('/v1/models');
   expect(modelListSchema.parse(await list.json())).toEqual({ object: 'list', data: [view] });
   await startWorker(test.store, { state: 'loading' });
+  nowMs += 1000;
   const one = await test.api.request('/v1/models/tiny');
   expect(modelSchema.parse(await one.json())).toEqual({ ...view, is_possible: true });
   const none = await test.api.request('/v1/models/sdxl');
@@ -73,7 +79,7 @@ it('answers 503 in time when there is no Redis, and stores nothing later', async
   onTestFinished(() => store.redis.disconnect());
   const test = createTestApi({ store, storeWaitMs: 30 });
   expect(await health(test)).toEqual([503, 'unavailable', false, 0, false]);
-  const id = createRequestId({ model: 'tiny', nowMs: 1 });
+  const id = createRequestId({ model: 'tiny', owner: '', secret: 'any', nowMs: 1 });
   const paths = ['/v1/models', `/v1/predict/${id}`, `/v1/predict/${id}/events`, `/v1/predict/${id}/images/0`];
   const responses = [
     await test.post({ prompt: 'x' }),

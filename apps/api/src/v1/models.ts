@@ -1,15 +1,15 @@
 import type { ModelCard } from '@darkroom/core';
 import type { Kinds } from '@darkroom/kinds';
-import { type ModelPool, readPools } from '@darkroom/store';
+import type { ModelStats } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { modelNotFound } from '../http/api-error.ts';
 import { addRoute, type Api, commonErrors, noSuchModel } from '../http/api-route.ts';
+import type { ModelPools } from '../follow/model-pools.ts';
 import type { Cached } from '../server/cached.ts';
-import type { AskStore } from '../server/store-guard.ts';
 import { modelListSchema, modelSchema } from './api-schemas.ts';
 
 interface ModelRoutesDeps {
-  askStore: AskStore;
+  pools: ModelPools;
   models: Cached<readonly ModelCard[]>;
   kinds: Kinds;
 }
@@ -25,15 +25,14 @@ export function addModelRoutes(api: Api, deps: ModelRoutesDeps): void {
   });
 }
 
-async function listViews({ models, askStore, kinds }: ModelRoutesDeps) {
-  const [cards, pools] = await Promise.all([models.reload(), askStore(readPools)]);
-  const poolOf = new Map(pools.map((pool) => [pool.model, pool]));
-  return cards.map((card) => modelView(kinds, card, poolOf.get(card.id)));
+async function listViews({ models, pools, kinds }: ModelRoutesDeps) {
+  const [cards, stats] = await Promise.all([models.get(), pools.get()]);
+  return cards.map((card) => modelView(kinds, card, stats.get(card.id)));
 }
 
-function modelView(kinds: Kinds, card: ModelCard, pool: ModelPool | undefined) {
+function modelView(kinds: Kinds, card: ModelCard, pool: ModelStats | undefined) {
   const isPaused = pool?.isPaused === true;
-  const isServed = pool !== undefined && pool.loading + pool.idle + pool.busy > 0;
+  const isServed = pool !== undefined && pool.workers.loading + pool.workers.idle + pool.workers.busy > 0;
   return {
     id: card.id,
     object: 'model',

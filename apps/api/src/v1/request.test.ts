@@ -1,10 +1,11 @@
 import { createRequestId } from '@darkroom/core';
+import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { requestSchema } from './api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 
-const neverWas = createRequestId({ model: 'tiny', nowMs: 1 });
+const neverWas = createRequestId({ model: 'tiny', owner: '', secret: 'not ours', nowMs: 1 });
 
 async function poll(test: TestApi, id: string, query = '') {
   const response = await test.api.request(`/v1/predict/${id}${query}`);
@@ -25,10 +26,9 @@ async function succeed(test: TestApi, body: Record<string, unknown> = {}): Promi
   return id;
 }
 
-/** The time of the results is over; the mark of the id stays. */
-async function forget(test: TestApi, id: string): Promise<void> {
-  const keys = test.store.keysOf('tiny');
-  await test.store.redis.del(keys.request(id), keys.events(id), keys.output(id, 0));
+/** The time of the results is over, and nothing is kept of the request. */
+async function forget({ store }: TestApi, id: string): Promise<void> {
+  for (const key of await allKeys(store)) if (key.includes(id)) await store.redis.del(key);
 }
 
 describe('GET /v1/predict/<id>', () => {

@@ -1,31 +1,123 @@
 /** What a request costs in commands to Redis: the numbers of docs/architecture.md. */
-import { expect, it, vi } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import type { StoreConnection } from '@darkroom/store';
+import { expect, it, onTestFinished } from 'vitest';
+import { startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 
-/** Commands sent while `act` runs, in lower case; a script goes by `evalsha`. */
-async function commandsOf({ store }: TestApi, act: () => Promise<unknown>): Promise<string[]> {
-  const send = vi.spyOn(store.redis, 'sendCommand');
-  try {
+interface Costs {
+  /** Commands that are sent, in lower case: a script goes by `evalsha`. */
+  sent: string[];
+  /** Commands that scripts run on our keys. */
+  inScripts: string[];
+}
+
+/** What Redis is asked while `act` runs, as Redis itself sees it. */
+async function createCostMeter(store: StoreConnection) {
+  const { redis, prefix } = store;
+  const monitor = await store.masters()[0]!.monitor();
+  onTestFinished(() => monitor.disconnect());
+  let seen: Costs = { sent: [], inScripts: [] };
+  let lastMark = '';
+  monitor.on('monitor', (_time: string, [name = '', ...args]: string[], source: string) => {
+    if (name === 'echo') lastMark = args[0]!;
+    else if (args.some((argument) => argument.startsWith(prefix)))
+      seen[source === 'lua' ? 'inScripts' : 'sent'].push(name.toLowerCase());
+  });
+  // What was asked before a mark has been seen with it.
+  const settle = async (): Promise<void> => {
+    const mark = randomUUID();
+    await redis.echo(mark);
+    await expect.poll(() => lastMark).toBe(mark);
+  };
+  return async (act: () => Promise<unknown>): Promise<Costs> => {
+    await settle();
+    seen = { sent: [], inScripts: [] };
     await act();
-    return send.mock.calls.map(([command]) => command.name.toLowerCase());
-  } finally {
-    send.mockRestore();
-  }
+    await settle();
+    return seen;
+  };
+}
+
+/** With models and secrets read; they are asked for again when `nextSecond` was called. */
+async function openMetered() {
+  let nowMs = Date.now();
+  const app = await openTestApi({ clock: { now: () => nowMs } });
+  await app.submit();
+  return {
+    app,
+    costOf: await createCostMeter(app.store),
+    nextSecond: () => void (nowMs += 1000),
+    get: async (path: string) => expect((await app.api.request(path)).ok).toBe(true),
+  };
+}
+
+async function startWorkers({ store }: TestApi, count: number): Promise<void> {
+  await Promise.all(Array.from({ length: count }, (_value, index) => startWorker(store, { workerId: `w${index}` })));
 }
 
 it('a poll is one round trip, whatever the state', async () => {
-  const app = await openTestApi();
-  const id = await app.submit();
-  await app.api.request(`/v1/predict/${id}`);
-  expect(await commandsOf(app, async () => app.api.request(`/v1/predict/${id}`))).toEqual(['evalsha']);
-  await app.api.request(`/v1/predict/${id}`, { method: 'DELETE' });
-  expect(await commandsOf(app, async () => app.api.request(`/v1/predict/${id}`))).toEqual(['evalsha']);
+  const { app, costOf, get } = await openMetered();
+  const path = `/v1/predict/${await app.submit()}`;
+  await get(path);
+  expect((await costOf(() => get(path))).sent).toEqual(['evalsha']);
+  await app.api.request(path, { method: 'DELETE' });
+  expect((await costOf(() => get(path))).sent).toEqual(['evalsha']);
 });
 
-it('a submit is two round trips, and a wake-up that nobody waits for', async () => {
-  // The models are asked for again after a second.
-  const nowMs = Date.now();
-  const app = await openTestApi({ clock: { now: () => nowMs } });
-  await app.submit();
-  expect(await commandsOf(app, () => app.submit())).toEqual(['evalsha', 'evalsha', 'publish']);
+it('a submit is one round trip', async () => {
+  const { app, costOf } = await openMetered();
+  expect((await costOf(() => app.submit())).sent).toEqual(['evalsha']);
+});
+
+it.each(['/health', '/v1/models', '/v1/models/tiny', '/status'])(
+  '%s asks Redis once a second, however often it is asked',
+  async (path) => {
+    const { app, costOf, get, nextSecond } = await openMetered();
+    await startWorkers(app, 3);
+    nextSecond();
+    const once = await costOf(() => get(path));
+    expect(once.sent.length).toBeGreaterThan(0);
+    nextSecond();
+    const often = await costOf(async () => {
+      await Promise.all(Array.from({ length: 100 }, () => get(path)));
+      await get(path);
+    });
+    expect(often.sent.toSorted()).toEqual(once.sent.toSorted());
+  },
+);
+
+it.each(['/health', '/v1/models', 'a poll', 'a submit'])(
+  '%s costs the same with 3 workers and with 300',
+  async (what) => {
+    const { app, costOf, get, nextSecond } = await openMetered();
+    const waiting = `/v1/predict/${await app.submit()}`;
+    const ask = (): Promise<unknown> => {
+      if (what === 'a submit') return app.submit();
+      return get(what === 'a poll' ? waiting : what);
+    };
+    // The first time a script goes as its text.
+    await ask();
+    const costs: Costs[] = [];
+    for (const workers of [3, 300]) {
+      await startWorkers(app, workers);
+      nextSecond();
+      const { sent, inScripts } = await costOf(ask);
+      costs.push({ sent: sent.toSorted(), inScripts: inScripts.toSorted() });
+    }
+    expect(costs[1]).toEqual(costs[0]);
+  },
+);
+
+it('/status looks at a hundred workers of a model, however many there are', async () => {
+  const { app, costOf, get, nextSecond } = await openMetered();
+  const counts: number[] = [];
+  for (const workers of [3, 100, 300]) {
+    await startWorkers(app, workers);
+    nextSecond();
+    counts.push((await costOf(() => get('/status'))).sent.length);
+  }
+  const [few, many, more] = counts;
+  // Two commands for each that is listed.
+  expect([many! - few!, more! - few!]).toEqual([2 * 97, 2 * 97]);
 });

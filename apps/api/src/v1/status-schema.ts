@@ -19,7 +19,7 @@ const workerStatusSchema = z
     rows: count.openapi({ description: 'Pictures that can share a step there.' }),
     free_rows: count,
     registered_at: time,
-    last_heartbeat_at: time.openapi({ description: "By the worker's clock." }),
+    last_heartbeat_at: time.openapi({ description: 'By the clock of Redis.' }),
     step_ms: z
       .strictObject({ fast: z.number(), slow: z.number() })
       .nullable()
@@ -33,9 +33,12 @@ const queueStatusSchema = z
     paused: z.boolean().openapi({ description: 'By an operator: what is queued waits, what runs goes on.' }),
     queued: count,
     running: count,
+    workers: count.openapi({
+      description: 'Registered ones, also those beyond the hundred of a model that are listed.',
+    }),
     oldest_age_s: z.number().min(0).nullable().openapi({ description: 'Of the oldest waiting request.' }),
     per_minute: z.strictObject({ finished: z.number().min(0), failed: z.number().min(0) }).openapi({
-      description: 'Mean of the last five minutes; finished ones include those that were canceled running.',
+      description: 'Mean of the last five minutes; finished ones include those that were canceled.',
     }),
     ended: z
       .strictObject({ succeeded: count, failed: count, canceled: count, expired: count })

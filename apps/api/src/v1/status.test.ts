@@ -2,19 +2,19 @@ import {
   admitRequest,
   cancelRequest,
   drainWorker,
-  finishRequest,
   heartbeatWorker,
-  leaseBatch,
-  openJobTaker,
   pauseModel,
   registerWorker,
   type StoreConnection,
+  sweepWorkers,
   withdrawWorker,
+  type WorkerIdentity,
 } from '@darkroom/store';
-import { testEnvelope } from '@darkroom/testing';
-import { expect, it, onTestFinished } from 'vitest';
+import { dispatchNext, testEnvelope } from '@darkroom/testing';
+import { expect, it } from 'vitest';
 import { hashKey } from '../auth/api-keys.ts';
 import { type Status, statusSchema } from './status-schema.ts';
+import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const nowMs = Date.now();
@@ -26,21 +26,20 @@ async function status(test: TestApi): Promise<Status> {
   return statusSchema.parse(await response.json());
 }
 
-async function register(store: StoreConnection, workerId: string, state: 'loading' | 'ready' = 'ready') {
+async function register(
+  store: StoreConnection,
+  workerId: string,
+  state: 'loading' | 'ready' = 'ready',
+): Promise<WorkerIdentity> {
   const identity = { model: 'tiny', workerId, incarnation: workerId };
   const info = { device: 'cpu', host: 'box', pid: 7, version: '0.1.0' };
-  await registerWorker(store, identity, { state, capacity: 4, ttlMs: 60_000, info, nowMs: nowMs - 9000 });
+  await registerWorker(store, identity, { state, capacity: 4, info });
   return identity;
 }
 
-async function run(store: StoreConnection): Promise<{ id: string; token: string }> {
-  const taker = openJobTaker(store, 'tiny', { lockMs: 60_000, stalledCheckMs: 1 });
-  onTestFinished(() => taker.close());
-  const envelope = testEnvelope({ createdAtMs: nowMs - 5000 });
-  await admitRequest(store, envelope, { queueMaxLength: 100, unserved: 'accept' });
-  const deliveries = await taker.take(1);
-  await leaseBatch(store, 'tiny', deliveries, { mode: 'shared', maxRows: 4, maxAttempts: 3 });
-  return deliveries[0]!;
+/** A time that Redis wrote down of a worker. */
+async function timeOf(store: StoreConnection, workerId: string, field: 'registeredAtMs' | 'heartbeatAtMs') {
+  return new Date(Number(await store.redis.hget(store.keysOf('tiny').worker(workerId), field))).toISOString();
 }
 
 it('a model without workers and requests', async () => {
@@ -54,6 +53,7 @@ it('a model without workers and requests', async () => {
         paused: false,
         queued: 0,
         running: 0,
+        workers: 0,
         oldest_age_s: null,
         per_minute: { finished: 0, failed: 0 },
         ended: { succeeded: 0, failed: 0, canceled: 0, expired: 0 },
@@ -69,20 +69,24 @@ it('workers in every state', async () => {
   const test = await openTestApi({ clock });
   const { store } = test;
   const busy = await register(store, 'busy');
-  await run(store);
-  const range = { fast: 20, slow: 30 };
-  await heartbeatWorker(store, busy, {
-    ttlMs: 60_000,
-    pace: { costMs: range, stepMs: range, remainingCost: 1 },
-    nowMs: nowMs - 1000,
-  });
-  await register(store, 'idle');
-  await register(store, 'loading', 'loading');
-  await drainWorker(store, await register(store, 'leaving'));
-  await withdrawWorker(store, await register(store, 'drained'));
+  await admitRequest(store, testEnvelope(), { queueMaxLength: 100, unserved: 'accept' });
+  await dispatchNext(store);
   await register(store, 'silent');
-  await store.redis.del(store.keysOf('tiny').alive('silent'));
-  const { workers } = await status(test);
+  const others = [busy];
+  for (const id of ['idle', 'leaving', 'drained']) others.push(await register(store, id));
+  others.push(await register(store, 'loading', 'loading'));
+  await drainWorker(store, others[2]!);
+  await withdrawWorker(store, others[3]!);
+  const range = { fast: 20, slow: 30 };
+  // Half of what a worker may miss.
+  for (let sweep = 0; sweep < 3; sweep++) {
+    expect(await sweepWorkers(store, 'tiny', { intervalMs: 0, missedSweeps: 4 })).toEqual([]);
+    for (const worker of others) {
+      const pace = { costMs: range, stepMs: range, remainingCost: 1 };
+      await heartbeatWorker(store, worker, worker === busy ? { pace } : {});
+    }
+  }
+  const { workers, queues } = await status(test);
   expect(workers.map(({ id, state, loaded, draining, stopping }) => [id, state, loaded, draining, stopping])).toEqual([
     ['busy', 'busy', true, false, false],
     ['drained', 'draining', true, true, false],
@@ -91,6 +95,7 @@ it('workers in every state', async () => {
     ['loading', 'loading', false, false, false],
     ['silent', 'silent', false, false, false],
   ]);
+  expect(queues[0]?.workers).toBe(6);
   expect(workers[0]).toEqual({
     id: 'busy',
     model: 'tiny',
@@ -103,25 +108,40 @@ it('workers in every state', async () => {
     version: '0.1.0',
     rows: 4,
     free_rows: 3,
-    registered_at: new Date(nowMs - 9000).toISOString(),
-    last_heartbeat_at: new Date(nowMs - 1000).toISOString(),
+    registered_at: await timeOf(store, 'busy', 'registeredAtMs'),
+    last_heartbeat_at: await timeOf(store, 'busy', 'heartbeatAtMs'),
     step_ms: range,
   });
-  expect(workers[2]).toMatchObject({ last_heartbeat_at: new Date(nowMs - 9000).toISOString(), step_ms: null });
+  expect(workers[2]).toMatchObject({ step_ms: null });
+});
+
+it('lists a hundred workers of a model, and counts them all', async () => {
+  const test = await openTestApi({ clock });
+  for (let index = 0; index < 120; index++) await register(test.store, `w${index}`);
+  const { workers, queues } = await status(test);
+  expect([workers.length, queues[0]?.workers]).toEqual([100, 120]);
 });
 
 it('queues, rates and failures', async () => {
-  const test = await openTestApi({ clock });
+  let askedAtMs = Date.now();
+  const test = await openTestApi({ clock: { now: () => askedAtMs } });
   const { store } = test;
-  await register(store, 'w1');
-  await finishRequest(store, 'tiny', 'w1', await run(store), { state: 'succeeded' });
+  await startWorker(store);
+  const start = async () => {
+    await test.submit();
+    return runNext(store);
+  };
+  const run = await start();
+  await run.output(0, Buffer.from('png'));
+  await run.finish();
   const error = { code: 'internal', message: 'the engine failed' } as const;
-  await finishRequest(store, 'tiny', 'w1', await run(store), { state: 'failed', error });
-  await run(store);
+  await (await start()).finish({ state: 'failed', error });
+  await start();
   await cancelRequest(store, await test.submit());
-  const waiting = testEnvelope({ createdAtMs: nowMs - 2500 });
-  await admitRequest(store, waiting, { queueMaxLength: 100, unserved: 'accept' });
   await pauseModel(store, 'tiny');
+  const waiting = await test.submit();
+  askedAtMs = Date.now();
+  await store.redis.zadd(store.keysOf('tiny').waiting, askedAtMs - 2500, waiting);
   const { queues, failures } = await status(test);
   expect(queues).toEqual([
     {
@@ -129,8 +149,10 @@ it('queues, rates and failures', async () => {
       paused: true,
       queued: 1,
       running: 1,
+      workers: 1,
       oldest_age_s: 2.5,
-      per_minute: { finished: 0.2, failed: 0.2 },
+      // One and a canceled one, in five minutes.
+      per_minute: { finished: 0.4, failed: 0.2 },
       ended: { succeeded: 1, failed: 1, canceled: 1, expired: 0 },
       requeued: { worker_lost: 0, engine_failed: 0, worker_stopped: 0 },
     },
@@ -140,11 +162,11 @@ it('queues, rates and failures', async () => {
 
 it('rates are of the last minutes: what is older does not count', async () => {
   const test = await openTestApi();
-  const { store } = test;
-  await register(store, 'w1');
-  await finishRequest(store, 'tiny', 'w1', await run(store), { state: 'succeeded' });
+  await startWorker(test.store);
+  await test.submit();
+  await (await runNext(test.store)).finish();
   const rateAfter = async (minutes: number): Promise<number | undefined> => {
-    const later = test.replica({ clock: { now: () => nowMs + minutes * 60_000 } });
+    const later = test.replica({ clock: { now: () => Date.now() + minutes * 60_000 } });
     return (await status(later)).queues[0]?.per_minute.finished;
   };
   expect([await rateAfter(3), await rateAfter(6)]).toEqual([0.2, 0]);

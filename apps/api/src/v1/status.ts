@@ -1,18 +1,21 @@
-import { type Clock, isoTime } from '@darkroom/core';
+import { type Clock, isoTime, type TerminalState } from '@darkroom/core';
 import {
-  countFinished,
-  type FailedRequest,
-  listFailed,
+  countEnded,
+  type DeadRequest,
+  listDead,
   listModelIds,
   type LoadFailure,
   type ModelStats,
   readLoadFailures,
   readStats,
+  readTally,
   readWorkers,
   type StoreConnection,
+  type Tally,
   type WorkerStatus,
 } from '@darkroom/store';
 import { addRoute, type Api, commonErrors } from '../http/api-route.ts';
+import { createCached } from '../server/cached.ts';
 import type { AskStore } from '../server/store-guard.ts';
 import { type Status, statusSchema } from './status-schema.ts';
 
@@ -20,46 +23,48 @@ import { type Status, statusSchema } from './status-schema.ts';
 const minutes = 5;
 const failuresPerModel = 10;
 
+/** More of a model's workers are counted, and not shown one by one. */
+const shownWorkers = 100;
+const maxAgeMs = 1000;
+
+/** Read once a second at most, however often it is asked for. */
 export function addStatusRoute(api: Api, { askStore, clock }: { askStore: AskStore; clock: Clock }): void {
-  addRoute(api, statusRoute, async (c) => {
-    const nowMs = clock.now();
-    const [models, loadFailures] = await askStore((store) =>
-      Promise.all([
-        listModelIds(store).then((ids) => Promise.all(ids.toSorted().map((model) => readModel(store, model, nowMs)))),
-        readLoadFailures(store),
-      ]),
-    );
-    const status: Status = {
-      time: isoTime(nowMs),
-      workers: models.flatMap(({ workers }) => workers.map(workerView)),
-      queues: models.map((model) => queueView(model, nowMs)),
-      failures: models
-        .flatMap(({ failures }) => failures)
-        .toSorted((left, right) => right.failedAtMs - left.failedAtMs)
-        .map(({ model, failedAtMs, reason }) => ({ model, failed_at: isoTime(failedAtMs), reason })),
-      failed_to_load: loadFailures.map(loadFailureView),
-    };
-    return c.json(status, 200, { 'Cache-Control': 'no-store' });
-  });
+  const status = createCached({ load: () => askStore((store) => readStatus(store, clock.now())), maxAgeMs, clock });
+  addRoute(api, statusRoute, async (c) => c.json(await status.get(), 200, { 'Cache-Control': 'no-store' }));
+}
+
+async function readStatus(store: StoreConnection, nowMs: number): Promise<Status> {
+  const [ids, loadFailures] = await Promise.all([listModelIds(store), readLoadFailures(store)]);
+  const models = await Promise.all(ids.toSorted().map((model) => readModel(store, model, nowMs)));
+  return {
+    time: isoTime(nowMs),
+    workers: models.flatMap(({ workers }) => workers.map(workerView)),
+    queues: models.map((model) => queueView(model, nowMs)),
+    failures: models
+      .flatMap(({ failures }) => failures)
+      .toSorted((left, right) => right.failedAtMs - left.failedAtMs)
+      .map(({ model, failedAtMs, reason }) => ({ model, failed_at: isoTime(failedAtMs), reason })),
+    failed_to_load: loadFailures.map(loadFailureView),
+  };
 }
 
 interface ModelStatus {
   stats: ModelStats;
+  tally: Tally;
   workers: readonly WorkerStatus[];
-  failures: readonly FailedRequest[];
-  completed: number;
-  failed: number;
+  failures: readonly DeadRequest[];
+  ended: Readonly<Record<TerminalState, number>>;
 }
 
 async function readModel(store: StoreConnection, model: string, nowMs: number): Promise<ModelStatus> {
-  const [stats, workers, failures, completed, failed] = await Promise.all([
+  const [stats, tally, workers, failures, ended] = await Promise.all([
     readStats(store, model),
-    readWorkers(store, model),
-    listFailed(store, model, failuresPerModel),
-    countFinished(store, model, { kind: 'completed', minutes, nowMs }),
-    countFinished(store, model, { kind: 'failed', minutes, nowMs }),
+    readTally(store, model),
+    readWorkers(store, model, shownWorkers),
+    listDead(store, model, failuresPerModel),
+    countEnded(store, model, { minutes, nowMs }),
   ]);
-  return { stats, workers, failures, completed, failed };
+  return { stats, tally, workers, failures, ended };
 }
 
 function workerView({ workerId, model, state, info, pace, ...worker }: WorkerStatus): Status['workers'][number] {
@@ -74,7 +79,7 @@ function workerView({ workerId, model, state, info, pace, ...worker }: WorkerSta
     host: textOf(info['host']),
     version: textOf(info['version']),
     rows: worker.capacity,
-    free_rows: worker.freeRows,
+    free_rows: worker.freeSlots,
     registered_at: isoTime(worker.registeredAtMs),
     last_heartbeat_at: isoTime(worker.heartbeatAtMs),
     step_ms: pace === undefined ? null : { fast: pace.stepMs.fast, slow: pace.stepMs.slow },
@@ -85,8 +90,9 @@ function loadFailureView({ model, host, reason, failedAtMs }: LoadFailure): Stat
   return { model, host, failed_at: isoTime(failedAtMs), reason };
 }
 
-function queueView({ stats, completed, failed }: ModelStatus, nowMs: number): Status['queues'][number] {
-  const { model, queued, running, oldestQueuedAtMs, tally } = stats;
+function queueView({ stats, tally, ended }: ModelStatus, nowMs: number): Status['queues'][number] {
+  const { model, queued, running, oldestQueuedAtMs, workers } = stats;
+  const finished = ended.succeeded + ended.canceled;
   const endedAs = (wanted: string): number =>
     tally.ends.find(({ state }) => state === wanted)?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
   return {
@@ -95,7 +101,8 @@ function queueView({ stats, completed, failed }: ModelStatus, nowMs: number): St
     queued,
     running,
     oldest_age_s: oldestQueuedAtMs === undefined ? null : Math.max(0, nowMs - oldestQueuedAtMs) / 1000,
-    per_minute: { finished: completed / minutes, failed: failed / minutes },
+    per_minute: { finished: finished / minutes, failed: ended.failed / minutes },
+    workers: workers.loading + workers.idle + workers.busy + workers.draining,
     ended: {
       succeeded: endedAs('succeeded'),
       failed: endedAs('failed'),

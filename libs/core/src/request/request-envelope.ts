@@ -23,12 +23,10 @@ export interface RequestEnvelope<Input = unknown> {
   bytes: number;
   /** 1 is served first. */
   priority: number;
-  /** Milliseconds since the epoch. */
-  createdAtMs: number;
-  /** The request is `expired` if it has not ended by then. */
-  deadlineMs: number;
-  /** The request is `expired` if no worker has it by then. */
-  startDeadlineMs: number;
+  /** The request is `expired` if it has not ended so long after it was stored. */
+  timeoutMs: number;
+  /** The request is `expired` if no worker has it so long after it was stored; at most `timeoutMs`. */
+  startTimeoutMs: number;
   /** Absent when nobody is to be told. */
   webhook?: WebhookRequest;
   /** W3C `traceparent` of what brought it; absent when nobody traces. */

@@ -1,20 +1,40 @@
 import { describe, expect, it } from 'vitest';
-import { createRequestId, isModelId, modelOfRequestId } from './request-id.ts';
+import { createRequestId, isModelId, isOurRequestId, modelOfRequestId } from './request-id.ts';
+
+const authority = { owner: 'alice', secret: 'of this server' };
 
 describe('request ids', () => {
   it('name their model, whatever dashes and dots it has', () => {
     for (const model of ['emoji-sd', 'sd1.5', 'a', 'x_y-z.1'])
-      expect(modelOfRequestId(createRequestId({ model, nowMs: 1_700_000_000_000 }))).toBe(model);
+      expect(modelOfRequestId(createRequestId({ model, nowMs: 1_700_000_000_000, ...authority }))).toBe(model);
   });
 
   it('sort by time', () => {
-    const ids = [3, 1, 2].map((second) => createRequestId({ model: 'm', nowMs: second * 1000 }));
+    const ids = [3, 1, 2].map((second) => createRequestId({ model: 'm', nowMs: second * 1000, ...authority }));
     expect(ids.toSorted()).toEqual([ids[1], ids[2], ids[0]]);
   });
 
   it('match the ULID specification for a known time and entropy', () => {
-    const id = createRequestId({ model: 'm', nowMs: 1_469_918_176_385, entropy: new Uint8Array(10).fill(255) });
-    expect(id).toMatch(/^m-01aryz6s41z{16}$/);
+    const entropy = new Uint8Array(5).fill(255);
+    const id = createRequestId({ model: 'm', nowMs: 1_469_918_176_385, entropy, ...authority });
+    expect(id).toMatch(/^m-01aryz6s41z{8}[0-9a-z]{8}$/);
+    expect(createRequestId({ model: 'm', nowMs: 1_469_918_176_385, entropy, ...authority })).toBe(id);
+  });
+
+  it('say that they are ours, and whose, and nobody else can make them say so', () => {
+    const { owner, secret } = authority;
+    const id = createRequestId({ model: 'm', nowMs: 1000, ...authority });
+    expect(isOurRequestId(id, { owner, secret })).toBe(true);
+    expect(isOurRequestId(id, { owner: undefined, secret })).toBe(true);
+    expect(isOurRequestId(id, { owner: 'bob', secret })).toBe(false);
+    expect(isOurRequestId(id, { owner, secret: 'of another server' })).toBe(false);
+    expect(isOurRequestId(id, { owner: undefined, secret: 'of another server' })).toBe(false);
+    for (let position = 2; position < id.length; position++) {
+      const changed = `${id.slice(0, position)}${id[position] === '0' ? '1' : '0'}${id.slice(position + 1)}`;
+      expect(isOurRequestId(changed, { owner, secret })).toBe(false);
+    }
+    for (const text of ['', 'nonsense', id.slice(1), `${id}0`])
+      expect(isOurRequestId(text, { owner, secret })).toBe(false);
   });
 
   it.each([

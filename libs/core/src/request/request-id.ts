@@ -1,39 +1,81 @@
 /**
  * Request ids carry their model: `emoji-sd-01kaj3v0q8…`. Everything Redis holds for a request lives under its
- * model's hash tag, so any replica finds it from the id alone, without an index to look up first.
+ * model's hash tag, so any replica finds it from the id alone, without an index to look up first. They also carry when they
+ * were made and a short code of authenticity for whom: an id whose time is over is told from one that never was without
+ * keeping anything.
  */
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 const modelIdPattern = /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/;
-const requestIdPattern = /^(?<model>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?)-[0-9a-hjkmnp-tv-z]{26}$/;
+const requestIdPattern = /^(?<model>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?)-(?<ulid>[0-9a-hjkmnp-tv-z]{26})$/;
 const crockfordDigits = '0123456789abcdefghjkmnpqrstvwxyz';
+/** 5 random bytes and two codes of 20 bits: together the 80 bits that a ULID has beside its time. */
+const entropyBytes = 5;
+const entropyDigits = 8;
+const codeDigits = 4;
 
 /** 1–64 characters of a–z, 0–9, `.`, `_` and `-`, with a letter or digit at both ends: safe in a URL, a file name and a Redis hash tag. */
 export function isModelId(value: string): boolean {
   return modelIdPattern.test(value);
 }
 
-export interface CreateRequestIdOptions {
+/** Whom an id is for, and what says so. */
+export interface RequestIdAuthority {
+  owner: string;
+  /** Known to ourselves only: `readIdSecret`. */
+  secret: string;
+}
+
+export interface CreateRequestIdOptions extends RequestIdAuthority {
   model: string;
   /** Milliseconds since the epoch; ids of one model sort by it. */
   nowMs: number;
-  /** 10 bytes of entropy; given by tests that need the same id twice. */
+  /** 5 bytes; given by tests that need the same id twice. */
   entropy?: Uint8Array;
 }
 
-/** `<model>-<ulid>`, the ULID in lower case (https://github.com/ulid/spec: 48 bits of time, 80 of entropy). */
-export function createRequestId({ model, nowMs, entropy = randomBytes(10) }: CreateRequestIdOptions): string {
-  let value = BigInt(nowMs);
-  for (const byte of entropy) value = (value << 8n) | BigInt(byte);
-  let digits = '';
-  for (let digit = 0; digit < 26; digit++) {
-    digits = crockfordDigits.charAt(Number(value & 31n)) + digits;
-    value >>= 5n;
-  }
-  return `${model}-${digits}`;
+/**
+ * `<model>-<ulid>`, the ULID in lower case (https://github.com/ulid/spec: 48 bits of time). The last 40 of its 80 random bits are
+ * codes: that it is ours, and that it is this owner's.
+ */
+export function createRequestId({
+  model,
+  nowMs,
+  entropy = randomBytes(entropyBytes),
+  ...authority
+}: CreateRequestIdOptions): string {
+  const value = entropy.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+  const id = `${model}-${digitsOf(BigInt(nowMs), 10)}${digitsOf(value, entropyDigits)}`;
+  return id + codesOf(id, authority);
+}
+
+/** Whether we have given this id out, however long ago: to this owner, or, without one, to anybody. A guess is right once in 2⁴⁰, and 2²⁰. */
+export function isOurRequestId(id: string, { owner, secret }: { owner: string | undefined; secret: string }): boolean {
+  if (modelOfRequestId(id) === undefined) return false;
+  const expected = codesOf(id.slice(0, -2 * codeDigits), { owner: owner ?? '', secret });
+  const checked = owner === undefined ? codeDigits : 2 * codeDigits;
+  const actual = id.slice(-2 * codeDigits);
+  return timingSafeEqual(Buffer.from(actual.slice(0, checked)), Buffer.from(expected.slice(0, checked)));
 }
 
 /** The model an id belongs to, or undefined for a string that was never one of our ids. */
 export function modelOfRequestId(id: string): string | undefined {
   return requestIdPattern.exec(id)?.groups?.['model'];
+}
+
+function codesOf(text: string, { owner, secret }: RequestIdAuthority): string {
+  return codeOf(text, secret) + codeOf(`${text} ${owner}`, secret);
+}
+
+function codeOf(text: string, secret: string): string {
+  const code = createHmac('sha256', secret).update(text).digest().readUInt32BE();
+  return digitsOf(BigInt(code), codeDigits);
+}
+
+/** The last digits of a number, 5 bits each. */
+function digitsOf(value: bigint, length: number): string {
+  let digits = '';
+  for (let digit = 0, rest = value; digit < length; digit++, rest >>= 5n)
+    digits = crockfordDigits.charAt(Number(rest & 31n)) + digits;
+  return digits;
 }

@@ -7,7 +7,7 @@ export type TerminalState = (typeof terminalStates)[number];
 
 /** Legal moves. `running → queued` is a lost or stopped worker's request on its way to another one. */
 export const requestTransitions: Readonly<Record<RequestState, readonly RequestState[]>> = {
-  queued: ['running', 'canceled', 'expired', 'failed'],
+  queued: ['running', 'canceled', 'expired'],
   running: ['queued', 'succeeded', 'failed', 'canceled', 'expired'],
   succeeded: [],
   failed: [],

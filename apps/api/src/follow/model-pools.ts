@@ -1,0 +1,19 @@
+import type { Clock } from '@darkroom/core';
+import { listModelIds, type ModelStats, readStats } from '@darkroom/store';
+import { type Cached, createCached } from '../server/cached.ts';
+import type { AskStore } from '../server/store-guard.ts';
+
+/** How all models are doing, by id. Read once a second at most, however often it is asked for. */
+export type ModelPools = Cached<ReadonlyMap<string, ModelStats>>;
+
+const maxAgeMs = 1000;
+
+export function createModelPools(askStore: AskStore, clock: Clock): ModelPools {
+  const load = (): Promise<ReadonlyMap<string, ModelStats>> =>
+    askStore(async (store) => {
+      const models = await listModelIds(store);
+      const stats = await Promise.all(models.map((model) => readStats(store, model)));
+      return new Map(stats.map((pool) => [pool.model, pool]));
+    });
+  return createCached({ load, maxAgeMs, clock });
+}

@@ -1,0 +1,22 @@
+import type { RowCheckpoint } from '@darkroom/diffusion';
+import { type LeasedRequest, readResumePoint, type StoreConnection } from '@darkroom/store';
+import { decodeCheckpoint } from './checkpoint-bytes.ts';
+
+/** What is left to do of a request. */
+export interface LeftToDo {
+  /** Outputs that are yet to be made. */
+  indexes: number[];
+  /** Where their rows go on; those without one begin anew. */
+  checkpoints: ReadonlyMap<number, RowCheckpoint>;
+}
+
+/** One round trip for a request that ran before, none for others. */
+export async function readLeftToDo(store: StoreConnection, { envelope, isResumed }: LeasedRequest): Promise<LeftToDo> {
+  const all = Array.from({ length: envelope.outputs }, (_value, index) => index);
+  if (!isResumed) return { indexes: all, checkpoints: new Map() };
+  const { finished, checkpoints } = await readResumePoint(store, envelope);
+  return {
+    indexes: all.filter((index) => !finished.has(index)),
+    checkpoints: new Map([...checkpoints].map(([index, bytes]) => [index, decodeCheckpoint(bytes)])),
+  };
+}

@@ -1,0 +1,198 @@
+/** What a worker writes, against a real Redis: in order, in few calls, once. */
+import type { OutputText, RequestEvent } from '@darkroom/core';
+import {
+  admitRequest,
+  connectStore,
+  type Delivery,
+  readEvents,
+  readStats,
+  registerWorker,
+  type RequestWrite,
+  type StoreConnection,
+  type WorkerIdentity,
+} from '@darkroom/store';
+import { dispatchNext, openRedisProxy, openTestStore, startPrivateRedis, testEnvelope } from '@darkroom/testing';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { WriteQueue } from './write-queue.ts';
+
+const identity: WorkerIdentity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+const never = Infinity;
+const anHourMs = 3_600_000;
+
+/** A request that the worker has. */
+async function run(store: StoreConnection, outputs = 1): Promise<Delivery> {
+  await registerWorker(store, identity, { state: 'ready', capacity: 8, info: {} });
+  await admitRequest(store, testEnvelope({ outputs }), { queueMaxLength: 100, unserved: 'accept' });
+  const [delivery] = await dispatchNext(store);
+  return delivery!;
+}
+
+function progress(delivery: Delivery, done: number): RequestWrite {
+  return { type: 'progress', delivery, progress: { index: 0, done, total: 100 }, of: { done, total: 100 } };
+}
+
+function delta(delivery: Delivery, offset: number, text: string, more: Partial<OutputText> = {}): RequestWrite {
+  return { type: 'delta', delivery, index: 0, offset, text, ...more };
+}
+
+/** What there is since the request was started. */
+async function events(store: StoreConnection, { id }: Delivery): Promise<RequestEvent[]> {
+  return readEvents(store, id, { after: 2, limit: 1000 });
+}
+
+async function texts(store: StoreConnection, delivery: Delivery): Promise<string[]> {
+  return (await events(store, delivery)).map((event) => ('text' in event ? event.text : event.type));
+}
+
+/** The calls to Redis, and how many writes each brought; `hold` keeps the next from being made until `release`. */
+function watchCalls(store: StoreConnection) {
+  const redis = store.redis as unknown as Record<'events/write-batch', (...values: unknown[]) => Promise<unknown>>;
+  const send = redis['events/write-batch'].bind(redis);
+  const calls = vi.spyOn(redis, 'events/write-batch');
+  return {
+    get sizes() {
+      return calls.mock.calls.map((values) => (values.length - 5) / 8);
+    },
+    hold() {
+      let release = (): void => {};
+      const held = new Promise<void>((resolve) => (release = resolve));
+      calls.mockImplementationOnce((...values) => held.then(() => send(...values)));
+      return { release };
+    },
+  };
+}
+
+it('what gathers while a call is under way goes out with the next, in the order in which it was said', async () => {
+  const store = openTestStore();
+  const [one, other] = [await run(store), await run(store)];
+  const calls = watchCalls(store);
+  const queue = new WriteQueue({ store, identity });
+  const { release } = calls.hold();
+  const first = queue.push(progress(one, 1), never);
+  await expect.poll(() => calls.sizes).toEqual([1]);
+  const rest = [2, 3, 4].flatMap((done) => [
+    queue.push(progress(one, done), never),
+    queue.push(progress(other, done), never),
+  ]);
+  release();
+  expect(await Promise.all([first, ...rest])).toEqual(Array(7).fill('written'));
+  expect(calls.sizes).toEqual([1, 6]);
+  for (const [delivery, expected] of [
+    [one, [1, 2, 3, 4]],
+    [other, [2, 3, 4]],
+  ] as const)
+    expect((await events(store, delivery)).map((event) => 'done' in event && event.done)).toEqual(expected);
+});
+
+it('no call brings more than Redis does in a moment', async () => {
+  const store = openTestStore();
+  const delivery = await run(store);
+  const calls = watchCalls(store);
+  const queue = new WriteQueue({ store, identity });
+  await Promise.all(Array.from({ length: 300 }, (_value, done) => queue.push(progress(delivery, done), never)));
+  expect(calls.sizes).toEqual([128, 128, 44]);
+  const data = Buffer.alloc(400_000);
+  const saves = [1, 2, 3].map((done): RequestWrite => ({ type: 'checkpoint', delivery, index: 0, done, data }));
+  await Promise.all(saves.map((save) => queue.push(save, never)));
+  expect(calls.sizes.slice(3)).toEqual([2, 1]);
+});
+
+it('text waits for more of it until its interval is over, and for nothing else', async () => {
+  const store = openTestStore();
+  const [one, other] = [await run(store), await run(store)];
+  const calls = watchCalls(store);
+  const queue = new WriteQueue({ store, identity, textIntervalMs: anHourMs });
+  expect(await queue.push(delta(one, 0, 'a '), never)).toBe('written');
+  // Each after the last call has come back: the interval counts, not whether one is under way.
+  await store.redis.ping();
+  const waiting = [queue.push(delta(one, 2, 're'), never)];
+  await store.redis.ping();
+  waiting.push(queue.push(delta(one, 4, 'd '), never));
+  await store.redis.ping();
+  waiting.push(queue.push(delta(one, 6, 'fox'), never));
+  await store.redis.ping();
+  expect(calls.sizes).toEqual([1]);
+  await queue.push(progress(other, 1), never);
+  expect(await Promise.all(waiting)).toEqual(['written', 'written', 'written']);
+  expect(calls.sizes).toEqual([1, 2]);
+  expect(await texts(store, one)).toEqual(['a ', 'red fox']);
+});
+
+it('text goes out by itself when its interval is over', async () => {
+  const store = openTestStore();
+  const delivery = await run(store);
+  const queue = new WriteQueue({ store, identity, textIntervalMs: 5 });
+  for (const [offset, text] of [...'abc'].entries())
+    expect(await queue.push(delta(delivery, offset, text), never)).toBe('written');
+  expect(await texts(store, delivery)).toEqual(['a', 'b', 'c']);
+});
+
+it('joins pieces of one text only, and never across what the request says between them', async () => {
+  const store = openTestStore();
+  const [one, other] = [await run(store, 2), await run(store)];
+  const queue = new WriteQueue({ store, identity });
+  const writes = [
+    delta(one, 0, 'a', { facts: { tokens: 1, ids: '7,' } }),
+    progress(other, 1),
+    delta(one, 1, 'b', { facts: { tokens: 2, ids: '8,9,' } }),
+    progress(one, 1),
+    delta(one, 2, 'c'),
+    delta(one, 0, 'x', { index: 1 }),
+    delta(one, 3, 'd'),
+  ];
+  await Promise.all(writes.map((write) => queue.push(write, never)));
+  expect(await texts(store, one)).toEqual(['ab', 'progress', 'c', 'x', 'd']);
+  expect((await events(store, one))[0]).toMatchObject({ offset: 0, facts: { tokens: 3, ids: '7,8,9,' } });
+});
+
+it('a batch whose answer got lost is sent again and written once, and gives slots back once', async () => {
+  const proxy = await openRedisProxy();
+  const store = openTestStore();
+  const behindProxy = connectStore({ url: proxy.url, prefix: store.prefix });
+  onTestFinished(() => behindProxy.close());
+  const delivery = await run(store, 3);
+  const queue = new WriteQueue({ store: behindProxy, identity });
+  await queue.push(progress(delivery, 1), never);
+  proxy.loseNextAnswer();
+  const outcomes = await Promise.all([
+    queue.push(progress(delivery, 2), never),
+    queue.push({ type: 'release', delivery, slots: 1 }, never),
+  ]);
+  expect(proxy.lostAnswers).toBe(1);
+  expect(outcomes).toEqual(['written', 'written']);
+  expect(await queue.push(progress(delivery, 3), never)).toBe('written');
+  expect((await events(store, delivery)).map((event) => 'done' in event && event.done)).toEqual([1, 2, 3]);
+  expect(await readStats(store, 'tiny')).toMatchObject({ slots: 8, freeSlots: 6 });
+});
+
+it('while Redis cannot write it tries again, for as long as somebody waits for it', async () => {
+  const redis = await startPrivateRedis();
+  onTestFinished(() => redis.stop());
+  const store = connectStore({ url: redis.url });
+  onTestFinished(() => store.close());
+  const [one, other] = [await run(store), await run(store)];
+  const queue = new WriteQueue({ store, identity });
+  await store.redis.config('SET', 'min-replicas-to-write', '1');
+  await expect(queue.push(progress(one, 1), Date.now())).rejects.toThrow('NOREPLICAS');
+  const calls = watchCalls(store);
+  const written = queue.push(progress(other, 1), Date.now() + anHourMs);
+  await expect.poll(() => calls.sizes.length).toBeGreaterThan(1);
+  await store.redis.config('SET', 'min-replicas-to-write', '0');
+  expect(await written).toBe('written');
+  expect([await texts(store, one), await texts(store, other)]).toEqual([[], ['progress']]);
+});
+
+it('says what became of each, however many go out together', async () => {
+  const store = openTestStore();
+  const [mine, lost] = [await run(store), await run(store)];
+  const queue = new WriteQueue({ store, identity });
+  const writes: RequestWrite[] = [
+    progress(mine, 1),
+    progress({ ...lost, token: 'of an earlier delivery' }, 1),
+    { type: 'end', delivery: mine, end: { state: 'succeeded', outputs: 1 } },
+    { type: 'end', delivery: mine, end: { state: 'canceled' } },
+    progress(mine, 2),
+  ];
+  const outcomes = await Promise.all(writes.map((write) => queue.push(write, never)));
+  expect(outcomes).toEqual(['written', 'lost', 'incomplete', 'finished', 'ended']);
+});

@@ -1,0 +1,137 @@
+/**
+ * All that a worker writes, in the order in which it was said. What gathers while a call to Redis is under way goes out with the
+ * next one, so a step of many requests costs one call; pieces of text wait a little for more of them. While Redis is away
+ * what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type RequestWrite,
+  type StoreConnection,
+  untilAnswered,
+  writeBatch,
+  type WorkerIdentity,
+  type WriteOutcome,
+} from '@darkroom/store';
+
+export interface WriteQueueOptions {
+  store: StoreConnection;
+  identity: WorkerIdentity;
+  /** Nothing but text goes out so long after the last call at the earliest, ms. */
+  textIntervalMs?: number;
+}
+
+interface Entry {
+  write: RequestWrite;
+  /** When it is of no use any more, ms. */
+  untilMs: number;
+  outcome: Promise<WriteOutcome>;
+  resolve: (outcome: WriteOutcome) => void;
+  reject: (error: unknown) => void;
+}
+
+/** One call holds up all others of Redis for as long as it takes. */
+const mostWrites = 128;
+const mostBytes = 1_048_576;
+
+export class WriteQueue {
+  readonly #options: Required<WriteQueueOptions>;
+  #entries: Entry[] = [];
+  #batch = 0;
+  #sending: Promise<void> | undefined;
+  #sentAtMs = -Infinity;
+  /** Ends a wait for more text. */
+  #hurry = new AbortController();
+
+  constructor({ textIntervalMs = 50, ...options }: WriteQueueOptions) {
+    this.#options = { ...options, textIntervalMs };
+  }
+
+  /** Resolves when it is written, or refused. Rejects with what the last try threw: after `untilMs`, or when Redis refuses it. */
+  push(write: RequestWrite, untilMs: number): Promise<WriteOutcome> {
+    const joined = this.#join(write);
+    if (joined !== undefined) return joined;
+    const entry = { write, untilMs, ...pending() };
+    this.#entries.push(entry);
+    if (write.type !== 'delta') this.#hurry.abort();
+    this.#sending ??= this.#send();
+    return entry.outcome;
+  }
+
+  /** Adds text to what waits already, where nothing of the same request stands between. */
+  #join(write: RequestWrite): Promise<WriteOutcome> | undefined {
+    if (write.type !== 'delta') return undefined;
+    const entry = this.#entries.findLast((other) => other.write.delivery.token === write.delivery.token);
+    if (entry?.write.type !== 'delta' || entry.write.index !== write.index) return undefined;
+    const { facts: _facts, ...earlier } = entry.write;
+    entry.write = { ...earlier, text: earlier.text + write.text, ...joinFacts(entry.write, write) };
+    return entry.outcome;
+  }
+
+  async #send(): Promise<void> {
+    // What is said in one go goes out together.
+    await Promise.resolve();
+    while (this.#entries.length > 0) {
+      await this.#waitForText();
+      this.#sentAtMs = performance.now();
+      await this.#sendBatch(this.#take());
+    }
+    // No await between the last look and here, so nothing can be pushed between.
+    this.#sending = undefined;
+  }
+
+  #take(): Entry[] {
+    let bytes = 0;
+    let count = 0;
+    for (const { write } of this.#entries) {
+      bytes += 'data' in write ? write.data.byteLength : 0;
+      if (count > 0 && (bytes > mostBytes || count === mostWrites)) break;
+      count += 1;
+    }
+    return this.#entries.splice(0, count);
+  }
+
+  async #sendBatch(entries: readonly Entry[]): Promise<void> {
+    const { store, identity } = this.#options;
+    const batch = ++this.#batch;
+    const untilMs = Math.max(...entries.map((entry) => entry.untilMs));
+    const writes = entries.map(({ write }) => write);
+    try {
+      const outcomes = await untilAnswered(store, { untilMs }, () => writeBatch(store, identity, writes, { batch }));
+      for (const [index, { resolve }] of entries.entries()) resolve(outcomes[index]!);
+    } catch (error) {
+      for (const { reject } of entries) reject(error);
+    }
+  }
+
+  async #waitForText(): Promise<void> {
+    const leftMs = this.#sentAtMs + this.#options.textIntervalMs - performance.now();
+    if (leftMs <= 0 || this.#entries.some(({ write }) => write.type !== 'delta')) return;
+    this.#hurry = new AbortController();
+    await delay(leftMs, undefined, { signal: this.#hurry.signal }).catch(() => {});
+  }
+}
+
+function pending(): Pick<Entry, 'outcome' | 'resolve' | 'reject'> {
+  let resolve: Entry['resolve'] = () => {};
+  let reject: Entry['reject'] = () => {};
+  const outcome = new Promise<WriteOutcome>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  return { outcome, resolve, reject };
+}
+
+type Facts = NonNullable<Extract<RequestWrite, { type: 'delta' }>['facts']>;
+
+/** What is said of two pieces of text together: numbers are added, texts joined. */
+function joinFacts({ facts: left }: { facts?: Facts }, { facts: right }: { facts?: Facts }): { facts?: Facts } {
+  if (left === undefined || right === undefined)
+    return { ...(left && { facts: left }), ...(right && { facts: right }) };
+  const joined: Record<string, number | string> = { ...left };
+  for (const [name, value] of Object.entries(right)) {
+    const before = joined[name];
+    if (before === undefined) joined[name] = value;
+    else joined[name] = typeof before === 'number' && typeof value === 'number' ? before + value : `${before}${value}`;
+  }
+  return { facts: joined };
+}

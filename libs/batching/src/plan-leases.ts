@@ -1,0 +1,177 @@
+/**
+ * Which of the requests that wait go to which worker now. Pure: no clock, no Redis.
+ *
+ * Rows join a running worker at any step, so there is nothing to wait for while a worker is idle. While all are busy,
+ * a batch that does not fill their free slots waits up to `timeoutMs` for company.
+ */
+
+/** A worker that takes requests, as `readDispatchable` tells of it: idle ones first, then those with most room. */
+export interface FreeWorker {
+  id: string;
+  isIdle: boolean;
+  /** Slots, above 0. */
+  free: number;
+  capacity: number;
+  /** Shapes of what it runs. */
+  shapes: readonly string[];
+}
+
+export interface Candidate {
+  id: string;
+  /** Requests with the same key may share a step. */
+  shapeKey: string;
+  slots: number;
+  /** Deliveries to a worker so far that count. */
+  attempts: number;
+  /** By the same clock as `nowMs`. */
+  waitingSinceMs: number;
+}
+
+export interface Snapshot {
+  nowMs: number;
+  /** The worker that is being emptied for a request that must run alone. */
+  reservedWorkerId: string | undefined;
+  workers: readonly FreeWorker[];
+  /** In the order of dispatch. */
+  requests: readonly Candidate[];
+}
+
+export interface BatchPolicy {
+  /** Slots that one lease fills at most. */
+  maxSize: number;
+  timeoutMs: number;
+  /** False: every request gets a worker for itself. */
+  isBatching: boolean;
+  /** Deliveries after which a request is given up: the last of them runs alone. */
+  maxAttempts: number;
+  /** Requests beyond what finds room that are looked at, so that those of one shape go together. */
+  lookahead: number;
+}
+
+export interface Lease {
+  workerId: string;
+  /** The worker is idle, and nobody joins these. */
+  isExclusive: boolean;
+  requestIds: readonly string[];
+}
+
+export interface Plan {
+  leases: readonly Lease[];
+  /** To be kept free of others, until what must run alone finds it idle. */
+  reserveWorkerId: string | undefined;
+  /** Decide again after this time if nothing else happens before: a batch waits for company, ms. */
+  againInMs: number | undefined;
+}
+
+/**
+ * Decides over a bounded look at the queue and the workers. The first of each shape goes first, to an idle worker or to one
+ * that already runs its shape, else to the one with most room. What must run alone, because it may be what kills its workers,
+ * waits for an idle worker and stops nobody else.
+ */
+export function planLeases({ nowMs, reservedWorkerId, workers, requests }: Snapshot, policy: BatchPolicy): Plan {
+  const free = new Map(workers.map((worker) => [worker.id, { ...worker }]));
+  const leases: Lease[] = [];
+  const mustBeAlone = ({ attempts }: Candidate): boolean => !policy.isBatching || attempts >= policy.maxAttempts - 1;
+  const reserveWorkerId = leaseAlone(requests.filter(mustBeAlone), { free, leases, reservedWorkerId, policy });
+  if (reserveWorkerId !== undefined) free.delete(reserveWorkerId);
+  const next = withinRoom(
+    requests.filter((request) => !mustBeAlone(request)),
+    [...free.values()],
+    policy.lookahead,
+  );
+  let againInMs: number | undefined;
+  for (const group of groupByShape(next)) {
+    const idle = [...free.values()].filter(({ isIdle }) => isIdle).length;
+    const slots = sumOf(group, ({ slots: own }) => own);
+    const room = Math.min(
+      policy.maxSize,
+      sumOf([...free.values()], (worker) => worker.free),
+    );
+    const waitMs = group[0]!.waitingSinceMs + policy.timeoutMs - nowMs;
+    if (idle === 0 && room > 0 && slots < room && waitMs > 0) {
+      againInMs = Math.min(againInMs ?? waitMs, waitMs);
+      continue;
+    }
+    // Several idle workers share the work: half the rows each is faster than all rows on one.
+    const share = Math.min(policy.maxSize, Math.ceil(slots / Math.max(1, idle)));
+    leaseShared(group, { free, leases, share });
+  }
+  return { leases, reserveWorkerId, againInMs };
+}
+
+interface Board {
+  free: Map<string, FreeWorker>;
+  leases: Lease[];
+}
+
+/** An idle worker for each. Returns the worker to be emptied for the first that found none. */
+function leaseAlone(
+  requests: readonly Candidate[],
+  { free, leases, reservedWorkerId, policy }: Board & { reservedWorkerId: string | undefined; policy: BatchPolicy },
+): string | undefined {
+  for (const { id } of requests) {
+    const idle = [...free.values()].filter(({ isIdle }) => isIdle);
+    const worker = idle.find((candidate) => candidate.id === reservedWorkerId) ?? idle[0];
+    // Without batching nothing else keeps a worker from becoming idle.
+    if (worker === undefined)
+      return policy.isBatching ? (reservedWorkerId ?? roomiest([...free.values()])?.id) : undefined;
+    free.delete(worker.id);
+    leases.push({ workerId: worker.id, isExclusive: true, requestIds: [id] });
+  }
+  return undefined;
+}
+
+/** In parts of about `share` slots; the last request of a part may overhang, and then waits for its room inside the worker. */
+function leaseShared(requests: readonly Candidate[], { free, leases, share }: Board & { share: number }): void {
+  let rest = [...requests];
+  while (rest.length > 0) {
+    const candidates = [...free.values()].filter((worker) => worker.free > 0);
+    const { shapeKey } = rest[0]!;
+    const worker =
+      candidates.find(({ isIdle }) => isIdle) ??
+      roomiest(candidates.filter(({ shapes }) => shapes.includes(shapeKey))) ??
+      roomiest(candidates);
+    if (worker === undefined) return;
+    let room = Math.min(share, worker.free);
+    let count = 0;
+    while (count < rest.length && room > 0) room -= rest[count++]!.slots;
+    const taken = rest.slice(0, count);
+    free.set(worker.id, { ...worker, isIdle: false, free: worker.free - sumOf(taken, ({ slots }) => slots) });
+    leases.push({ workerId: worker.id, isExclusive: false, requestIds: taken.map(({ id }) => id) });
+    rest = rest.slice(count);
+  }
+}
+
+/** Those that go next: nobody else is to overtake them because of a shape. */
+function withinRoom(
+  requests: readonly Candidate[],
+  workers: readonly FreeWorker[],
+  lookahead: number,
+): readonly Candidate[] {
+  let room = sumOf(workers, ({ free }) => free);
+  let count = 0;
+  while (count < requests.length && room > 0) room -= requests[count++]!.slots;
+  return requests.slice(0, count === 0 ? 0 : count + lookahead);
+}
+
+function roomiest(workers: readonly FreeWorker[]): FreeWorker | undefined {
+  return workers.reduce<FreeWorker | undefined>(
+    (best, worker) => (best && best.free >= worker.free ? best : worker),
+    undefined,
+  );
+}
+
+/** Each in order, the shape whose first request waits longest before the others. */
+function groupByShape(requests: readonly Candidate[]): Candidate[][] {
+  const groups = new Map<string, Candidate[]>();
+  for (const request of requests) {
+    const group = groups.get(request.shapeKey);
+    if (group === undefined) groups.set(request.shapeKey, [request]);
+    else group.push(request);
+  }
+  return [...groups.values()];
+}
+
+function sumOf<Item>(items: readonly Item[], read: (item: Item) => number): number {
+  return items.reduce((sum, item) => sum + read(item), 0);
+}

@@ -1,0 +1,95 @@
+/** One process's connection to Redis: commands, the queue of webhook deliveries, and the settings that every write needs. */
+import { BullMQOtel } from 'bullmq-otel';
+import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
+import { Cluster, type Redis } from 'ioredis';
+import { type ConnectionPoolOptions, createConnectionPool } from './connection-pool.ts';
+import { deliveriesBase, deliveriesName, modelKeys, type ModelKeys } from './keys.ts';
+import type { RedisClient } from './open-redis.ts';
+import { defineScripts } from './scripts.ts';
+
+export interface ConnectStoreOptions extends ConnectionPoolOptions {
+  /** What all keys begin with. */
+  prefix?: string;
+  /** How long results can be fetched after the end, ms. */
+  resultTtlMs?: number;
+  /** How often a request may be handed to a worker before it counts as the one that kills workers. */
+  maxAttempts?: number;
+  /** Whether BullMQ makes spans of deliveries. */
+  isTraced?: boolean;
+}
+
+export interface StoreConnection {
+  readonly redis: RedisClient;
+  readonly prefix: string;
+  readonly resultTtlMs: number;
+  readonly maxAttempts: number;
+  keysOf(model: string): ModelKeys;
+  /** The queue of webhook deliveries, opened when first asked for. */
+  deliveries(): Queue;
+  /** Another connection with the same settings: subscribers and blocking reads need their own. */
+  duplicate(): RedisClient;
+  /** Every server that holds keys, for what has to be asked of each: one, or a Cluster's masters. */
+  masters(): readonly Redis[];
+  /** `close` was called. */
+  readonly isClosed: boolean;
+  close(): Promise<void>;
+}
+
+const defaultResultTtlMs = 3_600_000;
+const defaultMaxAttempts = 3;
+/** BullMQ counts what it finished, and keeps the counts of so many minutes for dashboards. */
+export const finishedCounts = { maxDataPoints: 120 };
+/** BullMQ's own event stream serves dashboards only. */
+const queueEventsLength = 1000;
+
+/** Connects lazily: the first command waits for the connection. */
+export function connectStore({
+  prefix = 'darkroom',
+  resultTtlMs = defaultResultTtlMs,
+  maxAttempts = defaultMaxAttempts,
+  isTraced = false,
+  onError = () => {},
+  ...pool
+}: ConnectStoreOptions): StoreConnection {
+  const connections = createConnectionPool({ ...pool, onError });
+  let isClosed = false;
+  let deliveries: Queue | undefined;
+  const redis = connections.open();
+  defineScripts(redis);
+  return {
+    redis,
+    prefix,
+    resultTtlMs,
+    maxAttempts,
+    keysOf: (model) => modelKeys(prefix, model),
+    deliveries() {
+      if (deliveries === undefined) {
+        const telemetry = isTraced ? { telemetry: new BullMQOtel({ tracerName: 'bullmq' }) } : {};
+        deliveries = new Queue(deliveriesName, { ...deliveryOptions(redis, prefix), ...telemetry });
+        deliveries.on('error', onError);
+      }
+      return deliveries;
+    },
+    duplicate: () => connections.open(),
+    masters: () => (redis instanceof Cluster ? redis.nodes('master') : [redis]),
+    get isClosed() {
+      return isClosed;
+    },
+    async close() {
+      isClosed = true;
+      await deliveries?.close();
+      connections.close();
+    },
+  };
+}
+
+/** `metrics` is documented for workers, and read wherever a job is ended. */
+function deliveryOptions(connection: RedisClient, prefix: string): QueueOptions & Pick<WorkerOptions, 'metrics'> {
+  return {
+    connection,
+    prefix: deliveriesBase(prefix),
+    defaultJobOptions: { removeOnComplete: true, attempts: 1 },
+    streams: { events: { maxLen: queueEventsLength } },
+    metrics: finishedCounts,
+  };
+}

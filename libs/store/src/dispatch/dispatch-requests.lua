@@ -1,0 +1,63 @@
+-- Commits what a former has decided, as far as what it assumed still holds: out of the queue, into the leases and the inbox of a
+-- worker, the worker between the lists, in one step. Safe to send twice.
+-- ARGV: 1 what the tokens begin with, unique to this call, 2 worker to keep free of shared leases, or '',
+--       3 leases (JSON: [{"workerId", "isExclusive", "ids"}, …])
+-- Returns: one for each id, in the order of the leases: {'leased', token, trace or ''} | {'waiting'} (that worker has no room,
+--          or the model is paused) | {'moved'} (somebody else was faster) | {'expired'}
+--- @include "worker-pool"
+--- @include "end-request"
+local reservedKey, reservationMs, nowMs, outcomes = base .. ':reserved', 3000, timeMs(), {}
+if ARGV[2] ~= '' then redis.call('SET', reservedKey, ARGV[2], 'PX', reservationMs) end
+
+-- The slots it has left, 0 when it takes no such lease, and what it has when idle.
+local function roomOf(workerId, isExclusive)
+  local list, free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'list', 'free', 'capacity'))
+  local isReserved = redis.call('GET', reservedKey) == workerId
+  local isFit = isExclusive and list == 'idle' or not isExclusive and isOpen(list) and not isReserved
+  if not isFit or not isHeard(workerId) or redis.call('EXISTS', base .. ':paused') == 1 then return 0, 0 end
+  return tonumber(free), tonumber(capacity)
+end
+
+-- Marks it running; returns its inbox entry. facts: of its hash.
+local function start(id, token, workerId, slots, facts)
+  moveTo(id, 'running', nowMs)
+  local attempt = redis.call('HINCRBY', key('request', id), 'attempts', 1)
+  redis.call('HSET', key('request', id), 'worker', workerId, 'token', token, 'startedAtMs', facts.startedAtMs or nowMs)
+  leaveQueue(facts, false)
+  redis.call('ZADD', base .. ':deadlines', facts.deadlineMs, id)
+  redis.call('HSET', key('leases', workerId), id .. ' ' .. token, slots .. ' ' .. facts.shapeKey)
+  emitEvent(id, '{"type":"started","attempt":' .. attempt .. '}')
+  return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"slots":' .. slots .. ',"deadlineMs":' .. facts.deadlineMs ..
+    ',"isResumed":' .. (facts.startedAtMs and 'true' or 'false') .. ',"envelope":' .. redis.call('GET', key('input', id)) .. '}'
+end
+local factNames = { 'state', 'token', 'owner', 'cost', 'weight', 'slots', 'shapeKey', 'deadlineMs', 'startDeadlineMs', 'startedAtMs', 'trace' }
+for _, lease in ipairs(cjson.decode(ARGV[3])) do
+  local entries, taken = {}, 0
+  local room, capacity = roomOf(lease.workerId, lease.isExclusive)
+  for _, id in ipairs(lease.ids) do
+    local token, facts = ARGV[1] .. '.' .. #outcomes + 1, { id = id }
+    for position, value in ipairs(redis.call('HMGET', key('request', id), unpack(factNames))) do facts[factNames[position]] = value end
+    -- Alone: all of the worker beside its own, so that none of it is given to others before its end.
+    local slots = (lease.isExclusive and capacity or 0) + (facts.slots or 0)
+    if facts.token == token then
+      outcomes[#outcomes + 1] = { 'leased', token, facts.trace or '' }
+    elseif facts.state ~= 'queued' then
+      outcomes[#outcomes + 1] = { 'moved' }
+    elseif nowMs >= tonumber(facts.startedAtMs and facts.deadlineMs or facts.startDeadlineMs) then
+      endRequest(id, 'expired', '')
+      outcomes[#outcomes + 1] = { 'expired' }
+    elseif room - taken < 1 then
+      outcomes[#outcomes + 1] = { 'waiting' }
+    else
+      entries[#entries + 1] = start(id, token, lease.workerId, string.format('%.0f', slots), facts)
+      taken = taken + slots
+      outcomes[#outcomes + 1] = { 'leased', token, facts.trace or '' }
+    end
+  end
+  if entries[1] then
+    changeFree(lease.workerId, -taken)
+    if lease.isExclusive then redis.call('DEL', reservedKey) end
+    sayToWorker(lease.workerId, '{"type":"run","requests":[' .. table.concat(entries, ',') .. ']}')
+  end
+end
+return outcomes

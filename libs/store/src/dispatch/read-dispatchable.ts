@@ -1,0 +1,69 @@
+import { runScript } from '../connection/scripts.ts';
+import type { StoreConnection } from '../connection/store-connection.ts';
+
+/** A worker that takes leases. */
+export interface OpenWorker {
+  id: string;
+  isIdle: boolean;
+  /** Slots that nobody has taken, above 0. */
+  free: number;
+  capacity: number;
+  /** Shapes of the requests it has. */
+  shapes: readonly string[];
+}
+
+/** A request that waits. */
+export interface WaitingRequest {
+  id: string;
+  shapeKey: string;
+  slots: number;
+  /** Deliveries to a worker so far that count. */
+  attempts: number;
+  /** By the clock of Redis, ms. */
+  waitingSinceMs: number;
+}
+
+export interface Dispatchable {
+  /** By the clock of Redis. */
+  nowMs: number;
+  /** The worker that is being emptied for a request that must run alone. */
+  reservedWorkerId: string | undefined;
+  /** Idle ones first, the one idle longest before the others; then busy ones, the one with most free slots first. */
+  workers: readonly OpenWorker[];
+  /** In the order of dispatch. */
+  requests: readonly WaitingRequest[];
+}
+
+export interface DispatchView {
+  /** Idle ones, and busy ones, at most. */
+  maxWorkers: number;
+  maxRequests: number;
+  /** Requests beyond those that find room at the workers that are seen; all, if absent. */
+  beyondRoom?: number;
+}
+
+type Reply = [
+  nowMs: string,
+  reserved: string,
+  workers: [id: string, idle: 0 | 1, free: number, capacity: number, shapes: string[]][],
+  requests: [id: string, shapeKey: string, slots: number, attempts: number, sinceMs: string][],
+];
+
+/** The free places of a model and who is next: a bounded part, however long the queue is. Empty while nothing can go. One round trip. */
+export async function readDispatchable(
+  store: StoreConnection,
+  model: string,
+  { maxWorkers, maxRequests, beyondRoom = maxRequests }: DispatchView,
+): Promise<Dispatchable> {
+  const { base } = store.keysOf(model);
+  const reply = await runScript(store.redis, 'dispatch/read-dispatchable', base, [maxWorkers, maxRequests, beyondRoom]);
+  const [nowMs, reserved, workers, requests] = reply as Reply;
+  return {
+    nowMs: Number(nowMs),
+    reservedWorkerId: reserved === '' ? undefined : reserved,
+    workers: workers.map(([id, idle, free, capacity, shapes]) => ({ id, isIdle: idle === 1, free, capacity, shapes })),
+    requests: requests.map(([id, shapeKey, slots, attempts, sinceMs]) => {
+      return { id, shapeKey, slots, attempts, waitingSinceMs: Number(sinceMs) };
+    }),
+  };
+}

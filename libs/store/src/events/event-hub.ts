@@ -1,0 +1,31 @@
+import { modelOfRequestId, type RequestEvent } from '@darkroom/core';
+import { decodeMessage } from './event-entry.ts';
+import type { StoreConnection } from '../connection/store-connection.ts';
+import { createSubscriber } from '../connection/subscriber.ts';
+
+/** Live events of any number of requests over one connection. What comes may have gaps: compare `sequence`, fill with `readEvents`. */
+export interface EventHub {
+  /** Resolves once events are coming; the result ends it. An id that is none of ours never gets any. */
+  subscribe(id: string, listener: (event: RequestEvent) => void): Promise<() => void>;
+  /** Called when events may have been lost, because the connection was. */
+  onReconnect(listener: () => void): () => void;
+  /** Requests with a listener. */
+  readonly size: number;
+  close(): void;
+}
+
+export function createEventHub(store: StoreConnection): EventHub {
+  const subscriber = createSubscriber(store);
+  return {
+    async subscribe(id, listener) {
+      const model = modelOfRequestId(id);
+      if (model === undefined) return () => {};
+      return subscriber.subscribe(store.keysOf(model).events(id), (message) => listener(decodeMessage(message)));
+    },
+    onReconnect: (listener) => subscriber.onReconnect(listener),
+    get size() {
+      return subscriber.size;
+    },
+    close: () => subscriber.close(),
+  };
+}

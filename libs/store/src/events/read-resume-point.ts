@@ -1,0 +1,26 @@
+import type { RequestEnvelope } from '@darkroom/core';
+import type { StoreConnection } from '../connection/store-connection.ts';
+
+/** What earlier deliveries of a request have left. */
+export interface ResumePoint {
+  /** Indexes of finished outputs. */
+  finished: ReadonlySet<number>;
+  /** The last checkpoint of each output that has one, by index. */
+  checkpoints: ReadonlyMap<number, Buffer>;
+}
+
+/** One round trip. */
+export async function readResumePoint(
+  store: StoreConnection,
+  { model, id, outputs }: RequestEnvelope,
+): Promise<ResumePoint> {
+  const keys = store.keysOf(model);
+  const indexes = Array.from({ length: outputs }, (_value, index) => index);
+  const [infos, bytes] = await Promise.all([
+    store.redis.hmget(keys.request(id), ...indexes.map((index) => `output:${index}`)),
+    store.redis.mgetBuffer(indexes.map((index) => keys.checkpoint(id, index))),
+  ]);
+  const checkpoints = new Map<number, Buffer>();
+  for (const [index, value] of bytes.entries()) if (value !== null) checkpoints.set(index, value);
+  return { finished: new Set(indexes.filter((index) => infos[index] !== null)), checkpoints };
+}

@@ -1,0 +1,199 @@
+/** What a worker writes while requests run: in order, fenced, and once. */
+import { openTestStore, seedRequest, seedRunning, dispatchNext, write } from '@darkroom/testing';
+import { describe, expect, it } from 'vitest';
+import {
+  type Delivery,
+  readEvents,
+  readOutput,
+  readRequest,
+  readResumePoint,
+  readStats,
+  type RequestWrite,
+  splitOutput,
+  type StoreConnection,
+  writeBatch,
+} from '../index.ts';
+import { testEnvelope } from '@darkroom/testing';
+
+const of = { done: 1, total: 4 };
+
+function progress(delivery: Delivery, done = 1): RequestWrite {
+  return { type: 'progress', delivery, progress: { index: 0, done, total: 4 }, of: { done, total: 4 } };
+}
+
+function delta(delivery: Delivery, offset: number, text: string, index = 0): RequestWrite {
+  return { type: 'delta', delivery, index, offset, text };
+}
+
+async function eventsOf(store: StoreConnection, id: string, after = 2) {
+  return (await readEvents(store, id, { after })).map(({ timestampMs: _timestampMs, ...event }) => event);
+}
+
+describe('a batch', () => {
+  it('writes what several requests have to say in one call, each in its order', async () => {
+    const store = openTestStore();
+    const { worker, delivery: one } = await seedRunning(store);
+    await seedRequest(store);
+    const [two] = await dispatchNext(store);
+    const preview = { data: Buffer.from([0, 10, 255, 10]), contentType: 'image/webp' };
+    const data = Buffer.from(Array.from({ length: 100 }, (_value, index) => index));
+    const output = { index: 0, contentType: 'image/png', data, facts: { seed: 7 }, chunkBytes: 35 };
+    const writes: RequestWrite[] = [
+      progress(one),
+      {
+        type: 'preview',
+        delivery: two!,
+        progress: { index: 0, done: 2, total: 4 },
+        of: { done: 2, total: 4 },
+        ...preview,
+      },
+      progress(one, 2),
+      ...splitOutput(two!, output),
+    ];
+    const outcomes = await writeBatch(store, worker, writes, { batch: 1_000_001 });
+    expect(outcomes).toEqual(writes.map(() => 'written'));
+    expect(await eventsOf(store, one.id)).toEqual([
+      { sequence: 3, type: 'progress', index: 0, done: 1, total: 4 },
+      { sequence: 4, type: 'progress', index: 0, done: 2, total: 4 },
+    ]);
+    const info = { index: 0, contentType: 'image/png', bytes: 100, chunks: 4, seed: 7 };
+    expect(await eventsOf(store, two!.id)).toEqual([
+      { sequence: 3, type: 'preview', index: 0, done: 2, total: 4, ...preview },
+      ...[0, 1, 2, 3].map((chunkIndex) => ({ sequence: 4 + chunkIndex, type: 'output', output: info, chunkIndex })),
+    ]);
+    expect(await readOutput(store, two!.id, 0)).toEqual({ info, data });
+    expect(await readRequest(store, two!.id)).toMatchObject({ request: { done: 2, total: 4, outputs: [info] } });
+  });
+
+  it('is written once, however often it is sent: what it gives back is given back once', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store, { outputs: 4, slots: 4 });
+    const writes: RequestWrite[] = [{ type: 'release', delivery, slots: 1 }, progress(delivery)];
+    for (let time = 0; time < 3; time++)
+      expect(await writeBatch(store, worker, writes, { batch: 2_000_000 })).toEqual(['written', 'written']);
+    expect((await readStats(store, 'tiny')).freeSlots).toBe(5);
+    expect(await eventsOf(store, delivery.id)).toHaveLength(1);
+  });
+
+  it('of another life of the worker counts for itself', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store);
+    const before = { ...worker, incarnation: 'zombie' };
+    expect(await writeBatch(store, before, [progress({ ...delivery, token: 'stale' })], { batch: 9_000_000 })).toEqual([
+      'lost',
+    ]);
+    expect(await writeBatch(store, worker, [progress(delivery)], { batch: 3_000_000 })).toEqual(['written']);
+    expect(await eventsOf(store, delivery.id)).toHaveLength(1);
+  });
+});
+
+describe('the fence', () => {
+  it('refuses every write of a delivery that is not the request’s', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store);
+    const zombie = { id: delivery.id, token: 'stale' };
+    const before = await store.redis.hgetall(store.keysOf('tiny').request(delivery.id));
+    const info = { index: 0, contentType: 'image/png', bytes: 1, chunks: 1 };
+    const writes: RequestWrite[] = [
+      progress(zombie),
+      delta(zombie, 0, 'text'),
+      { type: 'snapshot', delivery: zombie, index: 0, offset: 0, text: 'text', isWhole: true },
+      { type: 'reset', delivery: zombie, index: 0, offset: 0 },
+      {
+        type: 'preview',
+        delivery: zombie,
+        progress: { index: 0, done: 1 },
+        of,
+        data: Buffer.from('x'),
+        contentType: 'image/webp',
+      },
+      { type: 'checkpoint', delivery: zombie, index: 0, done: 1, data: Buffer.from('x') },
+      { type: 'chunk', delivery: zombie, info, chunkIndex: 0, data: Buffer.from('x') },
+      { type: 'release', delivery: zombie, slots: 1 },
+      { type: 'give-back', delivery: zombie, reason: 'worker_stopped' },
+      { type: 'end', delivery: zombie, end: { state: 'succeeded', outputs: 0 } },
+    ];
+    for (const one of writes) expect(await write(store, worker, one)).toBe('lost');
+    expect(await store.redis.hgetall(store.keysOf('tiny').request(delivery.id))).toEqual(before);
+    expect(await eventsOf(store, delivery.id)).toEqual([]);
+    expect(await write(store, worker, progress(delivery))).toBe('written');
+  });
+
+  it('does not succeed without its outputs', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store, { outputs: 2 });
+    const end = (outputs: number): RequestWrite => ({ type: 'end', delivery, end: { state: 'succeeded', outputs } });
+    const info = { index: 1, contentType: 'image/png', bytes: 1, chunks: 1 };
+    await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') });
+    expect(await write(store, worker, end(2))).toBe('incomplete');
+    expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'running' } });
+    await write(store, worker, {
+      type: 'chunk',
+      delivery,
+      info: { ...info, index: 0 },
+      chunkIndex: 0,
+      data: Buffer.from('x'),
+    });
+    expect(await write(store, worker, end(2))).toBe('finished');
+  });
+});
+
+describe('text', () => {
+  it('is a log of pieces, which one snapshot of all of it makes short: its readers see the same text', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store, { outputs: 2, slots: 2 });
+    await write(
+      store,
+      worker,
+      delta(delivery, 0, 'a '),
+      delta(delivery, 2, 'fox'),
+      delta(delivery, 0, 'else', 1),
+      progress(delivery),
+    );
+    const whole: RequestWrite = { type: 'snapshot', delivery, index: 0, offset: 0, text: 'a fox', isWhole: true };
+    await write(store, worker, whole, delta(delivery, 5, ' sat'));
+    expect(await eventsOf(store, delivery.id)).toEqual([
+      { sequence: 5, type: 'delta', index: 1, offset: 0, text: 'else' },
+      { sequence: 6, type: 'progress', index: 0, done: 1, total: 4 },
+      { sequence: 7, type: 'snapshot', index: 0, offset: 0, text: 'a fox' },
+      { sequence: 8, type: 'delta', index: 0, offset: 5, text: ' sat' },
+    ]);
+    await write(store, worker, { ...whole, text: 'a fox sat' }, { type: 'reset', delivery, index: 0, offset: 2 });
+    expect((await eventsOf(store, delivery.id)).map(({ sequence, type }) => `${sequence} ${type}`)).toEqual([
+      '5 delta',
+      '6 progress',
+      '9 snapshot',
+      '10 reset',
+    ]);
+  });
+
+  it('of ten thousand pieces a late reader reads a few entries', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store);
+    let text = '';
+    for (let round = 0; round < 40; round++) {
+      const writes: RequestWrite[] = [];
+      for (let piece = 0; piece < 250; piece++) {
+        writes.push(delta(delivery, text.length, 'word '));
+        text += 'word ';
+      }
+      writes.push({ type: 'snapshot', delivery, index: 0, offset: 0, text, isWhole: true });
+      await write(store, worker, ...writes);
+    }
+    const events = await eventsOf(store, delivery.id, 4);
+    expect(events).toEqual([{ sequence: 10_042, type: 'snapshot', index: 0, offset: 0, text }]);
+  });
+});
+
+it('tells whoever goes on what is finished and where the rest stands', async () => {
+  const store = openTestStore();
+  const envelope = testEnvelope({ outputs: 3, slots: 3 });
+  const { worker, delivery } = await seedRunning(store, envelope);
+  const info = { index: 1, contentType: 'image/png', bytes: 1, chunks: 1 };
+  await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') });
+  await write(store, worker, { type: 'checkpoint', delivery, index: 2, done: 5, data: Buffer.from([0, 255]) });
+  expect(await readResumePoint(store, envelope)).toEqual({
+    finished: new Set([1]),
+    checkpoints: new Map([[2, Buffer.from([0, 255])]]),
+  });
+});

@@ -1,0 +1,139 @@
+/**
+ * What a worker writes while requests run: everything that has gathered goes out in one call, whatever the number of
+ * requests. Every write is fenced by its delivery's token and does nothing once the request is somebody else's.
+ */
+import type { OutputInfo, OutputProgress, OutputText, RequestError } from '@darkroom/core';
+import { runScript, type ScriptArgument } from '../connection/scripts.ts';
+import type { StoreConnection } from '../connection/store-connection.ts';
+import type { Delivery } from '../dispatch/dispatch-requests.ts';
+import type { WorkerIdentity } from '../workers/register-worker.ts';
+import type { RequeueOutcome } from '../workers/sweep-workers.ts';
+
+/** `outputs`: how many it must have; without one of them it is `incomplete`, and nothing is done. */
+export type RequestEnd =
+  | { state: 'succeeded'; outputs: number }
+  | { state: 'canceled' }
+  | { state: 'failed'; error: RequestError };
+
+/** How far all outputs of a request are together; without `total` nobody knows it. */
+export interface RequestProgress {
+  done: number;
+  total?: number;
+}
+
+export type RequestWrite = { delivery: Delivery } & (
+  | { type: 'progress'; progress: OutputProgress; of: RequestProgress }
+  | { type: 'preview'; progress: OutputProgress; of: RequestProgress; data: Uint8Array; contentType: string }
+  | ({ type: 'delta' } & OutputText)
+  /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
+  | ({ type: 'snapshot'; isWhole?: boolean } & OutputText)
+  | { type: 'reset'; index: number; offset: number }
+  | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
+  /** `done` says whether this is further than any checkpoint before. */
+  | { type: 'checkpoint'; index: number; done: number; data: Uint8Array }
+  /** Promises slots of the lease to others before the request has ended. */
+  | { type: 'release'; slots: number }
+  | { type: 'end'; end: RequestEnd }
+  | { type: 'give-back'; reason: 'engine_failed' | 'worker_stopped' }
+);
+
+/**
+ * `canceling`: written, and the request is to be dropped. `lost`: not ours any more, `ended`: it has ended otherwise;
+ * nothing was written then. `finished`, `incomplete`: of an end. The rest: of what is given back.
+ */
+export type WriteOutcome = 'written' | 'canceling' | 'lost' | 'ended' | 'finished' | 'incomplete' | RequeueOutcome;
+
+export interface WriteBatchOptions {
+  /** Counted up by the worker in its life: a batch that was written before is not written again. */
+  batch: number;
+}
+
+/** Writes in order, all in one step. Outcomes come in the order of the writes. Safe to send again under the same number. One round trip. */
+export async function writeBatch(
+  store: StoreConnection,
+  { model, workerId, incarnation }: WorkerIdentity,
+  writes: readonly RequestWrite[],
+  { batch }: WriteBatchOptions,
+): Promise<WriteOutcome[]> {
+  const values: ScriptArgument[] = [workerId, incarnation, batch, store.maxAttempts];
+  for (const write of writes) {
+    const [what, ...rest] = encode(write);
+    values.push(what, write.delivery.id, write.delivery.token, ...rest, ...Array<string>(5 - rest.length).fill(''));
+  }
+  const reply = await runScript(store.redis, 'events/write-batch', store.keysOf(model).base, values);
+  const outcomes = reply as WriteOutcome[];
+  // The answer got lost, the writes did not: whoever has to know more is told by the next.
+  return outcomes.length === 0 ? writes.map(() => 'written') : outcomes;
+}
+
+/** As the script takes it: what it is, and at most five values. */
+function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
+  switch (write.type) {
+    case 'progress':
+      return ['event', json({ type: 'progress', ...write.progress }), '', write.of.done, write.of.total ?? 0];
+    case 'preview': {
+      const { progress, of, data, contentType } = write;
+      return ['event', json({ type: 'preview', ...progress, contentType }), data, of.done, of.total ?? 0];
+    }
+    case 'delta':
+    case 'snapshot': {
+      const { type, index, offset, text, facts } = write;
+      const body = json({ type, index, offset, text, facts });
+      const isWhole = type === 'snapshot' && write.isWhole === true;
+      return isWhole ? ['snapshot', body, index] : ['event', body, '', '', '', index];
+    }
+    case 'reset':
+      return ['event', json({ type: 'reset', index: write.index, offset: write.offset }), '', '', '', write.index];
+    case 'chunk': {
+      const { info, chunkIndex, data } = write;
+      const isLast = chunkIndex === info.chunks - 1;
+      return [
+        'output',
+        json({ type: 'output', output: info, chunkIndex }),
+        data,
+        info.index,
+        chunkIndex,
+        isLast ? json(info) : '',
+      ];
+    }
+    case 'checkpoint':
+      return ['checkpoint', write.index, write.data, write.done];
+    case 'release':
+      return ['release', write.slots];
+    case 'end': {
+      const { end } = write;
+      const error = end.state === 'failed' ? json(end.error) : '';
+      return ['end', end.state, error, end.state === 'succeeded' ? end.outputs : 0];
+    }
+    case 'give-back':
+      return ['give-back', write.reason];
+  }
+}
+
+function json(value: object): string {
+  return JSON.stringify(value);
+}
+
+export interface SplitOutputOptions {
+  index: number;
+  contentType: string;
+  data: Uint8Array;
+  /** What the pipeline says about it, such as seed and size. */
+  facts: Readonly<Record<string, number | string>>;
+  /** Bytes of one chunk; rounded down to a multiple of 3, so that base64 of the chunks can be joined. */
+  chunkBytes: number;
+}
+
+/** A finished output as the writes that store it, one for each chunk; the last one makes it readable. */
+export function splitOutput(
+  delivery: Delivery,
+  { index, contentType, data, facts, chunkBytes }: SplitOutputOptions,
+): RequestWrite[] {
+  const size = Math.max(3, chunkBytes - (chunkBytes % 3));
+  const chunks = Math.max(1, Math.ceil(data.byteLength / size));
+  const info: OutputInfo = { ...facts, index, contentType, bytes: data.byteLength, chunks };
+  return Array.from({ length: chunks }, (_value, chunkIndex) => {
+    const chunk = data.subarray(chunkIndex * size, (chunkIndex + 1) * size);
+    return { type: 'chunk', delivery, info, chunkIndex, data: chunk };
+  });
+}

@@ -1,0 +1,45 @@
+--- @include "end-request"
+--- @include "worker-pool"
+-- A running request goes back to the front of the queue; its lease is the caller's to end.
+-- reason: 'worker_lost' | 'engine_failed', which count as an attempt unless it got further than ever, | 'worker_stopped', which does not.
+-- Returns 'requeued' | 'canceled' (it was to be dropped anyway) | 'failed' (that was its last attempt).
+local function requeue(id, reason, mostAttempts)
+  local request = key('request', id)
+  local owner, order, cost, createdAtMs, attempts, hasAdvanced, cancel =
+    unpack(redis.call('HMGET', request, 'owner', 'order', 'cost', 'createdAtMs', 'attempts', 'hasAdvanced', 'cancel'))
+  if cancel then
+    endRequest(id, 'canceled', '')
+    return 'canceled'
+  end
+  if reason == 'worker_stopped' or hasAdvanced then
+    attempts = redis.call('HINCRBY', request, 'attempts', -1)
+  elseif tonumber(attempts) >= mostAttempts then
+    endRequest(id, 'failed', '{"code":"worker_lost","message":"Gave up after ' .. attempts .. ' attempts: the worker was lost each time."}')
+    return 'failed'
+  end
+  redis.call('HINCRBY', tallyKey, 'requeue:' .. reason, 1)
+  moveTo(id, 'queued', timeMs())
+  redis.call('HDEL', request, 'worker', 'token', 'hasAdvanced')
+  rejoinFront({ id = id, owner = owner, order = order, cost = cost, createdAtMs = createdAtMs })
+  emitEvent(id, '{"type":"queued","position":' .. positionOf(id, owner) .. ',"attempt":' .. attempts + 1 .. '}')
+  redis.call('PUBLISH', base .. ':wakeup', 'requeued')
+  return 'requeued'
+end
+
+-- Forgets a worker; what it had goes back. Returns {id, outcome, trace or '', …}.
+local function removeWorker(workerId, reason, mostAttempts)
+  local outcomes = {}
+  moveWorker(workerId, nil)
+  -- Who must run alone is not to wait for it.
+  if redis.call('GET', base .. ':reserved') == workerId then redis.call('DEL', base .. ':reserved') end
+  for _, lease in ipairs(redis.call('HKEYS', key('leases', workerId))) do
+    local id, token = string.match(lease, '^(%S+) (%S+)$')
+    local held, trace = unpack(redis.call('HMGET', key('request', id), 'token', 'trace'))
+    if held == token then
+      for _, value in ipairs({ id, requeue(id, reason, mostAttempts), trace or '' }) do outcomes[#outcomes + 1] = value end
+    end
+  end
+  redis.call('DEL', key('worker', workerId), key('inbox', workerId), key('leases', workerId))
+  redis.call('ZREM', heardKey, workerId)
+  return outcomes
+end

@@ -1,0 +1,76 @@
+-- A worker is in exactly one of the lists loading, idle, busy and draining, which its field `list` names. idle is ordered by
+-- the time since when, busy by free slots; the other two get no leases. What idle and busy workers have is summed up in
+-- `room` as it changes, so that nobody has to ask them all.
+local roomKey, heardKey, sweptKey = base .. ':room', base .. ':workers:heard', base .. ':swept'
+local function listKey(list)
+  return base .. ':workers:' .. list
+end
+local function isOpen(list)
+  return list == 'idle' or list == 'busy'
+end
+
+-- How fast it is, and what it has left; sign: 1 or -1.
+local function countPace(pace, sign)
+  if not pace or pace == '' then return end
+  redis.call('HINCRBY', roomKey, 'paced', sign)
+  for field, value in pairs(cjson.decode(pace).sums) do redis.call('HINCRBYFLOAT', roomKey, field, sign * value) end
+end
+local function countWorker(workerId, sign)
+  local capacity, free, pace = unpack(redis.call('HMGET', key('worker', workerId), 'capacity', 'free', 'pace'))
+  -- Added to zero, as Redis before 7.2 takes no minus zero.
+  redis.call('HINCRBY', roomKey, 'capacity', 0 + sign * capacity)
+  redis.call('HINCRBY', roomKey, 'free', 0 + sign * math.max(0, free))
+  countPace(pace, sign)
+  -- What sums of fractions leave ends with the last worker.
+  if redis.call('HINCRBY', roomKey, 'workers', sign) == 0 then redis.call('DEL', roomKey) end
+end
+
+-- list: nil when it goes for good.
+local function moveWorker(workerId, list)
+  local worker = key('worker', workerId)
+  local old, free = unpack(redis.call('HMGET', worker, 'list', 'free'))
+  if old and old ~= list then redis.call('ZREM', listKey(old), workerId) end
+  if isOpen(old) ~= isOpen(list) then countWorker(workerId, isOpen(list) and 1 or -1) end
+  if not list then return end
+  redis.call('HSET', worker, 'list', list)
+  if list == 'busy' then return redis.call('ZADD', listKey(list), free, workerId) end
+  redis.call('ZADD', listKey(list), 'NX', timeMs(), workerId)
+end
+
+-- Where it belongs by what it has.
+local function openWorker(workerId)
+  local free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity'))
+  moveWorker(workerId, tonumber(free) >= tonumber(capacity) and 'idle' or 'busy')
+end
+local function changeFree(workerId, difference)
+  local free = redis.call('HINCRBY', key('worker', workerId), 'free', difference)
+  if not isOpen(redis.call('HGET', key('worker', workerId), 'list')) then return end
+  redis.call('HINCRBY', roomKey, 'free', math.max(0, free) - math.max(0, free - difference))
+  openWorker(workerId)
+end
+
+-- Gives slots of one lease back; 'all' ends it.
+local function releaseLease(workerId, id, token, slots)
+  local leases, lease = key('leases', workerId), id .. ' ' .. token
+  local held, shape = string.match(redis.call('HGET', leases, lease) or '', '^(%d+)( .*)$')
+  if not held then return end
+  local left = slots == 'all' and 0 or math.max(0, held - slots)
+  if left == 0 then redis.call('HDEL', leases, lease) else redis.call('HSET', leases, lease, left .. shape) end
+  changeFree(workerId, held - left)
+  redis.call('PUBLISH', base .. ':wakeup', 'released')
+end
+
+-- Heard of lately; others may be about to be buried and get nothing meanwhile.
+local function isHeard(workerId)
+  local count, patience = unpack(redis.call('HMGET', sweptKey, 'count', 'patience'))
+  return not count or count - redis.call('ZSCORE', heardKey, workerId) <= tonumber(patience)
+end
+local function sayToWorker(workerId, message)
+  if redis.call('EXISTS', key('worker', workerId)) == 1 then redis.call('XADD', key('inbox', workerId), '*', 'message', message) end
+end
+
+-- Whether a worker has the model, loaded or about to be, and may have it.
+local function isServed()
+  if redis.call('EXISTS', base .. ':paused') == 1 then return false end
+  return redis.call('EXISTS', listKey('idle'), listKey('busy'), listKey('loading')) > 0
+end

@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto';
+import type { RequestEnvelope, RequestState } from '@darkroom/core';
+import { runScript } from '../connection/scripts.ts';
+import type { StoreConnection } from '../connection/store-connection.ts';
+
+export interface AdmitRequestOptions {
+  /** Refuse when this many requests of the model wait already. */
+  queueMaxLength: number;
+  /** What to do while no worker has the model. */
+  unserved: 'accept' | 'refuse';
+  /** The owner's part of the service beside other owners with waiting work. */
+  weight?: number;
+  /** Refuse when the owner has this many queued and running, over all models. */
+  openRequestsMax?: number | undefined;
+  /** Refuse what could make the owner's requests of this model keep more bytes than this. */
+  ownerMaxBytes?: number | undefined;
+  /** What else the owner's open requests are counted in: each model has its own slot, so this part is a moment old. */
+  otherModels?: readonly string[];
+  /** What is kept of the envelope once the request has ended; all of it, if absent. */
+  promptless?: RequestEnvelope | undefined;
+}
+
+/** `kept`: bytes that the owner's requests keep, or may come to; `bytes`: what this one may come to. */
+export type AdmitRequestResult =
+  | { status: 'admitted'; position: number; isPossible: boolean; costAhead: number }
+  | { status: 'overloaded'; waiting: number }
+  | { status: 'limited'; open: number }
+  | { status: 'over-budget'; bytes: number; kept: number }
+  | { status: 'unserved' }
+  | { status: 'duplicate' };
+
+/** Stores a request in its owner's line, or refuses it and stores nothing. Safe to send twice. One round trip. */
+export async function admitRequest(
+  store: StoreConnection,
+  envelope: RequestEnvelope,
+  {
+    queueMaxLength,
+    unserved,
+    weight,
+    openRequestsMax,
+    ownerMaxBytes,
+    otherModels = [],
+    promptless,
+  }: AdmitRequestOptions,
+): Promise<AdmitRequestResult> {
+  const elsewhere = openRequestsMax === undefined ? 0 : await countOpen(store, envelope.owner, otherModels);
+  const limits = {
+    queued: queueMaxLength,
+    servedOnly: unserved === 'refuse',
+    open: openRequestsMax === undefined ? undefined : Math.max(0, openRequestsMax - elsewhere),
+    bytes: ownerMaxBytes,
+  };
+  const reply = await runAdmission(store, envelope, { limits, weight, promptless });
+  switch (reply[0]) {
+    case 'admitted':
+      return { status: 'admitted', position: reply[1], isPossible: reply[2] === 1, costAhead: Number(reply[3]) };
+    case 'overloaded':
+      return { status: 'overloaded', waiting: reply[1] };
+    case 'limited':
+      return { status: 'limited', open: reply[1] + elsewhere };
+    case 'over-budget':
+      return { status: 'over-budget', bytes: envelope.bytes, kept: reply[1] };
+    case 'unserved':
+    case 'duplicate':
+      return { status: reply[0] };
+    default:
+      throw new Error(`an admission that is no retry was answered ${reply[0]}`);
+  }
+}
+
+interface Admission {
+  /** Nothing is refused by what is absent. */
+  limits?: { queued?: number; servedOnly?: boolean; open?: number | undefined; bytes?: number | undefined };
+  weight?: number | undefined;
+  promptless?: RequestEnvelope | undefined;
+  /** The failed request that this one asks again for. */
+  retryOf?: string;
+}
+
+export type AdmissionReply =
+  | ['admitted', position: number, isPossible: 0 | 1, costAhead: string]
+  | ['overloaded' | 'limited' | 'over-budget', number]
+  | ['unserved' | 'duplicate' | 'not-kept' | 'missing']
+  | ['retried', id: string]
+  | ['not-dead', RequestState];
+
+/** admit-request.lua. What dispatch, order and ends need of an envelope is given to it as facts: it never reads JSON again. */
+export async function runAdmission(
+  store: StoreConnection,
+  envelope: RequestEnvelope,
+  { limits = {}, weight = 1, promptless, retryOf = '' }: Admission,
+): Promise<AdmissionReply> {
+  const { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs, trace = '' } = envelope;
+  const { resultTtlMs } = store;
+  const facts = {
+    owner,
+    weight,
+    cost,
+    slots,
+    outputs,
+    shapeKey,
+    bytes,
+    priority,
+    timeoutMs,
+    startTimeoutMs,
+    resultTtlMs,
+    // Of this call: the same command sent again is told from another submit under the same id.
+    admission: randomBytes(6).toString('base64url'),
+  };
+  const optional = (value: unknown): string => (value === undefined ? '' : JSON.stringify(value));
+  const values = [
+    envelope.id,
+    JSON.stringify({ ...facts, trace }),
+    JSON.stringify(envelope),
+    optional(promptless),
+    optional(envelope.webhook && { ...envelope.webhook, kind: envelope.kind }),
+    JSON.stringify(limits),
+    retryOf,
+  ];
+  const { base } = store.keysOf(envelope.model);
+  return (await runScript(store.redis, 'requests/admit-request', base, values)) as AdmissionReply;
+}
+
+async function countOpen(store: StoreConnection, owner: string, models: readonly string[]): Promise<number> {
+  const counts = await Promise.all(models.map((model) => store.redis.hget(store.keysOf(model).open, owner)));
+  return counts.reduce((sum, count) => sum + Number(count ?? 0), 0);
+}

@@ -1,0 +1,155 @@
+/** Failed requests in the hands of an operator: found, retried once, dropped. */
+import type { RequestEnvelope } from '@darkroom/core';
+import { allKeys, dispatchNext, openTestStore, seedRunning, testEnvelope, write } from '@darkroom/testing';
+import { expect, it } from 'vitest';
+import {
+  dropRequest,
+  listDead,
+  newRequestId,
+  readEvents,
+  readRequest,
+  readStats,
+  retryRequest,
+  type StoreConnection,
+  takeOutbox,
+} from '../index.ts';
+
+const error = { code: 'internal', message: 'the engine failed' } as const;
+const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+
+/** A failed request with all that one may have. */
+async function fail(
+  store: StoreConnection,
+  overrides: Partial<RequestEnvelope> = {},
+  promptless?: RequestEnvelope,
+): Promise<string> {
+  const { owner = '' } = overrides;
+  const id = await newRequestId(store, { model: 'tiny', owner, nowMs: Date.now() });
+  const { delivery } = await seedRunning(store, { id, ...overrides, options: { weight: 3, promptless } });
+  const info = { index: 0, contentType: 'image/png', bytes: 3, chunks: 1 };
+  await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('png') });
+  expect(await write(store, worker, { type: 'end', delivery, end: { state: 'failed', error } })).toBe('finished');
+  return id;
+}
+
+it('finds the dead with why they failed, newest first', async () => {
+  const store = openTestStore();
+  const first = await fail(store, { owner: 'alice' });
+  const second = await fail(store);
+  const dead = await listDead(store, 'tiny', 10);
+  expect(dead.map(({ id }) => id)).toEqual([second, first]);
+  expect(dead[1]).toEqual({
+    id: first,
+    model: 'tiny',
+    failedAtMs: dead[1]!.failedAtMs,
+    reason: 'the engine failed',
+    owner: 'alice',
+    code: 'internal',
+    attempts: 1,
+    isRetryable: true,
+  });
+  expect(await listDead(store, 'tiny', 1)).toHaveLength(1);
+});
+
+it('retries under a new id: the same for the same owner, with as much time as before, and the old one stays ended', async () => {
+  const store = openTestStore();
+  const webhook = { url: 'https://example.com', events: ['started' as const], progressIntervalMs: 1000 };
+  const asked = { owner: 'alice', priority: 2, cost: 7, webhook, timeoutMs: 200_000, startTimeoutMs: 150_000 };
+  const id = await fail(store, asked);
+  const events = await readEvents(store, id, { after: 0 });
+  const result = await retryRequest(store, id);
+  if (result.status !== 'retried') throw new Error(result.status);
+  const { id: again } = result;
+  expect(result.isNew).toBe(true);
+  expect(again).not.toBe(id);
+  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'failed', retriedAs: again } });
+  expect(await readEvents(store, id, { after: 0 })).toEqual(events);
+  const keys = store.keysOf('tiny');
+  const retried = await store.redis.hgetall(keys.request(again));
+  const facts = { state: 'queued', attempts: '0', owner: 'alice', weight: '3', cost: '7', retryOf: id };
+  expect(retried).toMatchObject(facts);
+  expect(Number(retried['deadlineMs']) - Number(retried['createdAtMs'])).toBe(200_000);
+  expect(Number(retried['startDeadlineMs']) - Number(retried['createdAtMs'])).toBe(150_000);
+  expect(JSON.parse((await store.redis.get(keys.input(again)))!)).toEqual({ ...testEnvelope(asked), id: again });
+  expect(await store.redis.hgetall(keys.open)).toEqual({ alice: '1' });
+  expect(await readEvents(store, again, { after: 0 })).toMatchObject([{ sequence: 1, type: 'queued', attempt: 1 }]);
+  expect(await listDead(store, 'tiny', 10)).toEqual([]);
+  expect((await readStats(store, 'tiny')).queued).toBe(1);
+  await dispatchNext(store);
+  const told = await takeOutbox(store, 'tiny', { limit: 10, reclaimAfterMs: 10_000 });
+  expect(told.map(({ requestId, retryOf }) => [requestId, retryOf])).toEqual([
+    [id, undefined],
+    [again, id],
+  ]);
+});
+
+it('retries once, however many ask', async () => {
+  const store = openTestStore();
+  const id = await fail(store);
+  const results = await Promise.all([1, 2, 3].map(() => retryRequest(store, id)));
+  expect(new Set(results.map((result) => result.status === 'retried' && result.id)).size).toBe(1);
+  expect(results.filter((result) => result.status === 'retried' && result.isNew)).toHaveLength(1);
+  expect((await readStats(store, 'tiny')).queued).toBe(1);
+});
+
+it('belongs to the trace of who retries, not to that of the failed one', async () => {
+  const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const traceOfRetry = async (own: string, options = {}): Promise<string | null> => {
+    const store = openTestStore();
+    const result = await retryRequest(store, await fail(store, { trace: own }), options);
+    if (result.status !== 'retried') throw new Error(result.status);
+    return store.redis.hget(store.keysOf('tiny').request(result.id), 'trace');
+  };
+  expect(await traceOfRetry(`${trace}-of-the-first`, { trace })).toBe(trace);
+  expect(await traceOfRetry(trace)).toBeNull();
+});
+
+it('retries only what has failed and is still stored', async () => {
+  const store = openTestStore();
+  const { delivery } = await seedRunning(store);
+  expect(await retryRequest(store, delivery.id)).toEqual({ status: 'not-dead', state: 'running' });
+  expect(await dropRequest(store, delivery.id)).toEqual({ status: 'not-dead', state: 'running' });
+  await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 0 } });
+  const before = (await allKeys(store)).filter((key) => !key.endsWith(':id-secret'));
+  expect(await retryRequest(store, delivery.id)).toEqual({ status: 'not-dead', state: 'succeeded' });
+  expect(await dropRequest(store, delivery.id)).toEqual({ status: 'not-dead', state: 'succeeded' });
+  expect(await retryRequest(store, testEnvelope().id)).toEqual({ status: 'unknown' });
+  expect(await dropRequest(store, testEnvelope().id)).toEqual({ status: 'unknown' });
+  expect((await allKeys(store)).filter((key) => !key.endsWith(':id-secret'))).toEqual(before);
+});
+
+it('does not retry what has lost its prompts, and strips those of a retry at its end', async () => {
+  const store = openTestStore();
+  const id = await fail(store, {}, testEnvelope({ input: {} }));
+  expect(await listDead(store, 'tiny', 10)).toMatchObject([{ id, isRetryable: false }]);
+  const before = await allKeys(store);
+  expect(await retryRequest(store, id)).toEqual({ status: 'not-kept' });
+  expect(await allKeys(store)).toEqual(before);
+  const again = await retryRequest(store, await fail(store), { strip: (envelope) => ({ ...envelope, input: {} }) });
+  const [delivery] = await dispatchNext(store);
+  await write(store, worker, { type: 'end', delivery: delivery!, end: { state: 'failed', error } });
+  expect(again).toMatchObject({ id: delivery!.id });
+  expect(await readRequest(store, delivery!.id)).toMatchObject({ request: { input: {} } });
+});
+
+it('drops all of it; its id still says that it was', async () => {
+  const store = openTestStore();
+  const id = await fail(store);
+  expect(await dropRequest(store, id)).toEqual({ status: 'dropped' });
+  expect((await allKeys(store)).filter((key) => key.includes(id))).toEqual([]);
+  expect(await readRequest(store, id)).toEqual({ status: 'gone' });
+  expect(await listDead(store, 'tiny', 10)).toEqual([]);
+  expect(await dropRequest(store, id)).toEqual({ status: 'gone' });
+  expect(await retryRequest(store, id)).toEqual({ status: 'gone' });
+});
+
+it('still lists what has outlived its results, cannot retry it, and drops what is left', async () => {
+  const store = openTestStore();
+  const id = await fail(store);
+  const keys = store.keysOf('tiny');
+  await store.redis.del(keys.request(id), keys.input(id), keys.events(id), keys.output(id, 0));
+  expect(await listDead(store, 'tiny', 10)).toMatchObject([{ id, owner: undefined, isRetryable: false }]);
+  expect(await retryRequest(store, id)).toEqual({ status: 'gone' });
+  expect(await dropRequest(store, id)).toEqual({ status: 'dropped' });
+  expect(await listDead(store, 'tiny', 10)).toEqual([]);
+});

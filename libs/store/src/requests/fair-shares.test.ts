@@ -1,0 +1,236 @@
+/** Who is served next: owners with waiting work by weight, an owner's own requests by priority and arrival. */
+import {
+  age,
+  dispatchNext,
+  openTestStore,
+  seedRequest,
+  type SeedRequest,
+  seedRunning,
+  seedWorker,
+  testEnvelope,
+  write,
+} from '@darkroom/testing';
+import { describe, expect, it } from 'vitest';
+import { admitRequest, cancelRequest, expireRequests, readRequest, readStats, type StoreConnection } from '../index.ts';
+
+const admission = { queueMaxLength: 10_000, unserved: 'accept' } as const;
+
+/** With one worker that never fills up. */
+async function openServed(): Promise<StoreConnection> {
+  const store = openTestStore();
+  await seedWorker(store, { capacity: 100_000 });
+  return store;
+}
+
+async function submit(
+  store: StoreConnection,
+  owner: string,
+  { weight = 1, ...request }: SeedRequest & { weight?: number } = {},
+) {
+  return (await seedRequest(store, { ...request, owner, options: { weight } })).id;
+}
+
+async function submitMany(store: StoreConnection, owner: string, count: number, overrides = {}): Promise<string[]> {
+  const ids: string[] = [];
+  for (let index = 0; index < count; index++) ids.push(await submit(store, owner, overrides));
+  return ids;
+}
+
+async function take(store: StoreConnection, count: number): Promise<string[]> {
+  return (await dispatchNext(store, count)).map(({ id }) => id);
+}
+
+/** The owners of what comes out next, as a word of their first letters. */
+async function served(store: StoreConnection, count: number): Promise<string> {
+  const owners = await Promise.all(
+    (await take(store, count)).map((id) => store.redis.hget(store.keysOf('tiny').request(id), 'owner')),
+  );
+  return owners.map((owner) => owner![0]).join('');
+}
+
+async function positionOf(store: StoreConnection, id: string): Promise<number | undefined> {
+  const result = await readRequest(store, id);
+  return result.status === 'found' ? result.request.queuePosition : undefined;
+}
+
+describe('sharing', () => {
+  it('one owner with a thousand requests does not make the one of another wait', async () => {
+    const store = await openServed();
+    await submitMany(store, 'alice', 1000);
+    await take(store, 8);
+    const one = await submit(store, 'bob');
+    expect(await positionOf(store, one)).toBeLessThanOrEqual(1);
+    expect(await served(store, 2)).toContain('b');
+  });
+
+  it('owners with waiting work take turns, and by their weights', async () => {
+    const store = await openServed();
+    await submitMany(store, 'alice', 20);
+    await submitMany(store, 'bob', 20, { weight: 3 });
+    const word = await served(store, 16);
+    expect(word.match(/b/g)).toHaveLength(12);
+    expect(word.slice(0, 8).match(/b/g)).toHaveLength(6);
+  });
+
+  it('shares what requests cost, not their number', async () => {
+    const store = await openServed();
+    await submitMany(store, 'alice', 20, { cost: 5 });
+    await submitMany(store, 'bob', 20, { cost: 1 });
+    expect((await served(store, 12)).match(/a/g)).toHaveLength(2);
+  });
+
+  it('an owner who was away has saved nothing up', async () => {
+    const store = await openServed();
+    await submitMany(store, 'alice', 50);
+    await take(store, 30);
+    await submitMany(store, 'bob', 20);
+    // Half, and one for what of the last service is over.
+    expect((await served(store, 10)).match(/b/g)!.length).toBeLessThanOrEqual(6);
+  });
+
+  it('an owner who sends one at a time gets no more than its share', async () => {
+    const store = await openServed();
+    await submitMany(store, 'alice', 20);
+    await submit(store, 'bob', { cost: 5 });
+    let word = '';
+    for (let turn = 0; turn < 12; turn++) {
+      const owner = await served(store, 1);
+      word += owner;
+      if (owner === 'b') await submit(store, 'bob', { cost: 5 });
+    }
+    expect(word.match(/b/g)).toHaveLength(2);
+  });
+
+  it('cancelled and expired requests give their share back', async () => {
+    const store = await openServed();
+    const dropped = await submitMany(store, 'alice', 10);
+    const overdue = await submitMany(store, 'alice', 10, { timeoutMs: 600_000 });
+    const last = await submit(store, 'alice');
+    await submitMany(store, 'bob', 3);
+    await Promise.all(dropped.map((id) => cancelRequest(store, id)));
+    for (const id of overdue) await age(store, testEnvelope({ id }), 600_000);
+    expect(await expireRequests(store, 'tiny')).toHaveLength(overdue.length);
+    expect(await positionOf(store, last)).toBe(0);
+    // What comes new pays for nothing that was never served.
+    await take(store, 1);
+    await submit(store, 'alice');
+    expect((await served(store, 2)).match(/b/g)).toHaveLength(1);
+  });
+});
+
+describe('inside an owner', () => {
+  it('serves by priority, then arrival, in the places that the owner has', async () => {
+    const store = await openServed();
+    const [first, second] = await submitMany(store, 'alice', 2);
+    const other = await submitMany(store, 'bob', 2);
+    const urgent = await submit(store, 'alice', { priority: 1 });
+    expect(await take(store, 5)).toEqual([urgent, other[0], first, other[1], second]);
+  });
+
+  it('a request of the highest priority takes nothing from another owner', async () => {
+    const store = await openServed();
+    await submitMany(store, 'alice', 10, { priority: 1 });
+    await submitMany(store, 'bob', 10, { priority: 10 });
+    expect((await served(store, 10)).match(/b/g)).toHaveLength(5);
+  });
+});
+
+it('positions are the order in which requests come out, whatever was sent, cancelled and given back', async () => {
+  const store = await openServed();
+  const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+  const ids: string[] = [];
+  let seed = 7;
+  const draw = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below;
+  for (let index = 0; index < 200; index++) {
+    const options = { priority: 1 + draw(10), cost: 1 + draw(9) };
+    const owner = ['alice', 'bob', 'carol'][draw(3)]!;
+    ids.push(await submit(store, owner, { ...options, weight: owner === 'bob' ? 2 : 1 }));
+    if (draw(5) === 0) await cancelRequest(store, ids[draw(ids.length)]!);
+    if (draw(10) > 0) continue;
+    const [delivery] = await dispatchNext(store);
+    if (draw(2) === 0) await write(store, worker, { type: 'give-back', delivery: delivery!, reason: 'worker_stopped' });
+  }
+  const waiting: [string, number][] = [];
+  for (const id of ids) {
+    const result = await readRequest(store, id);
+    if (result.status !== 'found' || result.request.state !== 'queued') continue;
+    waiting.push([id, result.request.queuePosition!]);
+  }
+  const expected = waiting.toSorted(([, left], [, right]) => left - right).map(([id]) => id);
+  expect(expected.length).toBeGreaterThan(60);
+  expect(waiting.map(([, position]) => position).toSorted((left, right) => left - right)).toEqual(
+    waiting.map((_entry, index) => index),
+  );
+  expect(await take(store, expected.length)).toEqual(expected);
+  const keys = store.keysOf('tiny');
+  expect(await store.redis.exists(keys.places, keys.front, keys.waiting)).toBe(0);
+});
+
+it('what ran before goes before everything that never did', async () => {
+  const store = openTestStore();
+  const { worker, delivery } = await seedRunning(store, { owner: 'alice' });
+  await submit(store, 'bob');
+  await submit(store, 'alice', { priority: 1 });
+  await write(store, worker, { type: 'give-back', delivery, reason: 'worker_stopped' });
+  expect(await positionOf(store, delivery.id)).toBe(0);
+  expect(await take(store, 1)).toEqual([delivery.id]);
+});
+
+it('what waits ahead is counted by what it costs', async () => {
+  const store = await openServed();
+  await submitMany(store, 'alice', 4, { cost: 3 });
+  const last = await seedRequest(store, { owner: 'alice', cost: 3 });
+  const result = await readRequest(store, last.id);
+  expect(result).toMatchObject({ request: { queuePosition: 4, costAhead: 12 } });
+  await take(store, 4);
+  expect(await readRequest(store, last.id)).toMatchObject({ request: { queuePosition: 0, costAhead: 0 } });
+});
+
+describe('a full queue', () => {
+  it('is full for the owner who filled it, and has places for others', async () => {
+    const store = await openServed();
+    const few = { ...admission, queueMaxLength: 10 };
+    const more = (owner: string) => admitRequest(store, testEnvelope({ owner }), few);
+    for (let index = 0; index < 10; index++) expect(await more('alice')).toMatchObject({ status: 'admitted' });
+    expect(await more('alice')).toEqual({ status: 'overloaded', waiting: 10 });
+    for (let index = 0; index < 5; index++) expect(await more('bob')).toMatchObject({ status: 'admitted' });
+    expect(await more('bob')).toEqual({ status: 'overloaded', waiting: 15 });
+    await take(store, 3);
+    expect(await more('alice')).toMatchObject({ status: 'overloaded' });
+  });
+});
+
+it('an owner at its limit of open requests is refused, over all models, until one ends', async () => {
+  const store = openTestStore();
+  const limited = { ...admission, openRequestsMax: 3, otherModels: ['small'] };
+  const first = testEnvelope({ owner: 'alice' });
+  await admitRequest(store, first, limited);
+  await admitRequest(store, testEnvelope({ owner: 'alice' }), limited);
+  await admitRequest(store, testEnvelope({ owner: 'alice', model: 'small' }), { ...limited, otherModels: ['tiny'] });
+  expect(await admitRequest(store, testEnvelope({ owner: 'alice' }), limited)).toEqual({ status: 'limited', open: 3 });
+  expect(await admitRequest(store, testEnvelope({ owner: 'bob' }), limited)).toMatchObject({ status: 'admitted' });
+  await cancelRequest(store, first.id);
+  expect(await admitRequest(store, testEnvelope({ owner: 'alice' }), limited)).toMatchObject({ status: 'admitted' });
+});
+
+it('an owner whose requests might keep too many bytes is refused, and what ended ones keep counts', async () => {
+  const store = openTestStore();
+  const budget = { ...admission, ownerMaxBytes: 2500 };
+  const ask = (owner: string) => admitRequest(store, testEnvelope({ owner, bytes: 1000 }), budget);
+  const { worker, delivery } = await seedRunning(store, { owner: 'alice', bytes: 1000 });
+  expect(await ask('alice')).toMatchObject({ status: 'admitted' });
+  expect(await ask('alice')).toEqual({ status: 'over-budget', bytes: 1000, kept: 2000 });
+  expect(await ask('bob')).toMatchObject({ status: 'admitted' });
+  const info = { index: 0, contentType: 'image/png', bytes: 600, chunks: 1 };
+  await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.alloc(600) });
+  await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
+  // 600 of the first, and the second may come to 1000.
+  expect(await ask('alice')).toEqual({ status: 'over-budget', bytes: 1000, kept: 1600 });
+  const { bytes } = store.keysOf('tiny');
+  const kept = Object.keys(await store.redis.hgetall(bytes('alice'))).find((field) => field !== 'open');
+  await store.redis.hdel(bytes('alice'), kept!);
+  await store.redis.hset(bytes('alice'), '1', 600);
+  expect(await ask('alice')).toMatchObject({ status: 'admitted' });
+  expect(await store.redis.hget(bytes('alice'), '1')).toBeNull();
+  expect((await readStats(store, 'tiny')).queued).toBe(3);
+});

@@ -1,0 +1,80 @@
+import {
+  modelOfRequestId,
+  type OutputInfo,
+  type RequestEnvelope,
+  type RequestError,
+  type RequestState,
+  type RequestStatus,
+} from '@darkroom/core';
+import { runScript } from '../connection/scripts.ts';
+import type { StoreConnection } from '../connection/store-connection.ts';
+import { anyOwner, type Missing, whyMissing } from './request-ids.ts';
+
+type Reply = [] | [fields: string[], envelope: string, position: number, isPossible: 0 | 1, costAhead: string];
+
+export type ReadRequestResult = { status: 'found'; request: RequestStatus } | Missing;
+
+/** Everything a poll shows, in one round trip. A request of another owner is `unknown`. */
+export async function readRequest(
+  store: StoreConnection,
+  id: string,
+  owner: string = anyOwner,
+): Promise<ReadRequestResult> {
+  const model = modelOfRequestId(id);
+  if (model === undefined) return { status: 'unknown' };
+  const reply = (await runScript(store.redis, 'requests/read-request', store.keysOf(model).base, [id, owner])) as Reply;
+  if (reply.length === 0) return whyMissing(store, id, owner);
+  const [pairs, envelope, position, isPossible, costAhead] = reply;
+  const request = {
+    ...decodeRequest(pairsToMap(pairs), JSON.parse(envelope) as RequestEnvelope),
+    queuePosition: position >= 0 ? position : undefined,
+    isPossible: isPossible === 1,
+    costAhead: Number(costAhead),
+  };
+  return { status: 'found', request };
+}
+
+function decodeRequest(
+  fields: ReadonlyMap<string, string>,
+  { id, model, owner, kind, slots, cost, outputs, input }: RequestEnvelope,
+): Omit<RequestStatus, 'queuePosition' | 'isPossible' | 'costAhead'> {
+  const numberOf = (name: string): number | undefined => (fields.has(name) ? Number(fields.get(name)) : undefined);
+  const state = fields.get('state') as RequestState;
+  const error = fields.get('error');
+  return {
+    id,
+    model,
+    owner,
+    state,
+    isCanceling: state === 'running' && fields.has('cancel'),
+    slots,
+    cost,
+    attempts: numberOf('attempts') ?? 0,
+    createdAtMs: numberOf('createdAtMs') ?? 0,
+    startedAtMs: numberOf('startedAtMs'),
+    endedAtMs: numberOf('endedAtMs'),
+    done: numberOf('done') ?? 0,
+    total: numberOf('total') ?? 0,
+    kind,
+    input,
+    outputCount: outputs,
+    outputs: decodeOutputs(fields),
+    error: error === undefined ? undefined : (JSON.parse(error) as RequestError),
+    expiresAtMs: numberOf('expiresAtMs'),
+    retryOf: fields.get('retryOf'),
+    retriedAs: fields.get('retriedAs'),
+  };
+}
+
+function decodeOutputs(fields: ReadonlyMap<string, string>): OutputInfo[] {
+  const outputs: OutputInfo[] = [];
+  for (const [name, value] of fields) if (name.startsWith('output:')) outputs.push(JSON.parse(value) as OutputInfo);
+  return outputs.toSorted((left, right) => left.index - right.index);
+}
+
+/** `[field, value, field, value]`, as Lua returns HGETALL. */
+export function pairsToMap(pairs: readonly string[]): Map<string, string> {
+  const map = new Map<string, string>();
+  for (let position = 0; position + 1 < pairs.length; position += 2) map.set(pairs[position]!, pairs[position + 1]!);
+  return map;
+}

@@ -1,0 +1,261 @@
+/** A request's way through the store: one transition per test, seeded by the ones before it. */
+import type { RequestEnvelope } from '@darkroom/core';
+import {
+  age,
+  allKeys,
+  dispatchNext,
+  openTestStore,
+  seedRequest,
+  seedRunning,
+  seedWorker,
+  startPrivateRedis,
+  testEnvelope,
+  write,
+} from '@darkroom/testing';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  admitRequest,
+  cancelRequest,
+  connectStore,
+  expireRequests,
+  newRequestId,
+  openInbox,
+  readEvents,
+  readRequest,
+  readStats,
+  type StoreConnection,
+} from '../index.ts';
+import { runScript } from '../connection/scripts.ts';
+
+const admission = { queueMaxLength: 100, unserved: 'accept' } as const;
+
+async function stateOf(store: StoreConnection, id: string): Promise<string> {
+  const result = await readRequest(store, id);
+  return result.status === 'found' ? result.request.state : result.status;
+}
+
+async function eventTypes(store: StoreConnection, id: string): Promise<string[]> {
+  return (await readEvents(store, id, { after: 0 })).map(({ type }) => type);
+}
+
+async function messagesOf(store: StoreConnection, workerId = 'w1'): Promise<unknown[]> {
+  const inbox = openInbox(store, { model: 'tiny', workerId });
+  onTestFinished(() => inbox.close());
+  return inbox.next(1);
+}
+
+describe('admitting', () => {
+  it('queues a request with its position; its log is made when there is more to say', async () => {
+    const store = openTestStore();
+    const first = testEnvelope();
+    expect(await admitRequest(store, first, admission)).toEqual({
+      status: 'admitted',
+      position: 0,
+      isPossible: false,
+      costAhead: 0,
+    });
+    expect(await stateOf(store, first.id)).toBe('queued');
+    const queued = { sequence: 1, type: 'queued', position: 0, attempt: 1, timestampMs: expect.any(Number) as number };
+    expect(await readEvents(store, first.id, { after: 0 })).toEqual([queued]);
+    expect(await readEvents(store, first.id, { after: 1 })).toEqual([]);
+    expect(await store.redis.exists(store.keysOf('tiny').events(first.id))).toBe(0);
+    await cancelRequest(store, first.id);
+    expect(await readEvents(store, first.id, { after: 0 })).toMatchObject([queued, { sequence: 2, type: 'canceled' }]);
+  });
+
+  it('reports positions in dispatch order: priority first, then arrival', async () => {
+    const store = openTestStore();
+    await seedWorker(store);
+    const late = await seedRequest(store, { priority: 9 });
+    const normal = await seedRequest(store, { priority: 5 });
+    const urgent = await seedRequest(store, { priority: 1 });
+    const second = await seedRequest(store, { priority: 5 });
+    const order = [urgent, normal, second, late];
+    for (const [position, { id }] of order.entries())
+      expect(await readRequest(store, id)).toMatchObject({ request: { queuePosition: position } });
+    expect((await dispatchNext(store, 4)).map(({ id }) => id)).toEqual(order.map(({ id }) => id));
+  });
+
+  it('refuses past the limit and without a worker, and stores nothing', async () => {
+    const store = openTestStore();
+    const refuse = { queueMaxLength: 100, unserved: 'refuse' } as const;
+    expect(await admitRequest(store, testEnvelope(), refuse)).toEqual({ status: 'unserved' });
+    const full = { ...admission, queueMaxLength: 0 };
+    expect(await admitRequest(store, testEnvelope(), full)).toEqual({ status: 'overloaded', waiting: 0 });
+    expect(await allKeys(store)).toEqual([]);
+    await seedWorker(store, { state: 'loading' });
+    expect(await admitRequest(store, testEnvelope(), refuse)).toMatchObject({ status: 'admitted', isPossible: true });
+  });
+
+  it('never takes more than the limit under concurrent submits', async () => {
+    const store = openTestStore();
+    const results = await Promise.all(
+      Array.from({ length: 40 }, () => admitRequest(store, testEnvelope(), { ...admission, queueMaxLength: 7 })),
+    );
+    expect(results.filter(({ status }) => status === 'admitted')).toHaveLength(7);
+  });
+
+  it('stores once what is sent again because the answer got lost, and says so to another submit under its id', async () => {
+    const store = openTestStore();
+    const envelope = testEnvelope();
+    const { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs } = envelope;
+    const facts = { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs };
+    const given = JSON.stringify({ ...facts, weight: 1, resultTtlMs: 1000, trace: '', admission: 'this call' });
+    const values = [envelope.id, given, JSON.stringify(envelope), '', '', '{}', ''];
+    const send = () => runScript(store.redis, 'requests/admit-request', store.keysOf('tiny').base, values);
+    const first = await send();
+    const before = await allKeys(store);
+    expect(await send()).toEqual(first);
+    expect(await admitRequest(store, envelope, admission)).toEqual({ status: 'duplicate' });
+    expect(await allKeys(store)).toEqual(before);
+    expect((await readStats(store, 'tiny')).queued).toBe(1);
+  });
+
+  it('a waiting request takes at most 1.5 KB beside what it asks for', async () => {
+    const store = openTestStore();
+    const envelopes: RequestEnvelope[] = [];
+    const used = async (): Promise<number> => {
+      const sizes = await Promise.all(
+        (await allKeys(store)).map((key) => store.redis.memory('USAGE', key, 'SAMPLES', 0)),
+      );
+      return sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
+    };
+    for (let index = 0; index < 1000; index++)
+      envelopes.push(await seedRequest(store, { owner: `owner-${index % 10}` }));
+    const asked = envelopes.reduce((sum, envelope) => sum + JSON.stringify(envelope).length, 0);
+    expect(((await used()) - asked) / envelopes.length).toBeLessThan(1500);
+  });
+});
+
+describe('ids', () => {
+  it('say whether they were given out, when nothing is kept any more', async () => {
+    const store = openTestStore();
+    const id = await newRequestId(store, { model: 'tiny', owner: 'alice', nowMs: Date.now() });
+    expect(await readRequest(store, id, 'alice')).toEqual({ status: 'gone' });
+    expect(await readRequest(store, id, 'bob')).toEqual({ status: 'unknown' });
+    expect(await readRequest(store, id)).toEqual({ status: 'gone' });
+    expect(await cancelRequest(store, id, { owner: 'alice' })).toEqual({ status: 'gone' });
+    const guessed = testEnvelope({ owner: 'alice' }).id;
+    expect(await readRequest(store, guessed, 'alice')).toEqual({ status: 'unknown' });
+    expect(await cancelRequest(store, 'nonsense')).toEqual({ status: 'unknown' });
+    expect(await allKeys(store)).toEqual([`${store.prefix}:id-secret`]);
+  });
+
+  it('are the same for all replicas', async () => {
+    const store = openTestStore();
+    const replica = openTestStore({ prefix: store.prefix });
+    const [id] = await Promise.all([
+      newRequestId(store, { model: 'tiny', owner: '', nowMs: 1 }),
+      newRequestId(replica, { model: 'tiny', owner: '', nowMs: 1 }),
+    ]);
+    expect(await readRequest(replica, id, '')).toEqual({ status: 'gone' });
+  });
+});
+
+describe('ending', () => {
+  it('ends once: the room comes back, everything has a TTL, previews and checkpoints are gone', async () => {
+    const store = openTestStore({ resultTtlMs: 50_000 });
+    const { worker, delivery } = await seedRunning(store);
+    const progress = { index: 0, done: 1, total: 4 };
+    const preview = { data: Buffer.from([0, 10, 255, 10]), contentType: 'image/webp' };
+    await write(store, worker, { type: 'preview', delivery, progress, of: { done: 1, total: 4 }, ...preview });
+    await write(store, worker, { type: 'checkpoint', delivery, index: 0, done: 1, data: Buffer.from('state') });
+    expect(await readEvents(store, delivery.id, { after: 2 })).toMatchObject([{ type: 'preview', ...preview }]);
+    const end = { type: 'end', delivery, end: { state: 'canceled' } } as const;
+    expect(await write(store, worker, end)).toBe('finished');
+    expect(await write(store, worker, end)).toBe('ended');
+    expect(await eventTypes(store, delivery.id)).toEqual(['queued', 'started', 'preview', 'canceled']);
+    expect((await readEvents(store, delivery.id, { after: 2 }))[0]).not.toHaveProperty('data');
+    expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1, busy: 0 }, freeSlots: 8, running: 0 });
+    const keys = store.keysOf('tiny');
+    const own = (await allKeys(store)).filter((key) => key.includes(delivery.id));
+    expect(own).toEqual([keys.events(delivery.id), keys.input(delivery.id), keys.request(delivery.id)]);
+    for (const key of own) expect(await store.redis.pttl(key)).toBeGreaterThan(0);
+    expect(await store.redis.zcard(keys.deadlines)).toBe(0);
+    expect(await store.redis.exists(keys.open, keys.waiting, keys.places, keys.line(''))).toBe(0);
+  });
+
+  it('keeps what is not private when it has ended, where that is all that may be kept', async () => {
+    const store = openTestStore();
+    const asked = testEnvelope();
+    await admitRequest(store, asked, { ...admission, promptless: { ...asked, input: {} } });
+    expect(await readRequest(store, asked.id)).toMatchObject({ request: { input: { prompt: 'a test' } } });
+    await cancelRequest(store, asked.id);
+    expect(await readRequest(store, asked.id)).toMatchObject({ request: { input: {} } });
+    const values = await Promise.all((await allKeys(store)).map((key) => store.redis.dump(key)));
+    expect(values.join()).not.toContain('a test');
+  });
+
+  it('cancels what waits at once', async () => {
+    const store = openTestStore();
+    await seedWorker(store);
+    const { id } = await seedRequest(store);
+    expect(await cancelRequest(store, id)).toEqual({ status: 'canceled' });
+    expect(await cancelRequest(store, id)).toEqual({ status: 'ended', state: 'canceled' });
+    expect(await dispatchNext(store)).toEqual([]);
+    expect(await eventTypes(store, id)).toEqual(['queued', 'canceled']);
+  });
+
+  it('asks the worker to drop what runs, and tells its next write', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store);
+    const { id } = delivery;
+    expect(await cancelRequest(store, id)).toEqual({ status: 'canceling' });
+    expect(await cancelRequest(store, id)).toEqual({ status: 'canceling' });
+    expect(await messagesOf(store)).toEqual([expect.objectContaining({ type: 'run' }), { type: 'cancel', id }]);
+    expect(await readRequest(store, id)).toMatchObject({ request: { state: 'running', isCanceling: true } });
+    const progress = { index: 0, done: 1, total: 4 };
+    expect(await write(store, worker, { type: 'progress', delivery, progress, of: { done: 1, total: 4 } })).toBe(
+      'canceling',
+    );
+    expect(await write(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('finished');
+    expect(await stateOf(store, id)).toBe('canceled');
+  });
+
+  it('expires by the start deadline only what has not started, by the deadline everything', async () => {
+    const store = openTestStore();
+    const times = { startTimeoutMs: 60_000, timeoutMs: 90_000 };
+    const running = testEnvelope(times);
+    const { worker, delivery } = await seedRunning(store, running);
+    const waiting = await seedRequest(store, times);
+    expect(await expireRequests(store, 'tiny')).toEqual([]);
+    for (const envelope of [running, waiting]) await age(store, envelope, 60_000);
+    expect(await expireRequests(store, 'tiny')).toEqual([waiting.id]);
+    // Leased between the janitor's look and its script: it has started in time.
+    await store.redis.zadd(store.keysOf('tiny').deadlines, 0, running.id);
+    expect(await expireRequests(store, 'tiny')).toEqual([]);
+    expect(await stateOf(store, running.id)).toBe('running');
+    await age(store, running, 30_000);
+    expect(await expireRequests(store, 'tiny')).toEqual([running.id]);
+    expect(await expireRequests(store, 'tiny')).toEqual([]);
+    // Its worker is told, and lets go of the room.
+    expect(await messagesOf(store)).toContainEqual({ type: 'cancel', id: running.id });
+    expect(await write(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('ended');
+    expect(await eventTypes(store, running.id)).toEqual(['queued', 'started', 'expired']);
+    expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1 }, freeSlots: 8 });
+  });
+
+  it('many deadlines of one owner at once cost each a few commands, however long the line is', async () => {
+    const store = openTestStore();
+    const overdue = [];
+    for (let index = 0; index < 250; index++) overdue.push(await seedRequest(store));
+    const kept = await seedRequest(store);
+    for (const envelope of overdue) await age(store, envelope, 600_000);
+    expect((await expireRequests(store, 'tiny')).toSorted()).toEqual(overdue.map(({ id }) => id).toSorted());
+    expect(await readRequest(store, kept.id)).toMatchObject({ request: { queuePosition: 0 } });
+  });
+});
+
+it('scripts survive a Redis that has forgotten them', async () => {
+  // One of its own: on the one that is shared, others count their round trips.
+  const redis = await startPrivateRedis();
+  const store = connectStore({ url: redis.url });
+  onTestFinished(async () => {
+    await store.close();
+    await redis.stop();
+  });
+  await seedRequest(store);
+  await store.redis.script('FLUSH');
+  await seedRequest(store);
+  expect((await readStats(store, 'tiny')).queued).toBe(2);
+});

@@ -1,0 +1,148 @@
+/** What is written to the outbox with a request's events, and how senders take it. */
+import type { RequestEnvelope, WebhookRequest } from '@darkroom/core';
+import { age, openTestStore, seedRequest, seedRunning, write } from '@darkroom/testing';
+import { expect, it } from 'vitest';
+import {
+  cancelRequest,
+  type Delivery,
+  dropOutboxEntries,
+  expireRequests,
+  LeakSweeper,
+  type OutboxEntry,
+  type StoreConnection,
+  takeOutbox,
+} from '../index.ts';
+
+const webhook: WebhookRequest = {
+  url: 'https://example.com/hook?token=1',
+  events: ['started', 'progress', 'completed'],
+  progressIntervalMs: 1000,
+};
+const nothingToReclaim = { limit: 100, reclaimAfterMs: 60_000 };
+
+const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+
+function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<RequestEnvelope> {
+  return seedRequest(store, { owner: 'ann', webhook, ...overrides });
+}
+
+async function run(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<Delivery> {
+  return (await seedRunning(store, { owner: 'ann', webhook, ...overrides })).delivery;
+}
+
+async function progress(store: StoreConnection, delivery: Delivery, done: number): Promise<void> {
+  const preview = { data: Buffer.from('the picture so far'), contentType: 'image/webp' };
+  const of = { done, total: 9 };
+  await write(store, worker, { type: 'preview', delivery, progress: { index: 0, ...of }, of, ...preview });
+}
+
+async function runToItsEnd(store: StoreConnection, events: WebhookRequest['events']): Promise<Delivery> {
+  const delivery = await run(store, { webhook: { ...webhook, events } });
+  await progress(store, delivery, 1);
+  const info = { index: 0, contentType: 'image/png', bytes: 3, chunks: 1, seed: 7 };
+  await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('png') });
+  await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
+  return delivery;
+}
+
+async function typesOf(store: StoreConnection): Promise<string[]> {
+  return (await takeOutbox(store, 'tiny', nothingToReclaim)).map(({ event }) => event.type);
+}
+
+it('a request without a webhook leaves nothing in the outbox', async () => {
+  const store = openTestStore();
+  await cancelRequest(store, (await seedRequest(store)).id);
+  expect(await store.redis.exists(store.keysOf('tiny').webhooks)).toBe(0);
+});
+
+it('start, progress and end stand in the outbox with all that it takes to tell of them', async () => {
+  const store = openTestStore();
+  const { id } = await runToItsEnd(store, webhook.events);
+  const entries = await takeOutbox(store, 'tiny', nothingToReclaim);
+  const common = { requestId: id, model: 'tiny', kind: 'picture', owner: 'ann', url: webhook.url, attempt: 1 };
+  expect(entries).toMatchObject([
+    { ...common, event: { type: 'started', sequence: 2, attempt: 1 } },
+    { ...common, event: { type: 'preview', sequence: 3, done: 1, total: 9 } },
+    { ...common, event: { type: 'succeeded', sequence: 5, outputs: [{ index: 0, seed: 7 }] } },
+  ]);
+  expect(JSON.stringify(entries)).not.toContain('a test');
+  expect(JSON.stringify(entries)).not.toContain('the picture so far');
+});
+
+it.each([
+  [['started'] as const, ['started']],
+  [['progress'] as const, ['preview']],
+  [['completed'] as const, ['succeeded']],
+])('only what was asked for: %j', async (events, types) => {
+  const store = openTestStore();
+  await runToItsEnd(store, events);
+  expect(await typesOf(store)).toEqual(types);
+});
+
+it('progress comes once an interval, also after a clock was set back', async () => {
+  const store = openTestStore();
+  const delivery = await run(store, { webhook: { ...webhook, progressIntervalMs: 3_600_000 } });
+  const lastTold = (ms: number) =>
+    store.redis.hincrby(store.keysOf('tiny').request(delivery.id), 'webhookProgressAtMs', ms);
+  await progress(store, delivery, 1);
+  await progress(store, delivery, 2);
+  await lastTold(-3_600_000);
+  await progress(store, delivery, 3);
+  await lastTold(7_200_000);
+  await progress(store, delivery, 4);
+  const entries = await takeOutbox(store, 'tiny', nothingToReclaim);
+  expect(entries.map(({ event }) => (event.type === 'preview' ? event.done : event.type))).toEqual([
+    'started',
+    1,
+    3,
+    4,
+  ]);
+});
+
+it('every kind of end is told of once', async () => {
+  const store = openTestStore();
+  const delivery = await run(store);
+  const end = { state: 'failed', error: { code: 'engine_failed', message: 'It broke.' } } as const;
+  await write(store, worker, { type: 'end', delivery, end });
+  await write(store, worker, { type: 'end', delivery, end });
+  const canceled = await submit(store);
+  await cancelRequest(store, canceled.id);
+  await cancelRequest(store, canceled.id);
+  await age(store, await submit(store), 600_000);
+  await expireRequests(store, 'tiny');
+  await expireRequests(store, 'tiny');
+  expect(await typesOf(store)).toEqual(['started', 'failed', 'canceled', 'expired']);
+});
+
+it('an entry goes to one sender, and to another when that one dies before it drops it', async () => {
+  const store = openTestStore();
+  await cancelRequest(store, (await submit(store)).id);
+  const first = await takeOutbox(store, 'tiny', nothingToReclaim);
+  expect(first).toHaveLength(1);
+  expect(await takeOutbox(store, 'tiny', nothingToReclaim)).toEqual([]);
+  const again = await takeOutbox(store, 'tiny', { limit: 100, reclaimAfterMs: 0 });
+  expect(again).toEqual(first);
+  await dropOutboxEntries(store, 'tiny', entryIds(again));
+  await dropOutboxEntries(store, 'tiny', entryIds(first));
+  expect(await takeOutbox(store, 'tiny', { limit: 100, reclaimAfterMs: 0 })).toEqual([]);
+  expect(await store.redis.xlen(store.keysOf('tiny').webhooks)).toBe(0);
+});
+
+it('two senders that begin at once share what is there', async () => {
+  const store = openTestStore();
+  for (let count = 0; count < 4; count++) await cancelRequest(store, (await submit(store)).id);
+  const options = { limit: 2, reclaimAfterMs: 60_000 };
+  const shares = await Promise.all([takeOutbox(store, 'tiny', options), takeOutbox(store, 'tiny', options)]);
+  expect(new Set(shares.flat().map(({ requestId }) => requestId)).size).toBe(4);
+});
+
+it('the sweep for leaks leaves the outbox as it is', async () => {
+  const store = openTestStore();
+  await cancelRequest(store, (await submit(store)).id);
+  expect(await new LeakSweeper(store).sweepPage()).toMatchObject({ repaired: [], deleted: [] });
+  expect(await store.redis.pttl(store.keysOf('tiny').webhooks)).toBe(-1);
+});
+
+function entryIds(entries: readonly OutboxEntry[]): string[] {
+  return entries.map(({ entryId }) => entryId);
+}

@@ -1,0 +1,61 @@
+import { loadFailuresKey } from '../connection/keys.ts';
+import type { StoreConnection } from '../connection/store-connection.ts';
+
+/** A model that could not be loaded. It may be one that nobody knows yet, so this is not among the keys of models. */
+export interface LoadFailure {
+  model: string;
+  /** The machine it was tried on. */
+  host: string;
+  /** Safe to show: names files of the model, no paths. */
+  reason: string;
+  failedAtMs: number;
+}
+
+/** Where a model was tried: the next try there replaces what was said of the last. */
+export type LoadPlace = Pick<LoadFailure, 'model' | 'host'>;
+
+/** Says that a model could not be loaded somewhere; that is shown for so long unless it is said again. */
+export async function reportLoadFailure(
+  store: StoreConnection,
+  place: LoadPlace,
+  { reason, shownMs }: { reason: string; shownMs: number },
+): Promise<void> {
+  const key = loadFailuresKey(store.prefix);
+  const [failedAtMs, known] = await Promise.all([timeOf(store), store.redis.hgetall(key)]);
+  const over = Object.keys(known).filter((field) => decode(known[field]!).untilMs <= failedAtMs);
+  const facts = { ...place, reason, failedAtMs, untilMs: failedAtMs + shownMs };
+  const writing = store.redis.multi().hset(key, fieldOf(place), JSON.stringify(facts));
+  if (over.length > 0) writing.hdel(key, ...over.filter((field) => field !== fieldOf(place)), '');
+  // As long as the one that is shown longest.
+  await writing.pexpire(key, shownMs, 'NX').pexpire(key, shownMs, 'GT').exec();
+}
+
+/** It could be loaded there. */
+export async function clearLoadFailure(store: StoreConnection, place: LoadPlace): Promise<void> {
+  await store.redis.hdel(loadFailuresKey(store.prefix), fieldOf(place));
+}
+
+/** The latest failures, by model and host. One round trip. */
+export async function readLoadFailures(store: StoreConnection): Promise<LoadFailure[]> {
+  const [nowMs, replies] = await Promise.all([timeOf(store), store.redis.hvals(loadFailuresKey(store.prefix))]);
+  return replies
+    .map(decode)
+    .filter(({ untilMs }) => untilMs > nowMs)
+    .map(({ model, host, reason, failedAtMs }) => ({ model, host, reason, failedAtMs }))
+    .toSorted((left, right) => (fieldOf(left) < fieldOf(right) ? -1 : 1));
+}
+
+function decode(facts: string): LoadFailure & { untilMs: number } {
+  return JSON.parse(facts) as LoadFailure & { untilMs: number };
+}
+
+/** By the clock of Redis: those of several machines differ. */
+async function timeOf({ redis }: StoreConnection): Promise<number> {
+  const [seconds, microseconds] = await redis.time();
+  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+}
+
+/** A model's id has no space. */
+function fieldOf({ model, host }: LoadPlace): string {
+  return `${model} ${host}`;
+}

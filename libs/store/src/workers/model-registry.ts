@@ -1,0 +1,19 @@
+import type { ModelCard } from '@darkroom/core';
+import { modelsKey } from '../connection/keys.ts';
+import type { StoreConnection } from '../connection/store-connection.ts';
+
+/** Makes a model known to every API and former. It stays known after its last worker has gone. */
+export async function publishModel(store: StoreConnection, card: ModelCard): Promise<void> {
+  await store.redis.hset(modelsKey(store.prefix), card.id, JSON.stringify(card));
+}
+
+/** Cards of all known models, by id. One round trip. */
+export async function listModels(store: StoreConnection): Promise<ModelCard[]> {
+  const cards = await store.redis.hvals(modelsKey(store.prefix));
+  return cards.map((card) => JSON.parse(card) as ModelCard).toSorted((left, right) => (left.id < right.id ? -1 : 1));
+}
+
+/** The ids of all known models. One round trip. */
+export function listModelIds(store: StoreConnection): Promise<string[]> {
+  return store.redis.hkeys(modelsKey(store.prefix));
+}

@@ -1,0 +1,62 @@
+import type { WorkerPace } from '@darkroom/core';
+import { runScript } from '../connection/scripts.ts';
+import type { StoreConnection } from '../connection/store-connection.ts';
+
+/** Who a worker is. The id may be used again by its next life; the incarnation tells the two apart. */
+export interface WorkerIdentity {
+  model: string;
+  workerId: string;
+  incarnation: string;
+}
+
+export interface WorkerAnnouncement {
+  state: 'loading' | 'ready';
+  /** Its room, in slots. */
+  capacity: number;
+  /** Shown to operators: device, host, pid, version. */
+  info: Readonly<Record<string, string | number>>;
+}
+
+/** Announces a worker, or says that it has loaded and takes leases from now on. */
+export async function registerWorker(
+  store: StoreConnection,
+  { model, workerId, incarnation }: WorkerIdentity,
+  { state, capacity, info }: WorkerAnnouncement,
+): Promise<void> {
+  const values = [workerId, incarnation, state, capacity, JSON.stringify(info), store.maxAttempts];
+  await runScript(store.redis, 'workers/register-worker', store.keysOf(model).base, values);
+}
+
+export interface Heartbeat {
+  /** How fast it is, once that is known. */
+  pace?: WorkerPace | undefined;
+  /** The last entry of its inbox that it has, see `WorkerInbox.lastRead`. */
+  lastRead?: string;
+}
+
+/** Says that a worker lives, which is all that its leases live by. `buried`: it was taken for dead, what it had is others', and it must register again. */
+export async function heartbeatWorker(
+  store: StoreConnection,
+  { model, workerId, incarnation }: WorkerIdentity,
+  { pace, lastRead = '' }: Heartbeat = {},
+): Promise<'alive' | 'buried'> {
+  const values = [workerId, incarnation, pace === undefined ? '' : encodePace(pace), lastRead];
+  const reply = await runScript(store.redis, 'workers/heartbeat-worker', store.keysOf(model).base, values);
+  return reply as 'alive' | 'buried';
+}
+
+/** No worker is faster than this, in ms: a rate is its inverse. */
+const leastMs = 1e-9;
+
+/** With what it adds to the sums over all workers (`readPool`). */
+function encodePace(pace: WorkerPace): string {
+  const { costMs, stepMs, remainingCost } = pace;
+  const sums = {
+    remainingCost,
+    fastRate: 1 / Math.max(leastMs, costMs.fast),
+    slowRate: 1 / Math.max(leastMs, costMs.slow),
+    fastStepMs: stepMs.fast,
+    slowStepMs: stepMs.slow,
+  };
+  return JSON.stringify({ ...pace, sums });
+}

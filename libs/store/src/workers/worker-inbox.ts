@@ -1,0 +1,71 @@
+/**
+ * A worker's inbox: leased batches and cancels in the order they were decided. A stream that is read and not popped: what was on
+ * its way when the connection broke is read again. Heartbeats cut off what the worker has.
+ */
+import type { RequestEnvelope } from '@darkroom/core';
+import type { StoreConnection } from '../connection/store-connection.ts';
+import type { WorkerIdentity } from './register-worker.ts';
+
+export interface LeasedRequest {
+  token: string;
+  /** 1 for the first delivery. */
+  attempt: number;
+  /** Slots the lease claims on the worker; more than the envelope's when the worker is leased exclusively. */
+  slots: number;
+  /** By the clock of Redis, ms. */
+  deadlineMs: number;
+  /** It ran before: there may be checkpoints and finished outputs. */
+  isResumed: boolean;
+  envelope: RequestEnvelope;
+}
+
+export type InboxMessage =
+  | { type: 'run'; requests: LeasedRequest[] }
+  | { type: 'cancel'; id: string }
+  | { type: 'drained' };
+
+export interface WorkerInbox {
+  /** The messages that have come since the last call, or none after `timeoutS` without one. */
+  next(timeoutS: number): Promise<InboxMessage[]>;
+  /** What to say in heartbeats: the last entry that was returned. */
+  readonly lastRead: string;
+  /** After a burial: what was in it is gone, and what comes may have lower ids, since Redis' clock may have been set back. */
+  startOver(): void;
+  /** Ends a waiting `next` too: it rejects. */
+  close(): void;
+}
+
+export interface OpenInboxOptions {
+  /** How much later than it should an answer may come, before the connection counts as broken. */
+  silenceMs?: number;
+}
+
+const beginning = '0-0';
+
+export function openInbox(
+  store: StoreConnection,
+  { model, workerId }: Pick<WorkerIdentity, 'model' | 'workerId'>,
+  { silenceMs = 5000 }: OpenInboxOptions = {},
+): WorkerInbox {
+  const redis = store.duplicate();
+  const key = store.keysOf(model).inbox(workerId);
+  let lastRead = beginning;
+  return {
+    async next(timeoutS) {
+      // Who only reads does not notice that the other side is gone, and the worker would go on taking leases by its
+      // heartbeats, on another connection. A new connection asks again.
+      const watchdog = setInterval(() => redis.disconnect(true), timeoutS * 1000 + silenceMs);
+      const reading = redis.xread('BLOCK', timeoutS * 1000, 'STREAMS', key, lastRead);
+      const entries = (await reading.finally(() => clearInterval(watchdog)))?.[0]?.[1] ?? [];
+      lastRead = entries.at(-1)?.[0] ?? lastRead;
+      return entries.map(([, [, message = '']]) => JSON.parse(message) as InboxMessage);
+    },
+    get lastRead() {
+      return lastRead;
+    },
+    startOver() {
+      lastRead = beginning;
+    },
+    close: () => redis.disconnect(),
+  };
+}
