@@ -28,9 +28,10 @@ for (const [index, prompt] of prompts.entries()) {
 
 const cells = [];
 for (let step = 1; step <= 20; step++) {
-  await pipeline.step(rows);
+  const { events } = await pipeline.step(rows);
   const line = previewSteps.indexOf(step);
-  if (line >= 0) for (const [column, row] of rows.entries()) cells.push({ line, column, ...pipeline.preview(row) });
+  if (line >= 0)
+    for (const [column, row] of rows.entries()) cells.push({ line, column, ...events.get(row)[0].preview });
 }
 for (const [column, row] of rows.entries())
   cells.push({ line: previewSteps.length, column, ...(await pipeline.finish(row)) });

@@ -71,7 +71,7 @@ class FakeExecutor implements Executor {
     this.lose(...this.submitted.map(({ id }) => id));
   }
   checkHealth(): ReturnType<Executor['checkHealth']> {
-    return Promise.resolve({ isHealthy: this.isRunning, rows: 0, waitingRequests: 0, latencyMs: 0 });
+    return Promise.resolve({ isHealthy: this.isRunning, slots: 0, waitingRequests: 0, latencyMs: 0 });
   }
   shutdown(): Promise<void> {
     this.isRunning = false;

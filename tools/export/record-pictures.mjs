@@ -9,7 +9,7 @@ const runs = [];
 for (const asked of JSON.parse(await readFile(file, 'utf8'))) {
   const input = { negativePrompt: '', n: 1, previewEvery: 0, ...asked };
   const [row] = await pipeline.createRows({ id: 'request', input });
-  while (row.step < row.totalSteps) await pipeline.step([row]);
+  while (!row.isDone) await pipeline.step([row]);
   const { data } = await pipeline.finish(row);
   runs.push({ asked, picture: Buffer.from(data).toString('base64') });
 }

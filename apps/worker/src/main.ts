@@ -1,7 +1,8 @@
 import { hostname } from 'node:os';
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
+import type { PipelineComponent } from '@darkroom/core';
+import type { LoadModelOptions } from '@darkroom/diffusion';
 import type { PictureInput } from '@darkroom/kinds';
-import type { LoadModelOptions, PipelineComponent } from '@darkroom/diffusion';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { ProcessExecutor } from '@darkroom/executor';
 import { closingService, type MainContext, runMain, type Service, ServiceGroup, startupCheck } from '@darkroom/service';
@@ -50,7 +51,7 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
   const { card } = await loads.watch(() => readModel(config.modelDir, model, log));
   const engine = {
     model,
-    maxRows: config.batchMaxSize,
+    maxSlots: config.batchMaxSize,
     checkpointEvery: config.checkpointSteps,
     environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
   };

@@ -1,8 +1,8 @@
 export * from './model/model-directory.ts';
 export * from './model/pipeline-classes.ts';
-export type * from './pipeline.ts';
 export type { LoadPipelineOptions } from './pipelines/load-pipeline-options.ts';
-export type { PictureRow } from './picture/picture-row.ts';
+export type { PicturePipeline } from './picture/picture-pipeline.ts';
+export type { PictureRow, PictureRowRequest } from './picture/picture-row.ts';
 export * from './random/torch-generator.ts';
 export * from './pipelines/load-pipeline.ts';
 export * from './schedulers/create-scheduler.ts';

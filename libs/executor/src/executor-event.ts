@@ -1,31 +1,28 @@
-import type { ErrorCode } from '@darkroom/core';
-import type { RowCheckpoint, RowOutput } from '@darkroom/diffusion';
+import type { ErrorCode, RowCheckpoint, RowDelta, RowOutput, RowProgress, RowSnapshot } from '@darkroom/core';
 
-/** A row has taken a step. */
-export interface ProgressEvent {
-  readonly type: 'progress';
+/** Which output of which request an event is about. */
+interface OfOutput {
   readonly requestId: string;
   readonly index: number;
-  /** Steps taken, 1 … total. */
-  readonly done: number;
-  /** Absent where nobody knows it before the end. */
-  readonly total?: number;
-  /** At the request's cadence, never on the last step; raw, the receiver encodes it. */
-  readonly preview?: RowOutput;
 }
+
+/** An output has come further. */
+export interface ProgressEvent extends RowProgress, OfOutput {}
+
+/** Text was added to an output. */
+export interface DeltaEvent extends RowDelta, OfOutput {}
+
+/** From an offset on, this stands now in an output. */
+export interface SnapshotEvent extends RowSnapshot, OfOutput {}
 
 /** A row is about to take its last step: whoever comes now joins when it leaves, without an idle step between. */
-export interface RowReleasingEvent {
+export interface RowReleasingEvent extends OfOutput {
   readonly type: 'row-releasing';
-  readonly requestId: string;
-  readonly index: number;
 }
 
-/** A row is done; raw, the receiver encodes it. */
-export interface OutputEvent {
+/** An output is done; raw, the receiver encodes it. */
+export interface OutputEvent extends OfOutput {
   readonly type: 'output';
-  readonly requestId: string;
-  readonly index: number;
   readonly output: RowOutput;
 }
 
@@ -35,13 +32,13 @@ export interface RequestDoneEvent {
   readonly requestId: string;
 }
 
-/** The request's rows have left the table because `cancel` was called. */
+/** The request was let go of because `cancel` was called. */
 export interface RequestCanceledEvent {
   readonly type: 'request-canceled';
   readonly requestId: string;
 }
 
-/** A row of the request could not go on, and its other rows were dropped. */
+/** An output of the request could not be made, and its others were dropped. */
 export interface RequestFailedEvent {
   readonly type: 'request-failed';
   readonly requestId: string;
@@ -51,10 +48,8 @@ export interface RequestFailedEvent {
 }
 
 /** Where a row stands, for another executor to go on from. */
-export interface CheckpointEvent {
+export interface CheckpointEvent extends OfOutput {
   readonly type: 'checkpoint';
-  readonly requestId: string;
-  readonly index: number;
   readonly checkpoint: RowCheckpoint;
 }
 
@@ -66,7 +61,7 @@ export interface StepStatsEvent {
   readonly rows: number;
   /** Rows of the model's batch: more than `rows` where guidance needs two each. */
   readonly modelRows: number;
-  /** Slots of the table that are taken, by rows of all shapes. */
+  /** What the rows of the table take of its room, those of all shapes. */
   readonly tableSlots: number;
   /** Requests that have at least one row waiting for room. */
   readonly waitingRequests: number;
@@ -82,19 +77,21 @@ export interface EngineLostEvent {
   readonly requestIds: readonly string[];
 }
 
-/** What the engine's row table says. Of one request, nothing follows done, canceled or failed. */
-export type EngineEvent =
+/** What every executor says of a request. Nothing follows done, canceled or failed. */
+export type RequestEvent =
   | ProgressEvent
-  | RowReleasingEvent
+  | DeltaEvent
+  | SnapshotEvent
   | OutputEvent
   | RequestDoneEvent
   | RequestCanceledEvent
-  | RequestFailedEvent
-  | CheckpointEvent
-  | StepStatsEvent;
+  | RequestFailedEvent;
+
+/** What an engine says, that steps rows. An executor that has no steps never says the last three. */
+export type EngineEvent = RequestEvent | RowReleasingEvent | CheckpointEvent | StepStatsEvent;
 
 /** What an executor says. */
 export type ExecutorEvent = EngineEvent | EngineLostEvent;
 
-/** Gets the events of a step in one call, in order. */
+/** Gets what happened at one time, such as the events of a step, in one call and in order. */
 export type ExecutorListener = (events: readonly ExecutorEvent[]) => void;

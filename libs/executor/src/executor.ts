@@ -1,53 +1,58 @@
-import type { ModelCard } from '@darkroom/core';
-import type { RowRequest } from '@darkroom/diffusion';
+import type { ModelCard, RowRequest } from '@darkroom/core';
 
-/** A request as an executor takes it: what the pipeline reads, and where to go on from after an interruption. */
+/** A request as an executor takes it, and where to go on from after an interruption, for one that can. */
 export type ExecutorRequest = RowRequest;
 
-/** How the engine is. */
+/** How an executor is. */
 export interface ExecutorHealth {
   readonly isHealthy: boolean;
-  /** Rows in the table. */
-  readonly rows: number;
-  /** Requests that have at least one row waiting for room. */
+  /** Slots that are taken. */
+  readonly slots: number;
+  /** Requests that have at least one output waiting for room. */
   readonly waitingRequests: number;
-  /** How long the answer took: up to one step, since a step blocks the engine. */
+  /** How long the answer took: up to one step where a step blocks the engine. */
   readonly latencyMs: number;
 }
 
 /** How an executor is stopped. */
 export interface ShutdownOptions {
-  /** Emit a checkpoint of every row that has taken a step, so that another executor can go on. Default false. */
+  /**
+   * Emit a checkpoint of every row that has taken a step, so that another executor can go on. Default false; nothing to
+   * one that has no rows.
+   */
   readonly shouldCheckpoint?: boolean;
 }
 
 /**
- * Runs one model. Everything that happens to a request comes out through the listener the executor was made with;
- * `submit` and `cancel` only say what is wanted, and take effect at the next step boundary.
+ * Runs one model: by stepping rows, or by forwarding whole requests to somebody who does. Everything that happens to a
+ * request comes out through the listener the executor was made with; `submit` and `cancel` only say what is wanted, and
+ * take effect as soon as they can, at the next step boundary where there are steps.
  */
 export interface Executor {
   /**
-   * Loads the model. May be called again after `engine-lost` or `shutdown`.
+   * Loads the model, or finds who has it. May be called again after `engine-lost` or `shutdown`.
    *
-   * @throws DarkroomError if the model cannot be loaded; the message says why, naming the file if it is one.
+   * @throws DarkroomError if the model cannot be loaded, and the message says why, naming the file if it is one;
+   * `unavailable` if it is running.
    */
   start(): Promise<ModelCard>;
   /**
-   * Takes requests. Those that find no room wait inside, first come first served. A request whose id is already here is
-   * ignored: it was delivered twice.
+   * Takes requests. Those that find no room wait inside, first come first served; one that no room would do for fails.
+   * A request whose id is already here is ignored: it was delivered twice.
    *
    * @throws DarkroomError `unavailable` if the executor is not started or its engine is lost.
    */
   submit(requests: readonly ExecutorRequest[]): void;
-  /** Takes a request's rows out at the next step boundary; `request-canceled` follows. Nothing for an id that is not here. */
+  /** Lets go of a request; `request-canceled` follows unless it has ended by then. Nothing for an id that is not here. */
   cancel(requestId: string): void;
   /** Ends an engine that hangs, at once and with all it has: `engine-lost` follows. Nothing when there is none. */
   kill(): void;
   /** Asks the engine itself; never rejects. */
   checkHealth(): Promise<ExecutorHealth>;
   /**
-   * Stops after the step under way. Requests that have not ended by then do not end; the checkpoints asked for are their
-   * last events. All events are delivered before it resolves, none after. Safe to call twice.
+   * Stops, after the step under way where there are steps. Requests that have not ended by then do not end; the
+   * checkpoints asked for are their last events. All events are delivered before it resolves, none after. Safe to call
+   * twice.
    */
   shutdown(options?: ShutdownOptions): Promise<void>;
 }

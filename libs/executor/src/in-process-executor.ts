@@ -1,15 +1,14 @@
 import { DarkroomError } from '@darkroom/core';
-import type { ModelCard } from '@darkroom/core';
-import type { Pipeline, PipelineRow } from '@darkroom/diffusion';
-import { Engine } from './engine.ts';
+import type { ModelCard, Pipeline, PipelineRow } from '@darkroom/core';
+import { Engine } from './engine/engine.ts';
 import type { ExecutorListener } from './executor-event.ts';
 import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from './executor.ts';
 
 export interface InProcessExecutorOptions<Row extends PipelineRow> {
   /** Called by `start`. A function, so that ONNX Runtime is loaded only by who runs it here. */
   loadPipeline: () => Promise<Pipeline<Row>>;
-  /** Rows in the table at most; those beyond wait. */
-  maxRows: number;
+  /** Room for rows, in the slots that they take; those beyond wait. */
+  maxSlots: number;
   /** A checkpoint of each row every so many of its steps; 0 for none. */
   checkpointEvery?: number;
   onEvents: ExecutorListener;
@@ -46,8 +45,8 @@ export class InProcessExecutor<Row extends PipelineRow> implements Executor {
   kill(): void {}
 
   checkHealth(): Promise<ExecutorHealth> {
-    const { rows, waitingRequests } = this.#engine?.status ?? { rows: 0, waitingRequests: 0 };
-    return Promise.resolve({ isHealthy: this.#engine !== undefined, rows, waitingRequests, latencyMs: 0 });
+    const { slots, waitingRequests } = this.#engine?.status ?? { slots: 0, waitingRequests: 0 };
+    return Promise.resolve({ isHealthy: this.#engine !== undefined, slots, waitingRequests, latencyMs: 0 });
   }
 
   async shutdown(options?: ShutdownOptions): Promise<void> {

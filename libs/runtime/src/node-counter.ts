@@ -6,9 +6,7 @@
 import { closeSync, fstatSync, mkdtempSync, openSync, readdirSync, readSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-
-/** Nodes by where they ran, such as `{ webgpu: 239, cpu: 21 }`. */
-export type NodeCounts = Readonly<Record<string, number>>;
+import type { NodeCounts } from '@darkroom/core';
 
 export interface NodeCounter {
   /** For the session whose nodes are counted. */

@@ -5,11 +5,11 @@
 // First, because the import after it already reads what it sets.
 // oxlint-disable-next-line import/no-unassigned-import
 import './no-telemetry.ts';
-import type { Device } from '@darkroom/core';
+import type { Device, DeviceRefusal, NodeCounts } from '@darkroom/core';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { readHalves, writeHalves } from './half-precision.ts';
 import { createNodeCounter } from './node-counter.ts';
-import type { NodeCounter, NodeCounts } from './node-counter.ts';
+import type { NodeCounter } from './node-counter.ts';
 import { toRuntimeError } from './runtime-error.ts';
 
 /** An input or output as the graph declares it. */
@@ -44,13 +44,6 @@ export interface LoadOnnxSessionOptions {
   threads?: number;
   /** Calls are profiled until `countNodes`. */
   countsNodes?: boolean;
-}
-
-/** A device that a graph could not be loaded on. */
-export interface DeviceRefusal {
-  readonly device: Device;
-  /** ONNX Runtime's own words: for the operator, since they name files. */
-  readonly reason: string;
 }
 
 /** A loaded graph. */

@@ -20,11 +20,12 @@ const [row] = await pipeline.createRows({
     previewEvery: 1,
   },
 });
-while (row.step < row.totalSteps) {
-  const { failures } = await pipeline.step([row]);
-  if (failures.length > 0) throw failures[0].error;
+let preview;
+while (!row.isDone) {
+  const { events, failures } = await pipeline.step([row]);
+  for (const error of failures.values()) throw error;
+  preview = events.get(row)[0].preview ?? preview;
 }
 const { data, facts } = await pipeline.finish(row);
-const preview = pipeline.preview(row);
 await pipeline.dispose();
 console.log(JSON.stringify({ bytes: data.length, facts, values: new Set(data).size, preview: preview.facts }));

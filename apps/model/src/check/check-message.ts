@@ -1,5 +1,6 @@
 /** What the process that loads a model says to the one that asked. */
-import type { LoadModelOptions, PipelineComponent } from '@darkroom/diffusion';
+import type { PipelineComponent } from '@darkroom/core';
+import type { LoadModelOptions } from '@darkroom/diffusion';
 
 export interface CheckRequest {
   readonly model: LoadModelOptions;

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { isModelId } from '@darkroom/core';
-import type { DtypeChoice } from '@darkroom/core';
-import type { LoadPipelineOptions, PipelineComponent } from '@darkroom/diffusion';
+import type { DtypeChoice, PipelineComponent } from '@darkroom/core';
+import type { LoadPipelineOptions } from '@darkroom/diffusion';
 import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { ModelDescription, ModelDirectory } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';

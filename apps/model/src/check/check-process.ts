@@ -39,7 +39,7 @@ async function check({ model }: CheckRequest): Promise<void> {
   });
   await timed('step', async () => {
     const { failures } = await pipeline.step(rows);
-    if (failures[0] !== undefined) throw failures[0].error;
+    for (const error of failures.values()) throw error;
   });
   await timed('decode', () => pipeline.finish(rows[0]!));
 }

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import type { PipelineComponent } from '@darkroom/diffusion';
+import type { PipelineComponent } from '@darkroom/core';
 import { CommandError } from '../command-error.ts';
 import { runProcess } from '../run-process.ts';
 import { checkParts } from './check-message.ts';

@@ -1,6 +1,6 @@
 /** Makes pictures with a model in one dtype: in batches as a worker does, then some in a batch and alone. */
 import { loadPipeline } from '@darkroom/diffusion';
-import type { PictureRow, Pipeline } from '@darkroom/diffusion';
+import type { PicturePipeline, PictureRow } from '@darkroom/diffusion';
 import { send, serveRequest } from '../serve-request.ts';
 import type { CompareMessage, CompareRequest } from './compare-message.ts';
 
@@ -28,11 +28,7 @@ async function make({ model, prompts, steps, rows: most }: CompareRequest): Prom
 }
 
 /** Pictures of a batch of every number of rows up to `count`, of different steps and guidances, that are not as alone. */
-async function countChanged(
-  pipeline: Pipeline<PictureRow>,
-  prompts: readonly string[],
-  count: number,
-): Promise<number> {
+async function countChanged(pipeline: PicturePipeline, prompts: readonly string[], count: number): Promise<number> {
   const { guidance, steps } = pipeline.card;
   const requests = Array.from({ length: count }, (_, at) => ({
     prompt: prompts[at % prompts.length]!,
@@ -66,7 +62,7 @@ interface Wanted {
   guidance?: number;
 }
 
-async function rowOf(pipeline: Pipeline<PictureRow>, wanted: Wanted): Promise<PictureRow> {
+async function rowOf(pipeline: PicturePipeline, wanted: Wanted): Promise<PictureRow> {
   const { card } = pipeline;
   const input = {
     prompt: wanted.prompt,
@@ -83,13 +79,13 @@ async function rowOf(pipeline: Pipeline<PictureRow>, wanted: Wanted): Promise<Pi
   return row!;
 }
 
-function isOpen({ step, totalSteps }: PictureRow): boolean {
-  return step < totalSteps;
+function isOpen({ isDone }: PictureRow): boolean {
+  return !isDone;
 }
 
-async function stepAll(pipeline: Pipeline<PictureRow>, rows: readonly PictureRow[]): Promise<void> {
+async function stepAll(pipeline: PicturePipeline, rows: readonly PictureRow[]): Promise<void> {
   const { failures } = await pipeline.step(rows);
-  if (failures[0] !== undefined) throw failures[0].error;
+  for (const error of failures.values()) throw error;
 }
 
 serveRequest(make);

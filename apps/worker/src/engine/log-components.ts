@@ -1,5 +1,4 @@
-import type { Device } from '@darkroom/core';
-import type { PipelineComponent } from '@darkroom/diffusion';
+import type { Device, PipelineComponent } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 
 /** Says in the log what each part of the model runs on, and aloud where that is not what was asked for. */

@@ -74,6 +74,8 @@ export class StepMeter {
       case 'stats':
         return this.#step(event);
       case 'progress':
+      case 'delta':
+      case 'snapshot':
         return this.#join(event.requestId, event.index);
       case 'output':
         this.#join(event.requestId, event.index);

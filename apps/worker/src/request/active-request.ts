@@ -2,9 +2,15 @@
  * One leased request in a worker: turns what the engine says about it into fenced writes, in order. Encoding is
  * asynchronous, so everything goes through one chain per request; only encoding is waited for, not Redis' answers.
  */
-import type { OutputText, RequestEnvelope, RequestError } from '@darkroom/core';
-import type { RowOutput } from '@darkroom/diffusion';
-import type { CheckpointEvent, ExecutorEvent, OutputEvent, ProgressEvent } from '@darkroom/executor';
+import type { RequestEnvelope, RequestError, RowOutput } from '@darkroom/core';
+import type {
+  CheckpointEvent,
+  DeltaEvent,
+  ExecutorEvent,
+  OutputEvent,
+  ProgressEvent,
+  SnapshotEvent,
+} from '@darkroom/executor';
 import { inSpan } from '@darkroom/service';
 import {
   type Delivery,
@@ -25,11 +31,8 @@ export interface OutputEncoder {
   encodePreview(output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
 }
 
-/** A piece of an output's text. */
-type TextEvent = { readonly type: 'delta' | 'snapshot'; readonly requestId: string } & OutputText;
-
 /** What the engine says of one request. */
-export type EngineRequestEvent = Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }> | TextEvent;
+export type EngineRequestEvent = Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>;
 
 /** How a request leaves its engine. */
 export type EngineEnding = { state: 'succeeded' | 'canceled' } | { state: 'failed'; error: RequestError };
@@ -130,7 +133,7 @@ export class ActiveRequest {
     return { done, ...(total === undefined ? {} : { total: this.envelope.outputs * total }) };
   }
 
-  #text({ type, index, offset, text, facts }: TextEvent): undefined {
+  #text({ type, index, offset, text, facts }: DeltaEvent | SnapshotEvent): undefined {
     const log = this.#texts.get(index) ?? new OutputTextLog();
     this.#texts.set(index, log);
     const whole = log.add({ index, offset, text });
@@ -158,7 +161,7 @@ export class ActiveRequest {
 
   #checkpoint({ index, checkpoint }: CheckpointEvent): undefined {
     this.#enqueue(async () => {
-      this.#write({ type: 'checkpoint', index, done: checkpoint.step, data: encodeCheckpoint(checkpoint) });
+      this.#write({ type: 'checkpoint', index, done: checkpoint.done, data: encodeCheckpoint(checkpoint) });
     });
   }
 

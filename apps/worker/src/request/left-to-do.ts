@@ -1,4 +1,4 @@
-import type { RowCheckpoint } from '@darkroom/diffusion';
+import type { RowCheckpoint } from '@darkroom/core';
 import { type LeasedRequest, readResumePoint, type StoreConnection } from '@darkroom/store';
 import { decodeCheckpoint } from './checkpoint-bytes.ts';
 

@@ -1,38 +1,8 @@
 import type { LoadedGraph } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import type { PromptTokenizerFiles } from '../tokenizer/create-prompt-tokenizer.ts';
-import type { PromptEncoder } from './prompt-encoder.ts';
 import { tryGraph } from './try-graph.ts';
 import type { Conditioning, DenoiserBatch, DenoiserRow } from './denoiser-batch.ts';
 import type { VaeDecoder } from '../vae/vae-decoder.ts';
-
-export interface TryTextEncoderOptions {
-  /** For messages: the graph's, relative to the model's directory. */
-  file: string;
-  promptEncoder: PromptEncoder;
-  tokenizer: PromptTokenizerFiles;
-  /** Dimensions of each output of the prompt encoder, as the other files of the model say. */
-  gives: readonly (readonly number[])[];
-}
-
-/**
- * Calls a text encoder once, with the highest id that its tokenizer writes.
- *
- * @returns what it gave, flat.
- * @throws DarkroomError naming the file if it does not fit.
- */
-export async function tryTextEncoder(options: TryTextEncoderOptions): Promise<Float32Array[]> {
-  const { file, promptEncoder, tokenizer, gives } = options;
-  const { trialIds } = promptEncoder.tokenizer;
-  const takes = `input_ids [1, ${trialIds.length}] of ids up to ${tokenizer.highestId}`;
-  const results = promptEncoder.encodeIds(trialIds);
-  const outputs: Float32Array[] = [];
-  for (const [at, dims] of gives.entries()) {
-    const { data } = await tryGraph({ file, run: async () => (await results)[at]!, takes, gives: dims });
-    outputs.push(data);
-  }
-  return outputs;
-}
 
 export interface TryPictureGraphsOptions {
   model: ModelDirectory;

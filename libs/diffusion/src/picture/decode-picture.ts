@@ -1,6 +1,6 @@
+import type { RowOutput } from '@darkroom/core';
 import type { LatentFacts } from '../model/facts/latent-facts.ts';
 import type { PreviewProjection } from '../model/model-directory.ts';
-import type { RowOutput } from '../pipeline.ts';
 import { interleaveSample, projectLatents } from './latents-to-rgb.ts';
 import type { PictureRow } from './picture-row.ts';
 import type { VaeDecoder } from '../vae/vae-decoder.ts';
@@ -27,9 +27,8 @@ export async function decodePicture(
   };
 }
 
-/** What a row would become by its latest step; undefined before that, and for models without a projection. */
-export function previewPicture(row: PictureRow, projection: PreviewProjection | undefined): RowOutput | undefined {
-  if (projection === undefined || row.step === 0) return undefined;
+/** What a row that has taken a step would become by it. */
+export function previewPicture(row: PictureRow, projection: PreviewProjection): RowOutput {
   const [, height, width] = row.latentDims;
   return { data: projectLatents(row.predictedOriginal, projection), facts: { width, height } };
 }

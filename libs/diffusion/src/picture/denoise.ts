@@ -1,27 +1,40 @@
 import { DarkroomError } from '@darkroom/core';
-import type { StepReport } from '../pipeline.ts';
+import type { RowEvent, StepReport } from '@darkroom/core';
+import type { DenoiserBatch, DenoiserRow } from '../graphs/denoiser-batch.ts';
+import type { PreviewProjection } from '../model/model-directory.ts';
+import { previewPicture } from './decode-picture.ts';
 import { guide } from './guide.ts';
 import type { PictureRow } from './picture-row.ts';
-import type { DenoiserBatch, DenoiserRow } from '../graphs/denoiser-batch.ts';
+
+export interface DenoiseOptions {
+  batch: DenoiserBatch;
+  /** Of latents to what they will look like; without it there are no previews. */
+  projection: PreviewProjection | undefined;
+}
 
 /**
  * Takes one step of every row, with as few calls of the model as it allows.
  *
  * @throws DarkroomError if a model call fails; no row has moved then.
  */
-export async function denoise(rows: readonly PictureRow[], batch: DenoiserBatch): Promise<StepReport<PictureRow>> {
+export async function denoise(
+  rows: readonly PictureRow[],
+  { batch, projection }: DenoiseOptions,
+): Promise<StepReport<PictureRow>> {
   const halves = rows.map(batchRowsOf);
   // All model calls first: if one of them fails, no row has moved.
   const outputs = await batch.run(halves.flat(), rows[0]!.latentDims);
-  const failures: { row: PictureRow; error: DarkroomError }[] = [];
+  const events = new Map<PictureRow, RowEvent[]>();
+  const failures = new Map<PictureRow, DarkroomError>();
   let offset = 0;
   for (const [position, row] of rows.entries()) {
     const [first, second] = outputs.slice(offset, offset + halves[position]!.length);
     offset += halves[position]!.length;
     const error = stepRow(row, second === undefined ? first! : guide(first!, second, row.request));
-    if (error !== undefined) failures.push({ row, error });
+    if (error === undefined) events.set(row, [progressOf(row, projection)]);
+    else failures.set(row, error);
   }
-  return { modelRows: outputs.length, failures };
+  return { modelRows: outputs.length, events, failures };
 }
 
 /** The rows that a picture takes up in the denoiser's batch: without and with its prompt, or only with. */
@@ -44,6 +57,15 @@ function stepRow(row: PictureRow, modelOutput: Float32Array): DarkroomError | un
   } catch (error) {
     return rowError('the picture could not be made: the scheduler failed', error);
   }
+}
+
+/** With a preview at the request's cadence, never after the last step. */
+function progressOf(row: PictureRow, projection: PreviewProjection | undefined): RowEvent {
+  const { step: done, totalSteps: total, isDone } = row;
+  const { previewEvery } = row.request;
+  const isPreviewDue = projection !== undefined && previewEvery > 0 && done % previewEvery === 0 && !isDone;
+  if (!isPreviewDue) return { type: 'progress', done, total };
+  return { type: 'progress', done, total, preview: previewPicture(row, projection) };
 }
 
 function rowError(message: string, cause?: unknown): DarkroomError {

@@ -2,11 +2,11 @@
  * From raw RGB to files. The only importer of sharp, and free of ONNX Runtime: encoding runs in the worker's main process
  * while the engine's process takes the next step.
  */
+import type { RowOutput } from '@darkroom/core';
 import { contentTypes } from '@darkroom/kinds';
 import type { OutputFormat, PictureInput } from '@darkroom/kinds';
 import sharp from 'sharp';
 import type { Sharp } from 'sharp';
-import type { RowOutput } from '../pipeline.ts';
 
 // One thread each: the cores belong to the engine.
 sharp.concurrency(1);

@@ -1,7 +1,7 @@
 import { DarkroomError } from '@darkroom/core';
+import type { PipelineRow, RowCheckpoint, RowRequest } from '@darkroom/core';
 import { pictureShapeKey, seedOfPicture } from '@darkroom/kinds';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import type { PipelineRow, RowCheckpoint, RowRequest } from '../pipeline.ts';
 import { createTorchGenerator, restoreTorchGenerator } from '../random/torch-generator.ts';
 import type { TorchGenerator, TorchGeneratorSnapshot } from '../random/torch-generator.ts';
 import { createScheduler } from '../schedulers/create-scheduler.ts';
@@ -11,8 +11,20 @@ import type { PictureRequest } from './picture-request.ts';
 import type { ReadText } from '../graphs/prompt-encoder.ts';
 import { decodeRowSnapshot, encodeRowSnapshot } from './row-snapshot.ts';
 
+/** What pictures are made from. */
+export interface PictureRowRequest extends RowRequest {
+  /**
+   * By output index: what to start from instead of the noise of the seed; channels × height × width values of unit
+   * variance. Noise of later steps is still the seed's, from its start, as with diffusers' `latents`.
+   */
+  readonly initialNoise?: ReadonlyMap<number, Float32Array>;
+}
+
 /** One picture on its way. */
 export interface PictureRow extends PipelineRow {
+  /** Steps taken, 0 … totalSteps. */
+  readonly step: number;
+  readonly totalSteps: number;
   readonly request: PictureRequest;
   readonly seed: number;
   readonly scheduler: Scheduler;
@@ -32,7 +44,7 @@ export interface PictureRow extends PipelineRow {
 /** What all pictures of a request have in common. */
 export interface CreatePictureRowsOptions {
   model: Pick<ModelDirectory, 'latents' | 'scheduler'>;
-  rowRequest: RowRequest;
+  rowRequest: PictureRowRequest;
   request: PictureRequest;
   conditional: ReadText;
   unconditional: ReadText | undefined;
@@ -69,7 +81,7 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
       index,
       request,
       shapeKey: pictureShapeKey(request),
-      previewEvery: request.previewEvery,
+      slots: 1,
       latentDims,
       conditional: conditional.conditioning,
       unconditional: unconditional?.conditioning,
@@ -79,6 +91,12 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
       get step() {
         return start.scheduler.stepIndex;
       },
+      get stepsLeft() {
+        return this.totalSteps - this.step;
+      },
+      get isDone() {
+        return this.stepsLeft === 0;
+      },
     };
   });
 }
@@ -87,7 +105,7 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
 export function checkpointPictureRow(row: PictureRow): RowCheckpoint {
   const { stepIndex, history } = row.scheduler.snapshot();
   const facts: PictureFacts = { key: checkpointKey(row), stepIndex, generator: row.generator.snapshot() };
-  return { step: stepIndex, data: encodeRowSnapshot({ facts, arrays: [row.latents, ...history] }) };
+  return { done: stepIndex, data: encodeRowSnapshot({ facts, arrays: [row.latents, ...history] }) };
 }
 
 interface StartRowOptions {

@@ -6,9 +6,8 @@ import { parseDtypeChoice } from '@darkroom/core';
 import { loadOnnxSession } from '@darkroom/runtime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import recorded from '../../../../tools/golden/vectors/export/recorded.json' with { type: 'json' };
-import type { Pipeline } from '../pipeline.ts';
 import { loadPipeline } from './load-pipeline.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import type { PicturePipeline } from '../picture/picture-pipeline.ts';
 
 const root = resolve(import.meta.dirname, '../../../..');
 let directory: string;
@@ -37,7 +36,7 @@ describe.each([
   ['int8,vae_decoder=fp16', 35],
   ['fp16,unet=int8', 35],
 ])('the dtypes %s', (dtypes, leastDecibels) => {
-  let pipeline: Pipeline<PictureRow>;
+  let pipeline: PicturePipeline;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory, dtypes: parseDtypeChoice(dtypes)!, threads: 2 });
   });
@@ -51,7 +50,7 @@ describe.each([
 
   async function draw(asked: object) {
     const row = await rowOf(asked);
-    while (row.step < row.totalSteps) await pipeline.step([row]);
+    while (!row.isDone) await pipeline.step([row]);
     return (await pipeline.finish(row)).data;
   }
 
@@ -74,8 +73,8 @@ describe.each([
     const alone = [];
     for (const request of requests) alone.push(await draw(request));
     const rows = await Promise.all(requests.map(rowOf));
-    for (let turn = 0; rows.some((row) => row.step < row.totalSteps); turn++) {
-      await pipeline.step(rows.slice(0, turn + 1).filter((row) => row.step < row.totalSteps));
+    for (let turn = 0; rows.some((row) => !row.isDone); turn++) {
+      await pipeline.step(rows.slice(0, turn + 1).filter((row) => !row.isDone));
     }
     for (const [at, row] of rows.entries()) {
       expect(Buffer.compare((await pipeline.finish(row)).data, alone[at]!)).toBe(0);

@@ -7,9 +7,9 @@ import stableDiffusion2 from '../../../../tools/golden/vectors/pipelines/stable-
 import stableDiffusion3 from '../../../../tools/golden/vectors/pipelines/stable-diffusion-3/recorded.json' with { type: 'json' };
 import withoutT5 from '../../../../tools/golden/vectors/pipelines/stable-diffusion-3-without-t5/recorded.json' with { type: 'json' };
 import stableDiffusionXl from '../../../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
-import type { Pipeline } from '../pipeline.ts';
 import { createTorchGenerator } from '../random/torch-generator.ts';
 import { loadPipeline } from './load-pipeline.ts';
+import type { PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { PictureRow } from '../picture/picture-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
@@ -23,7 +23,7 @@ const recordings = {
 };
 
 describe.each(Object.entries(recordings))('the pipeline %s', (name, runs) => {
-  let pipeline: Pipeline<PictureRow>;
+  let pipeline: PicturePipeline;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory: resolve(vectors, name, 'model'), id: 'tiny', threads: 1 });
   });
@@ -37,7 +37,7 @@ describe.each(Object.entries(recordings))('the pipeline %s', (name, runs) => {
       const { length } = row.latents;
       const expected = new Float32Array(Uint8Array.from(Buffer.from(latents, 'base64')).buffer);
       expect(expected).toHaveLength(row.totalSteps * length);
-      while (row.step < row.totalSteps) {
+      while (!row.isDone) {
         const theirs = expected.subarray(row.step * length, (row.step + 1) * length);
         await pipeline.step([row]);
         const difference = Math.hypot(...row.latents.map((value, at) => value - theirs[at]!));
@@ -54,7 +54,7 @@ describe.each(Object.entries(recordings))('the pipeline %s', (name, runs) => {
 });
 
 describe('initial noise that is given', () => {
-  let pipeline: Pipeline<PictureRow>;
+  let pipeline: PicturePipeline;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory: resolve(vectors, 'stable-diffusion-2/model'), id: 'tiny', threads: 1 });
   });
@@ -68,7 +68,7 @@ describe('initial noise that is given', () => {
     createTorchGenerator(asked.seed).fillNormal(noise);
     const other = { ...input, seed: asked.seed + 1 };
     const [row] = await pipeline.createRows({ id: 'request', input: other, initialNoise: new Map([[0, noise]]) });
-    while (row!.step < row!.totalSteps) await pipeline.step([row!]);
+    while (!row!.isDone) await pipeline.step([row!]);
     const theirs = new Float32Array(Uint8Array.from(Buffer.from(latents, 'base64')).buffer).subarray(-noise.length);
     const difference = Math.hypot(...row!.latents.map((value, at) => value - theirs[at]!));
     expect(difference / Math.hypot(...theirs)).toBeLessThan(1e-3);

@@ -14,7 +14,7 @@ async function draw(directory: string) {
   const size = { width: 64, height: 64, n: 1, numInferenceSteps: 2 };
   const asked = { prompt: 'a cat', negativePrompt: '', seed: 1, guidanceScale: 3, scheduler: 'ddim', previewEvery: 0 };
   const [row] = await pipeline.createRows({ id: 'request', input: { ...size, ...asked } });
-  while (row!.step < row!.totalSteps) await pipeline.step([row!]);
+  while (!row!.isDone) await pipeline.step([row!]);
   const { data } = await pipeline.finish(row!);
   await pipeline.dispose();
   return data;

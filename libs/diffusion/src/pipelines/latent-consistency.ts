@@ -5,18 +5,15 @@
  *
  * Known limits: no safety checker, no clip skip, no image input.
  */
-import type { ModelDirectory } from '../model/model-directory.ts';
-import type { Pipeline } from '../pipeline.ts';
-import { decodePicture, previewPicture } from '../picture/decode-picture.ts';
-import { denoise } from '../picture/denoise.ts';
-import { DenoiserBatch } from '../graphs/denoiser-batch.ts';
-import type { LoadPipelineOptions } from './load-pipeline-options.ts';
+import { loadPromptEncoder } from '../graphs/load-prompt-encoder.ts';
 import { ModelGraphs } from '../graphs/model-graphs.ts';
-import { checkPictureRequest } from '../picture/picture-request.ts';
-import { checkpointPictureRow, createPictureRows } from '../picture/picture-row.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
-import { createPromptEncoder, lastHiddenState } from '../graphs/prompt-encoder.ts';
-import { tryPictureGraphs, tryTextEncoder } from '../graphs/try-picture-graphs.ts';
+import { lastHiddenState } from '../graphs/prompt-encoder.ts';
+import type { ReadText } from '../graphs/prompt-encoder.ts';
+import type { ModelDirectory } from '../model/model-directory.ts';
+import { loadPicturePipeline } from '../picture/picture-pipeline.ts';
+import type { PicturePipeline } from '../picture/picture-pipeline.ts';
+import type { PictureRequest } from '../picture/picture-request.ts';
+import type { LoadPipelineOptions } from './load-pipeline-options.ts';
 
 /**
  * Loads the model's three graphs and calls each of them once.
@@ -26,47 +23,26 @@ import { tryPictureGraphs, tryTextEncoder } from '../graphs/try-picture-graphs.t
 export async function loadLatentConsistency(
   model: ModelDirectory,
   options: LoadPipelineOptions = {},
-): Promise<Pipeline<PictureRow>> {
-  const { card, latents: facts, denoiser } = model;
-  const { embeddingWidth, guidanceWidth = 0 } = denoiser;
-  const { tokenizer } = model.textEncoders[0]!;
+): Promise<PicturePipeline> {
+  const { embeddingWidth, guidanceWidth = 0 } = model.denoiser;
   const graphs = new ModelGraphs(model, options);
-  const textEncoder = await graphs.loadTextEncoder(0);
-  const outputs = [lastHiddenState(textEncoder.session)];
-  const promptEncoder = createPromptEncoder({ tokenizer, session: textEncoder.session, outputs });
-  const embeddingShape = [tokenizer.maxTokens, embeddingWidth] as const;
-  const gives = [[1, ...embeddingShape]];
-  const [embedding] = await tryTextEncoder({ file: textEncoder.file, promptEncoder, tokenizer, gives });
-  await graphs.settle();
-  const unet = await graphs.loadDenoiser();
-  const vaeDecoder = await graphs.loadVaeDecoder();
-  const batch = new DenoiserBatch(unet, {
-    conditioning: { encoder_hidden_states: embeddingShape, timestep_cond: [guidanceWidth] },
+  const embeddingShape = [model.textEncoders[0]!.tokenizer.maxTokens, embeddingWidth] as const;
+  const { encoder, trialOutputs } = await loadPromptEncoder({
+    model,
+    graphs,
+    outputs: ({ session }) => [lastHiddenState(session)],
+    gives: () => [[1, ...embeddingShape]],
   });
-  const conditioning = { encoder_hidden_states: embedding!, timestep_cond: embedGuidance(1, guidanceWidth) };
-  await tryPictureGraphs({ model, denoiser: unet, batch, vaeDecoder, conditioning });
 
-  return {
-    card,
-    components: await graphs.describe(),
+  async function readText(text: string, { guidanceScale }: PictureRequest): Promise<ReadText> {
+    const { outputs, cutTokens } = await encoder.encode(text);
+    const guidance = embedGuidance(guidanceScale, guidanceWidth);
+    return { conditioning: { encoder_hidden_states: outputs[0]!, timestep_cond: guidance }, cutTokens };
+  }
 
-    async createRows(rowRequest) {
-      const request = checkPictureRequest(rowRequest.input, card);
-      const { outputs, cutTokens } = await promptEncoder.encode(request.prompt);
-      const guidance = embedGuidance(request.guidanceScale, guidanceWidth);
-      const conditioning = { encoder_hidden_states: outputs[0]!, timestep_cond: guidance };
-      const conditional = { conditioning, cutTokens };
-      return createPictureRows({ model, rowRequest, request, conditional, unconditional: undefined });
-    },
-
-    step: (rows) => denoise(rows, batch),
-    preview: (row) => previewPicture(row, model.preview),
-    finish: (row) => decodePicture(row, { vaeDecoder, facts }),
-    checkpoint: checkpointPictureRow,
-
-    settle: () => graphs.settle(),
-    dispose: () => graphs.dispose(),
-  };
+  const inputs = { conditioning: { encoder_hidden_states: embeddingShape, timestep_cond: [guidanceWidth] } };
+  const trial = { encoder_hidden_states: trialOutputs[0]!, timestep_cond: embedGuidance(1, guidanceWidth) };
+  return loadPicturePipeline({ model, graphs, inputs, trial, readText, readNegative: null });
 }
 
 /**

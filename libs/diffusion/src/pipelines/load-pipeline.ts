@@ -2,17 +2,16 @@ import { readModelDirectory } from '../model/model-directory.ts';
 import type { ModelDirectory, ReadModelDirectoryOptions } from '../model/model-directory.ts';
 import { pipelineFamilies } from '../model/pipeline-classes.ts';
 import type { PipelineFamily } from '../model/pipeline-classes.ts';
-import type { Pipeline } from '../pipeline.ts';
 import { loadCogView4 } from './cogview4.ts';
 import { loadLatentConsistency } from './latent-consistency.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import type { PicturePipeline } from '../picture/picture-pipeline.ts';
 import { loadStableDiffusion3 } from './stable-diffusion-3.ts';
 import { loadStableDiffusionXl } from './stable-diffusion-xl.ts';
 import { loadStableDiffusion } from './stable-diffusion.ts';
 
 const loaders: Readonly<
-  Record<PipelineFamily, (directory: ModelDirectory, options: LoadPipelineOptions) => Promise<Pipeline<PictureRow>>>
+  Record<PipelineFamily, (directory: ModelDirectory, options: LoadPipelineOptions) => Promise<PicturePipeline>>
 > = {
   'stable-diffusion': loadStableDiffusion,
   'latent-consistency': loadLatentConsistency,
@@ -33,7 +32,7 @@ export interface LoadModelOptions extends ReadModelDirectoryOptions, LoadPipelin
  * @throws DarkroomError `model_unsupported` if the directory is not one we can serve, `engine_failed` or `out_of_memory`
  * if its graphs cannot be loaded.
  */
-export async function loadPipeline({ directory, id, dtypes, ...options }: LoadModelOptions) {
+export async function loadPipeline({ directory, id, dtypes, ...options }: LoadModelOptions): Promise<PicturePipeline> {
   const model = await readModelDirectory(directory, {
     ...(id === undefined ? {} : { id }),
     ...(dtypes === undefined ? {} : { dtypes }),

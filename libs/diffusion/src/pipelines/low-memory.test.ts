@@ -3,8 +3,8 @@ import { cpSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Pipeline } from '../pipeline.ts';
 import { loadPipeline } from './load-pipeline.ts';
+import type { PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { PictureRow } from '../picture/picture-row.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
@@ -16,13 +16,13 @@ function copyOf(model: string): string {
   return directory;
 }
 
-async function load(directory: string, hasLowMemory: boolean): Promise<Pipeline<PictureRow>> {
+async function load(directory: string, hasLowMemory: boolean): Promise<PicturePipeline> {
   const pipeline = await loadPipeline({ directory, id: 'tiny', threads: 1, hasLowMemory });
   onTestFinished(() => pipeline.dispose());
   return pipeline;
 }
 
-async function rowOf(pipeline: Pipeline<PictureRow>, prompt: string): Promise<PictureRow> {
+async function rowOf(pipeline: PicturePipeline, prompt: string): Promise<PictureRow> {
   const { defaultScheduler: scheduler } = pipeline.card;
   const input = { prompt, negativePrompt: 'a house', width: 32, height: 32, n: 1, numInferenceSteps: 3, scheduler };
   const request = { ...input, guidanceScale: 3, seed: 7, previewEvery: 0 };
@@ -30,9 +30,9 @@ async function rowOf(pipeline: Pipeline<PictureRow>, prompt: string): Promise<Pi
   return row!;
 }
 
-async function finish(pipeline: Pipeline<PictureRow>, rows: readonly PictureRow[]): Promise<Uint8Array[]> {
+async function finish(pipeline: PicturePipeline, rows: readonly PictureRow[]): Promise<Uint8Array[]> {
   await pipeline.settle();
-  while (rows.some(({ step, totalSteps }) => step < totalSteps)) await pipeline.step(rows);
+  while (rows.some(({ isDone }) => !isDone)) await pipeline.step(rows);
   const pictures: Uint8Array[] = [];
   for (const row of rows) pictures.push((await pipeline.finish(row)).data);
   return pictures;

@@ -2,14 +2,13 @@ import { cp, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Pipeline } from '../pipeline.ts';
 import { loadPipeline } from './load-pipeline.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
+import type { PicturePipeline } from '../picture/picture-pipeline.ts';
 
 const source = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/stable-diffusion-3/model');
 
 describe('Stable Diffusion 3', () => {
-  let pipeline: Pipeline<PictureRow>;
+  let pipeline: PicturePipeline;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory: source, id: 'tiny', threads: 1 });
   });

@@ -8,28 +8,21 @@
  * Known limits: all encoders read the same prompt, T5 the first 256 tokens of it; no skip layer guidance, no IP adapter, no
  * clip skip, no image input.
  */
+import type { Conditioning } from '../graphs/denoiser-batch.ts';
+import type { LoadedGraph } from '../graphs/load-graph.ts';
+import { loadPromptEncoder } from '../graphs/load-prompt-encoder.ts';
+import type { LoadedPromptEncoder } from '../graphs/load-prompt-encoder.ts';
+import { ModelGraphs } from '../graphs/model-graphs.ts';
+import { lastHiddenState, secondLastHiddenState, tokensCutByAll } from '../graphs/prompt-encoder.ts';
+import type { EncodedPrompt, ReadText } from '../graphs/prompt-encoder.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { modelFileError } from '../model/model-file.ts';
-import type { Pipeline } from '../pipeline.ts';
-import { interpolatedShift } from '../schedulers/schedule/flow-shift.ts';
-import { decodePicture, previewPicture } from '../picture/decode-picture.ts';
-import { denoise } from '../picture/denoise.ts';
-import { DenoiserBatch } from '../graphs/denoiser-batch.ts';
-import type { Conditioning } from '../graphs/denoiser-batch.ts';
-import type { LoadPipelineOptions } from './load-pipeline-options.ts';
-import { ModelGraphs } from '../graphs/model-graphs.ts';
-import { checkPictureRequest } from '../picture/picture-request.ts';
+import { loadPicturePipeline } from '../picture/picture-pipeline.ts';
+import type { PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { PictureRequest } from '../picture/picture-request.ts';
-import { checkpointPictureRow, createPictureRows } from '../picture/picture-row.ts';
-import type { PictureRow, PictureSchedule } from '../picture/picture-row.ts';
-import {
-  createPromptEncoder,
-  lastHiddenState,
-  secondLastHiddenState,
-  tokensCutByAll,
-} from '../graphs/prompt-encoder.ts';
-import type { EncodedPrompt, PromptEncoder, ReadText } from '../graphs/prompt-encoder.ts';
-import { tryPictureGraphs, tryTextEncoder } from '../graphs/try-picture-graphs.ts';
+import type { PictureSchedule } from '../picture/picture-row.ts';
+import { interpolatedShift } from '../schedulers/schedule/flow-shift.ts';
+import type { LoadPipelineOptions } from './load-pipeline-options.ts';
 
 /** Tokens that T5 gives of each text. Where there is no T5, as many of zeros take their place. */
 const T5_TOKENS = 256;
@@ -42,111 +35,81 @@ const T5_TOKENS = 256;
 export async function loadStableDiffusion3(
   model: ModelDirectory,
   options: LoadPipelineOptions = {},
-): Promise<Pipeline<PictureRow>> {
-  const { card, latents: facts } = model;
+): Promise<PicturePipeline> {
   const graphs = new ModelGraphs(model, options);
-  const clip = await loadClip(model, 0, graphs);
-  const clip2 = await loadClip(model, 1, graphs);
-  await graphs.settle();
-  const t5 = model.textEncoders.length > 2 ? await loadT5(model, graphs) : undefined;
-  await graphs.settle();
-  const transformer = await graphs.loadDenoiser();
-  const vaeDecoder = await graphs.loadVaeDecoder();
-  const { maxTokens } = clip.encoder.tokenizer;
+  const encoders = [await loadClip(model, graphs, 0), await loadClip(model, graphs, 1)];
+  if (model.textEncoders.length > 2) encoders.push(await loadT5(model, graphs));
+  const { maxTokens } = encoders[0]!.encoder.tokenizer;
   const { embeddingWidth: width } = model.denoiser;
 
   /** Tokens of both CLIPs side by side, filled up with zeros, then those of T5; and what the CLIPs give for the whole text. */
-  function conditioningOf([clipOutputs, clip2Outputs, t5Outputs]: Outputs[]): Conditioning {
-    const [embedding, pooled] = clipOutputs!;
-    const [embedding2, pooled2] = clip2Outputs!;
+  function conditioningOf([clip, clip2, t5]: (readonly Float32Array[])[]): Conditioning {
+    const [embedding, pooled] = clip!;
+    const [embedding2, pooled2] = clip2!;
     const joined = new Float32Array((maxTokens + T5_TOKENS) * width);
     const [side, side2] = [embedding!.length / maxTokens, embedding2!.length / maxTokens];
     for (let token = 0; token < maxTokens; token++) {
       joined.set(embedding!.subarray(token * side, (token + 1) * side), token * width);
       joined.set(embedding2!.subarray(token * side2, (token + 1) * side2), token * width + side);
     }
-    if (t5Outputs !== undefined) joined.set(t5Outputs[0]!, maxTokens * width);
+    if (t5 !== undefined) joined.set(t5[0]!, maxTokens * width);
     return { encoder_hidden_states: joined, pooled_projections: Float32Array.of(...pooled!, ...pooled2!) };
   }
 
-  const encoders = [clip, clip2, ...(t5 === undefined ? [] : [t5])];
-  const trial = conditioningOf(encoders.map(({ trialOutputs }) => trialOutputs));
-  const batch = new DenoiserBatch(transformer, {
-    sample: 'hidden_states',
-    conditioning: {
-      encoder_hidden_states: [maxTokens + T5_TOKENS, width],
-      pooled_projections: [trial['pooled_projections']!.length],
-    },
-  });
-  await tryPictureGraphs({ model, denoiser: transformer, batch, vaeDecoder, conditioning: trial });
-
-  async function encode(text: string): Promise<ReadText> {
+  async function readText(text: string): Promise<ReadText> {
     const encoded: EncodedPrompt[] = [];
     for (const { encoder } of encoders) encoded.push(await encoder.encode(text));
     const conditioning = conditioningOf(encoded.map(({ outputs }) => outputs));
     return { conditioning, cutTokens: tokensCutByAll(encoded) };
   }
 
-  return {
-    card,
-    components: await graphs.describe(),
-
-    async createRows(rowRequest) {
-      const request = checkPictureRequest(rowRequest.input, card);
-      const conditional = await encode(request.prompt);
-      const unconditional = request.guidanceScale > 1 ? await encode(request.negativePrompt) : undefined;
-      const schedule = scheduleOf(model, request);
-      return createPictureRows({ model, rowRequest, request, conditional, unconditional, schedule });
+  const trial = conditioningOf(encoders.map(({ trialOutputs }) => trialOutputs));
+  const inputs = {
+    sample: 'hidden_states',
+    conditioning: {
+      encoder_hidden_states: [maxTokens + T5_TOKENS, width],
+      pooled_projections: [trial['pooled_projections']!.length],
     },
-
-    step: (rows) => denoise(rows, batch),
-    preview: (row) => previewPicture(row, model.preview),
-    finish: (row) => decodePicture(row, { vaeDecoder, facts }),
-    checkpoint: checkpointPictureRow,
-
-    settle: () => graphs.settle(),
-    dispose: () => graphs.dispose(),
   };
-}
-
-/** What an encoder gives for a text. */
-type Outputs = readonly Float32Array[];
-
-interface LoadedEncoder {
-  readonly encoder: PromptEncoder;
-  /** For the text it was tried with. */
-  readonly trialOutputs: Outputs;
+  const scheduleOf = (request: PictureRequest): PictureSchedule => shiftFor(model, request);
+  return loadPicturePipeline({ model, graphs, inputs, trial, readText, scheduleOf });
 }
 
 /** One that gives the layer before the last, and its projection of the whole text. */
-async function loadClip(model: ModelDirectory, at: number, graphs: ModelGraphs): Promise<LoadedEncoder> {
-  const graph = await graphs.loadTextEncoder(at);
+function loadClip(model: ModelDirectory, graphs: ModelGraphs, at: number): Promise<LoadedPromptEncoder> {
+  const { tokenizer, width = 0, pooledWidth = 0 } = model.textEncoders[at]!;
+  return loadPromptEncoder({
+    model,
+    graphs,
+    at,
+    outputs: secondLastAndProjection,
+    gives: () => [
+      [1, tokenizer.maxTokens, width],
+      [1, pooledWidth],
+    ],
+  });
+}
+
+function secondLastAndProjection(graph: LoadedGraph): string[] {
   const { file, session } = graph;
   const pooled = 'text_embeds';
-  if (session.outputs.every(({ name }) => name !== pooled)) {
-    throw modelFileError(file, `has no output ${pooled}, as exports of CLIPTextModelWithProjection have`);
-  }
-  const { tokenizer, width = 0, pooledWidth = 0 } = model.textEncoders[at]!;
-  const encoder = createPromptEncoder({ tokenizer, session, outputs: [secondLastHiddenState(graph), pooled] });
-  const gives = [
-    [1, tokenizer.maxTokens, width],
-    [1, pooledWidth],
-  ];
-  return { encoder, trialOutputs: await tryTextEncoder({ file, promptEncoder: encoder, tokenizer, gives }) };
+  if (session.outputs.some(({ name }) => name === pooled)) return [secondLastHiddenState(graph), pooled];
+  throw modelFileError(file, `has no output ${pooled}, as exports of CLIPTextModelWithProjection have`);
 }
 
 /** One that gives the last layer. It reads the padding, too: the original gives it no mask. */
-async function loadT5(model: ModelDirectory, graphs: ModelGraphs): Promise<LoadedEncoder> {
-  const graph = await graphs.loadTextEncoder(2);
-  const { file, session } = graph;
-  const { tokenizer } = model.textEncoders[2]!;
-  const encoder = createPromptEncoder({ tokenizer, session, outputs: [lastHiddenState(session)] });
-  const gives = [[1, T5_TOKENS, model.denoiser.embeddingWidth]];
-  return { encoder, trialOutputs: await tryTextEncoder({ file, promptEncoder: encoder, tokenizer, gives }) };
+function loadT5(model: ModelDirectory, graphs: ModelGraphs): Promise<LoadedPromptEncoder> {
+  return loadPromptEncoder({
+    model,
+    graphs,
+    at: 2,
+    outputs: ({ session }) => [lastHiddenState(session)],
+    gives: () => [[1, T5_TOKENS, model.denoiser.embeddingWidth]],
+  });
 }
 
 /** Some models shift their schedule by how many patches the transformer sees of a picture. */
-function scheduleOf(
+function shiftFor(
   { scheduler, latents, denoiser }: ModelDirectory,
   { width, height }: PictureRequest,
 ): PictureSchedule {

@@ -7,21 +7,16 @@
  * Known limits: both encoders read the same prompt; the original and the target size are that of the picture, nothing is
  * cropped; no refiner, no watermark, no clip skip, no image input.
  */
-import type { ModelDirectory } from '../model/model-directory.ts';
-import type { Pipeline } from '../pipeline.ts';
-import { decodePicture, previewPicture } from '../picture/decode-picture.ts';
-import { denoise } from '../picture/denoise.ts';
-import { DenoiserBatch } from '../graphs/denoiser-batch.ts';
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
-import type { LoadPipelineOptions } from './load-pipeline-options.ts';
+import { loadPromptEncoder } from '../graphs/load-prompt-encoder.ts';
 import { ModelGraphs } from '../graphs/model-graphs.ts';
-import { checkPictureRequest } from '../picture/picture-request.ts';
-import type { PictureRequest } from '../picture/picture-request.ts';
-import { checkpointPictureRow, createPictureRows } from '../picture/picture-row.ts';
-import type { PictureRow } from '../picture/picture-row.ts';
-import { createPromptEncoder, secondLastHiddenState, tokensCutByAll } from '../graphs/prompt-encoder.ts';
+import { secondLastHiddenState, tokensCutByAll } from '../graphs/prompt-encoder.ts';
 import type { ReadText } from '../graphs/prompt-encoder.ts';
-import { tryPictureGraphs, tryTextEncoder } from '../graphs/try-picture-graphs.ts';
+import type { ModelDirectory } from '../model/model-directory.ts';
+import { loadPicturePipeline } from '../picture/picture-pipeline.ts';
+import type { PicturePipeline } from '../picture/picture-pipeline.ts';
+import type { PictureRequest } from '../picture/picture-request.ts';
+import type { LoadPipelineOptions } from './load-pipeline-options.ts';
 
 /**
  * Loads the model's four graphs and calls each of them once.
@@ -31,92 +26,53 @@ import { tryPictureGraphs, tryTextEncoder } from '../graphs/try-picture-graphs.t
 export async function loadStableDiffusionXl(
   model: ModelDirectory,
   options: LoadPipelineOptions = {},
-): Promise<Pipeline<PictureRow>> {
-  const { card, latents: facts, zeroesEmptyNegative } = model;
+): Promise<PicturePipeline> {
   const { embeddingWidth } = model.denoiser;
   const [first, second] = [model.textEncoders[0]!, model.textEncoders[1]!];
   const { maxTokens } = first.tokenizer;
   const { pooledWidth = 0, width: width2 = 0 } = second;
   const { width = embeddingWidth - width2 } = first;
   const graphs = new ModelGraphs(model, options);
-  const textEncoder = await graphs.loadTextEncoder(0);
-  const textEncoder2 = await graphs.loadTextEncoder(1);
-  const promptEncoder = createPromptEncoder({
-    tokenizer: first.tokenizer,
-    session: textEncoder.session,
-    outputs: [secondLastHiddenState(textEncoder)],
+  const clip = await loadPromptEncoder({
+    model,
+    graphs,
+    outputs: (graph) => [secondLastHiddenState(graph)],
+    gives: () => [[1, maxTokens, width]],
   });
-  const promptEncoder2 = createPromptEncoder({
-    tokenizer: second.tokenizer,
-    session: textEncoder2.session,
-    outputs: [secondLastHiddenState(textEncoder2), 'text_embeds'],
+  const clip2 = await loadPromptEncoder({
+    model,
+    graphs,
+    at: 1,
+    outputs: (graph) => [secondLastHiddenState(graph), 'text_embeds'],
+    gives: () => [
+      [1, maxTokens, width2],
+      [1, pooledWidth],
+    ],
   });
 
-  async function encode(text: string, request: Pick<PictureRequest, 'width' | 'height'>): Promise<ReadText> {
-    const encoded = [await promptEncoder.encode(text), await promptEncoder2.encode(text)] as const;
+  async function readText(text: string, request: Pick<PictureRequest, 'width' | 'height'>): Promise<ReadText> {
+    const encoded = [await clip.encoder.encode(text), await clip2.encoder.encode(text)] as const;
     const [[embedding], [embedding2, pooled]] = [encoded[0].outputs, encoded[1].outputs];
     const embeddings = [embedding!, embedding2!];
     const conditioning = conditioningOf({ embeddings, maxTokens, pooled: pooled!, ...request });
     return { conditioning, cutTokens: tokensCutByAll(encoded) };
   }
 
-  async function encodeNegative({ negativePrompt, ...request }: PictureRequest, like: Conditioning): Promise<ReadText> {
-    if (negativePrompt !== '' || !zeroesEmptyNegative) return encode(negativePrompt, request);
+  async function readNegative({ negativePrompt, ...request }: PictureRequest, like: Conditioning): Promise<ReadText> {
+    if (negativePrompt !== '' || !model.zeroesEmptyNegative) return readText(negativePrompt, request);
     // Such models were trained with zeros in place of the embeddings of no text.
     const zeros = (input: string): Float32Array => new Float32Array(like[input]!.length);
     const texts = { encoder_hidden_states: zeros('encoder_hidden_states'), text_embeds: zeros('text_embeds') };
     return { conditioning: { ...like, ...texts }, cutTokens: 0 };
   }
 
-  const [embedding] = await tryTextEncoder({
-    file: textEncoder.file,
-    promptEncoder,
-    tokenizer: first.tokenizer,
-    gives: [[1, maxTokens, width]],
-  });
-  const [embedding2, pooled] = await tryTextEncoder({
-    file: textEncoder2.file,
-    promptEncoder: promptEncoder2,
-    tokenizer: second.tokenizer,
-    gives: [
-      [1, maxTokens, width2],
-      [1, pooledWidth],
-    ],
-  });
-  await graphs.settle();
-  const unet = await graphs.loadDenoiser();
-  const vaeDecoder = await graphs.loadVaeDecoder();
-  const batch = new DenoiserBatch(unet, {
-    conditioning: {
-      encoder_hidden_states: [maxTokens, embeddingWidth],
-      text_embeds: [pooledWidth],
-      time_ids: [6],
-    },
-  });
-  const embeddings = [embedding!, embedding2!];
-  const conditioning = conditioningOf({ embeddings, maxTokens, pooled: pooled!, ...card.sizes.default });
-  await tryPictureGraphs({ model, denoiser: unet, batch, vaeDecoder, conditioning });
-
-  return {
-    card,
-    components: await graphs.describe(),
-
-    async createRows(rowRequest) {
-      const request = checkPictureRequest(rowRequest.input, card);
-      const conditional = await encode(request.prompt, request);
-      const unconditional =
-        request.guidanceScale > 1 ? await encodeNegative(request, conditional.conditioning) : undefined;
-      return createPictureRows({ model, rowRequest, request, conditional, unconditional });
-    },
-
-    step: (rows) => denoise(rows, batch),
-    preview: (row) => previewPicture(row, model.preview),
-    finish: (row) => decodePicture(row, { vaeDecoder, facts }),
-    checkpoint: checkpointPictureRow,
-
-    settle: () => graphs.settle(),
-    dispose: () => graphs.dispose(),
+  const inputs = {
+    conditioning: { encoder_hidden_states: [maxTokens, embeddingWidth], text_embeds: [pooledWidth], time_ids: [6] },
   };
+  const [embedding2, pooled] = clip2.trialOutputs;
+  const embeddings = [clip.trialOutputs[0]!, embedding2!];
+  const trial = conditioningOf({ embeddings, maxTokens, pooled: pooled!, ...model.card.sizes.default });
+  return loadPicturePipeline({ model, graphs, inputs, trial, readText, readNegative });
 }
 
 interface ConditioningOptions {

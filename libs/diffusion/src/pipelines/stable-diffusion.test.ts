@@ -1,10 +1,11 @@
 import { resolve } from 'node:path';
+import type { RowCheckpoint, RowEvent, RowProgress } from '@darkroom/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import recordedSteps from '../../../../tools/golden/vectors/emoji-sd-int8-schedulers.json' with { type: 'json' };
 import recorded from '../../../../tools/golden/vectors/emoji-sd-int8-seed7.json' with { type: 'json' };
-import type { Pipeline, RowCheckpoint } from '../pipeline.ts';
 import { loadPipeline } from './load-pipeline.ts';
 import { schedulerNames } from '../schedulers/scheduler.ts';
+import type { PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { PictureRow } from '../picture/picture-row.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
@@ -28,7 +29,7 @@ function pictureInput(changes: Record<string, unknown> = {}) {
 }
 
 describe('Stable Diffusion', () => {
-  let pipeline: Pipeline<PictureRow>;
+  let pipeline: PicturePipeline;
   beforeAll(async () => {
     pipeline = await loadPipeline({ directory, threads: 2 });
   });
@@ -44,7 +45,7 @@ describe('Stable Diffusion', () => {
   }
 
   async function run(row: PictureRow) {
-    while (row.step < row.totalSteps) await pipeline.step([row]);
+    while (!row.isDone) await pipeline.step([row]);
     return pipeline.finish(row);
   }
 
@@ -68,7 +69,7 @@ describe('Stable Diffusion', () => {
     const row = await rowOf({ scheduler, numInferenceSteps: recordedSteps.steps });
     const { length } = row.latents;
     expect(buffer.byteLength / Float32Array.BYTES_PER_ELEMENT).toBe(row.totalSteps * length);
-    while (row.step < row.totalSteps) {
+    while (!row.isDone) {
       const expected = new Float32Array(buffer).subarray(row.step * length, (row.step + 1) * length);
       await pipeline.step([row]);
       const difference = Math.hypot(...row.latents.map((value, at) => value - expected[at]!));
@@ -95,7 +96,7 @@ describe('Stable Diffusion', () => {
     const together = [];
     // One more joins at each step, the first leave while the last are on their way.
     for (let turn = 0; together.filter(Boolean).length < rows.length; turn++) {
-      const present = rows.slice(0, turn + 1).filter((row) => row.step < row.totalSteps);
+      const present = rows.slice(0, turn + 1).filter((row) => !row.isDone);
       await pipeline.step(present);
       for (const row of present) {
         if (row.step === row.totalSteps) together[rows.indexOf(row)] = await pipeline.finish(row);
@@ -106,7 +107,7 @@ describe('Stable Diffusion', () => {
 
   it('computes no unconditional half at guidance 1', async () => {
     const rows = [await rowOf({ guidanceScale: 1 }), await rowOf({ guidanceScale: 0 }), await rowOf()];
-    expect(await pipeline.step(rows)).toEqual({ modelRows: 4, failures: [] });
+    expect(await pipeline.step(rows)).toMatchObject({ modelRows: 4, failures: new Map() });
   });
 
   it.each([
@@ -132,18 +133,20 @@ describe('Stable Diffusion', () => {
 
   it('makes other sizes', async () => {
     const row = await rowOf({ width: 160, height: 96, previewEvery: 1 });
+    const { events } = await pipeline.step([row]);
+    expect(events.get(row)).toMatchObject([{ preview: { facts: { width: 20, height: 12 } } }]);
     const { data, facts } = await run(row);
     expect(facts).toEqual({ seed: 7, width: 160, height: 96 });
     expect(data).toHaveLength(160 * 96 * 3);
-    expect(pipeline.preview(row)?.facts).toEqual({ width: 20, height: 12 });
   });
 
   it('previews what the picture will be', async () => {
-    const row = await rowOf({ prompt: 'a cat on a blue background' });
-    expect(pipeline.preview(row)).toBeUndefined();
-    while (row.step < 5) await pipeline.step([row]);
-    const { data } = pipeline.preview(row)!;
-    const preview = [...data].map((value) => value / 255);
+    const row = await rowOf({ prompt: 'a cat on a blue background', previewEvery: 5 });
+    const said: RowEvent[] = [];
+    while (row.step < 5) said.push(...(await pipeline.step([row])).events.get(row)!);
+    const [{ preview: fifth }] = said.splice(-1) as [RowProgress];
+    expect(said).toEqual([1, 2, 3, 4].map((done) => ({ type: 'progress', done, total: row.totalSteps })));
+    const preview = [...fifth!.data].map((value) => value / 255);
     const picture = pool((await run(row)).data, 128, 8);
     const error = preview.reduce((sum, value, at) => sum + Math.abs(value - picture[at]!), 0) / preview.length;
     expect(error).toBeLessThan(0.1);
@@ -169,7 +172,7 @@ describe('Stable Diffusion', () => {
       while (first.step < 4) await pipeline.step([first]);
       const checkpoint = pipeline.checkpoint(first);
       const resumed = await rowOf({ scheduler }, structuredClone(checkpoint));
-      expect([checkpoint.step, resumed.step]).toEqual([4, 4]);
+      expect([checkpoint.done, resumed.step]).toEqual([4, 4]);
       expect(Buffer.compare((await run(resumed)).data, whole.data)).toBe(0);
     },
   );
@@ -179,8 +182,8 @@ describe('Stable Diffusion', () => {
     await pipeline.step([other]);
     const { data } = pipeline.checkpoint(other);
     for (const damaged of [data, data.subarray(0, data.length - 8), data.subarray(0, 2), new Uint8Array(5000).fill(9)])
-      expect((await rowOf({}, { step: 1, data: damaged })).step).toBe(0);
-    expect((await rowOf({ seed: 8 }, { step: 1, data })).step).toBe(1);
+      expect((await rowOf({}, { done: 1, data: damaged })).step).toBe(0);
+    expect((await rowOf({ seed: 8 }, { done: 1, data })).step).toBe(1);
   });
 
   it('fails a row whose numbers went wrong, and no other', async () => {
@@ -189,7 +192,7 @@ describe('Stable Diffusion', () => {
     const alone = await rowOf({ seed: 9 });
     broken.latents[3] = NaN;
     const { failures } = await pipeline.step([broken, neighbour]);
-    expect(failures).toMatchObject([{ row: { seed: 7 }, error: { code: 'engine_failed' } }]);
+    expect([...failures]).toMatchObject([[{ seed: 7 }, { code: 'engine_failed' }]]);
     await pipeline.step([alone]);
     expect(neighbour.latents).toEqual(alone.latents);
   });

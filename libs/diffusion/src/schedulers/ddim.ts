@@ -8,10 +8,9 @@
 import { createDynamicThreshold } from './dynamic-threshold.ts';
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
-import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
-import type { SchedulerConfig } from './config/scheduler-config.ts';
+import { assertStepCount, countSteps } from './count-steps.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { linspace, roundHalfEven, trailingTimesteps } from './schedule/timestep-grid.ts';
+import { roundHalfEven, spacedTimesteps } from './schedule/timestep-grid.ts';
 
 /**
  * Makes a DDIM scheduler for one row.
@@ -22,7 +21,11 @@ import { linspace, roundHalfEven, trailingTimesteps } from './schedule/timestep-
 export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
   const { numTrainTimesteps, predictionType, thresholding } = config;
   assertStepCount(numInferenceSteps, numTrainTimesteps);
-  const timesteps = createTimesteps(config, numInferenceSteps);
+  const timesteps = spacedTimesteps(
+    { ...config, timestepSpacing: config.timestepSpacing ?? 'leading' },
+    numInferenceSteps,
+    roundHalfEven,
+  );
   const { alphasCumprod } = createNoiseSchedule(config);
   if (timesteps[0]! >= numTrainTimesteps) {
     throw new RangeError(
@@ -38,23 +41,12 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
   const distance = Math.floor(numTrainTimesteps / numInferenceSteps);
   const clipLimit = (config.clipSample ?? true) ? config.clipSampleRange : Number.POSITIVE_INFINITY;
   const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
-  let stepIndex = 0;
 
-  return {
+  return countSteps({
     name: 'ddim',
     timesteps,
     initNoiseSigma: 1,
-    get stepIndex() {
-      return stepIndex;
-    },
-    scaleModelInput(sample, target, targetOffset) {
-      assertStepLeft(stepIndex, timesteps.length);
-      target.set(sample, targetOffset);
-    },
-    step(stepArguments) {
-      assertStepLeft(stepIndex, timesteps.length);
-      assertSameLength(stepArguments);
-      const { modelOutput, sample, predictedOriginal } = stepArguments;
+    step({ modelOutput, sample, predictedOriginal }, stepIndex) {
       const timestep = timesteps[stepIndex]!;
       const previous = timestep - distance;
       const alphaCumprod = alphasCumprod[timestep]!;
@@ -78,29 +70,6 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
         const epsilon = noiseOfSample * sample[index]! + noiseOfOutput * modelOutput[index]!;
         sample[index] = previousSignal * predictedOriginal[index]! + previousNoise * epsilon;
       }
-      stepIndex += 1;
     },
-    snapshot() {
-      return { stepIndex, history: [] };
-    },
-    restore(snapshot) {
-      assertSnapshot(snapshot, timesteps.length, 0);
-      stepIndex = snapshot.stepIndex;
-    },
-  };
-}
-
-function createTimesteps(
-  { numTrainTimesteps, stepsOffset, timestepSpacing }: SchedulerConfig,
-  count: number,
-): number[] {
-  const spacing = timestepSpacing ?? 'leading';
-  if (spacing === 'trailing') return trailingTimesteps(numTrainTimesteps, numTrainTimesteps, count);
-  if (spacing === 'linspace') {
-    return linspace(0, numTrainTimesteps - 1, count)
-      .map(roundHalfEven)
-      .toReversed();
-  }
-  const distance = Math.floor(numTrainTimesteps / count);
-  return Array.from({ length: count }, (_, index) => (count - 1 - index) * distance + stepsOffset);
+  });
 }

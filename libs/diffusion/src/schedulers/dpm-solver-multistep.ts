@@ -14,7 +14,7 @@
 import { createDynamicThreshold } from './dynamic-threshold.ts';
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
-import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import { assertStepCount, countSteps } from './count-steps.ts';
 import type { SchedulerConfig, SigmaSchedule } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler, SchedulerName } from './scheduler.ts';
 import { interpolateSigma, scheduledSigmas, sigmaToTimestep } from './schedule/sigma-grid.ts';
@@ -45,26 +45,15 @@ export function createDpmSolverMultistepScheduler(options: CreateDpmSolverMultis
   const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
   const isShortRun = config.lowerOrderFinal && timesteps.length < SHORT_RUN_STEPS;
   const isFirstOrderAtEnd = config.eulerAtFinal || isShortRun || config.finalSigmasType === 'zero';
-  let stepIndex = 0;
   /** The x0 estimate of the step before; empty before the first. */
   let earlier = new Float32Array(0);
   let noise = new Float32Array(0);
 
-  return {
+  return countSteps({
     name,
     timesteps,
     initNoiseSigma: 1,
-    get stepIndex() {
-      return stepIndex;
-    },
-    scaleModelInput(sample, target, targetOffset) {
-      assertStepLeft(stepIndex, timesteps.length);
-      target.set(sample, targetOffset);
-    },
-    step(stepArguments) {
-      assertStepLeft(stepIndex, timesteps.length);
-      assertSameLength(stepArguments);
-      const { modelOutput, sample, predictedOriginal, fillNoise } = stepArguments;
+    step({ modelOutput, sample, predictedOriginal, fillNoise }, stepIndex) {
       const sigma = sigmas[stepIndex]!;
       const next = sigmas[stepIndex + 1]!;
       // A sigma is noise over signal of the latents whose variance is 1; this splits it into the two.
@@ -97,17 +86,15 @@ export function createDpmSolverMultistepScheduler(options: CreateDpmSolverMultis
         sample[index] = sampleFactor * sample[index]! + originalFactor * carriedOn + noiseFactor * noise[index]!;
         earlier[index] = original;
       }
-      stepIndex += 1;
     },
-    snapshot() {
-      return { stepIndex, history: stepIndex === 0 ? [] : [earlier.slice()] };
+    history: {
+      lengthAt: (steps) => (steps === 0 ? 0 : 1),
+      arraysAt: (steps) => (steps === 0 ? [] : [earlier]),
+      restore([array = new Float32Array(0)]) {
+        earlier = array;
+      },
     },
-    restore(snapshot) {
-      assertSnapshot(snapshot, timesteps.length, snapshot.stepIndex === 0 ? 0 : 1);
-      stepIndex = snapshot.stepIndex;
-      earlier = snapshot.history[0]?.slice() ?? new Float32Array(0);
-    },
-  };
+  });
 }
 
 /** Timesteps, and the sigma at each with the final one behind them, in float32 as diffusers keeps them. */

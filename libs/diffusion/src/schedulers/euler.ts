@@ -8,11 +8,11 @@
 
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
-import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import { assertStepCount, countSteps } from './count-steps.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 import { interpolateSigma, scheduledSigmas, sigmaToTimestep } from './schedule/sigma-grid.ts';
-import { linspace, trailingTimesteps } from './schedule/timestep-grid.ts';
+import { spacedTimesteps } from './schedule/timestep-grid.ts';
 
 /**
  * Makes an Euler scheduler for one row.
@@ -24,26 +24,14 @@ export function createEulerScheduler({ config, numInferenceSteps }: CreateSchedu
   const { predictionType } = config;
   const { timesteps, sigmas } = createGrid(config, numInferenceSteps);
   const maxSigma = sigmas[0]!;
-  let stepIndex = 0;
 
-  return {
+  return countSteps({
     name: 'euler',
     timesteps,
     // Leading spacing does not start at the last timestep, so something of the picture is in the first latents.
     initNoiseSigma: config.timestepSpacing === 'leading' ? Math.hypot(maxSigma, 1) : maxSigma,
-    get stepIndex() {
-      return stepIndex;
-    },
-    scaleModelInput(sample, target, targetOffset) {
-      assertStepLeft(stepIndex, timesteps.length);
-      const scale = 1 / Math.sqrt(sigmas[stepIndex]! ** 2 + 1);
-      target.set(sample, targetOffset); // Throws if it does not fit, which writing by index would not.
-      for (let index = 0; index < sample.length; index++) target[targetOffset + index] = sample[index]! * scale;
-    },
-    step(stepArguments) {
-      assertStepLeft(stepIndex, timesteps.length);
-      assertSameLength(stepArguments);
-      const { modelOutput, sample, predictedOriginal } = stepArguments;
+    inputScaleAt: (stepIndex) => 1 / Math.sqrt(sigmas[stepIndex]! ** 2 + 1),
+    step({ modelOutput, sample, predictedOriginal }, stepIndex) {
       const sigma = sigmas[stepIndex]!;
       const change = sigmas[stepIndex + 1]! - sigma;
       // The model's input has the variance 1; these latents are that much larger.
@@ -57,22 +45,14 @@ export function createEulerScheduler({ config, numInferenceSteps }: CreateSchedu
         predictedOriginal[index] = original;
         sample[index] = value + derivative * change;
       }
-      stepIndex += 1;
     },
-    snapshot() {
-      return { stepIndex, history: [] };
-    },
-    restore(snapshot) {
-      assertSnapshot(snapshot, timesteps.length, 0);
-      stepIndex = snapshot.stepIndex;
-    },
-  };
+  });
 }
 
 /** Timesteps, and the sigma at each with the final one behind them, in float32 as diffusers keeps both. */
 function createGrid(config: SchedulerConfig, count: number): { timesteps: number[]; sigmas: Float32Array } {
   const trained = createNoiseSchedule(config).sigmas;
-  let timesteps = createTimesteps(config, count).map(Math.fround);
+  let timesteps = spacedTimesteps(config, count).map(Math.fround);
   let sigmas = timesteps.map((timestep) => interpolateSigma(trained, timestep));
   if (config.sigmaSchedule !== null) {
     const logSigmas = trained.map(Math.log);
@@ -81,17 +61,4 @@ function createGrid(config: SchedulerConfig, count: number): { timesteps: number
   }
   const last = config.finalSigmasType === 'zero' ? 0 : trained[0]!;
   return { timesteps, sigmas: Float32Array.from([...sigmas, last]) };
-}
-
-function createTimesteps(
-  { numTrainTimesteps, stepsOffset, timestepSpacing }: SchedulerConfig,
-  count: number,
-): number[] {
-  const spacing = timestepSpacing ?? 'linspace';
-  if (spacing === 'trailing') return trailingTimesteps(numTrainTimesteps, numTrainTimesteps, count);
-  if (spacing === 'linspace') {
-    return linspace(0, numTrainTimesteps - 1, count).toReversed();
-  }
-  const distance = Math.floor(numTrainTimesteps / count);
-  return Array.from({ length: count }, (_, index) => (count - 1 - index) * distance + stepsOffset);
 }

@@ -8,7 +8,7 @@
  * Known limits: no `invert_sigmas`, no `stochastic_sampling`; `parseSchedulerConfig` refuses them.
  */
 
-import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import { assertStepCount, countSteps } from './count-steps.ts';
 import type { FlowConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, FlowGrid, Scheduler } from './scheduler.ts';
 import { shiftedSigmas } from './schedule/shifted-sigmas.ts';
@@ -25,23 +25,12 @@ const { fround } = Math;
 export function createFlowMatchEulerScheduler(options: CreateSchedulerOptions): Scheduler {
   assertStepCount(options.numInferenceSteps, options.config.numTrainTimesteps);
   const { timesteps, sigmas } = createGrid(options);
-  let stepIndex = 0;
 
-  return {
+  return countSteps({
     name: 'flow_match_euler',
     timesteps,
     initNoiseSigma: 1,
-    get stepIndex() {
-      return stepIndex;
-    },
-    scaleModelInput(sample, target, targetOffset) {
-      assertStepLeft(stepIndex, timesteps.length);
-      target.set(sample, targetOffset);
-    },
-    step(stepArguments) {
-      assertStepLeft(stepIndex, timesteps.length);
-      assertSameLength(stepArguments);
-      const { modelOutput, sample, predictedOriginal } = stepArguments;
+    step({ modelOutput, sample, predictedOriginal }, stepIndex) {
       const sigma = sigmas[stepIndex]!;
       const change = fround(sigmas[stepIndex + 1]! - sigma);
       for (let index = 0; index < sample.length; index++) {
@@ -50,16 +39,8 @@ export function createFlowMatchEulerScheduler(options: CreateSchedulerOptions): 
         predictedOriginal[index] = value - sigma * output;
         sample[index] = value + change * output;
       }
-      stepIndex += 1;
     },
-    snapshot() {
-      return { stepIndex, history: [] };
-    },
-    restore(snapshot) {
-      assertSnapshot(snapshot, timesteps.length, 0);
-      stepIndex = snapshot.stepIndex;
-    },
-  };
+  });
 }
 
 /** Timesteps, and the sigma at each with a 0 behind them, in float32 as diffusers keeps both. */

@@ -7,7 +7,7 @@
 import { createDynamicThreshold } from './dynamic-threshold.ts';
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
-import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import { assertStepCount, countSteps } from './count-steps.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 
@@ -35,24 +35,13 @@ export function createLcmScheduler({ config, numInferenceSteps }: CreateSchedule
   }
   const clipLimit = config.clipSample === true ? config.clipSampleRange : Number.POSITIVE_INFINITY;
   const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
-  let stepIndex = 0;
   let noise = new Float32Array(0);
 
-  return {
+  return countSteps({
     name: 'lcm',
     timesteps,
     initNoiseSigma: 1,
-    get stepIndex() {
-      return stepIndex;
-    },
-    scaleModelInput(sample, target, targetOffset) {
-      assertStepLeft(stepIndex, timesteps.length);
-      target.set(sample, targetOffset);
-    },
-    step(stepArguments) {
-      assertStepLeft(stepIndex, timesteps.length);
-      assertSameLength(stepArguments);
-      const { modelOutput, sample, predictedOriginal, fillNoise } = stepArguments;
+    step({ modelOutput, sample, predictedOriginal, fillNoise }, stepIndex) {
       const timestep = timesteps[stepIndex]!;
       const alphaCumprod = alphasCumprod[timestep]!;
       const isLast = stepIndex === timesteps.length - 1;
@@ -79,16 +68,8 @@ export function createLcmScheduler({ config, numInferenceSteps }: CreateSchedule
         predictedOriginal[index] = denoised;
         sample[index] = nextSignal * denoised + (isLast ? 0 : nextNoise * noise[index]!);
       }
-      stepIndex += 1;
     },
-    snapshot() {
-      return { stepIndex, history: [] };
-    },
-    restore(snapshot) {
-      assertSnapshot(snapshot, timesteps.length, 0);
-      stepIndex = snapshot.stepIndex;
-    },
-  };
+  });
 }
 
 /** Some of the timesteps that the model was distilled on, from the highest down. */

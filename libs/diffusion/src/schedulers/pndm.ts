@@ -10,10 +10,10 @@
 
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
 import { originalWeights } from './original-weights.ts';
-import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import { assertStepCount, countSteps } from './count-steps.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { linspace, roundHalfEven, trailingTimesteps } from './schedule/timestep-grid.ts';
+import { roundHalfEven, spacedTimesteps } from './schedule/timestep-grid.ts';
 
 /** Model calls of the three Runge-Kutta steps, four a step. */
 const RUNGE_KUTTA_CALLS = 12;
@@ -52,7 +52,6 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
   const { alphasCumprod } = createNoiseSchedule(config);
   const finalAlphaCumprod = config.setAlphaToOne === true ? 1 : alphasCumprod[0]!;
   const rungeKuttaCalls = skipPrkSteps ? 0 : RUNGE_KUTTA_CALLS;
-  let stepIndex = 0;
   /** Noises of earlier steps, the newest first: the three that the rule needs beside the present one, or fewer. */
   let earlier: Float32Array[] = [];
   /** Where a step that takes several model calls began; empty after the last such step. */
@@ -71,21 +70,11 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
     return { from: timestep, to: timestep - distance };
   }
 
-  return {
+  return countSteps({
     name: 'pndm',
     timesteps,
     initNoiseSigma: 1,
-    get stepIndex() {
-      return stepIndex;
-    },
-    scaleModelInput(sample, target, targetOffset) {
-      assertStepLeft(stepIndex, timesteps.length);
-      target.set(sample, targetOffset);
-    },
-    step(stepArguments) {
-      assertStepLeft(stepIndex, timesteps.length);
-      assertSameLength(stepArguments);
-      const { modelOutput, sample, predictedOriginal } = stepArguments;
+    step({ modelOutput, sample, predictedOriginal }, stepIndex) {
       const stage = stepIndex < rungeKuttaCalls ? stepIndex % 4 : undefined;
       const isAgain = skipPrkSteps && stepIndex === 1;
       const { from, to } = wayOf(stepIndex);
@@ -126,25 +115,26 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
         sample[index] = sampleFactor * base + noiseFactor * epsilon;
       }
       if (stage === 0 || (stage === undefined && !isAgain)) remember(modelOutput);
-      stepIndex += 1;
-      if (stepIndex === (skipPrkSteps ? 2 : RUNGE_KUTTA_CALLS)) start = sum = new Float32Array(0);
+      if (stepIndex + 1 === (skipPrkSteps ? 2 : RUNGE_KUTTA_CALLS)) start = sum = new Float32Array(0);
     },
-    snapshot() {
-      const { starts, sums } = openStepAt(stepIndex);
-      const open = [...(starts ? [start] : []), ...(sums ? [sum] : [])];
-      return { stepIndex, history: [...earlier, ...open].map((array) => array.slice()) };
+    history: {
+      lengthAt(steps) {
+        const { starts, sums } = openStepAt(steps);
+        return keptAt(steps) + Number(starts) + Number(sums);
+      },
+      arraysAt(steps) {
+        const { starts, sums } = openStepAt(steps);
+        return [...earlier, ...(starts ? [start] : []), ...(sums ? [sum] : [])];
+      },
+      restore(arrays, steps) {
+        const kept = keptAt(steps);
+        const { starts, sums } = openStepAt(steps);
+        earlier = arrays.slice(0, kept);
+        start = starts ? arrays[kept]! : new Float32Array(0);
+        sum = sums ? arrays[kept + 1]! : new Float32Array(0);
+      },
     },
-    restore(snapshot) {
-      const { starts, sums } = openStepAt(snapshot.stepIndex);
-      const kept = keptAt(snapshot.stepIndex);
-      assertSnapshot(snapshot, timesteps.length, kept + Number(starts) + Number(sums));
-      const arrays = snapshot.history.map((array) => array.slice());
-      stepIndex = snapshot.stepIndex;
-      earlier = arrays.slice(0, kept);
-      start = starts ? arrays[kept]! : new Float32Array(0);
-      sum = sums ? arrays[kept + 1]! : new Float32Array(0);
-    },
-  };
+  });
 
   /** Puts a noise first, over the oldest if the rule needs no more of them. */
   function remember(noise: Float32Array): void {
@@ -168,7 +158,11 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
 }
 
 function createTimesteps(config: SchedulerConfig, count: number, distance: number): number[] {
-  const even = createEvenTimesteps(config, count);
+  const even = spacedTimesteps(
+    { ...config, timestepSpacing: config.timestepSpacing ?? 'leading' },
+    count,
+    roundHalfEven,
+  );
   if (config.skipPrkSteps) return even.length === 1 ? even : [even[0]!, even[1]!, ...even.slice(1)];
   const half = Math.floor(distance / 2);
   // Between the four highest: each end of a step, and twice its middle.
@@ -176,17 +170,4 @@ function createTimesteps(config: SchedulerConfig, count: number, distance: numbe
   const middles = [second, third, fourth].map((timestep) => timestep + half);
   const rungeKutta = [first, middles[0]!, middles[0]!, second, second, middles[1]!, middles[1]!, third, third];
   return [...rungeKutta, middles[2]!, middles[2]!, fourth, ...even.slice(3)];
-}
-
-function createEvenTimesteps(config: SchedulerConfig, count: number): number[] {
-  const { numTrainTimesteps, stepsOffset, timestepSpacing } = config;
-  const spacing = timestepSpacing ?? 'leading';
-  if (spacing === 'trailing') return trailingTimesteps(numTrainTimesteps, numTrainTimesteps, count);
-  if (spacing === 'linspace') {
-    return linspace(0, numTrainTimesteps - 1, count)
-      .map(roundHalfEven)
-      .toReversed();
-  }
-  const distance = Math.floor(numTrainTimesteps / count);
-  return Array.from({ length: count }, (_, index) => (count - 1 - index) * distance + stepsOffset);
 }

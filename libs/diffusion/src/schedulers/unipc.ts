@@ -12,7 +12,7 @@
 
 import { createDynamicThreshold } from './dynamic-threshold.ts';
 import { originalWeights } from './original-weights.ts';
-import { assertSameLength, assertSnapshot, assertStepCount, assertStepLeft } from './scheduler-checks.ts';
+import { assertStepCount, countSteps } from './count-steps.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
 import { createUniPcGrid } from './schedule/unipc-grid.ts';
@@ -32,7 +32,6 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
   const { timesteps, sigmas } = createUniPcGrid(options);
   const levels = Array.from(sigmas, (sigma) => levelsOf(sigma, config));
   const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
-  let stepIndex = 0;
   /** What the latest steps converted the model's output to, x0 or noise, the newest first. */
   let earlier: Float32Array<ArrayBuffer>[] = [];
   /** The latents that the step before started from, corrected. */
@@ -45,21 +44,11 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
     return Math.min(config.solverOrder, left, index + 1);
   }
 
-  return {
+  return countSteps({
     name: 'unipc',
     timesteps,
     initNoiseSigma: 1,
-    get stepIndex() {
-      return stepIndex;
-    },
-    scaleModelInput(sample, target, targetOffset) {
-      assertStepLeft(stepIndex, timesteps.length);
-      target.set(sample, targetOffset);
-    },
-    step(stepArguments) {
-      assertStepLeft(stepIndex, timesteps.length);
-      assertSameLength(stepArguments);
-      const { modelOutput, sample, predictedOriginal } = stepArguments;
+    step({ modelOutput, sample, predictedOriginal }, stepIndex) {
       const { signal, noise } = levels[stepIndex]!;
       const { ofSample, ofOutput } = originalWeights(predictionType, signal, noise);
       if (converted.length !== sample.length) converted = new Float32Array(sample.length);
@@ -107,22 +96,17 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
       const oldest = earlier.length === config.solverOrder ? earlier.pop()! : new Float32Array(sample.length);
       earlier.unshift(converted);
       converted = oldest;
-      stepIndex += 1;
     },
-    snapshot() {
-      const history = stepIndex === 0 ? [] : [...earlier, startOfLast];
-      return { stepIndex, history: history.map((array) => array.slice()) };
+    history: {
+      lengthAt: (steps) => (steps === 0 ? 0 : Math.min(steps, config.solverOrder) + 1),
+      arraysAt: (steps) => (steps === 0 ? [] : [...earlier, startOfLast]),
+      restore(arrays) {
+        earlier = arrays.slice(0, -1);
+        startOfLast = arrays.at(-1) ?? new Float32Array(0);
+        converted = new Float32Array(0);
+      },
     },
-    restore(snapshot) {
-      const kept = Math.min(snapshot.stepIndex, config.solverOrder);
-      assertSnapshot(snapshot, timesteps.length, kept === 0 ? 0 : kept + 1);
-      const arrays = snapshot.history.map((array) => array.slice());
-      stepIndex = snapshot.stepIndex;
-      earlier = arrays.slice(0, kept);
-      startOfLast = arrays[kept] ?? new Float32Array(0);
-      converted = new Float32Array(0);
-    },
-  };
+  });
 }
 
 /** How much of the latents is x0 and how much noise at a sigma. */

@@ -163,7 +163,7 @@ it('is what a pipeline ends large pictures with', async () => {
     const pipeline = await loadPipeline({ directory: join(root, 'models/emoji-sd'), threads: 2, vaeTileSize });
     expect(pipeline.components.map(({ remark }) => remark)).toEqual([undefined, undefined, undefined]);
     const [row] = await pipeline.createRows({ id: 'request', input });
-    while (row!.step < row!.totalSteps) await pipeline.step([row!]);
+    while (!row!.isDone) await pipeline.step([row!]);
     pictures.push((await pipeline.finish(row!)).data);
     await pipeline.dispose();
   }

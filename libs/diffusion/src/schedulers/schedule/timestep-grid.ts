@@ -3,6 +3,8 @@
  * whole numbers must be rounded the same way as there, or a whole run differs.
  */
 
+import type { SchedulerConfig } from '../config/scheduler-config.ts';
+
 /** Rounds to the nearest whole number, halves to the even one (`numpy.round`, Python `round`). */
 export function roundHalfEven(value: number): number {
   const below = Math.floor(value);
@@ -33,4 +35,25 @@ export function trailingTimesteps(last: number, numTrainTimesteps: number, numIn
   // −1, which no model was trained on. Those runs end a step earlier here.
   const count = Math.min(Math.ceil(last / distance), numInferenceSteps);
   return Array.from({ length: count }, (_, index) => roundHalfEven(last + index * difference) - 1);
+}
+
+/**
+ * The timesteps of a run by the config's spacing, from the highest down; linspace if it names none.
+ *
+ * @param round what becomes of those of linspace spacing, which are fractions.
+ */
+export function spacedTimesteps(
+  { numTrainTimesteps, stepsOffset, timestepSpacing }: SchedulerConfig,
+  count: number,
+  round: (timestep: number) => number = (timestep) => timestep,
+): number[] {
+  const spacing = timestepSpacing ?? 'linspace';
+  if (spacing === 'trailing') return trailingTimesteps(numTrainTimesteps, numTrainTimesteps, count);
+  if (spacing === 'linspace') {
+    return linspace(0, numTrainTimesteps - 1, count)
+      .map((timestep) => round(timestep))
+      .toReversed();
+  }
+  const distance = Math.floor(numTrainTimesteps / count);
+  return Array.from({ length: count }, (_, index) => (count - 1 - index) * distance + stepsOffset);
 }

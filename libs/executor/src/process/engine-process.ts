@@ -4,10 +4,11 @@
  */
 import { Worker } from 'node:worker_threads';
 import { DarkroomError } from '@darkroom/core';
+import type { Pipeline } from '@darkroom/core';
 import { loadPipeline } from '@darkroom/diffusion';
-import type { Pipeline, PictureRow } from '@darkroom/diffusion';
+import type { PictureRow } from '@darkroom/diffusion';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
-import { Engine } from './engine.ts';
+import { Engine } from '../engine/engine.ts';
 
 let engine: Engine<PictureRow> | undefined;
 let pipeline: Pipeline<PictureRow> | undefined;
@@ -49,7 +50,7 @@ async function receive(message: MessageToEngine): Promise<void> {
     case 'cancel':
       return engine?.cancel(message.requestId);
     case 'health': {
-      const status = engine?.status ?? { rows: 0, waitingRequests: 0 };
+      const status = engine?.status ?? { slots: 0, waitingRequests: 0 };
       return send({ type: 'health', checkId: message.checkId, ...status });
     }
     case 'shutdown':

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { expect, it, onTestFinished } from 'vitest';
 
 const fixture = resolve(import.meta.dirname, '__fixtures__/blocked-child.mjs');
-const guard = resolve(import.meta.dirname, '../dist/parent-guard.js');
+const guard = resolve(import.meta.dirname, '../../dist/process/parent-guard.js');
 
 function isAlive(pid: number): boolean {
   try {

@@ -3,7 +3,7 @@
  * room comes up, and no later request overtakes them. Only one request is ever partly inside, so what waits is requests
  * and not rows with their latents.
  */
-import type { PipelineRow, RowRequest } from '@darkroom/diffusion';
+import type { PipelineRow, RowRequest } from '@darkroom/core';
 
 /** A request that has not ended. */
 export interface TableRequest<Row> {
@@ -21,17 +21,28 @@ export interface TableRequest<Row> {
 export interface TableRow<Row> {
   readonly row: Row;
   readonly owner: TableRequest<Row>;
+  /** That it has taken here. */
+  steps: number;
+  /** It was said that its last step comes. */
+  isReleasing: boolean;
+}
+
+export interface RowTableOptions<Row> {
+  /** Room for rows, in the slots that they take; those beyond wait. */
+  maxSlots: number;
+  /** Called once for each row that the table was given, when it leaves or will never enter. */
+  release: (row: Row) => void;
 }
 
 /** The rows of one engine. */
 export class RowTable<Row extends PipelineRow> {
-  readonly #maxRows: number;
+  readonly #options: RowTableOptions<Row>;
   readonly #requests = new Map<string, TableRequest<Row>>();
   #waiting: TableRequest<Row>[] = [];
   #rows: TableRow<Row>[] = [];
 
-  constructor(maxRows: number) {
-    this.#maxRows = maxRows;
+  constructor(options: RowTableOptions<Row>) {
+    this.#options = options;
   }
 
   /** Requests that have not ended. */
@@ -46,6 +57,11 @@ export class RowTable<Row extends PipelineRow> {
 
   get rows(): readonly TableRow<Row>[] {
     return this.#rows;
+  }
+
+  /** What the rows in the table take. */
+  get slots(): number {
+    return this.#rows.reduce((sum, { row }) => sum + row.slots, 0);
   }
 
   /** Puts a request at the end of the line, unless one with its id is here. */
@@ -64,18 +80,26 @@ export class RowTable<Row extends PipelineRow> {
     return [...this.#requests.values()].filter(({ isCanceled }) => isCanceled);
   }
 
-  /** The request whose rows enter next, if there is one and room for it. */
+  /** The request whose rows enter next, if there is one and room for a row of it. */
   nextToEnter(): TableRequest<Row> | undefined {
-    return this.#rows.length < this.#maxRows ? this.#waiting[0] : undefined;
+    const [first] = this.#waiting;
+    const slots = first?.pending?.[0]?.slots ?? 1;
+    return this.slots + slots <= this.#options.maxSlots ? first : undefined;
   }
 
   /** Moves the first waiting request's rows into the table, as many as there is room for. */
   enter(owner: TableRequest<Row>): TableRow<Row>[] {
-    const room = this.#maxRows - this.#rows.length;
-    const entering = (owner.pending ?? []).splice(0, room).map((row) => ({ row, owner }));
+    const pending = owner.pending ?? [];
+    const entering: TableRow<Row>[] = [];
+    let room = this.#options.maxSlots - this.slots;
+    while (pending[0] !== undefined && pending[0].slots <= room) {
+      const row = pending.shift()!;
+      room -= row.slots;
+      entering.push({ row, owner, steps: 0, isReleasing: false });
+    }
     owner.active += entering.length;
     this.#rows.push(...entering);
-    if (owner.pending?.length === 0) this.#waiting = this.#waiting.filter((waiting) => waiting !== owner);
+    if (pending.length === 0) this.#waiting = this.#waiting.filter((waiting) => waiting !== owner);
     return entering;
   }
 
@@ -83,15 +107,24 @@ export class RowTable<Row extends PipelineRow> {
   leave(entry: TableRow<Row>): void {
     this.#rows = this.#rows.filter((candidate) => candidate !== entry);
     entry.owner.active -= 1;
+    this.#options.release(entry.row);
   }
 
   /** Takes a request out with all it has. */
   remove(owner: TableRequest<Row>): void {
+    const rows = this.#rows.filter((entry) => entry.owner === owner).map(({ row }) => row);
+    rows.push(...(owner.pending?.splice(0) ?? []));
     owner.hasEnded = true;
     owner.active = 0;
     this.#requests.delete(owner.request.id);
     this.#waiting = this.#waiting.filter((waiting) => waiting !== owner);
-    this.#rows = this.#rows.filter((candidate) => candidate.owner !== owner);
+    this.#rows = this.#rows.filter((entry) => entry.owner !== owner);
+    for (const row of rows) this.#options.release(row);
+  }
+
+  /** Takes out all there is. */
+  clear(): void {
+    for (const owner of this.#requests.values()) this.remove(owner);
   }
 
   /** The rows by shape, the shape that has been here longest first. */

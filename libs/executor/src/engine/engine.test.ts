@@ -1,16 +1,17 @@
 import { setImmediate } from 'node:timers/promises';
 import { DarkroomError } from '@darkroom/core';
-import type { Pipeline, PipelineRow, RowCheckpoint, RowRequest } from '@darkroom/diffusion';
+import type { ModelCard, Pipeline, PipelineRow, RowCheckpoint, RowEvent, RowRequest } from '@darkroom/core';
 import { describe, expect, it } from 'vitest';
 import { Engine } from './engine.ts';
-import type { EngineEvent } from './executor-event.ts';
+import type { EngineEvent } from '../executor-event.ts';
 
 /** Rows that write one letter a step: nothing about the engine is about pictures. */
 interface LetterRow extends PipelineRow {
-  step: number;
   text: string;
   readonly letter: string;
   readonly requestId: string;
+  readonly previewEvery: number;
+  waits: number;
 }
 
 interface LetterInput {
@@ -19,14 +20,16 @@ interface LetterInput {
   steps?: number;
   shape?: string;
   previewEvery?: number;
+  /** Steps that it lets pass before it begins. */
+  waits?: number;
   /** The step at which the row fails. */
   failAt?: number;
 }
 
 const encoder = new TextEncoder();
 
-function createHarness(options: { maxRows?: number; checkpointEvery?: number; fitsAtOnce?: number } = {}) {
-  const { maxRows = 4, checkpointEvery = 0, fitsAtOnce = Infinity } = options;
+function createHarness(options: { maxSlots?: number; checkpointEvery?: number; fitsAtOnce?: number } = {}) {
+  const { maxSlots = 4, checkpointEvery = 0, fitsAtOnce = Infinity } = options;
   /** The letters of each model call. */
   const calls: string[] = [];
   /** Ids as their rows are made, and `settle` after a round of them. */
@@ -40,13 +43,35 @@ function createHarness(options: { maxRows?: number; checkpointEvery?: number; fi
     card: { id: 'letters' } as Pipeline['card'],
     components: [],
     createRows({ id, input, indexes, checkpoints }: RowRequest) {
-      const { letter = id, n = 1, steps = 2, shape = 'line', previewEvery = 0, failAt: at } = input as LetterInput;
+      const {
+        letter = id,
+        n = 1,
+        steps = 2,
+        shape = 'line',
+        previewEvery = 0,
+        failAt: at,
+        waits = 0,
+      } = input as LetterInput;
       if (letter === '') throw new DarkroomError({ code: 'invalid_request', op: 'test', message: 'no letter' });
       const all = indexes ?? Array.from({ length: n }, (_, index) => index);
       const rows = all.map((index): LetterRow => {
         const text = new TextDecoder().decode(checkpoints?.get(index)?.data);
-        const base = { requestId: id, index, shapeKey: shape, previewEvery, totalSteps: steps };
-        return { ...base, step: text.length, letter, text };
+        return {
+          requestId: id,
+          index,
+          shapeKey: shape,
+          slots: 1,
+          letter,
+          text,
+          previewEvery,
+          waits,
+          get stepsLeft() {
+            return steps - this.text.length;
+          },
+          get isDone() {
+            return this.stepsLeft === 0;
+          },
+        };
       });
       for (const row of rows) failAt.set(row, at);
       admissions.push(id);
@@ -61,27 +86,29 @@ function createHarness(options: { maxRows?: number; checkpointEvery?: number; fi
         return Promise.reject(new DarkroomError({ code: 'out_of_memory', op: 'test', message: 'too many' }));
       }
       calls.push(rows.map(({ letter }) => letter).join(''));
-      for (const row of rows) {
-        row.step += 1;
-        row.text += row.letter;
-      }
-      const failed = rows.filter((row) => failAt.get(row) === row.step);
+      const present = rows.filter((row) => row.waits-- <= 0);
+      for (const row of present) row.text += row.letter;
+      const failed = rows.filter((row) => failAt.get(row) === row.text.length);
       const error = new DarkroomError({ code: 'engine_failed', op: 'test', message: 'not a number' });
-      return Promise.resolve({ modelRows: rows.length * 2, failures: failed.map((row) => ({ row, error })) });
+      return Promise.resolve({
+        modelRows: rows.length * 2,
+        events: new Map(present.map((row) => [row, [progressOf(row)]])),
+        failures: new Map(failed.map((row) => [row, error])),
+      });
     },
-    preview: ({ text }) => ({ data: encoder.encode(text), facts: {} }),
     finish({ text }) {
       if (text.startsWith('!')) return Promise.reject(new TypeError('/secret/path'));
       return Promise.resolve({ data: encoder.encode(text), facts: { length: text.length } });
     },
-    checkpoint: ({ step, text }): RowCheckpoint => ({ step, data: encoder.encode(text) }),
+    checkpoint: ({ text }): RowCheckpoint => ({ done: text.length, data: encoder.encode(text) }),
+    release() {},
     dispose: () => Promise.resolve(),
   };
 
   const ended = new Map<string, () => void>();
   const engine = new Engine({
     pipeline,
-    maxRows,
+    maxSlots,
     checkpointEvery,
     now: () => 0,
     onEvents(batch) {
@@ -107,6 +134,13 @@ function createHarness(options: { maxRows?: number; checkpointEvery?: number; fi
   return { engine, submit, when, calls, admissions, events, said };
 }
 
+function progressOf({ text, stepsLeft, isDone, previewEvery }: LetterRow): RowEvent {
+  const { length: done } = text;
+  const progress = { type: 'progress', done, total: done + stepsLeft! } as const;
+  const isPreviewDue = previewEvery > 0 && done % previewEvery === 0 && !isDone;
+  return isPreviewDue ? { ...progress, preview: { data: encoder.encode(text), facts: {} } } : progress;
+}
+
 const text = (data: Uint8Array) => new TextDecoder().decode(data);
 
 function describeEvent(event: EngineEvent): string {
@@ -116,7 +150,8 @@ function describeEvent(event: EngineEvent): string {
     return `${where} ${event.done}/${event.total}${event.preview ? ` ${text(event.preview.data)}` : ''}`;
   }
   if (event.type === 'output') return `${where} output ${text(event.output.data)}`;
-  if (event.type === 'checkpoint') return `${where} checkpoint ${event.checkpoint.step}`;
+  if (event.type === 'delta' || event.type === 'snapshot') return `${where} ${event.type} ${event.text}`;
+  if (event.type === 'checkpoint') return `${where} checkpoint ${event.checkpoint.done}`;
   if (event.type === 'request-failed') return `${where} failed ${event.code} ${event.message}`;
   return `${where} ${event.type}`;
 }
@@ -171,7 +206,7 @@ describe('the engine', () => {
   });
 
   it('has a replacement in time for the step after the last', async () => {
-    const { submit, when, calls } = createHarness({ maxRows: 1 });
+    const { submit, when, calls } = createHarness({ maxSlots: 1 });
     const others: Promise<void>[] = [];
     when(
       (event) => event.type === 'row-releasing',
@@ -188,8 +223,14 @@ describe('the engine', () => {
     expect(said()).toEqual(['a0 row-releasing', 'a0 1/1', 'a0 output a', 'a request-done']);
   });
 
+  it('announces a row once, though it waits with its last step', async () => {
+    const { submit, said } = createHarness();
+    await submit('a', { steps: 1, waits: 3 });
+    expect(said()).toEqual(['a0 row-releasing', 'a0 1/1', 'a0 output a', 'a request-done']);
+  });
+
   it('lets what does not fit wait, first come first served, also by halves', async () => {
-    const { submit, calls } = createHarness({ maxRows: 2 });
+    const { submit, calls } = createHarness({ maxSlots: 2 });
     await Promise.all([submit('a', { n: 1, steps: 1 }), submit('b', { n: 3, steps: 1 }), submit('c', { steps: 1 })]);
     expect(calls).toEqual(['ab', 'bb', 'c']);
   });
@@ -205,7 +246,7 @@ describe('the engine', () => {
   });
 
   it('takes a canceled request out at the next boundary, and lets the next in', async () => {
-    const { engine, submit, when, calls, said } = createHarness({ maxRows: 2 });
+    const { engine, submit, when, calls, said } = createHarness({ maxSlots: 2 });
     when(
       (event) => event.type === 'progress' && event.requestId === 'a' && event.done === 2,
       () => engine.cancel('a'),
@@ -220,7 +261,7 @@ describe('the engine', () => {
   });
 
   it('cancels what waits', async () => {
-    const { engine, submit, calls, said } = createHarness({ maxRows: 1 });
+    const { engine, submit, calls, said } = createHarness({ maxSlots: 1 });
     const both = [submit('a'), submit('b')];
     engine.cancel('b');
     engine.cancel('nobody');
@@ -279,7 +320,7 @@ describe('the engine', () => {
 
   it('makes only the outputs asked for, from where their checkpoints are', async () => {
     const { submit, said } = createHarness();
-    const checkpoints = new Map([[2, { step: 2, data: encoder.encode('aa') }]]);
+    const checkpoints = new Map([[2, { done: 2, data: encoder.encode('aa') }]]);
     await submit('a', { n: 3, steps: 3 }, { indexes: [0, 2], checkpoints });
     expect(said()).toEqual([
       'a2 row-releasing',
@@ -296,14 +337,14 @@ describe('the engine', () => {
 
   it('ends rows that come in done, and requests with nothing left to make', async () => {
     const { submit, said, calls } = createHarness();
-    await submit('a', { steps: 2 }, { checkpoints: new Map([[0, { step: 2, data: encoder.encode('aa') }]]) });
+    await submit('a', { steps: 2 }, { checkpoints: new Map([[0, { done: 2, data: encoder.encode('aa') }]]) });
     await submit('b', {}, { indexes: [] });
     expect(said()).toEqual(['a0 output aa', 'a request-done', 'b request-done']);
     expect(calls).toEqual([]);
   });
 
   it('stops after the step under way, with checkpoints of all rows', async () => {
-    const { engine, submit, when, calls, said } = createHarness({ maxRows: 2 });
+    const { engine, submit, when, calls, said } = createHarness({ maxSlots: 2 });
     let stopped: Promise<void> | undefined;
     when(
       (event) => event.type === 'progress' && event.requestId === 'b' && event.done === 2,
@@ -318,7 +359,7 @@ describe('the engine', () => {
     await stopped;
     expect(calls).toEqual(['a', 'b', 'a', 'b']);
     expect(said().slice(-2)).toEqual(['a0 checkpoint 2', 'b0 checkpoint 2']);
-    expect(engine.status.rows).toBe(0);
+    expect(engine.status.slots).toBe(0);
     engine.submit([{ id: 'd', input: {} }]);
     expect(calls).toHaveLength(4);
   });
@@ -335,28 +376,27 @@ describe('the engine', () => {
   });
 
   it('lets the pipeline settle once after each round of rows made', async () => {
-    const { submit, admissions } = createHarness({ maxRows: 2 });
+    const { submit, admissions } = createHarness({ maxSlots: 2 });
     await Promise.all([submit('a'), submit('b'), submit('c', { letter: '' }), submit('d')]);
     expect(admissions).toEqual(['a', 'b', 'settle', 'd', 'settle']);
   });
 
   it('refuses to have no room at all', () => {
-    expect(() => createHarness({ maxRows: 0 })).toThrow(RangeError);
+    expect(() => createHarness({ maxSlots: 0 })).toThrow(RangeError);
   });
 });
 
 function createSlowListener(hold: (release: () => void) => void) {
   let calls = 0;
-  const row = { index: 0, shapeKey: '', step: 0, totalSteps: 9, previewEvery: 0 };
+  const row = { index: 0, shapeKey: '', slots: 1, isDone: false };
   const pipeline = {
     createRows: () => Promise.resolve([row]),
     settle: () => Promise.resolve(),
     step: () => {
       calls += 1;
-      row.step += 1;
-      return Promise.resolve({ modelRows: 1, failures: [] });
+      return Promise.resolve({ modelRows: 1, events: new Map(), failures: new Map() });
     },
   } as unknown as Pipeline;
   const onEvents = () => new Promise<void>(hold);
-  return { pipelineCalls: () => calls, engine: new Engine({ pipeline, maxRows: 1, onEvents }) };
+  return { pipelineCalls: () => calls, engine: new Engine({ pipeline, maxSlots: 1, onEvents }) };
 }

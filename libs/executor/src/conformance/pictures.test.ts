@@ -1,48 +1,17 @@
-/** What every executor keeps, with the embedded model. The process executor runs the built engine: `npm run build` first. */
-import { execFile } from 'node:child_process';
+/** What rows of pictures say and do in an engine, in this process and in one of its own (`npm run build` first). */
 import { resolve } from 'node:path';
-import { promisify } from 'node:util';
-import type { ModelCard } from '@darkroom/core';
 import { loadPipeline } from '@darkroom/diffusion';
-import type { PipelineComponent, RowCheckpoint } from '@darkroom/diffusion';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { ExecutorEvent } from './executor-event.ts';
-import type { ExecutorRequest } from './executor.ts';
-import { InProcessExecutor } from './in-process-executor.ts';
-import { ProcessExecutor } from './process-executor.ts';
+import type { ModelCard, RowCheckpoint } from '@darkroom/core';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { EventLog } from './event-log.ts';
+import type { ExecutorEvent } from '../executor-event.ts';
+import type { ExecutorRequest } from '../executor.ts';
+import { InProcessExecutor } from '../in-process-executor.ts';
+import { ProcessExecutor } from '../process/process-executor.ts';
 
-const directory = resolve(import.meta.dirname, '../../../models/emoji-sd');
-const maxRows = 3;
+const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
+const maxSlots = 3;
 type Matcher = (event: ExecutorEvent) => boolean;
-
-/** Keeps what an executor says, and lets a test wait for it. */
-class EventLog {
-  events: ExecutorEvent[] = [];
-  #waiters: { matches: Matcher; resolve: (event: ExecutorEvent) => void }[] = [];
-
-  readonly listener = (batch: readonly ExecutorEvent[]): void => {
-    for (const event of batch) {
-      this.events.push(event);
-      for (const waiter of this.#waiters.splice(0)) {
-        if (waiter.matches(event)) waiter.resolve(event);
-        else this.#waiters.push(waiter);
-      }
-    }
-  };
-
-  next(matches: Matcher): Promise<ExecutorEvent> {
-    const found = this.events.find(matches);
-    if (found !== undefined) return Promise.resolve(found);
-    return new Promise((resolve) => this.#waiters.push({ matches, resolve }));
-  }
-
-  of<Type extends ExecutorEvent['type']>(type: Type, requestId?: string) {
-    return this.events.filter(
-      (event): event is Extract<ExecutorEvent, { type: Type }> =>
-        event.type === type && (requestId === undefined || ('requestId' in event && event.requestId === requestId)),
-    );
-  }
-}
 
 /** Takes so long that nobody who waits for its first steps finds it at its end. */
 const large = { width: 256, height: 256, n: 2, numInferenceSteps: 200 };
@@ -75,10 +44,10 @@ function request(id: string, changes: Record<string, unknown> = {}, more: Partia
   return { id, input: { ...input, ...changes }, ...more };
 }
 
-describe.each(['in-process', 'process'] as const)('the %s executor', (kind) => {
+describe.each(['in-process', 'process'] as const)('pictures in the %s executor', (kind) => {
   const log = new EventLog();
   const model = { directory, threads: 1 };
-  const options = { maxRows, checkpointEvery: 2, onEvents: log.listener };
+  const options = { maxSlots, checkpointEvery: 2, onEvents: log.listener };
   const create = () =>
     kind === 'process'
       ? new ProcessExecutor({ ...options, model })
@@ -152,22 +121,15 @@ describe.each(['in-process', 'process'] as const)('the %s executor', (kind) => {
     // Its failure stands in the log where the engine has read what came just before the cancel.
     executor.submit([request('bad', { width: 100 })]);
     executor.cancel('a');
-    executor.submit([request('b', { n: maxRows, numInferenceSteps: 2 })]);
+    executor.submit([request('b', { n: maxSlots, numInferenceSteps: 2 })]);
     await log.next(isEnd('b'));
     expect(log.of('request-canceled')).toHaveLength(1);
     const after = (id: string) => log.events.slice(log.events.findIndex(isEnd(id)));
     const stepsOfA = (events: ExecutorEvent[]) =>
-      new Set(events.filter(isStep('a', 1)).map((event) => 'step' in event && event.step));
+      new Set(events.filter(isStep('a', 1)).map((event) => 'done' in event && event.done));
     expect(stepsOfA(after('a')).size).toBe(0);
     // The message may find the engine with a step begun, and there is one more before it is read.
     expect(stepsOfA(after('bad')).size).toBeLessThanOrEqual(2);
-  });
-
-  it('lets what finds no room wait its turn', async () => {
-    executor.submit(['a', 'b', 'c'].map((id) => request(id, { n: 2, numInferenceSteps: 3 })));
-    await log.next(isEnd('c'));
-    expect(Math.max(...log.of('stats').map(({ rows }) => rows))).toBe(maxRows);
-    expect(log.of('request-done').map(({ requestId }) => requestId)).toEqual(['a', 'b', 'c']);
   });
 
   it('runs two shapes side by side', async () => {
@@ -183,16 +145,12 @@ describe.each(['in-process', 'process'] as const)('the %s executor', (kind) => {
 
   it('goes on from a checkpoint to the same bytes', async () => {
     const whole = await pictureOf('a', { scheduler: 'euler_ancestral' });
-    const { checkpoint } = log.of('checkpoint', 'a').find((event) => event.checkpoint.step === 4)!;
+    const { checkpoint } = log.of('checkpoint', 'a').find((event) => event.checkpoint.done === 4)!;
     log.events = [];
     const checkpoints = new Map<number, RowCheckpoint>([[0, checkpoint]]);
     const resumed = await pictureOf('a', { scheduler: 'euler_ancestral' }, { checkpoints });
     expect(log.of('progress').map(({ done }) => done)).toEqual([5, 6]);
     expect(Buffer.compare(resumed, whole)).toBe(0);
-  });
-
-  it('says how it is', async () => {
-    expect(await executor.checkHealth()).toMatchObject({ isHealthy: true, rows: 0, waitingRequests: 0 });
   });
 
   it('checkpoints on shutdown, refuses work while down, and starts again', async () => {
@@ -219,96 +177,3 @@ describe.each(['in-process', 'process'] as const)('the %s executor', (kind) => {
     expect(Buffer.compare(await pictureOf('a', { numInferenceSteps: 30 }, more), whole)).toBe(0);
   });
 });
-
-describe('the process executor', () => {
-  const model = { directory, threads: 1 };
-
-  it('says why a model cannot be started, and can be tried again at once', async () => {
-    const log = new EventLog();
-    const executor = new ProcessExecutor({ maxRows, onEvents: log.listener, model: { directory: '/nowhere/model' } });
-    for (const attempt of [1, 2]) {
-      await expect(executor.start(), `attempt ${attempt}`).rejects.toMatchObject({
-        code: 'model_unsupported',
-        message: 'model_index.json: is missing',
-      });
-    }
-    expect(log.events).toEqual([]);
-  });
-
-  it('says that its engine is lost, with what it had, and starts another', async () => {
-    const log = new EventLog();
-    const executor = new ProcessExecutor({ maxRows, onEvents: log.listener, model });
-    await executor.start();
-    executor.submit([request('a', large), request('b', { numInferenceSteps: 1 })]);
-    await log.next(isEnd('b'));
-    process.kill(executor.enginePid!, 'SIGKILL');
-    const lost = await log.next(({ type }) => type === 'engine-lost');
-    expect(lost).toEqual({ type: 'engine-lost', message: 'the engine was killed by SIGKILL', requestIds: ['a'] });
-    await executor.start();
-    executor.submit([request('a', { numInferenceSteps: 1 })]);
-    await log.next(isEnd('a'));
-    await executor.shutdown();
-  });
-
-  it('ends an engine that hangs, and says that it is lost', async () => {
-    const log = new EventLog();
-    const executor = new ProcessExecutor({ maxRows, onEvents: log.listener, model });
-    await executor.start();
-    executor.submit([request('a', large)]);
-    process.kill(executor.enginePid!, 'SIGSTOP');
-    executor.kill();
-    expect(await log.next(({ type }) => type === 'engine-lost')).toMatchObject({ requestIds: ['a'] });
-  });
-
-  it('keeps the event loop of its own process free', async () => {
-    const log = new EventLog();
-    const executor = new ProcessExecutor({ maxRows, onEvents: log.listener, model });
-    await executor.start();
-    let ticks = 0;
-    const timer = setInterval(() => (ticks += 1), 5);
-    executor.submit([request('a', { numInferenceSteps: 40, width: 128, height: 128, n: 3 })]);
-    await log.next(isEnd('a'));
-    clearInterval(timer);
-    expect(ticks).toBeGreaterThan(40);
-    await executor.shutdown();
-  });
-
-  it('says what each part of the model runs on', async () => {
-    const onLoaded = vi.fn<(components: readonly PipelineComponent[]) => void>();
-    const devices = ['cuda', 'cpu'] as const;
-    const options = { maxRows, onEvents: () => {}, onLoaded, model: { ...model, devices } };
-    const executor = new ProcessExecutor(options);
-    await executor.start();
-    const refusals = [{ device: 'cuda', reason: expect.stringContaining('shared library') as string }];
-    const parts = ['text_encoder', 'unet', 'vae_decoder'].map((part) => ({ part, device: 'cpu', refusals }));
-    expect(onLoaded.mock.calls).toEqual([[parts]]);
-    await executor.shutdown();
-  });
-
-  it('leaves no engine behind when its own process is killed', async () => {
-    const built = resolve(import.meta.dirname, '../dist/index.js');
-    const script = `
-      const { ProcessExecutor } = await import(${JSON.stringify(built)});
-      const executor = new ProcessExecutor({
-        model: ${JSON.stringify(model)}, maxRows: 3,
-        onEvents: () => { process.stdout.write(String(executor.enginePid), () => process.kill(process.pid, 'SIGKILL')); },
-      });
-      await executor.start();
-      executor.submit([${JSON.stringify(request('a', { numInferenceSteps: 200 }))}]);`;
-    const run = promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
-    const { signal, stdout } = await run.then(
-      () => expect.unreachable('it was to be killed'),
-      (error: unknown) => error as { signal: string; stdout: string },
-    );
-    expect(signal).toBe('SIGKILL');
-    await expect.poll(() => isAlive(Number.parseInt(stdout, 10)), { timeout: 10_000 }).toBe(false);
-  });
-});
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-}

@@ -2,11 +2,10 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { DarkroomError } from '@darkroom/core';
-import type { ModelCard } from '@darkroom/core';
-import type { PipelineComponent } from '@darkroom/diffusion';
+import type { ModelCard, PipelineComponent } from '@darkroom/core';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
-import type { EngineEvent, ExecutorListener } from './executor-event.ts';
-import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from './executor.ts';
+import type { EngineEvent, ExecutorListener } from '../executor-event.ts';
+import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from '../executor.ts';
 
 export interface ProcessExecutorOptions extends EngineProcessOptions {
   onEvents: ExecutorListener;
@@ -22,11 +21,14 @@ export interface ProcessExecutorOptions extends EngineProcessOptions {
 
 // Always the built entry: Node runs no TypeScript, so tests of the sources need `npm run build` before them.
 const entry = fileURLToPath(
-  new URL(import.meta.url.endsWith('.ts') ? '../dist/engine-process.js' : './engine-process.js', import.meta.url),
+  new URL(
+    import.meta.url.endsWith('.ts') ? '../../dist/process/engine-process.js' : './engine-process.js',
+    import.meta.url,
+  ),
 );
 
 interface EngineStatus {
-  readonly rows: number;
+  readonly slots: number;
   readonly waitingRequests: number;
 }
 
@@ -83,8 +85,8 @@ export class ProcessExecutor implements Executor {
       // Only when the process is gone, so that the caller may start again at once.
       void ended.then((how) => reject(failure ?? unavailable('executor.start', `the engine ${how}`)));
     });
-    const { model, maxRows, checkpointEvery } = this.#options;
-    this.#send({ type: 'start', options: { model, maxRows, checkpointEvery } });
+    const { model, maxSlots, checkpointEvery } = this.#options;
+    this.#send({ type: 'start', options: { model, maxSlots, checkpointEvery } });
     return started;
   }
 
@@ -117,8 +119,8 @@ export class ProcessExecutor implements Executor {
     });
     this.#checks.delete(checkId);
     const latencyMs = performance.now() - startedAtMs;
-    const { rows, waitingRequests } = answer ?? { rows: 0, waitingRequests: 0 };
-    return { isHealthy: answer !== undefined, rows, waitingRequests, latencyMs };
+    const { slots, waitingRequests } = answer ?? { slots: 0, waitingRequests: 0 };
+    return { isHealthy: answer !== undefined, slots, waitingRequests, latencyMs };
   }
 
   async shutdown({ shouldCheckpoint = false }: ShutdownOptions = {}): Promise<void> {

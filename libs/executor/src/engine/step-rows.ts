@@ -1,8 +1,9 @@
-import type { Pipeline, PipelineRow } from '@darkroom/diffusion';
+import type { Pipeline, PipelineRow, RowEvent } from '@darkroom/core';
 
 /** How a step went, with whatever was thrown laid at the rows it concerns. */
 export interface StepOutcome<Row> {
   readonly modelRows: number;
+  readonly events: ReadonlyMap<Row, readonly RowEvent[]>;
   readonly failures: ReadonlyMap<Row, unknown>;
 }
 
@@ -15,15 +16,15 @@ export async function stepRows<Row extends PipelineRow>(
   rows: readonly Row[],
 ): Promise<StepOutcome<Row>> {
   try {
-    const { modelRows, failures } = await pipeline.step(rows);
-    return { modelRows, failures: new Map(failures.map(({ row, error }) => [row, error])) };
+    return await pipeline.step(rows);
   } catch (error) {
-    if (rows.length === 1) return { modelRows: 0, failures: new Map([[rows[0]!, error]]) };
+    if (rows.length === 1) return { modelRows: 0, events: new Map(), failures: new Map([[rows[0]!, error]]) };
     const middle = Math.ceil(rows.length / 2);
     const first = await stepRows(pipeline, rows.slice(0, middle));
     const second = await stepRows(pipeline, rows.slice(middle));
     return {
       modelRows: first.modelRows + second.modelRows,
+      events: new Map([...first.events, ...second.events]),
       failures: new Map([...first.failures, ...second.failures]),
     };
   }

@@ -1,0 +1,94 @@
+/** The suites, on all executors there are. The process executor runs the built engine: `npm run build` first. */
+import { resolve } from 'node:path';
+import { loadPipeline } from '@darkroom/diffusion';
+import { afterAll, describe, expect, it } from 'vitest';
+import { WriterPipeline } from '../engine/__fixtures__/writer-pipeline.ts';
+import type { WriterInput } from '../engine/__fixtures__/writer-pipeline.ts';
+import { InProcessExecutor } from '../in-process-executor.ts';
+import { ProcessExecutor } from '../process/process-executor.ts';
+import { ForwardingExecutor } from './__fixtures__/forwarding-executor.ts';
+import type { ForwardedInput } from './__fixtures__/forwarding-executor.ts';
+import { ToyUpstream } from './__fixtures__/toy-upstream.ts';
+import { EventLog } from './event-log.ts';
+import { describeExecutor } from './executor-conformance.ts';
+import type { ExecutorSubject } from './executor-conformance.ts';
+import { describeRows } from './row-conformance.ts';
+import type { RowSubject } from './row-conformance.ts';
+
+const model = { directory: resolve(import.meta.dirname, '../../../../models/emoji-sd'), threads: 1 };
+const room = { maxSlots: 3, checkpointEvery: 2 };
+
+function picture(changes: Record<string, unknown>) {
+  const size = { width: 64, height: 64, n: 1, numInferenceSteps: 6, guidanceScale: 3, scheduler: 'dpmpp_2m' };
+  const file = { outputFormat: 'png', outputCompression: 100, previewEvery: 2 };
+  return { prompt: 'a cat on a blue background', negativePrompt: '', seed: 1, ...size, ...file, ...changes };
+}
+
+const pictures = {
+  shortInput: ({ number, outputs }) => picture({ seed: number, n: outputs }),
+  longInput: picture({ width: 256, height: 256, n: 2, numInferenceSteps: 200 }),
+  badInput: { input: picture({ width: 100 }), message: 'width must be a multiple of 32' },
+} satisfies Partial<ExecutorSubject>;
+
+const inProcess: ExecutorSubject & RowSubject = {
+  ...pictures,
+  create: (onEvents) => new InProcessExecutor({ ...room, onEvents, loadPipeline: () => loadPipeline(model) }),
+  canBeKilled: false,
+};
+const process: ExecutorSubject & RowSubject = {
+  ...pictures,
+  create: (onEvents) => new ProcessExecutor({ ...room, onEvents, model }),
+};
+
+const wish = (input: Partial<WriterInput>): WriterInput => ({ prompt: 'a wish', slots: 1, ...input });
+const writer: ExecutorSubject & RowSubject = {
+  create: (onEvents) =>
+    new InProcessExecutor({ ...room, onEvents, loadPipeline: () => Promise.resolve(new WriterPipeline()) }),
+  shortInput: ({ number, outputs }) => wish({ prompt: `wish ${number}`, outputs }),
+  longInput: wish({ max: Infinity }),
+  badInput: { input: wish({ prompt: '' }), message: 'prompt: is empty' },
+  canBeKilled: false,
+};
+const blockWriter: typeof writer = {
+  ...writer,
+  shortInput: ({ number, outputs }) => wish({ prompt: `wish ${number}`, mode: 'blocks', outputs }),
+};
+
+describeExecutor('in process, with pictures', inProcess);
+describeRows('in process, with pictures', inProcess);
+describeExecutor('in a process, with pictures', process);
+describeRows('in a process, with pictures', process);
+describeExecutor('in process, with text', writer);
+describeRows('in process, with text', writer);
+describeExecutor('in process, with text in blocks', blockWriter);
+
+describe('an executor without steps', async () => {
+  const upstream = new ToyUpstream();
+  const url = await upstream.start();
+  afterAll(() => upstream.stop());
+
+  const toys: ExecutorSubject = {
+    create: (onEvents) => new ForwardingExecutor({ url, maxSlots: 2, onEvents }),
+    shortInput: ({ number, outputs }): ForwardedInput => ({ prompt: `${number} wishes`, words: 5, outputs }),
+    longInput: { prompt: 'wish', outputs: 1 } satisfies ForwardedInput,
+    badInput: { input: { prompt: '', outputs: 1 } satisfies ForwardedInput, message: 'prompt: is empty' },
+  };
+  describeExecutor('that forwards whole requests', toys);
+
+  it('says nothing of steps, and its server stops when it does', async () => {
+    const log = new EventLog();
+    const executor = toys.create(log.listener);
+    await executor.start();
+    executor.submit([
+      { id: 'a', input: toys.shortInput({ number: 1, outputs: 2 }) },
+      { id: 'long', input: toys.longInput },
+    ]);
+    await Promise.all([log.end('a'), log.firstWord('long')]);
+    executor.cancel('long');
+    await expect.poll(() => upstream.openAnswers).toBe(0);
+    expect(new Set(log.events.map(({ type }) => type))).toEqual(
+      new Set(['delta', 'output', 'request-done', 'request-canceled']),
+    );
+    await executor.shutdown();
+  });
+});

@@ -1,0 +1,88 @@
+/** What executors keep beside that, that step rows: they share steps, say where a row stands, and go on from there. */
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { RowCheckpoint } from '@darkroom/core';
+import type { ExecutorListener } from '../executor-event.ts';
+import type { Executor, ExecutorRequest } from '../executor.ts';
+import { EventLog } from './event-log.ts';
+import type { ExecutorSubject } from './executor-conformance.ts';
+
+/** Made with room for exactly three of the short inputs, and with a checkpoint of each row after every second step. */
+export interface RowSubject extends Pick<ExecutorSubject, 'shortInput' | 'longInput'> {
+  create: (onEvents: ExecutorListener) => Executor;
+}
+
+/** Makes the tests. To be called at the top of a file of tests, with Vitest. */
+export function describeRows(name: string, subject: RowSubject): void {
+  describe(`the rows of the executor ${name}`, () => {
+    const log = new EventLog();
+    const executor = subject.create(log.listener);
+    beforeAll(() => executor.start());
+    afterAll(() => executor.shutdown());
+    beforeEach(() => {
+      log.events = [];
+    });
+
+    async function outputOf(request: ExecutorRequest): Promise<Buffer> {
+      executor.submit([request]);
+      await log.end(request.id);
+      return log.outputs(request.id).get(0)!;
+    }
+    const short = (id: string, number = 1, outputs = 1): ExecutorRequest => ({
+      id,
+      input: subject.shortInput({ number, outputs }),
+    });
+
+    it('share steps, and wait their turn where they find no room', async () => {
+      executor.submit(['a', 'b', 'c'].map((id) => short(id, 1, 2)));
+      await log.end('c');
+      const stats = log.of('stats');
+      expect(Math.max(...stats.map(({ rows }) => rows))).toBe(3);
+      expect(stats.some(({ waitingRequests }) => waitingRequests > 0)).toBe(true);
+      expect(log.of('request-done').map(({ requestId }) => requestId)).toEqual(['a', 'b', 'c']);
+    });
+
+    it('say at most once that they are about to leave, before they do', async () => {
+      executor.submit([short('a', 1, 2)]);
+      await log.end('a');
+      for (const index of [0, 1]) {
+        const types = log.events.flatMap((event) => ('index' in event && event.index === index ? [event.type] : []));
+        expect(types.filter((type) => type === 'row-releasing').length).toBeLessThanOrEqual(1);
+        expect(types.at(-1)).toBe('output');
+      }
+    });
+
+    it('go on from a checkpoint to the same bytes', async () => {
+      const whole = await outputOf(short('whole'));
+      const checkpoints = log.of('checkpoint').map(({ checkpoint }) => checkpoint);
+      expect(checkpoints.length).toBeGreaterThan(1);
+      for (const [at, checkpoint] of checkpoints.entries()) {
+        const id = `resumed ${at}`;
+        const resumed = await outputOf({ ...short(id), checkpoints: new Map([[0, structuredClone(checkpoint)]]) });
+        expect(resumed).toEqual(whole);
+        expect(log.of('progress', id)[0]?.done ?? Infinity).toBeGreaterThan(checkpoint.done);
+      }
+    });
+
+    it('ignore a checkpoint that is not theirs', async () => {
+      const whole = await outputOf(short('whole'));
+      const other: RowCheckpoint = { done: 1, data: new Uint8Array(0) };
+      expect(await outputOf({ ...short('again'), checkpoints: new Map([[0, other]]) })).toEqual(whole);
+    });
+
+    it('are where they stand when the executor is shut down, for another to go on', async () => {
+      executor.submit([{ id: 'long', input: subject.longInput }]);
+      await log.firstWord('long');
+      await executor.shutdown({ shouldCheckpoint: true });
+      expect(log.events.at(-1)).toMatchObject({ type: 'checkpoint', requestId: 'long' });
+      const { checkpoint, index } = log.of('checkpoint').at(-1)!;
+      await executor.start();
+      log.events = [];
+      const checkpoints = new Map([[index, checkpoint]]);
+      executor.submit([{ id: 'long', input: subject.longInput, indexes: [index], checkpoints }]);
+      const { done } = (await log.next(({ type }) => type === 'progress')) as { done: number };
+      expect(done).toBe(checkpoint.done + 1);
+      executor.cancel('long');
+      await log.end('long');
+    });
+  });
+}

@@ -1,0 +1,125 @@
+/** The engine in a process of its own. It is the built one: `npm run build` first. */
+import { execFile } from 'node:child_process';
+import { resolve } from 'node:path';
+import { promisify } from 'node:util';
+import type { PipelineComponent } from '@darkroom/core';
+import { describe, expect, it, vi } from 'vitest';
+import { EventLog } from '../conformance/event-log.ts';
+import { ProcessExecutor } from './process-executor.ts';
+
+const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
+const maxSlots = 3;
+
+/** Takes so long that nobody who waits for its first steps finds it at its end. */
+const large = { width: 256, height: 256, n: 2, numInferenceSteps: 200 };
+
+function request(id: string, changes: Record<string, unknown> = {}) {
+  const input = {
+    prompt: `a cat on a blue background`,
+    negativePrompt: '',
+    width: 64,
+    height: 64,
+    n: 1,
+    numInferenceSteps: 6,
+    guidanceScale: 3,
+    seed: 1,
+    scheduler: 'dpmpp_2m',
+    outputFormat: 'png',
+    outputCompression: 100,
+    previewEvery: 0,
+  };
+  return { id, input: { ...input, ...changes } };
+}
+
+describe('the process executor', () => {
+  const model = { directory, threads: 1 };
+
+  it('says why a model cannot be started, and can be tried again at once', async () => {
+    const log = new EventLog();
+    const executor = new ProcessExecutor({ maxSlots, onEvents: log.listener, model: { directory: '/nowhere/model' } });
+    for (const attempt of [1, 2]) {
+      await expect(executor.start(), `attempt ${attempt}`).rejects.toMatchObject({
+        code: 'model_unsupported',
+        message: 'model_index.json: is missing',
+      });
+    }
+    expect(log.events).toEqual([]);
+  });
+
+  it('says that its engine is lost, with what it had, and starts another', async () => {
+    const log = new EventLog();
+    const executor = new ProcessExecutor({ maxSlots, onEvents: log.listener, model });
+    await executor.start();
+    executor.submit([request('a', large), request('b', { numInferenceSteps: 1 })]);
+    await log.end('b');
+    process.kill(executor.enginePid!, 'SIGKILL');
+    const lost = await log.next(({ type }) => type === 'engine-lost');
+    expect(lost).toEqual({ type: 'engine-lost', message: 'the engine was killed by SIGKILL', requestIds: ['a'] });
+    await executor.start();
+    executor.submit([request('a', { numInferenceSteps: 1 })]);
+    await log.end('a');
+    await executor.shutdown();
+  });
+
+  it('ends an engine that hangs, and says that it is lost', async () => {
+    const log = new EventLog();
+    const executor = new ProcessExecutor({ maxSlots, onEvents: log.listener, model });
+    await executor.start();
+    executor.submit([request('a', large)]);
+    process.kill(executor.enginePid!, 'SIGSTOP');
+    executor.kill();
+    expect(await log.next(({ type }) => type === 'engine-lost')).toMatchObject({ requestIds: ['a'] });
+  });
+
+  it('keeps the event loop of its own process free', async () => {
+    const log = new EventLog();
+    const executor = new ProcessExecutor({ maxSlots, onEvents: log.listener, model });
+    await executor.start();
+    let ticks = 0;
+    const timer = setInterval(() => (ticks += 1), 5);
+    executor.submit([request('a', { numInferenceSteps: 40, width: 128, height: 128, n: 3 })]);
+    await log.end('a');
+    clearInterval(timer);
+    expect(ticks).toBeGreaterThan(40);
+    await executor.shutdown();
+  });
+
+  it('says what each part of the model runs on', async () => {
+    const onLoaded = vi.fn<(components: readonly PipelineComponent[]) => void>();
+    const devices = ['cuda', 'cpu'] as const;
+    const options = { maxSlots, onEvents: () => {}, onLoaded, model: { ...model, devices } };
+    const executor = new ProcessExecutor(options);
+    await executor.start();
+    const refusals = [{ device: 'cuda', reason: expect.stringContaining('shared library') as string }];
+    const parts = ['text_encoder', 'unet', 'vae_decoder'].map((part) => ({ part, device: 'cpu', refusals }));
+    expect(onLoaded.mock.calls).toEqual([[parts]]);
+    await executor.shutdown();
+  });
+
+  it('leaves no engine behind when its own process is killed', async () => {
+    const built = resolve(import.meta.dirname, '../../dist/index.js');
+    const script = `
+      const { ProcessExecutor } = await import(${JSON.stringify(built)});
+      const executor = new ProcessExecutor({
+        model: ${JSON.stringify(model)}, maxSlots: 3,
+        onEvents: () => { process.stdout.write(String(executor.enginePid), () => process.kill(process.pid, 'SIGKILL')); },
+      });
+      await executor.start();
+      executor.submit([${JSON.stringify(request('a', { numInferenceSteps: 200 }))}]);`;
+    const run = promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);
+    const { signal, stdout } = await run.then(
+      () => expect.unreachable('it was to be killed'),
+      (error: unknown) => error as { signal: string; stdout: string },
+    );
+    expect(signal).toBe('SIGKILL');
+    await expect.poll(() => isAlive(Number.parseInt(stdout, 10)), { timeout: 10_000 }).toBe(false);
+  });
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
