@@ -66,7 +66,7 @@ describe('the events of a request', () => {
     expect(frame?.event).toBe('progress');
     expect(dataOf(frame)).toEqual({
       request_id: id,
-      timestamp: '1970-01-01T00:00:03.000Z',
+      timestamp: expect.any(String),
       index: 0,
       step: 1,
       total_steps: 4,

@@ -46,7 +46,7 @@ describe('a request of another kind', () => {
   it('is stored with what its kind says that it takes', async () => {
     const test = await openBoth();
     const id = await test.submit({ model, prompt, priority: 2, timeout_s: 60 });
-    const stored = await test.store.redis.hget(test.store.keysOf(model).request(id), 'envelope');
+    const stored = await test.store.redis.get(test.store.keysOf(model).input(id));
     expect(JSON.parse(stored!)).toMatchObject({
       kind: 'echo',
       shapeKey: 'echo',
