@@ -35,3 +35,19 @@ it('routes of other systems say it in the names of their fields', async () => {
     },
   ]);
 });
+
+it('a request beyond what all of an owner may keep is refused with the figures, until results are gone', async () => {
+  const test = await openTestApi({ config: { ownerMaxBytes: 200_000 } });
+  const first = await test.submit();
+  const keys = await allKeys(test.store);
+  const response = await test.post({ prompt: 'a fox' });
+  expect([response.status, response.headers.get('retry-after')]).toEqual([429, '5']);
+  const { error } = errorSchema.parse(await response.json());
+  expect(error).toMatchObject({ type: 'rate_limit_error', code: 'too_many_bytes' });
+  expect(error.message).toMatch(
+    /^This request may keep up to 1\d{5} bytes beside the 1\d{5} of your others, and all of them may keep 200000; /,
+  );
+  expect(await allKeys(test.store)).toEqual(keys);
+  await test.api.request(`/v1/predict/${first}`, { method: 'DELETE' });
+  expect((await test.post({ prompt: 'a fox' })).status).toBe(202);
+});
