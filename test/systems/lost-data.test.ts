@@ -13,7 +13,8 @@ it('workers bring their models and themselves back, with nothing started again',
   await stream(system.url, lost, { until: ({ event }) => event === 'progress' });
   // At once: key by key, what is under way would write between two of them.
   await system.store.redis.flushall();
-  expect(await poll(system.url, lost)).toMatchObject({ error: { code: 'request_not_found' } });
+  // This API gave the id out, and knows that by the id alone.
+  expect(await poll(system.url, lost)).toMatchObject({ error: { code: 'request_gone' } });
   const health = async (): Promise<unknown> => (await fetch(`${system.url}/health`)).json();
   await expect.poll(health).toMatchObject({ status: 'ok' });
   const id = await submit(system.url, { prompt: 'a rocket', num_inference_steps: 3 });
