@@ -46,6 +46,6 @@ it('shows the routes and tries them out, with nothing that its policy forbids', 
   expect([response.url(), response.status()]).toEqual([`${url}${prefix}/health`, 200]);
   await page.getByText('worker_pool_initialized').first().waitFor();
   await page.getByRole('button', { name: 'POST /v1/predict Ask' }).click();
-  await page.getByText('a red fox on a teal background').first().waitFor();
+  await page.getByText('a fox on a green background').first().waitFor();
   expect(faults).toEqual([]);
 });
