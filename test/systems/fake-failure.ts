@@ -1,15 +1,17 @@
 /** A worker in the tests' hands, in a system whose other parts are real: what it is leased fails when a test says so. */
-import { openInbox, publishModel, type StoreConnection, writeBatch } from '@darkroom/store';
+import { heartbeatWorker, openInbox, publishModel, type StoreConnection, writeBatch } from '@darkroom/store';
 import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
 
 const fake = { model: card.id, workerId: 'fake', incarnation: 'first' };
 let batches = 0;
 
-/** Brings the model `tiny`, served by the worker `fake`. */
-export async function startFakeWorker(store: StoreConnection): Promise<void> {
+/** Brings the model `tiny`, served by the worker `fake`, until it is told to stop. */
+export async function startFakeWorker(store: StoreConnection): Promise<() => void> {
   await publishModel(store, card);
   await startWorker(store, { workerId: fake.workerId });
+  const heart = setInterval(() => void heartbeatWorker(store, fake), 500);
+  return () => clearInterval(heart);
 }
 
 /** Fails a request of `tiny` as soon as the former has leased it. */

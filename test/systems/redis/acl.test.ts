@@ -105,7 +105,7 @@ it('lets operators pause, drain, retry, drop and look, and nothing is refused', 
     expect([path, response.status]).toEqual([path, expect.toSatisfy((status: number) => status < 300)]);
     return response.json();
   };
-  await startFakeWorker(system.store);
+  onTestFinished(await startFakeWorker(system.store));
   await ask('admin/models/tiny/pause');
   await ask('admin/models/tiny/workers/fake/drain');
   const dead = [
@@ -120,9 +120,8 @@ it('lets operators pause, drain, retry, drop and look, and nothing is refused', 
   await ask(`admin/dead-requests/${dead[1]}/drop`);
   await failLeased(system.store, again);
   expect(await poll(system.url, again)).toMatchObject({ status: 'failed', retry_of: dead[0] });
-  for (const queue of ['tiny:queue', '_webhooks:queue'])
-    await ask(`admin/queues/api/queues?activeQueue=${queue}&page=1&jobsPerPage=10`, 'GET');
-  await ask('admin/queues/api/queues/tiny:queue/metrics', 'GET');
+  await ask('admin/queues/api/queues?activeQueue=queue&page=1&jobsPerPage=10', 'GET');
+  await ask('admin/queues/api/queues/queue/metrics', 'GET');
   await ask('admin/queues/api/redis/stats', 'GET');
   expect(await refusals()).toEqual([]);
 });
@@ -131,12 +130,12 @@ it.each<[PartName, string, string[]]>([
   ['api', 'change models', ['HSET', 'darkroom:models', 'x', '{}']],
   ['batch-former', "read a webhook's secret", ['HGETALL', 'darkroom:{_webhooks}:secrets']],
   ['batch-former', 'read idempotency keys', ['HGETALL', 'darkroom:idempotency::x']],
-  ['worker', "read another model's requests", ['HGETALL', 'darkroom:{other}:request:x']],
+  ['worker', "read another model's requests", ['HGETALL', 'darkroom:v2:{other}:request:x']],
   ['worker', 'deliver webhooks', ['LPUSH', 'darkroom:{_webhooks}:queue:wait', 'x']],
-  ['worker', 'listen to events', ['SUBSCRIBE', 'darkroom:{emoji-sd}:events:x']],
-  ['janitor', 'read pictures', ['HVALS', 'darkroom:{emoji-sd}:output:x:0']],
+  ['worker', 'listen to events', ['SUBSCRIBE', 'darkroom:v2:{emoji-sd}:events:x']],
+  ['janitor', 'read pictures', ['HVALS', 'darkroom:v2:{emoji-sd}:output:x:0']],
   ['janitor', "read a webhook's secret", ['HGETALL', 'darkroom:{_webhooks}:secrets']],
-  ['webhook-sender', 'read requests', ['HGETALL', 'darkroom:{emoji-sd}:request:x']],
+  ['webhook-sender', 'read requests', ['HGETALL', 'darkroom:v2:{emoji-sd}:request:x']],
   ['webhook-sender', 'change models', ['HSET', 'darkroom:models', 'x', '{}']],
 ])('%s may not %s', async (name, _what, [command = '', ...args]) => {
   await expect(connectAs(name).redis.call(command, ...args)).rejects.toThrow(/NOPERM/);
