@@ -22,11 +22,12 @@ it('both register and take work, and leave with the process that keeps them', as
   const both = ['gpu-host-0', 'gpu-host-1'];
   const ready = async (): Promise<number> => (await fetch(`${system.part('worker').metricsUrl}/ready`)).status;
   await expect.poll(ready, { timeout: 60_000 }).toBe(200);
-  expect(await loaded()).toEqual(both);
+  // The API looks once a second.
+  await expect.poll(loaded, { timeout: 10_000 }).toEqual(both);
   const bodies = ['a cat face', 'a rocket'].map((prompt) => ({ prompt, num_inference_steps: 4, seed: 1 }));
   await Promise.all(bodies.map((body) => make(system.url, body)));
   const worker = system.part('worker');
   await worker.stop();
-  expect(await loaded()).toEqual([]);
+  await expect.poll(loaded, { timeout: 10_000 }).toEqual([]);
   expect(worker.process.exitCode).toBe(0);
 });

@@ -23,6 +23,7 @@ import { PaceMeter } from './meters/pace-meter.ts';
 import { type DropReason, StepMeter } from './meters/step-meter.ts';
 import { ActiveRequest, type EngineEnding, type EngineRequestEvent } from './request/active-request.ts';
 import { type LeftToDo, readLeftToDo } from './request/left-to-do.ts';
+import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
@@ -41,6 +42,7 @@ export class Worker extends BaseService {
   readonly #active = new Map<string, ActiveRequest>();
   readonly #receiving: PeriodicLoop;
   readonly #beating: PeriodicLoop;
+  readonly #strange: StrangeLeases;
   readonly #inbox: WorkerInbox;
   readonly #pace = new PaceMeter();
   readonly #meter: StepMeter;
@@ -60,6 +62,9 @@ export class Worker extends BaseService {
     this.#identity = { model: card.id, workerId, incarnation: randomUUID() };
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
     this.#writes = new WriteQueue({ store, identity: this.#identity });
+    const isKnown = (token: string): boolean => this.#active.has(token);
+    const strangeOptions = { store, identity: this.#identity, writes: this.#writes, heartbeatMs, isKnown, log };
+    this.#strange = new StrangeLeases(strangeOptions);
     this.#inbox = openInbox(store, this.#identity);
     this.#receiving = new PeriodicLoop({ name: 'inbox', intervalMs: 0, runOnce: () => this.#receiveOnce(), log });
     this.#beating = new PeriodicLoop({
@@ -108,6 +113,7 @@ export class Worker extends BaseService {
     await this.#register();
     this.#isReceiving = true;
     await this.#receiving.start();
+    await this.#strange.start();
     log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.#options.capacity }, 'serving');
   }
 
@@ -118,6 +124,7 @@ export class Worker extends BaseService {
     // The inbox ends with the drain's own message, so that no lease before it is overlooked.
     if ((await drainWorker(store, this.#identity)) && this.#isReceiving) await this.#drained;
     await this.#receiving.stop();
+    await this.#strange.stop();
     await this.#executor.shutdown({ shouldCheckpoint: true });
     await this.#beating.stop();
     // What has left the engine only has to be stored.
@@ -148,15 +155,18 @@ export class Worker extends BaseService {
   }
 
   async #receiveOnce(): Promise<void> {
-    for (const message of await this.#inbox.next(inboxWaitS)) await this.#receive(message);
+    const { log } = this.#options;
+    for (const message of await this.#inbox.next(inboxWaitS))
+      // They are read, and the others are not to be lost with one.
+      await this.#receive(message).catch((error: unknown) => log.error({ err: error }, 'could not take a message'));
+    this.#strange.received();
   }
 
   async #receive(message: InboxMessage): Promise<void> {
     switch (message.type) {
       case 'cancel':
-        for (const request of this.#active.values())
-          if (request.delivery.id === message.id) this.#drop(request, 'canceled');
-        return;
+        if (!this.#active.has(message.token)) return this.#strange.giveBack(message);
+        return this.#drop(this.#active.get(message.token)!, 'canceled');
       case 'drained':
         return this.#markDrained();
       case 'run':
@@ -246,8 +256,9 @@ export class Worker extends BaseService {
       const outcome = await request.finish(ending);
       log.info({ request_id: id, state: ending.state, outcome }, 'ended');
     } catch (error) {
-      // Its deadline ends it, or the burial of this worker gives it to another, which finds what is stored.
+      // Somebody goes on from what is stored, if it is not over by then.
       log.error({ request_id: id, err: error }, 'could not finish');
+      void this.#strange.giveBack(request.delivery, 'engine_failed');
     }
     this.#active.delete(token);
   }

@@ -22,6 +22,11 @@ function waiting(...names: string[]): Candidate[] {
   }));
 }
 
+/** All its slots are promised to others, and its last rows are still on their way. */
+function finishing(id: string, ...shapes: string[]): FreeWorker {
+  return { ...idle(id), shapes };
+}
+
 function idle(id: string, capacity = 8): FreeWorker {
   return { id, isIdle: true, free: capacity, capacity, shapes: [] };
 }
@@ -56,6 +61,10 @@ describe('together', () => {
   it('goes with what may share a step, in order, and other shapes to the same or another worker', () => {
     expect(inWords(plan([idle('w1')], waiting('a1', 'b1', 'a2', 'b1', 'a1')))).toBe('w1: a1 a2 a1 | w1: b1 b1');
     expect(inWords(plan([idle('w1', 4), idle('w2', 4)], waiting('a2', 'b2')))).toBe('w1: a2 | w2: b2');
+  });
+
+  it('goes even if it says that it takes nothing', () => {
+    expect(inWords(plan([idle('w1')], waiting('a0', 'a0')))).toContain('w1: a0');
   });
 
   it('is divided among idle workers', () => {
@@ -110,6 +119,12 @@ describe('alone', () => {
     const decided = plan([idle('w1'), idle('w2')], waiting('a1!'), { reservedWorkerId: 'w2' });
     expect(inWords(decided)).toBe('w2! a1');
     expect(decided.reserveWorkerId).toBeUndefined();
+  });
+
+  it('shares no worker with the last rows of others either', () => {
+    const decided = plan([finishing('w1', 'a'), idle('w2')], waiting('a1!'));
+    expect(inWords(decided)).toBe('w2! a1');
+    expect(plan([finishing('w1', 'a')], waiting('a1!'))).toMatchObject({ leases: [], reserveWorkerId: 'w1' });
   });
 
   it('with one worker the others wait for it too', () => {

@@ -110,7 +110,8 @@ function leaseAlone(
   { free, leases, reservedWorkerId, policy }: Board & { reservedWorkerId: string | undefined; policy: BatchPolicy },
 ): string | undefined {
   for (const { id } of requests) {
-    const idle = [...free.values()].filter(({ isIdle }) => isIdle);
+    // One that still runs what has promised its slots to others is not alone.
+    const idle = [...free.values()].filter(({ isIdle, shapes }) => isIdle && shapes.length === 0);
     const worker = idle.find((candidate) => candidate.id === reservedWorkerId) ?? idle[0];
     // Without batching nothing else keeps a worker from becoming idle.
     if (worker === undefined)
@@ -132,8 +133,9 @@ function leaseShared(requests: readonly Candidate[], { free, leases, share }: Bo
       roomiest(candidates.filter(({ shapes }) => shapes.includes(shapeKey))) ??
       roomiest(candidates);
     if (worker === undefined) return;
-    let room = Math.min(share, worker.free);
-    let count = 0;
+    // At least one, whatever it says that it takes.
+    let room = Math.min(share, worker.free) - rest[0]!.slots;
+    let count = 1;
     while (count < rest.length && room > 0) room -= rest[count++]!.slots;
     const taken = rest.slice(0, count);
     free.set(worker.id, { ...worker, isIdle: false, free: worker.free - sumOf(taken, ({ slots }) => slots) });

@@ -43,8 +43,10 @@ it('answers to localhost and to addresses, with any port', async () => {
 });
 
 it('answers to the names that configuration has', async () => {
-  const test = await openTestApi({ config: { host: 'gpu-box', allowedHosts: ['Pictures.example'] } });
-  for (const host of ['gpu-box:8080', 'pictures.example'])
+  const test = await openTestApi({
+    config: { host: 'gpu-box', allowedHosts: ['Pictures.example', 'other.example:8080'] },
+  });
+  for (const host of ['gpu-box:8080', 'pictures.example', 'pictures.example.', 'other.example:8080'])
     expect([host, await statusOf(test, host)]).toEqual([host, 200]);
   expect(await statusOf(test, 'evil.example')).toBe(421);
   expect(await statusOf(await openTestApi({ config: { allowedHosts: ['*'] } }), 'evil.example')).toBe(200);

@@ -13,12 +13,17 @@ export function checkHost(
   keys: ApiKeys,
   { host, allowedHosts = [] }: Pick<ApiConfig, 'host' | 'allowedHosts'>,
 ): MiddlewareHandler {
-  const ours = new Set(['localhost', host, ...allowedHosts].map((name) => name.toLowerCase()));
+  const ours = new Set(['localhost', host, ...allowedHosts].map(nameOf));
   if (!isOpenToAll(keys) || ours.has('*')) return (_c, next) => next();
   return (c, next) => {
-    const name = new URL(c.req.url).hostname.replace(/^\[(?<address>.*)\]$/, '$<address>');
+    const name = nameOf(new URL(c.req.url).hostname.replace(/^\[(?<address>.*)\]$/, '$<address>'));
     if (ours.has(name) || isIP(name) > 0) return next();
     const message = `Host is ${describeValue(name)}, expected localhost, an address, or a name of ALLOWED_HOSTS: this server asks for no keys.`;
     throw new ApiError({ status: 421, code: 'wrong_host', message });
   };
+}
+
+/** Without the dot that a full name may end with, and the port that a setting may say. */
+function nameOf(host: string): string {
+  return host.toLowerCase().replace(isIP(host) > 0 ? '' : /\.?(?::\d+)?$/, '');
 }

@@ -131,7 +131,10 @@ describe('inputs', () => {
   });
 
   it.each([
-    [{ headers: { 'x-fal-request-timeout': 'soon' } }, /^x-fal-request-timeout is NaN, expected a number of seconds/],
+    [
+      { headers: { 'x-fal-request-timeout': 'soon' } },
+      /^x-fal-request-timeout is "soon", expected a number of seconds/,
+    ],
     [{ headers: { 'x-fal-queue-priority': 'high' } }, /^x-fal-queue-priority is "high", expected normal or low$/],
     [{ path: '/fal/queue/darkroom/tiny?fal_webhook=https://example.org' }, /^fal_webhook is .*, expected none/],
   ])('refuses %j', async (sent: Sent, message) => {

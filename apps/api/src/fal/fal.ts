@@ -122,7 +122,9 @@ async function submit(c: C, deps: FalDeps) {
     ...bodyOf(input),
     model: c.req.param('app'),
     ...(priority === 'low' ? { priority: lowPriority } : {}),
-    ...(startTimeout === undefined ? {} : { start_timeout_s: Number(startTimeout) }),
+    ...(startTimeout === undefined
+      ? {}
+      : { start_timeout_s: /\d/.test(startTimeout) ? Number(startTimeout) : startTimeout }),
   };
   return inTheirNames(falNames, () => submitOverHttp(c, deps.submitRequest, { body, kind: picture.id }));
 }

@@ -224,7 +224,7 @@ function predictionFrame(c: C, deps: ReplicateDeps, id: string): FrameOf {
 }
 
 async function listPictureModels(models: Cached<readonly ModelCard[]>): Promise<ModelCard[]> {
-  return (await models.reload()).filter(({ kind }) => kind === picture.id);
+  return (await models.get()).filter(({ kind }) => kind === picture.id);
 }
 
 async function findCard(c: C, { models }: ReplicateDeps): Promise<ModelCard> {

@@ -50,8 +50,8 @@ export async function admitOnce(
       const ttlMs = timeoutMs + store.resultTtlMs;
       return claimIdempotencyKey(store, subject, { fingerprint, newId, ttlMs, ...(expiredId && { expiredId }) });
     });
-    // One that is only claimed may be about to be stored: there is nothing of it, and it is not gone.
-    if (!wasStored || expiredId !== undefined || !(await isGone(deps.askStore, id, owner))) {
+    // One that is only claimed may be about to be stored: there is nothing of it yet.
+    if (!wasStored || expiredId !== undefined || (await isKept(deps.askStore, id, owner))) {
       if (status === 'conflict') throw conflict();
       return id;
     }
@@ -80,11 +80,11 @@ export async function isStored(
 ): Promise<boolean> {
   const record = await askStore((store) => readIdempotencyKey(store, { owner, key }));
   if (record?.fingerprint !== fingerprint) return false;
-  return (await askStore((store) => readRequest(store, record.id, owner))).status === 'found';
+  return isKept(askStore, record.id, owner);
 }
 
-async function isGone(askStore: AskStore, id: string, owner: string): Promise<boolean> {
-  return (await askStore((store) => readRequest(store, id, owner))).status === 'gone';
+async function isKept(askStore: AskStore, id: string, owner: string): Promise<boolean> {
+  return (await askStore((store) => readRequest(store, id, owner))).status === 'found';
 }
 
 function conflict(): ApiError {
@@ -96,11 +96,19 @@ function conflict(): ApiError {
   });
 }
 
-/** The same for bodies that say the same in another order. */
+/** The same for bodies that say the same in another order. Throws 400 for one that is nested deeper than the stack. */
 export function fingerprintOf(path: string, body: unknown): string {
-  return createHash('sha256')
-    .update(JSON.stringify([path, sorted(body)]))
-    .digest('hex');
+  return createHash('sha256').update(sortedJson(path, body)).digest('hex');
+}
+
+function sortedJson(path: string, body: unknown): string {
+  try {
+    return JSON.stringify([path, sorted(body)]);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const message = 'The body is nested too deeply, expected a JSON object of fields.';
+    throw new ApiError({ status: 400, code: 'invalid_body', message });
+  }
 }
 
 function sorted(value: unknown): unknown {

@@ -1,5 +1,6 @@
 /** Prompts are private: where they are, how long, and where they never are. */
 import { allKeys } from '@darkroom/testing';
+import { heartbeatWorker } from '@darkroom/store';
 import { expect, it } from 'vitest';
 import { requestSchema } from '../v1/api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
@@ -41,7 +42,9 @@ it('drops prompts from Redis when the request ends, where they are not to be sto
   const running = await runNext(test.store);
   await running.output(0, Buffer.from('png'));
   await running.finish();
-  await test.store.redis.del(test.store.keysOf('tiny').inbox('w1'));
+  // As its worker does once it has read the leases.
+  const [last] = await test.store.redis.xrevrange(test.store.keysOf('tiny').inbox('w1'), '+', '-', 'COUNT', 1);
+  await heartbeatWorker(test.store, { model: 'tiny', workerId: 'w1', incarnation: 'first' }, { lastRead: last![0] });
   await test.api.request(`/v1/predict/${ids[1]}`, { method: 'DELETE' });
   const left = await dump(test);
   expect(left).toContain('succeeded');

@@ -193,6 +193,8 @@ describe('the events of a request', () => {
       const byQuery = await test.api.request(`/v1/predict/${id}/events?after=${seen}`);
       expect(await readFrames(byQuery).rest()).toEqual(all.slice(seen));
     }
+    const afterAll = await open(test, id, '9999999999999-0');
+    expect(namesOf(await afterAll.rest())).toEqual(['[DONE]']);
     const both = { headers: { 'Last-Event-ID': '8-0' } };
     const reconnected = await test.api.request(`/v1/predict/${id}/events?after=2`, both);
     expect(await readFrames(reconnected).rest()).toEqual(all.slice(8));
@@ -232,7 +234,7 @@ describe('the events of a request', () => {
   it('are refused at positions that are none, as JSON', async () => {
     const test = await openTestApi();
     const id = await test.submit();
-    for (const position of ['abc', '-1', '7-1', '1e3', ' '.repeat(3) + 'x'])
+    for (const position of ['abc', '-1', '7-1', '1e3', '99999999999999', ' '.repeat(3) + 'x'])
       expect((await test.api.request(`/v1/predict/${id}/events?after=${position}`)).status).toBe(400);
     const response = await test.api.request(`/v1/predict/${id}/events`, { headers: { 'Last-Event-ID': 'abc' } });
     expect(await response.json()).toMatchObject({

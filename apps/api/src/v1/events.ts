@@ -25,7 +25,7 @@ export function addEventsRoute(api: Api, deps: FollowDeps & EventFrameDeps & { s
 }
 
 /** Empty is from the first, as in a browser that has seen none. */
-const position = z.string().regex(/^(?:\d{1,15}(?:-0)?)?$/);
+const position = z.string().regex(/^(?:\d{1,13}(?:-0)?)?$/);
 
 /** After which event to go on. A browser that reconnects repeats the URL it began with and adds the header, which is newer. */
 export function positionOf(c: Context<ApiEnv>): number {
@@ -50,14 +50,14 @@ replica, and after the end until the request expires. Every event's data is JSON
 | --- | --- |
 | \`queued\` | \`queue_position\`, \`attempt\` |
 | \`started\` | \`attempt\` |
-| \`progress\` | \`index\`, \`step\`, \`total_steps\`, \`progress\` (0 to 1), \`preview\` (a data URL, at some steps) |
+| \`progress\` | \`index\`, \`step\`, \`total_steps\`, \`progress\` (0 to 1), \`preview\` (a data URL, at some steps, until the request has ended) |
 | \`image\` | \`index\`, \`url\`, \`seed\`, \`width\`, \`height\`, \`content_type\`, \`bytes\`, \`chunk_id\`, \`chunk_index\`, \`total_chunks\`, \`is_chunked\`, \`is_final\`, \`b64\` (join the chunks of one index) |
 | \`succeeded\` | \`prompt_tokens_cut\`, \`negative_prompt_tokens_cut\`, \`images\`: as in the request |
 | \`failed\` | \`error\`: \`code\`, \`message\` |
 | \`canceled\`, \`expired\` | |
 
 One of the last four ends every request; \`data: [DONE]\` follows it. A comment comes every 15 s. A stream that ends without
-\`[DONE]\` was cut: come back with the last id. Disconnecting cancels nothing.`,
+\`[DONE]\` was cut: come back with the last id. Disconnecting cancels nothing. Whoever asks for what is after the last event of a request that has ended gets \`[DONE]\` alone.`,
   request: {
     params: z.object({ id: z.string() }),
     query: z.object({

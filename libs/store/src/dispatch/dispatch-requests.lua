@@ -1,19 +1,20 @@
 -- Commits what a former has decided, as far as what it assumed still holds: out of the queue, into the leases and the inbox of a
 -- worker, the worker between the lists, in one step. Safe to send twice.
--- ARGV: 1 what the tokens begin with, unique to this call, 2 worker to keep free of shared leases, or '',
+-- ARGV: 1 what the tokens begin with, unique to this call (no two deliveries have the same, however often it is sent), 2 worker to keep free of shared leases, or '',
 --       3 leases (JSON: [{"workerId", "isExclusive", "ids"}, …])
 -- Returns: one for each id, in the order of the leases: {'leased', token, trace or ''} | {'waiting'} (that worker has no room,
 --          or the model is paused) | {'moved'} (somebody else was faster) | {'expired'}
 --- @include "worker-pool"
 --- @include "end-request"
 local reservedKey, reservationMs, nowMs, outcomes = base .. ':reserved', 3000, timeMs(), {}
-if ARGV[2] ~= '' then redis.call('SET', reservedKey, ARGV[2], 'PX', reservationMs) end
+if isOpen(redis.call('HGET', key('worker', ARGV[2]), 'list')) then redis.call('SET', reservedKey, ARGV[2], 'PX', reservationMs) end
 
 -- The slots it has left, 0 when it takes no such lease, and what it has when idle.
 local function roomOf(workerId, isExclusive)
   local list, free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'list', 'free', 'capacity'))
   local isReserved = redis.call('GET', reservedKey) == workerId
-  local isFit = isExclusive and list == 'idle' or not isExclusive and isOpen(list) and not isReserved
+  local isAlone = isExclusive and list == 'idle' and redis.call('EXISTS', key('leases', workerId)) == 0
+  local isFit = isAlone or not isExclusive and isOpen(list) and not isReserved
   if not isFit or not isHeard(workerId) or redis.call('EXISTS', base .. ':paused') == 1 then return 0, 0 end
   return tonumber(free), tonumber(capacity)
 end
@@ -30,17 +31,18 @@ local function start(id, token, workerId, slots, facts)
   return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"slots":' .. slots .. ',"deadlineMs":' .. facts.deadlineMs ..
     ',"isResumed":' .. (facts.startedAtMs and 'true' or 'false') .. ',"envelope":' .. redis.call('GET', key('input', id)) .. '}'
 end
-local factNames = { 'state', 'token', 'owner', 'cost', 'weight', 'slots', 'shapeKey', 'deadlineMs', 'startDeadlineMs', 'startedAtMs', 'trace' }
+local factNames = { 'state', 'token', 'owner', 'cost', 'weight', 'slots', 'shapeKey', 'deadlineMs', 'startDeadlineMs', 'startedAtMs', 'trace', 'sequence' }
 for _, lease in ipairs(cjson.decode(ARGV[3])) do
   local entries, taken = {}, 0
   local room, capacity = roomOf(lease.workerId, lease.isExclusive)
   for _, id in ipairs(lease.ids) do
-    local token, facts = ARGV[1] .. '.' .. #outcomes + 1, { id = id }
+    local call, facts = ARGV[1] .. '.' .. #outcomes + 1 .. '.', { id = id }
     for position, value in ipairs(redis.call('HMGET', key('request', id), unpack(factNames))) do facts[factNames[position]] = value end
+    local token = call .. (facts.sequence or '')
     -- Alone: all of the worker beside its own, so that none of it is given to others before its end.
     local slots = (lease.isExclusive and capacity or 0) + (facts.slots or 0)
-    if facts.token == token then
-      outcomes[#outcomes + 1] = { 'leased', token, facts.trace or '' }
+    if facts.token and string.sub(facts.token, 1, #call) == call then
+      outcomes[#outcomes + 1] = { 'leased', facts.token, facts.trace or '' }
     elseif facts.state ~= 'queued' then
       outcomes[#outcomes + 1] = { 'moved' }
     elseif nowMs >= tonumber(facts.startedAtMs and facts.deadlineMs or facts.startDeadlineMs) then

@@ -2,18 +2,14 @@
 -- the time since when, busy by free slots; the other two get no leases. What idle and busy workers have is summed up in
 -- `room` as it changes, so that nobody has to ask them all.
 local roomKey, heardKey, sweptKey = base .. ':room', base .. ':workers:heard', base .. ':swept'
-local function listKey(list)
-  return base .. ':workers:' .. list
-end
-local function isOpen(list)
-  return list == 'idle' or list == 'busy'
-end
+local function listKey(list) return base .. ':workers:' .. list end
+local function isOpen(list) return list == 'idle' or list == 'busy' end
 
 -- How fast it is, and what it has left; sign: 1 or -1.
 local function countPace(pace, sign)
   if not pace or pace == '' then return end
   redis.call('HINCRBY', roomKey, 'paced', sign)
-  for field, value in pairs(cjson.decode(pace).sums) do redis.call('HINCRBYFLOAT', roomKey, field, sign * value) end
+  for field, value in pairs(cjson.decode(pace).sums) do redis.call('HINCRBYFLOAT', roomKey, field, sign * (tonumber(value) or 0)) end
 end
 local function countWorker(workerId, sign)
   local capacity, free, pace = unpack(redis.call('HMGET', key('worker', workerId), 'capacity', 'free', 'pace'))
@@ -49,13 +45,13 @@ local function changeFree(workerId, difference)
   openWorker(workerId)
 end
 
--- Gives slots of one lease back; 'all' ends it.
+-- Gives slots of one lease back; 'all' ends it. A lease of no slots is still what a burial returns to the queue.
 local function releaseLease(workerId, id, token, slots)
   local leases, lease = key('leases', workerId), id .. ' ' .. token
   local held, shape = string.match(redis.call('HGET', leases, lease) or '', '^(%d+)( .*)$')
   if not held then return end
   local left = slots == 'all' and 0 or math.max(0, held - slots)
-  if left == 0 then redis.call('HDEL', leases, lease) else redis.call('HSET', leases, lease, left .. shape) end
+  if slots == 'all' then redis.call('HDEL', leases, lease) else redis.call('HSET', leases, lease, left .. shape) end
   changeFree(workerId, held - left)
   redis.call('PUBLISH', base .. ':wakeup', 'released')
 end
@@ -67,6 +63,9 @@ local function isHeard(workerId)
 end
 local function sayToWorker(workerId, message)
   if redis.call('EXISTS', key('worker', workerId)) == 1 then redis.call('XADD', key('inbox', workerId), '*', 'message', message) end
+end
+local function cancelAt(workerId, id, token)
+  sayToWorker(workerId, '{"type":"cancel","id":"' .. id .. '","token":"' .. token .. '"}')
 end
 
 -- Whether a worker has the model, loaded or about to be, and may have it.

@@ -13,9 +13,9 @@ local owner, request = given.owner, key('request', id)
 local known = redis.call('HGET', request, 'admission')
 local function admitted()
   local position = positionOf(id, owner)
-  return position and { 'admitted', position, isServed() and 1 or 0, costAhead(position) } or { 'duplicate' }
+  return { 'admitted', position or 0, (not position or isServed()) and 1 or 0, position and costAhead(position) or 0 }
 end
--- The same submit again, because its reply got lost with the connection.
+-- The same submit again, because its reply got lost with the connection; it may have left the queue since.
 if known then return known == given.admission and admitted() or { 'duplicate' } end
 if retryOf ~= '' then
   local state, retriedAs, stripped, weight = unpack(redis.call('HMGET', key('request', retryOf), 'state', 'retriedAs', 'stripped', 'weight'))

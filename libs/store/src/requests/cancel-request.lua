@@ -5,7 +5,7 @@
 --- @include "end-request"
 local id = ARGV[1]
 local request = key('request', id)
-local state, owner, worker = unpack(redis.call('HMGET', request, 'state', 'owner', 'worker'))
+local state, owner, worker, token = unpack(redis.call('HMGET', request, 'state', 'owner', 'worker', 'token'))
 if not state or (ARGV[2] ~= '*' and ARGV[2] ~= owner) then return { 'missing' } end
 if state == 'queued' then
   endRequest(id, 'canceled', '')
@@ -13,5 +13,5 @@ if state == 'queued' then
 end
 if state ~= 'running' then return { 'ended', state } end
 -- The flag stays until the request ends: whoever has to requeue it sees it.
-if redis.call('HSETNX', request, 'cancel', '1') == 1 then sayToWorker(worker, '{"type":"cancel","id":"' .. id .. '"}') end
+if redis.call('HSETNX', request, 'cancel', '1') == 1 then cancelAt(worker, id, token) end
 return { 'canceling' }

@@ -7,12 +7,14 @@ local nowMs, most = timeMs(), tonumber(ARGV[1])
 local due = redis.call('ZRANGEBYSCORE', base .. ':deadlines', '-inf', nowMs, 'LIMIT', 0, most)
 local result = { #due == most and 1 or 0 }
 for _, id in ipairs(due) do
-  local worker, deadlineMs, startedAtMs = unpack(redis.call('HMGET', key('request', id), 'worker', 'deadlineMs', 'startedAtMs'))
-  if startedAtMs and tonumber(deadlineMs) > nowMs then
+  local worker, token, deadlineMs, startedAtMs = unpack(redis.call('HMGET', key('request', id), 'worker', 'token', 'deadlineMs', 'startedAtMs'))
+  if not deadlineMs then
+    redis.call('ZREM', base .. ':deadlines', id) -- Deleted by hand.
+  elseif startedAtMs and tonumber(deadlineMs) > nowMs then
     -- One that has started, and may wait again since, has kept its start deadline.
     redis.call('ZADD', base .. ':deadlines', deadlineMs, id)
   else
-    if worker then sayToWorker(worker, '{"type":"cancel","id":"' .. id .. '"}') end
+    if worker then cancelAt(worker, id, token) end
     endRequest(id, 'expired', '')
     result[#result + 1] = id
   end

@@ -9,9 +9,16 @@ export const anyOwner = '*';
 /** `gone`: its time is over. `unknown`: it never was, or is somebody else's. */
 export type Missing = { status: 'gone' } | { status: 'unknown' };
 
-const secrets = new WeakMap<StoreConnection, Promise<string>>();
+interface KnownSecret {
+  secret: Promise<string>;
+  readAtMs: number;
+}
 
-/** An id for a new request of this owner. The first call of a process is one round trip, the others none. */
+const secrets = new WeakMap<StoreConnection, KnownSecret>();
+/** After a loss of Redis' data all replicas agree again on what one of them still knew. */
+const secretMaxAgeMs = 30_000;
+
+/** An id for a new request of this owner. One call in 30 s asks Redis, the others do not. */
 export async function newRequestId(
   store: StoreConnection,
   { model, owner, nowMs }: { model: string; owner: string; nowMs: number },
@@ -19,7 +26,7 @@ export async function newRequestId(
   return createRequestId({ model, owner, nowMs, secret: await secretOf(store) });
 }
 
-/** Why nothing of an owner's is kept under an id: the id itself tells. No round trip, but for the first of a process. */
+/** Why nothing of an owner's is kept under an id: the id itself tells, mostly without a round trip. */
 export async function whyMissing(store: StoreConnection, id: string, owner: string): Promise<Missing> {
   const secret = await secretOf(store);
   const isOurs = isOurRequestId(id, { owner: owner === anyOwner ? undefined : owner, secret });
@@ -27,17 +34,21 @@ export async function whyMissing(store: StoreConnection, id: string, owner: stri
 }
 
 function secretOf(store: StoreConnection): Promise<string> {
-  const known = secrets.get(store) ?? readSecret(store);
-  secrets.set(store, known);
+  const known = secrets.get(store);
+  if (known !== undefined && performance.now() - known.readAtMs < secretMaxAgeMs) return known.secret;
+  const secret = readSecret(store, known?.secret);
+  secrets.set(store, { secret, readAtMs: performance.now() });
   // A Redis that is away is asked again the next time.
-  known.catch(() => secrets.delete(store));
-  return known;
+  secret.catch(() =>
+    known === undefined ? secrets.delete(store) : secrets.set(store, { ...known, readAtMs: -Infinity }),
+  );
+  return secret;
 }
 
-/** Made on first need, the same for all replicas. */
-async function readSecret({ redis, prefix }: StoreConnection): Promise<string> {
+/** Made on first need, the same for all replicas; a known one is put back where it was lost. */
+async function readSecret({ redis, prefix }: StoreConnection, known?: Promise<string>): Promise<string> {
   const key = idSecretKey(prefix);
-  const made = randomBytes(32).toString('base64');
+  const made = (await known) ?? randomBytes(32).toString('base64');
   await redis.setnx(key, made);
   return (await redis.get(key)) ?? made;
 }

@@ -202,7 +202,10 @@ describe('ending', () => {
     const { id } = delivery;
     expect(await cancelRequest(store, id)).toEqual({ status: 'canceling' });
     expect(await cancelRequest(store, id)).toEqual({ status: 'canceling' });
-    expect(await messagesOf(store)).toEqual([expect.objectContaining({ type: 'run' }), { type: 'cancel', id }]);
+    expect(await messagesOf(store)).toEqual([
+      expect.objectContaining({ type: 'run' }),
+      { type: 'cancel', ...delivery },
+    ]);
     expect(await readRequest(store, id)).toMatchObject({ request: { state: 'running', isCanceling: true } });
     const progress = { index: 0, done: 1, total: 4 };
     expect(await write(store, worker, { type: 'progress', delivery, progress, of: { done: 1, total: 4 } })).toBe(
@@ -229,7 +232,7 @@ describe('ending', () => {
     expect(await expireRequests(store, 'tiny')).toEqual([running.id]);
     expect(await expireRequests(store, 'tiny')).toEqual([]);
     // Its worker is told, and lets go of the room.
-    expect(await messagesOf(store)).toContainEqual({ type: 'cancel', id: running.id });
+    expect(await messagesOf(store)).toContainEqual({ type: 'cancel', ...delivery });
     expect(await write(store, worker, { type: 'end', delivery, end: { state: 'canceled' } })).toBe('ended');
     expect(await eventTypes(store, running.id)).toEqual(['queued', 'started', 'expired']);
     expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1 }, freeSlots: 8 });

@@ -1,5 +1,5 @@
 -- Says that a worker lives, how fast it is, and how far it has read its inbox.
--- ARGV: 1 worker id, 2 incarnation, 3 pace JSON or '', 4 id of the last inbox entry it has, or ''
+-- ARGV: 1 worker id, 2 incarnation, 3 pace JSON or '', 4 id of the first inbox entry that it may not have, or ''
 -- Returns: 'alive' | 'buried' (it was taken for dead, and what it had is others': it must register again)
 --- @include "worker-pool"
 local workerId = ARGV[1]

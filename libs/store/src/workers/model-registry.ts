@@ -10,7 +10,10 @@ export async function publishModel(store: StoreConnection, card: ModelCard): Pro
 /** Cards of all known models, by id. One round trip. */
 export async function listModels(store: StoreConnection): Promise<ModelCard[]> {
   const cards = await store.redis.hvals(modelsKey(store.prefix));
-  return cards.map((card) => JSON.parse(card) as ModelCard).toSorted((left, right) => (left.id < right.id ? -1 : 1));
+  // Cards of before there were kinds have none: all were of pictures.
+  return cards
+    .map((card) => ({ kind: 'picture', ...(JSON.parse(card) as object) }) as ModelCard)
+    .toSorted((left, right) => (left.id < right.id ? -1 : 1));
 }
 
 /** The ids of all known models. One round trip. */

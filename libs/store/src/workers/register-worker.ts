@@ -1,6 +1,7 @@
 import type { WorkerPace } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
+import type { Delivery } from '../dispatch/dispatch-requests.ts';
 
 /** Who a worker is. The id may be used again by its next life; the incarnation tells the two apart. */
 export interface WorkerIdentity {
@@ -30,7 +31,7 @@ export async function registerWorker(
 export interface Heartbeat {
   /** How fast it is, once that is known. */
   pace?: WorkerPace | undefined;
-  /** The last entry of its inbox that it has, see `WorkerInbox.lastRead`. */
+  /** The last entry of its inbox that it has, see `WorkerInbox.lastRead`. It goes too: prompts are in it. */
   lastRead?: string;
 }
 
@@ -40,9 +41,24 @@ export async function heartbeatWorker(
   { model, workerId, incarnation }: WorkerIdentity,
   { pace, lastRead = '' }: Heartbeat = {},
 ): Promise<'alive' | 'buried'> {
-  const values = [workerId, incarnation, pace === undefined ? '' : encodePace(pace), lastRead];
+  const values = [workerId, incarnation, pace === undefined ? '' : encodePace(pace), idAfter(lastRead)];
   const reply = await runScript(store.redis, 'workers/heartbeat-worker', store.keysOf(model).base, values);
   return reply as 'alive' | 'buried';
+}
+
+/** All that is leased to a worker. One round trip. */
+export async function listLeases(store: StoreConnection, { model, workerId }: WorkerIdentity): Promise<Delivery[]> {
+  const leases = await store.redis.hkeys(store.keysOf(model).leases(workerId));
+  return leases.map((lease) => {
+    const [id = '', token = ''] = lease.split(' ');
+    return { id, token };
+  });
+}
+
+/** The lowest that an inbox entry after this one may have. */
+function idAfter(entry: string): string {
+  const [ms, number = 0] = entry.split('-');
+  return entry === '' ? '' : `${ms}-${Number(number) + 1}`;
 }
 
 /** No worker is faster than this, in ms: a rate is its inverse. */
@@ -58,5 +74,6 @@ function encodePace(pace: WorkerPace): string {
     fastStepMs: stepMs.fast,
     slowStepMs: stepMs.slow,
   };
-  return JSON.stringify({ ...pace, sums });
+  // A sum that is no number once is none for ever.
+  return Object.values(sums).every(Number.isFinite) ? JSON.stringify({ ...pace, sums }) : '';
 }

@@ -21,7 +21,7 @@ export interface LeasedRequest {
 
 export type InboxMessage =
   | { type: 'run'; requests: LeasedRequest[] }
-  | { type: 'cancel'; id: string }
+  | { type: 'cancel'; id: string; token: string }
   | { type: 'drained' };
 
 export interface WorkerInbox {

@@ -39,6 +39,27 @@ async function sweep(store: StoreConnection, times = 1) {
 }
 
 describe('sweeping', () => {
+  it('returns what had promised its last slot to others, and lets nobody be alone with it', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store);
+    expect(await write(store, worker, { type: 'release', delivery, slots: 1 })).toBe('written');
+    expect(await readStats(store, 'tiny')).toMatchObject({ freeSlots: 8 });
+    const { id } = await seedRequest(store);
+    const leases = [{ workerId: 'w1', isExclusive: true, requestIds: [id] }];
+    expect(await dispatchRequests(store, 'tiny', leases)).toEqual([{ status: 'waiting' }]);
+    const requests = [{ id: delivery.id, outcome: 'requeued', trace: undefined }];
+    expect(await sweep(store, 3)).toEqual([{ workerId: 'w1', requests }]);
+    expect(await readRequest(store, delivery.id)).toMatchObject({ request: { state: 'queued' } });
+  });
+
+  it('is not stopped by a pace that is no number', async () => {
+    const store = openTestStore();
+    const { worker } = await seedRunning(store);
+    await heartbeatWorker(store, worker, { pace: { ...pace, remainingCost: Number.NaN } });
+    expect(await sweep(store, 3)).toHaveLength(1);
+    expect(await store.redis.exists(store.keysOf('tiny').room)).toBe(0);
+  });
+
   it('buries who missed more sweeps than it may; what it had goes first', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
@@ -190,9 +211,9 @@ describe('an inbox', () => {
     expect(await again.next(1)).toMatchObject([{ type: 'run' }]);
     again.close();
     await heartbeatWorker(store, identity, { lastRead });
-    expect(await store.redis.xlen(store.keysOf('tiny').inbox('w1'))).toBe(2);
-    await heartbeatWorker(store, identity, { lastRead: again.lastRead });
     expect(await store.redis.xlen(store.keysOf('tiny').inbox('w1'))).toBe(1);
+    await heartbeatWorker(store, identity, { lastRead: again.lastRead });
+    expect(await store.redis.xlen(store.keysOf('tiny').inbox('w1'))).toBe(0);
   });
 });
 
