@@ -116,7 +116,9 @@ export async function readModelDirectory(
 /** Whether its exporter wrote no config.json. A model that lacks some of them has lost them. */
 async function isOf2022(directory: string, pipelineClass: PipelineClass): Promise<boolean> {
   if (!classesOf2022.includes(pipelineClass)) return false;
-  const configs = pipelineFolders[pipelineClass].graphs.map((part) => join(directory, part, 'config.json'));
+  const configs = pipelineFolders[pipelineFamilies[pipelineClass]].graphs.map((part) =>
+    join(directory, part, 'config.json'),
+  );
   const isThere = await Promise.all(configs.map((config) => stat(config).then(Boolean, () => false)));
   return !isThere.includes(true);
 }
@@ -154,7 +156,7 @@ async function findFolders(
   pipelineClass: PipelineClass,
   index: Readonly<Record<string, unknown>>,
 ): Promise<PipelineFolders> {
-  const { optionalEncoder = '' } = pipelineFolders[pipelineClass];
+  const { optionalEncoder = '' } = pipelineFolders[pipelineFamilies[pipelineClass]];
   const hasOptionalEncoder = await stat(join(directory, optionalEncoder)).then(Boolean, () => false);
   return foldersOf(pipelineClass, { index, hasOptionalEncoder });
 }
