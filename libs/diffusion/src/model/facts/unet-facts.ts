@@ -27,7 +27,6 @@ export async function readUnetFacts(
     sampleSize: sampleSizeOf(family, unet),
     // It halves the latents once between two levels, and an odd side would not come back to its size.
     multiple: 2 ** (unet.block_out_channels.length - 1),
-    maxSide: undefined,
     embeddingWidth: unet.cross_attention_dim,
     guidanceWidth: unet.time_cond_proj_dim ?? undefined,
   };
