@@ -1,6 +1,5 @@
 import { basename, resolve } from 'node:path';
-import { dtypeChoiceText, isModelId, modelDtypes } from '@darkroom/core';
-import type { DtypeChoice } from '@darkroom/core';
+import { type DtypeChoice, dtypeChoiceText, isModelId, modelDtypes } from '@darkroom/core';
 import type { LoadPipelineOptions } from '@darkroom/diffusion';
 import { describeModel, listDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';

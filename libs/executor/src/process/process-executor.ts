@@ -1,8 +1,6 @@
-import { fork } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { DarkroomError } from '@darkroom/core';
-import type { ModelCard, PipelineComponent } from '@darkroom/core';
+import { DarkroomError, type ModelCard, type PipelineComponent } from '@darkroom/core';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import { type ExecutorListener, isRequestEnd } from '../executor-event.ts';
 import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from '../executor.ts';

@@ -1,5 +1,4 @@
-import { DarkroomError } from '@darkroom/core';
-import type { ModelCard, Pipeline, PipelineRow } from '@darkroom/core';
+import { DarkroomError, type ModelCard, type Pipeline, type PipelineRow } from '@darkroom/core';
 import { Engine } from '../engine/engine.ts';
 import type { ExecutorListener } from '../executor-event.ts';
 import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from '../executor.ts';

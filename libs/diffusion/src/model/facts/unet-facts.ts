@@ -1,7 +1,6 @@
 import { checkSameTokens } from './check-same-tokens.ts';
 import type { DenoiserFacts } from './denoiser-facts.ts';
-import { unetConfigSchemas } from '../model-configs.ts';
-import type { UnetConfig, UnetFamily } from '../model-configs.ts';
+import { type UnetConfig, unetConfigSchemas, type UnetFamily } from '../model-configs.ts';
 import { checkModelJson, modelFileError, readModelJson } from '../model-file.ts';
 import type { TextEncoderFiles } from './text-encoder-files.ts';
 
