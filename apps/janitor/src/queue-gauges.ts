@@ -1,13 +1,6 @@
 import type { Metrics } from '@darkroom/service';
 import type { ModelStats, RedisMemory } from '@darkroom/store';
 
-/** How the models' queues and workers are right now, and Redis. */
-export interface QueueGauges {
-  set: (models: readonly ModelStats[], memory: RedisMemory, nowMs: number) => void;
-  /** Shows nothing: not known is not zero. */
-  clear: () => void;
-}
-
 /** One value for each model. */
 const plainGauges = [
   ['darkroom_queue_requests', 'Requests that wait.', ({ queued }) => queued],
@@ -20,7 +13,8 @@ const plainGauges = [
   ['darkroom_model_paused', '1 when an operator has paused the model.', ({ isPaused }) => (isPaused ? 1 : 0)],
 ] satisfies [name: string, help: string, read: (stats: ModelStats, nowMs: number) => number][];
 
-export function createQueueGauges(metrics: Metrics): QueueGauges {
+/** How the models' queues and workers are right now, and Redis. */
+export function createQueueGauges(metrics: Metrics) {
   const plain = plainGauges.map(([name, help, read]) => ({
     gauge: metrics.gauge({ name, help, labels: ['model'] }),
     read,
@@ -41,8 +35,9 @@ export function createQueueGauges(metrics: Metrics): QueueGauges {
     redis.reset();
   };
   return {
+    /** Shows nothing: not known is not zero. */
     clear,
-    set(models, { usedBytes, maxBytes }, nowMs) {
+    set(models: readonly ModelStats[], { usedBytes, maxBytes }: RedisMemory, nowMs: number): void {
       clear();
       for (const stats of models) {
         const { model } = stats;

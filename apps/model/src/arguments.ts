@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
-import { dtypeChoiceRange, isModelId, parseDtypeChoice } from '@darkroom/core';
-import type { DtypeChoice } from '@darkroom/core';
+import { type DtypeChoice, dtypeChoiceRange, isModelId, parseDtypeChoice } from '@darkroom/core';
 import { CommandError } from './command-error.ts';
 
 export type Command =

@@ -1,8 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { modelDtypes } from '@darkroom/core';
-import { listDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
-import type { PipelineFolders } from '@darkroom/diffusion/model-files';
+import { listDtypes, type PipelineFolders, readModelDirectory } from '@darkroom/diffusion/model-files';
 import { sizeText } from './number-text.ts';
 import { readModelSource } from './pull/model-source.ts';
 import { table } from './table.ts';

@@ -1,16 +1,21 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { memoryReturningEnvironment } from '@darkroom/config';
 import type { LoadModelOptions } from '@darkroom/diffusion';
+import { CommandError } from './command-error.ts';
+import type { Failed } from './serve-request.ts';
 
 export interface RunProcessOptions<Message> {
-  /** The built program's file: Node runs no TypeScript. */
+  /** The program's file without its ending. The built one is run, since Node runs no TypeScript. */
   program: string;
   /** Its first message. */
   request: { readonly model: LoadModelOptions };
   onMessage: (message: Message) => void;
   signal: AbortSignal;
 }
+
+const programs = new URL(import.meta.url.endsWith('.ts') ? '../dist/' : './', import.meta.url);
 
 /** What a process that dies has to say comes last. */
 const keptText = 2000;
@@ -20,21 +25,28 @@ const keptText = 2000;
  * lives on and says so. Memory is that process's alone, and is free again when it ends.
  *
  * @returns how it ended, with its last words.
+ * @throws CommandError saying what it failed by, where it could say so.
  */
 export async function runProcess<Message>(options: RunProcessOptions<Message>): Promise<string> {
   const { program, request, onMessage, signal } = options;
   const stdio = ['ignore', 'ignore', 'pipe', 'ipc'] as const;
   // As a worker starts its engine.
   const environment = request.model.hasLowMemory === true ? { env: memoryReturningEnvironment() } : {};
-  const child = fork(program, { execArgv: [], stdio: [...stdio], serialization: 'advanced', ...environment });
+  const path = fileURLToPath(new URL(`${program}.js`, programs));
+  const child = fork(path, { execArgv: [], stdio: [...stdio], serialization: 'advanced', ...environment });
   let lastWords = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => (lastWords = (lastWords + text).slice(-keptText)));
-  child.on('message', (message) => onMessage(message as Message));
+  let failure: Failed | undefined;
+  child.on('message', (message: { type: string }) => {
+    if (message.type === 'failed') failure = message as Failed;
+    else onMessage(message as Message);
+  });
   const kill = (): void => void child.kill('SIGKILL');
   signal.addEventListener('abort', kill, { once: true });
   child.send(request);
   const [code, endSignal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
   signal.removeEventListener('abort', kill);
+  if (failure !== undefined) throw new CommandError(failure.message);
   return `${howItEnded(code, endSignal)}\n${lastWords}`.trimEnd();
 }
 

@@ -1,3 +1,9 @@
+/** The last message of a process that could not do what it was to do. */
+export interface Failed {
+  readonly type: 'failed';
+  readonly message: string;
+}
+
 /** Sends a message to the process that started this one, and waits until it is out. */
 export function send(message: { readonly type: string }): Promise<void> {
   return new Promise((resolve) => {
@@ -13,7 +19,7 @@ export function serveRequest(work: (request: never) => Promise<void>): void {
     work(request as never).then(
       () => process.exit(0),
       async (error: unknown) => {
-        const failed = { type: 'failed', message: describe(error) };
+        const failed: Failed = { type: 'failed', message: describe(error) };
         await send(failed);
         process.exit(1);
       },

@@ -25,16 +25,6 @@ export interface GalleryOptions {
   onAgain: (request: PictureRequest) => void;
 }
 
-export interface Gallery {
-  add(entry: GalleryEntry): void;
-  /** Shows what is stored: after loading, and when another tab has changed it. */
-  sync(): void;
-  /** Stops following, as while nobody looks; nothing new is followed either until `resume`. */
-  pause(): void;
-  /** Shows what is stored, and follows all that is open, or was not seen whole. */
-  resume(): void;
-}
-
 /** One column, as in page.css. */
 const isNarrow = matchMedia('(max-width: 50rem)');
 
@@ -44,7 +34,7 @@ interface Item {
 }
 
 /** This browser's requests, the newest first. */
-export function createGallery(options: GalleryOptions): Gallery {
+export function createGallery(options: GalleryOptions) {
   const { elements, storage } = options;
   const items = new Map<string, Item>();
   let isPaused = false;
@@ -70,18 +60,21 @@ export function createGallery(options: GalleryOptions): Gallery {
     showCount();
   };
   return {
+    /** Shows what is stored: after loading, and when another tab has changed it. */
     sync,
-    add(entry) {
+    add(entry: GalleryEntry): void {
       storage.add(entry);
       sync();
       // On a phone it begins out of sight, below the form.
       if (isNarrow.matches) items.get(entry.id)?.card.element.scrollIntoView({ block: 'nearest' });
     },
-    pause() {
+    /** Stops following, as while nobody looks; nothing new is followed either until `resume`. */
+    pause(): void {
       isPaused = true;
       items.forEach(({ tracked }) => tracked.pause());
     },
-    resume() {
+    /** Shows what is stored, and follows all that is open, or was not seen whole. */
+    resume(): void {
       isPaused = false;
       // What other tabs did while this one was frozen, it was not told.
       sync();

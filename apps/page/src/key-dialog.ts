@@ -1,12 +1,7 @@
 import { findElement } from './find-element.ts';
 
-export interface KeyDialog {
-  /** Shows it, because the server has refused the key, unless it is open. */
-  ask(): void;
-}
-
 /** The place for the API key; what is typed goes to `onKey`. */
-export function createKeyDialog(onKey: (key: string) => void): KeyDialog {
+export function createKeyDialog(onKey: (key: string) => void) {
   const dialog = findElement(document, '#key-dialog', HTMLDialogElement);
   const form = findElement(dialog, 'form', HTMLFormElement);
   const input = findElement(dialog, '#key', HTMLInputElement);
@@ -20,5 +15,8 @@ export function createKeyDialog(onKey: (key: string) => void): KeyDialog {
   form.addEventListener('submit', () => onKey(input.value.trim()));
   findElement(dialog, '[data-close]', HTMLButtonElement).addEventListener('click', () => dialog.close());
   findElement(document, '#open-key', HTMLButtonElement).addEventListener('click', () => show(false));
-  return { ask: () => show(true) };
+  return {
+    /** Shows it, because the server has refused the key, unless it is open. */
+    ask: () => show(true),
+  };
 }

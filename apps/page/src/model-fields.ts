@@ -1,14 +1,8 @@
 import type { Model } from '@darkroom/client';
 import { findElement } from './find-element.ts';
 
-/** The fields of the form whose limits are the model's. */
-export interface ModelFields {
-  /** Shows the models there are now; what is chosen and typed stays. */
-  show(models: readonly Model[]): void;
-}
-
-/** Limits are shown and help with spinning and sliding; the API is who checks them. */
-export function createModelFields(form: HTMLFormElement): ModelFields {
+/** The fields of the form whose limits are the model's. Limits are shown and help with spinning and sliding; the API is who checks them. */
+export function createModelFields(form: HTMLFormElement) {
   const model = findElement(form, '#model', HTMLSelectElement);
   const known = new Map<string, Model>();
   addDials(form);
@@ -20,7 +14,8 @@ export function createModelFields(form: HTMLFormElement): ModelFields {
     }
   });
   return {
-    show(models) {
+    /** Shows the models there are now; what is chosen and typed stays. */
+    show(models: readonly Model[]): void {
       const isFirst = known.size === 0;
       known.clear();
       for (const each of models) known.set(each.id, each);

@@ -4,11 +4,6 @@ import { findElement } from './find-element.ts';
 import { type FormValues, requestOf, valuesOf } from './form-values.ts';
 import { setField } from './model-fields.ts';
 
-export interface RequestForm {
-  /** The fields of a request, for the same one again. */
-  fill(request: PictureRequest): void;
-}
-
 export interface RequestFormOptions {
   form: HTMLFormElement;
   submit: (request: PictureRequest) => Promise<AcceptedRequest>;
@@ -19,7 +14,7 @@ export interface RequestFormOptions {
 const fieldOfParam: Readonly<Record<string, string>> = { size: 'width' };
 
 /** Reads the form, sends it, and shows what was wrong with it where it was wrong. */
-export function createRequestForm({ form, submit, onAccepted }: RequestFormOptions): RequestForm {
+export function createRequestForm({ form, submit, onAccepted }: RequestFormOptions) {
   const button = findElement(form, 'button[type=submit]', HTMLButtonElement);
   const problem = findElement(form, '[role=alert]', HTMLParagraphElement);
   const send = async (): Promise<void> => {
@@ -48,7 +43,8 @@ export function createRequestForm({ form, submit, onAccepted }: RequestFormOptio
     void send();
   });
   return {
-    fill(request) {
+    /** The fields of a request, for the same one again. */
+    fill(request: PictureRequest): void {
       clearProblem(form, problem);
       const { model, ...others } = valuesOf(request);
       if (model !== undefined) {

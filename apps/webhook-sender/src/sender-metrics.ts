@@ -1,15 +1,12 @@
-import { durationBuckets, type Counter, type Histogram, type Metrics } from '@darkroom/service';
+import { durationBuckets, type Metrics } from '@darkroom/service';
 
 /** `failed` ones are tried again, `gave_up` ones are not; `postponed` ones were not tried. */
 export type AttemptOutcome = 'delivered' | 'failed' | 'gave_up' | 'postponed';
 
 /** What a sender counts. */
-export interface SenderMetrics {
-  attempts: Histogram<'outcome'>;
-  moved: Counter;
-}
+export type SenderMetrics = ReturnType<typeof createSenderMetrics>;
 
-export function createSenderMetrics(metrics: Metrics): SenderMetrics {
+export function createSenderMetrics(metrics: Metrics) {
   const attempts = metrics.histogram({
     name: 'darkroom_webhook_attempt_seconds',
     help: 'How long attempts at a delivery took: delivered, failed (to be tried again), gave_up, postponed (not tried).',

@@ -1,19 +1,4 @@
-export type {
-  AcceptedRequest,
-  CanceledRequest,
-  EndedRequest,
-  EndedStatus,
-  EtaSeconds,
-  ImageInfo,
-  Model,
-  Picture,
-  RequestFailure,
-  RequestParameters,
-  RequestStatus,
-  RequestUrls,
-  RequestView,
-} from './answers.ts';
-export { isEnded } from './answers.ts';
+export * from './answers.ts';
 export { ClientError, type ClientErrorOptions } from './client-error.ts';
 export { createClient, type Client, type SignalOptions, type StreamOptions, type SubmitOptions } from './client.ts';
 export type { ClientOptions } from './options.ts';

@@ -20,5 +20,5 @@ ${Object.values(settings).map(documentRow).join('\n')}
 function documentRow(setting: Setting<unknown, ReaderName, SettingDefault>): string {
   const readers = setting.apps.length === appNames.length ? 'all' : setting.apps.join(', ');
   const standard = typeof setting.default !== 'string' ? (setting.defaultDoc ?? 'none') : `\`${setting.default}\``;
-  return `| \`${setting.variable}\` | ${standard} | ${setting.unit} | ${setting.kind.range} | ${readers} | ${setting.doc} |`;
+  return `| \`${setting.variable}\` | ${standard} | ${setting.unit ?? ''} | ${setting.kind.range} | ${readers} | ${setting.doc} |`;
 }

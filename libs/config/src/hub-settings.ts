@@ -8,7 +8,6 @@ export const hubSettings = {
     kind: hubToken,
     default: undefined,
     defaultDoc: 'none',
-    unit: '',
     doc: 'Your access token at the Hugging Face hub, for private models and those whose licence you accepted there.',
     apps: ['model'],
     isSecret: true,
@@ -18,7 +17,6 @@ export const hubSettings = {
     // Paths are put behind it.
     kind: { ...httpUrl, schema: httpUrl.schema.transform((text) => text.replace(/\/+$/, '')) },
     default: 'https://huggingface.co',
-    unit: '',
     doc: 'The hub, or a mirror of it, that models are downloaded from.',
     apps: ['model'],
   }),

@@ -27,8 +27,7 @@ export interface Setting<Value, Apps extends ReaderName, Default extends Setting
   default: Default;
   /** For the documentation, when `default` is not text: what it is then. */
   defaultDoc?: string;
-  /** Empty for settings that have none. */
-  unit: '' | 's' | 'ms' | 'bytes' | 'requests' | 'rows' | 'steps' | 'threads' | 'deliveries' | 'processes' | 'pixels';
+  unit?: 's' | 'ms' | 'bytes' | 'requests' | 'rows' | 'steps' | 'threads' | 'deliveries' | 'processes' | 'pixels';
   doc: string;
   apps: readonly Apps[];
   /** Its value is never shown, not even when it is wrong. */

@@ -15,36 +15,10 @@ export interface DeltaEvent extends RowDelta, OfOutput {}
 /** From an offset on, this stands now in an output. */
 export interface SnapshotEvent extends RowSnapshot, OfOutput {}
 
-/** A row is about to take its last step: whoever comes now joins when it leaves, without an idle step between. */
-export interface RowReleasingEvent extends OfOutput {
-  readonly type: 'row-releasing';
-}
-
 /** An output is done; raw, the receiver encodes it. */
 export interface OutputEvent extends OfOutput {
   readonly type: 'output';
   readonly output: RowOutput;
-}
-
-/** All outputs that were asked for have been sent. */
-export interface RequestDoneEvent {
-  readonly type: 'request-done';
-  readonly requestId: string;
-}
-
-/** The request was let go of because `cancel` was called. */
-export interface RequestCanceledEvent {
-  readonly type: 'request-canceled';
-  readonly requestId: string;
-}
-
-/** An output of the request could not be made, and its others were dropped. */
-export interface RequestFailedEvent {
-  readonly type: 'request-failed';
-  readonly requestId: string;
-  readonly code: ErrorCode;
-  /** Safe to show to whoever sent the request. */
-  readonly message: string;
 }
 
 /** Where a row stands, for another executor to go on from. */
@@ -77,21 +51,38 @@ export interface EngineLostEvent {
   readonly requestIds: readonly string[];
 }
 
-/** What every executor says of a request. Nothing follows done, canceled or failed. */
-export type RequestEvent =
-  | ProgressEvent
-  | DeltaEvent
-  | SnapshotEvent
-  | OutputEvent
-  | RequestDoneEvent
-  | RequestCanceledEvent
-  | RequestFailedEvent;
+/** The last that is said of a request. */
+export type RequestEndEvent = { readonly requestId: string } & (
+  | {
+      /** All outputs that were asked for have been sent; or it was let go of because `cancel` was called. */
+      readonly type: 'request-done' | 'request-canceled';
+    }
+  | {
+      /** An output of the request could not be made, and its others were dropped. */
+      readonly type: 'request-failed';
+      readonly code: ErrorCode;
+      /** Safe to show to whoever sent the request. */
+      readonly message: string;
+    }
+);
+
+/** What every executor says of a request. */
+export type RequestEvent = ProgressEvent | DeltaEvent | SnapshotEvent | OutputEvent | RequestEndEvent;
 
 /** What an engine says, that steps rows. An executor that has no steps never says the last three. */
-export type EngineEvent = RequestEvent | RowReleasingEvent | CheckpointEvent | StepStatsEvent;
+export type EngineEvent =
+  | RequestEvent
+  /** A row is about to take its last step: whoever comes now joins when it leaves, without an idle step between. */
+  | (OfOutput & { readonly type: 'row-releasing' })
+  | CheckpointEvent
+  | StepStatsEvent;
 
 /** What an executor says. */
 export type ExecutorEvent = EngineEvent | EngineLostEvent;
 
 /** Gets what happened at one time, such as the events of a step, in one call and in order. */
 export type ExecutorListener = (events: readonly ExecutorEvent[]) => void;
+
+export function isRequestEnd(event: ExecutorEvent): event is RequestEndEvent {
+  return event.type === 'request-done' || event.type === 'request-canceled' || event.type === 'request-failed';
+}

@@ -1,6 +1,5 @@
 export type { EngineProcessOptions } from './process/engine-message.ts';
 export * from './engine/engine.ts';
-export type * from './executor-event.ts';
+export * from './executor-event.ts';
 export type * from './executor.ts';
-export * from './in-process-executor.ts';
 export * from './process/process-executor.ts';

@@ -10,8 +10,7 @@ import './halves-in-uint16-arrays.ts';
 import type { Device, DeviceRefusal, NodeCounts } from '@darkroom/core';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
 import { readHalves, writeHalves } from './half-precision.ts';
-import { createNodeCounter } from './node-counter.ts';
-import type { NodeCounter } from './node-counter.ts';
+import { createNodeCounter, type NodeCounter } from './node-counter.ts';
 import { toRuntimeError } from './runtime-error.ts';
 
 /** An input or output as the graph declares it. */

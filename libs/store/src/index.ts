@@ -1,26 +1,19 @@
 export { checkServer, type ServerVerdict } from './connection/check-server.ts';
-export { type ModelKeys, modelKeys, modelsKey } from './connection/keys.ts';
 export { isStoreReachable, readRedisMemory, type RedisMemory } from './connection/redis-health.ts';
-export { escapeGlob, scanKeys } from './connection/scan-keys.ts';
 export { connectStore, type ConnectStoreOptions, type StoreConnection } from './connection/store-connection.ts';
-export { storeOptions, type StoreSettings } from './connection/store-options.ts';
+export { storeOptions } from './connection/store-options.ts';
 export { isUnavailable, untilAnswered } from './connection/until-answered.ts';
 
 export { admitRequest, type AdmitRequestOptions, type AdmitRequestResult } from './requests/admit-request.ts';
-export { cancelRequest, type CancelRequestOptions, type CancelRequestResult } from './requests/cancel-request.ts';
-export { dropRequest, type DropRequestResult } from './requests/drop-request.ts';
+export { cancelRequest, type CancelRequestResult } from './requests/cancel-request.ts';
+export { dropRequest } from './requests/drop-request.ts';
 export { expireRequests } from './requests/expire-requests.ts';
 export { newRequestId } from './requests/request-ids.ts';
 export * from './requests/idempotency-key.ts';
 export { type DeadRequest, listDead } from './requests/list-dead.ts';
-export {
-  createRateLimiter,
-  type RateCount,
-  type RateLimiter,
-  type RateLimiterOptions,
-} from './requests/rate-limiter.ts';
-export { readRequest, type ReadRequestResult } from './requests/read-request.ts';
-export { retryRequest, type RetryRequestOptions, type RetryRequestResult } from './requests/retry-request.ts';
+export { createRateLimiter, type RateLimiter } from './requests/rate-limiter.ts';
+export { readRequest } from './requests/read-request.ts';
+export { retryRequest } from './requests/retry-request.ts';
 
 export * from './dispatch/dispatch-requests.ts';
 export { pauseModel, resumeModel } from './dispatch/pause-model.ts';
@@ -36,23 +29,18 @@ export * from './workers/sweep-workers.ts';
 export { type InboxMessage, type LeasedRequest, openInbox, type WorkerInbox } from './workers/worker-inbox.ts';
 
 export { createEventHub, type EventHub } from './events/event-hub.ts';
-export { readEvents, type ReadEventsOptions } from './events/read-events.ts';
+export { readEvents } from './events/read-events.ts';
 export { readOutput, readOutputChunk } from './events/read-output.ts';
-export { readResumePoint, type ResumePoint } from './events/read-resume-point.ts';
+export { readResumePoint } from './events/read-resume-point.ts';
 export * from './events/write-batch.ts';
 
 export * from './webhooks/webhook-delivery.ts';
 export { createWebhookId } from './webhooks/webhook-id.ts';
 export { dropOutboxEntries, type OutboxEntry, takeOutbox, type TakeOutboxOptions } from './webhooks/webhook-outbox.ts';
 export { readWebhookSecret } from './webhooks/webhook-secret.ts';
-export {
-  openWebhookWorker,
-  type OpenWebhookWorkerOptions,
-  type SendOutcome,
-  type WebhookWorker,
-} from './webhooks/webhook-worker.ts';
+export { openWebhookWorker, type SendOutcome, type WebhookWorker } from './webhooks/webhook-worker.ts';
 
 export { exportBullmqMetrics } from './upkeep/bullmq-metrics.ts';
 export type { KeySize } from './upkeep/key-sizes.ts';
 export * from './upkeep/read-stats.ts';
-export { LeakSweeper, type LeakSweep } from './upkeep/sweep-leaks.ts';
+export { escapeGlob, LeakSweeper } from './upkeep/sweep-leaks.ts';

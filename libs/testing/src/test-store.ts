@@ -1,7 +1,7 @@
 /** A store of a test's own: a random prefix on the run's private Redis, emptied afterwards. */
 import { randomUUID } from 'node:crypto';
 import { createRequestId, type RequestEnvelope } from '@darkroom/core';
-import { type ConnectStoreOptions, connectStore, escapeGlob, scanKeys, type StoreConnection } from '@darkroom/store';
+import { type ConnectStoreOptions, connectStore, escapeGlob, type StoreConnection } from '@darkroom/store';
 import { inject, onTestFinished } from 'vitest';
 
 export type TestStoreOptions = Partial<Omit<ConnectStoreOptions, 'url'>>;
@@ -21,7 +21,14 @@ export function openTestStore(options: TestStoreOptions = {}): StoreConnection {
 /** Every key under the store's prefix, sorted. */
 export async function allKeys(store: StoreConnection): Promise<string[]> {
   const keys = new Set<string>();
-  for await (const key of scanKeys(store, `${escapeGlob(store.prefix)}:*`)) keys.add(key);
+  for (const server of store.masters()) {
+    let cursor = '0';
+    do {
+      const [next, page] = await server.scan(cursor, 'MATCH', `${escapeGlob(store.prefix)}:*`, 'COUNT', 500);
+      cursor = next;
+      for (const key of page) keys.add(key);
+    } while (cursor !== '0');
+  }
   return [...keys].toSorted();
 }
 

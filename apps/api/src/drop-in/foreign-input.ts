@@ -9,6 +9,17 @@ const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed } = p
 /** Fields that have one name and one meaning wherever pictures are made. */
 export const commonFields = { prompt, negative_prompt, num_inference_steps, guidance_scale, seed };
 
+/** A field for the name of a scheduler: one of ours, or what another API calls it. */
+export function schedulerField(names: ReadonlyMap<string, string>) {
+  const error = 'the name of a scheduler';
+  return z
+    .string({ error })
+    .min(1, { error })
+    .max(64, { error })
+    .optional()
+    .openapi({ description: `One of the model’s, or ${[...names.keys()].join(', ')}. Default: the model's.` });
+}
+
 /** A field for something that is not here: takes only the value that asks for nothing. */
 export function without<Value extends string | boolean | null>(value: Value, reason: string) {
   return z

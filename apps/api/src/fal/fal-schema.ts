@@ -5,7 +5,7 @@ import { z } from '@hono/zod-openapi';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
 import { invalidFields } from '../http/api-error.ts';
 import { foreignErrors, jsonAnswer as json } from '../drop-in/foreign-errors.ts';
-import { commonFields, without } from '../drop-in/foreign-input.ts';
+import { commonFields, schedulerField, without } from '../drop-in/foreign-input.ts';
 
 /** Pixels; the model may not have all of them. */
 const sizes: Readonly<Record<string, string>> = {
@@ -46,12 +46,7 @@ export const falSchema = z
         example: { width: 128, height: 128 },
       }),
     num_images: pictureBodySchema.shape.n,
-    scheduler: z
-      .string({ error: 'the name of a scheduler' })
-      .min(1, { error: 'the name of a scheduler' })
-      .max(64, { error: 'the name of a scheduler' })
-      .optional()
-      .openapi({ description: `One of the model’s, or ${[...schedulers.keys()].join(', ')}. Default: the model's.` }),
+    scheduler: schedulerField(schedulers),
     output_format: format,
     format: format.openapi({ description: 'Another name of output_format.' }),
     sync_mode: without(false, 'pictures come as URLs'),

@@ -1,4 +1,4 @@
-import { DarkroomError, type RequestState, type RequestStatus } from '@darkroom/core';
+import { DarkroomError, type RequestStatus } from '@darkroom/core';
 import type { Kinds } from '@darkroom/kinds';
 import type { PoolPace } from '@darkroom/store';
 import type { ModelPools } from './model-pools.ts';
@@ -10,19 +10,13 @@ export interface EndEstimate {
 }
 
 /** What an estimate needs to know of a request. */
-export interface EstimatedRequest {
-  state: RequestState;
-  cost: number;
-  /** Of the requests that will be dispatched before it. */
-  costAhead: number;
-  /** How many outputs it has, and slots they take at once. */
-  outputCount: number;
-  slots: number;
+export type EstimatedRequest = Pick<
+  RequestStatus,
+  'state' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done'
+> & {
   /** Steps of one output. */
   outputSteps: number;
-  /** Steps done over all outputs. */
-  done: number;
-}
+};
 
 /**
  * When a request will have ended, from how fast the workers of its model have been of late. Undefined for a request that
@@ -58,10 +52,8 @@ function inSeconds({ min, max }: EndEstimate): EndEstimate {
 /** When a request will have ended; undefined when that cannot be known. */
 export type EstimateEnd = (request: OpenRequest) => Promise<EndEstimate | undefined>;
 
-type OpenRequest = Pick<
-  RequestStatus,
-  'model' | 'kind' | 'state' | 'isPossible' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done' | 'input'
->;
+type OpenRequest = Omit<EstimatedRequest, 'outputSteps'> &
+  Pick<RequestStatus, 'model' | 'kind' | 'isPossible' | 'input'>;
 
 export function createEndEstimator(pools: ModelPools, kinds: Kinds): EstimateEnd {
   return async (request) => {

@@ -1,16 +1,9 @@
-import { durationBuckets, type Counter, type Gauge, type Histogram, type Metrics } from '@darkroom/service';
+import { durationBuckets, type Metrics } from '@darkroom/service';
 
 /** What an API process counts. */
-export interface ApiMetrics {
-  httpSeconds: Histogram<'method' | 'route' | 'status'>;
-  eventStreams: Gauge<'route'>;
-  eventStreamsCut: Counter<'route'>;
-  eventStreamsRefused: Counter;
-  submissions: Counter<'model' | 'outcome'>;
-  rateLimited: Counter;
-}
+export type ApiMetrics = ReturnType<typeof createApiMetrics>;
 
-export function createApiMetrics(metrics: Metrics): ApiMetrics {
+export function createApiMetrics(metrics: Metrics) {
   return {
     httpSeconds: metrics.histogram({
       name: 'darkroom_http_request_seconds',

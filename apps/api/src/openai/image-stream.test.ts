@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { DarkroomError, type RequestEventType } from '@darkroom/core';
+import { DarkroomError, type RequestEvent } from '@darkroom/core';
 import { connectStore, type EventHub, readEvents } from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -43,7 +43,7 @@ function dataOf(frame: Frame | undefined): Record<string, unknown> {
 }
 
 /** When the first event of a type was written, by Redis, ms. */
-async function timeOf({ store }: TestApi, id: string, type: RequestEventType): Promise<number> {
+async function timeOf({ store }: TestApi, id: string, type: RequestEvent['type']): Promise<number> {
   return (await readEvents(store, id, { after: 0 })).find((event) => event.type === type)!.timestampMs;
 }
 

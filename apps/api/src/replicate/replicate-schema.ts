@@ -4,7 +4,7 @@ import { z } from '@hono/zod-openapi';
 import { invalidFields } from '../http/api-error.ts';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
 import { foreignErrors, jsonAnswer as json } from '../drop-in/foreign-errors.ts';
-import { commonFields, without } from '../drop-in/foreign-input.ts';
+import { commonFields, schedulerField, without } from '../drop-in/foreign-input.ts';
 
 /** As the Stable Diffusion models there name them. */
 const schedulers: ReadonlyMap<string, string> = new Map([
@@ -28,12 +28,7 @@ export const inputSchema = z
     width: pixels,
     height: pixels,
     num_outputs: pictureBodySchema.shape.n,
-    scheduler: z
-      .string({ error: 'the name of a scheduler' })
-      .min(1, { error: 'the name of a scheduler' })
-      .max(64, { error: 'the name of a scheduler' })
-      .optional()
-      .openapi({ description: `One of the model’s, or ${[...schedulers.keys()].join(', ')}. Default: the model's.` }),
+    scheduler: schedulerField(schedulers),
     output_format: z
       .enum(Object.keys(formats), { error: `one of ${Object.keys(formats).join(', ')}` })
       .optional()

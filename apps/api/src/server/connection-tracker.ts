@@ -2,16 +2,13 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** Knows which connections have a request under way. */
-export interface ConnectionTracker {
-  /** Closes all others, now and as their requests finish. */
-  drain(): void;
-}
+export type ConnectionTracker = ReturnType<typeof trackConnections>;
 
 /**
  * Node counts a connection that has not asked for anything yet as busy, and browsers and fetch keep such spares:
  * `server.close()` alone would wait for them.
  */
-export function trackConnections(server: Server): ConnectionTracker {
+export function trackConnections(server: Server) {
   const open = new Set<Socket>();
   const busy = new Set<Socket>();
   let isDraining = false;
@@ -27,7 +24,8 @@ export function trackConnections(server: Server): ConnectionTracker {
     });
   });
   return {
-    drain() {
+    /** Closes all others, now and as their requests finish. */
+    drain(): void {
       isDraining = true;
       for (const socket of open) if (!busy.has(socket)) socket.destroy();
     },

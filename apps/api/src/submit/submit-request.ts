@@ -1,5 +1,5 @@
 import type { ApiConfig } from '@darkroom/config';
-import { DarkroomError, type RequestEnvelope, type RequestState, type RequestStatus } from '@darkroom/core';
+import { DarkroomError, type RequestEnvelope, type RequestStatus } from '@darkroom/core';
 import type { Demand, Kind, RequestOptions, ResolvedRequest } from '@darkroom/kinds';
 import { activeTrace } from '@darkroom/service';
 import { type AdmitRequestResult, newRequestId } from '@darkroom/store';
@@ -30,19 +30,13 @@ export interface Submission {
 }
 
 /** A request that is stored. */
-export interface SubmittedRequest {
-  id: string;
-  model: string;
-  state: RequestState;
+export interface SubmittedRequest extends Pick<RequestStatus, 'id' | 'model' | 'state' | 'isPossible' | 'input'> {
   /** Requests that will be dispatched before this one; undefined once it runs. */
   position: number | undefined;
-  /** Whether a live worker serves the model right now. */
-  isPossible: boolean;
   /** Undefined when nothing is known. */
   eta: EndEstimate | undefined;
   /** Found by its Idempotency-Key: stored by an earlier send. */
   isReplayed: boolean;
-  input: unknown;
 }
 
 export interface SubmitDeps extends AdmitDeps, ChooseModelDeps {

@@ -19,5 +19,4 @@ export interface CheckMeasurement {
 
 export type CheckMessage =
   | ({ readonly type: 'done'; readonly what: CheckPart } & CheckMeasurement)
-  | { readonly type: 'loaded'; readonly components: readonly PipelineComponent[] }
-  | { readonly type: 'failed'; readonly message: string };
+  | { readonly type: 'loaded'; readonly components: readonly PipelineComponent[] };

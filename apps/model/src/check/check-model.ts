@@ -1,17 +1,14 @@
 import { stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { isModelId } from '@darkroom/core';
-import type { DtypeChoice, PipelineComponent } from '@darkroom/core';
+import { type DtypeChoice, isModelId, type PipelineComponent } from '@darkroom/core';
 import type { LoadPipelineOptions } from '@darkroom/diffusion';
 import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { ModelDescription, ModelDirectory } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import { countText, sizeText } from '../number-text.ts';
 import { table } from '../table.ts';
-import { checkParts } from './check-message.ts';
-import type { CheckPart } from './check-message.ts';
-import { runCheck } from './run-check.ts';
-import type { CheckResult } from './run-check.ts';
+import { type CheckPart, checkParts } from './check-message.ts';
+import { type CheckResult, runCheck } from './run-check.ts';
 
 export interface CheckModelOptions {
   directory: string;

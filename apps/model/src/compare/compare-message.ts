@@ -20,5 +20,4 @@ export type CompareMessage =
       /** Pictures of a batch that are other bytes than alone, of how many. */
       readonly changed: number;
       readonly tried: number;
-    }
-  | { readonly type: 'failed'; readonly message: string };
+    };

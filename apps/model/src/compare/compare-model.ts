@@ -1,7 +1,5 @@
 import { basename, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { dtypeChoiceText, isModelId, modelDtypes } from '@darkroom/core';
-import type { DtypeChoice } from '@darkroom/core';
+import { type DtypeChoice, dtypeChoiceText, isModelId, modelDtypes } from '@darkroom/core';
 import type { LoadPipelineOptions } from '@darkroom/diffusion';
 import { describeModel, listDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
@@ -36,13 +34,6 @@ interface Made {
   readonly pictures: readonly Uint8Array[];
   readonly done: Extract<CompareMessage, { type: 'done' }>;
 }
-
-const program = fileURLToPath(
-  new URL(
-    import.meta.url.endsWith('.ts') ? '../../dist/compare/compare-process.js' : './compare-process.js',
-    import.meta.url,
-  ),
-);
 
 /**
  * Makes the same pictures with a model in several dtypes, and says how far each is from the first.
@@ -88,20 +79,17 @@ async function makePictures(
 ): Promise<Pick<Made, 'pictures' | 'done'>> {
   const pictures: Uint8Array[] = [];
   let done: Made['done'] | undefined;
-  let failure: string | undefined;
   const model = { ...options, directory, ...chosen };
   const request: CompareRequest = { model, prompts: listPrompts(prompts), steps, rows };
   const end = await runProcess<CompareMessage>({
-    program,
+    program: 'compare/compare-process',
     request,
     signal,
     onMessage: (message) => {
       if (message.type === 'picture') pictures[message.index] = message.data;
-      else if (message.type === 'done') done = message;
-      else failure = message.message;
+      else done = message;
     },
   });
-  if (failure !== undefined) throw new CommandError(failure);
   if (done !== undefined) return { pictures, done };
   throw new CommandError(`After ${pictures.length} pictures in ${dtypeChoiceText(chosen.dtypes)} its process ${end}`);
 }

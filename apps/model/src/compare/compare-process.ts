@@ -1,6 +1,5 @@
 /** Makes pictures with a model in one dtype: in batches as a worker does, then some in a batch and alone. */
-import { loadPipeline } from '@darkroom/diffusion';
-import type { PicturePipeline, PictureRow } from '@darkroom/diffusion';
+import { loadPipeline, type PicturePipeline, type PictureRow } from '@darkroom/diffusion';
 import { send, serveRequest } from '../serve-request.ts';
 import type { CompareMessage, CompareRequest } from './compare-message.ts';
 

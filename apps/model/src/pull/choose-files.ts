@@ -1,6 +1,6 @@
 import { dtypeChoiceText, dtypeOfPart, modelDtypes } from '@darkroom/core';
 import type { DtypeChoice, ModelDtype, ModelPart } from '@darkroom/core';
-import { dtypeFileNames, foldersOf, pipelineFolders } from '@darkroom/diffusion/model-files';
+import { dtypeFileNames, foldersOf, pipelineFamilies, pipelineFolders } from '@darkroom/diffusion/model-files';
 import type { PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import type { HubFile } from '../hub/hub-repo.ts';
@@ -33,7 +33,7 @@ const tokenizerFiles = /\.(?:json|txt|model)$/;
  */
 export function chooseFiles(options: ChooseFilesOptions): ChosenFiles {
   const { repo, files, pipelineClass, dtypes } = options;
-  const { graphs: parts, tokenizers, scheduler } = foldersIn(options);
+  const { graphs: parts, tokenizers } = foldersIn(options);
   const other = Object.keys(dtypes.parts).find((name) => parts.every((part) => part !== name));
   if (other !== undefined) {
     throw new CommandError(
@@ -41,7 +41,7 @@ export function chooseFiles(options: ChooseFilesOptions): ChosenFiles {
     );
   }
   const graphs = parts.map((part) => chooseGraph(part, { repo, files, dtypes }));
-  const configs = [...parts.map((part) => `${part}/config.json`), `${scheduler}/scheduler_config.json`];
+  const configs = [...parts.map((part) => `${part}/config.json`), 'scheduler/scheduler_config.json'];
   const isSmall = ({ path }: HubFile): boolean =>
     topFiles.test(path) ||
     licences.test(path) ||
@@ -57,7 +57,7 @@ export function chooseFiles(options: ChooseFilesOptions): ChosenFiles {
 }
 
 function foldersIn({ files, pipelineClass, index }: ChooseFilesOptions): PipelineFolders {
-  const { optionalEncoder } = pipelineFolders[pipelineClass];
+  const { optionalEncoder } = pipelineFolders[pipelineFamilies[pipelineClass]];
   const hasOptionalEncoder = files.some(({ path }) => path.startsWith(`${optionalEncoder}/`));
   return foldersOf(pipelineClass, { index, hasOptionalEncoder });
 }

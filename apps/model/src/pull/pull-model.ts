@@ -1,7 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { DarkroomError, dtypeChoiceText } from '@darkroom/core';
-import type { DtypeChoice } from '@darkroom/core';
+import { DarkroomError, type DtypeChoice, dtypeChoiceText } from '@darkroom/core';
 import {
   describeModel,
   externalFile,

@@ -4,14 +4,8 @@ export interface PollerOptions {
   poll: () => Promise<boolean>;
 }
 
-export interface Poller {
-  /** Asks now, and again and again after that. */
-  start(): void;
-  stop(): void;
-}
-
 /** Asks one question after the other, each some time after the last was answered. */
-export function createPoller({ intervalMs, poll }: PollerOptions): Poller {
+export function createPoller({ intervalMs, poll }: PollerOptions) {
   let run = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const turn = async (own: number): Promise<void> => {
@@ -23,7 +17,8 @@ export function createPoller({ intervalMs, poll }: PollerOptions): Poller {
     clearTimeout(timer);
   };
   return {
-    start() {
+    /** Asks now, and again and again after that. */
+    start(): void {
       stop();
       void turn(run);
     },

@@ -1,4 +1,4 @@
-import type { ExecutorEvent } from '@darkroom/executor';
+import { type ExecutorEvent, isRequestEnd } from '@darkroom/executor';
 
 export interface EngineWatchOptions {
   /** Silence that is always borne, ms; before an engine's first step ten times as much, for what is only done once. */
@@ -57,7 +57,7 @@ export class EngineWatch {
         this.#hasStepped = false;
         this.#timesOverdue = 0;
         this.#inside.clear();
-      } else if (isEnd(event)) this.#inside.delete(event.requestId);
+      } else if (isRequestEnd(event)) this.#inside.delete(event.requestId);
     }
   }
 
@@ -75,8 +75,4 @@ export class EngineWatch {
     this.#timesOverdue++;
     return true;
   }
-}
-
-function isEnd(event: ExecutorEvent): event is Extract<ExecutorEvent, { type: `request-${string}` }> {
-  return event.type === 'request-done' || event.type === 'request-canceled' || event.type === 'request-failed';
 }

@@ -56,8 +56,6 @@ export type RequestEvent = { sequence: number; timestampMs: number } & (
   | { type: TerminalState; outputs: readonly OutputInfo[]; error?: RequestError }
 );
 
-export type RequestEventType = RequestEvent['type'];
-
 /** What a poll sees. */
 export interface RequestStatus {
   id: string;

@@ -1,10 +1,8 @@
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadGraph } from './load-graph.ts';
-import type { LoadedGraph } from './load-graph.ts';
+import { type LoadedGraph, loadGraph } from './load-graph.ts';
 import { readModelDirectory } from '../model/model-directory.ts';
-import { DenoiserBatch } from './denoiser-batch.ts';
-import type { DenoiserRow } from './denoiser-batch.ts';
+import { DenoiserBatch, type DenoiserRow } from './denoiser-batch.ts';
 
 const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines');
 

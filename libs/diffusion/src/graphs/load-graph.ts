@@ -1,7 +1,6 @@
 import { relative } from 'node:path';
 import { DarkroomError } from '@darkroom/core';
-import { loadOnnxSession } from '@darkroom/runtime';
-import type { LoadOnnxSessionOptions, OnnxSession } from '@darkroom/runtime';
+import { loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
 import { checkOnnxFile } from '../onnx/check-onnx-file.ts';
 
 /** A loaded graph, and the name of its file for messages. */

@@ -1,8 +1,7 @@
 import type { ModelDirectory } from '../model/model-directory.ts';
 import type { LoadedGraph } from './load-graph.ts';
 import type { ModelGraphs } from './model-graphs.ts';
-import { createPromptEncoder } from './prompt-encoder.ts';
-import type { PromptEncoder } from './prompt-encoder.ts';
+import { createPromptEncoder, type PromptEncoder } from './prompt-encoder.ts';
 import { tryGraph } from './try-graph.ts';
 
 export interface LoadPromptEncoderOptions {

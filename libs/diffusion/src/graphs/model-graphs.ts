@@ -1,12 +1,9 @@
 import { dirname } from 'node:path';
 import type { NodeCounts, PipelineComponent } from '@darkroom/core';
-import { loadOnnxSession } from '@darkroom/runtime';
-import type { LoadOnnxSessionOptions, OnnxSession } from '@darkroom/runtime';
-import { loadGraph } from './load-graph.ts';
-import type { LoadedGraph } from './load-graph.ts';
+import { loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
+import { type LoadedGraph, loadGraph } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { createDroppableSession } from './droppable-session.ts';
-import type { DroppableSession } from './droppable-session.ts';
+import { createDroppableSession, type DroppableSession } from './droppable-session.ts';
 import type { LoadPipelineOptions } from '../pipelines/load-pipeline-options.ts';
 import { VaeDecoder } from '../vae/vae-decoder.ts';
 

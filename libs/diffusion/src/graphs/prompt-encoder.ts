@@ -1,8 +1,7 @@
 import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
 import type { LoadedGraph } from './load-graph.ts';
 import { modelFileError } from '../model/model-file.ts';
-import { createPromptTokenizer } from '../tokenizer/create-prompt-tokenizer.ts';
-import type { PromptTokenizerFiles } from '../tokenizer/create-prompt-tokenizer.ts';
+import { createPromptTokenizer, type PromptTokenizerFiles } from '../tokenizer/create-prompt-tokenizer.ts';
 import type { PromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
 import type { Conditioning } from './denoiser-batch.ts';
 

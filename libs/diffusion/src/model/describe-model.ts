@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import type { ModelDirectory } from './model-directory.ts';
-import { checkOnnxFile } from '../onnx/check-onnx-file.ts';
-import type { WholeOnnxFile } from '../onnx/check-onnx-file.ts';
+import { checkOnnxFile, type WholeOnnxFile } from '../onnx/check-onnx-file.ts';
 import { dtypeOfWeights } from '../onnx/dtype-of-weights.ts';
 
 /** ONNX's number of int64, the type of shapes and axes and never of weights. */

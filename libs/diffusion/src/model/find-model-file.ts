@@ -1,7 +1,6 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { modelDtypes } from '@darkroom/core';
-import type { ModelDtype, ModelPart } from '@darkroom/core';
+import { type ModelDtype, modelDtypes, type ModelPart } from '@darkroom/core';
 import { modelFileError } from './model-file.ts';
 import { dtypeOfWeights } from '../onnx/dtype-of-weights.ts';
 import { ProtobufError } from '../onnx/protobuf-file.ts';

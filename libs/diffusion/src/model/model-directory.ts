@@ -8,23 +8,19 @@ import { DarkroomError, dtypeChoiceText, dtypeOfPart, isModelId } from '@darkroo
 import type { DtypeChoice, ModelPart } from '@darkroom/core';
 import type { PictureCard } from '@darkroom/kinds';
 import { readCogView4Facts } from './facts/cogview4-facts.ts';
-import { darkroomJsonSchema } from './darkroom-json.ts';
-import type { DarkroomJson } from './darkroom-json.ts';
+import { type DarkroomJson, darkroomJsonSchema } from './darkroom-json.ts';
 import type { DenoiserFacts } from './facts/denoiser-facts.ts';
 import { readFactsOfGraphs } from './facts/facts-of-graphs.ts';
 import type { LatentFacts } from './facts/latent-facts.ts';
 import { findModelFile } from './find-model-file.ts';
 import { createModelCard } from './model-card-of-files.ts';
-import { modelIndexSchema, vaeConfigSchema } from './model-configs.ts';
-import type { VaeConfig } from './model-configs.ts';
+import { modelIndexSchema, type VaeConfig, vaeConfigSchema } from './model-configs.ts';
 import { checkModelJson, modelFileError, readModelJson, unlessMissing } from './model-file.ts';
 import { classesOf2022, foldersOf, pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
 import type { PipelineClass, PipelineFamily, PipelineFolders } from './pipeline-classes.ts';
-import { parseSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
-import type { ParsedSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
+import { type ParsedSchedulerConfig, parseSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
 import { readStableDiffusion3Facts } from './facts/stable-diffusion-3-facts.ts';
-import { readTextEncoderFiles } from './facts/text-encoder-files.ts';
-import type { TextEncoderFiles } from './facts/text-encoder-files.ts';
+import { readTextEncoderFiles, type TextEncoderFiles } from './facts/text-encoder-files.ts';
 import { readUnetFacts } from './facts/unet-facts.ts';
 
 /** From scaled latents z to RGB in 0…1: z · matrix + bias. */
@@ -116,7 +112,9 @@ export async function readModelDirectory(
 /** Whether its exporter wrote no config.json. A model that lacks some of them has lost them. */
 async function isOf2022(directory: string, pipelineClass: PipelineClass): Promise<boolean> {
   if (!classesOf2022.includes(pipelineClass)) return false;
-  const configs = pipelineFolders[pipelineClass].graphs.map((part) => join(directory, part, 'config.json'));
+  const configs = pipelineFolders[pipelineFamilies[pipelineClass]].graphs.map((part) =>
+    join(directory, part, 'config.json'),
+  );
   const isThere = await Promise.all(configs.map((config) => stat(config).then(Boolean, () => false)));
   return !isThere.includes(true);
 }
@@ -154,7 +152,7 @@ async function findFolders(
   pipelineClass: PipelineClass,
   index: Readonly<Record<string, unknown>>,
 ): Promise<PipelineFolders> {
-  const { optionalEncoder = '' } = pipelineFolders[pipelineClass];
+  const { optionalEncoder = '' } = pipelineFolders[pipelineFamilies[pipelineClass]];
   const hasOptionalEncoder = await stat(join(directory, optionalEncoder)).then(Boolean, () => false);
   return foldersOf(pipelineClass, { index, hasOptionalEncoder });
 }

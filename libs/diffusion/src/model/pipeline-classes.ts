@@ -1,39 +1,10 @@
 import type { ModelPart } from '@darkroom/core';
 
 /**
- * The `_class_name`s of model_index.json that there is a pipeline for, as diffusers and Optimum write them. Apart from
- * `registry.ts`, so that a model's directory can be read, and refused, without loading ONNX Runtime.
+ * Which pipeline runs a class: the `_class_name`s of model_index.json that there is a pipeline for, as diffusers and Optimum
+ * write them. Apart from `load-pipeline.ts`, so that a model's directory can be read, and refused, without loading ONNX Runtime.
  */
-export const pipelineClasses = [
-  'StableDiffusionPipeline',
-  'OnnxStableDiffusionPipeline',
-  'StableDiffusionOnnxPipeline',
-  'ORTStableDiffusionPipeline',
-  'LatentConsistencyModelPipeline',
-  'ORTLatentConsistencyModelPipeline',
-  'StableDiffusionXLPipeline',
-  'ORTStableDiffusionXLPipeline',
-  'StableDiffusion3Pipeline',
-  'ORTStableDiffusion3Pipeline',
-  'CogView4Pipeline',
-] as const;
-
-export type PipelineClass = (typeof pipelineClasses)[number];
-
-/**
- * Those that diffusers' own exporter of 2022 wrote, the second one for some weeks only. It put no config.json beside its
- * graphs.
- */
-export const classesOf2022: readonly PipelineClass[] = ['OnnxStableDiffusionPipeline', 'StableDiffusionOnnxPipeline'];
-export type PipelineFamily =
-  | 'stable-diffusion'
-  | 'latent-consistency'
-  | 'stable-diffusion-xl'
-  | 'stable-diffusion-3'
-  | 'cogview4';
-
-/** Which pipeline runs a class. */
-export const pipelineFamilies: Readonly<Record<PipelineClass, PipelineFamily>> = {
+export const pipelineFamilies = {
   StableDiffusionPipeline: 'stable-diffusion',
   OnnxStableDiffusionPipeline: 'stable-diffusion',
   StableDiffusionOnnxPipeline: 'stable-diffusion',
@@ -45,7 +16,18 @@ export const pipelineFamilies: Readonly<Record<PipelineClass, PipelineFamily>> =
   StableDiffusion3Pipeline: 'stable-diffusion-3',
   ORTStableDiffusion3Pipeline: 'stable-diffusion-3',
   CogView4Pipeline: 'cogview4',
-};
+} as const;
+
+export type PipelineClass = keyof typeof pipelineFamilies;
+export type PipelineFamily = (typeof pipelineFamilies)[PipelineClass];
+
+export const pipelineClasses = Object.keys(pipelineFamilies) as PipelineClass[];
+
+/**
+ * Those that diffusers' own exporter of 2022 wrote, the second one for some weeks only. It put no config.json beside its
+ * graphs.
+ */
+export const classesOf2022: readonly PipelineClass[] = ['OnnxStableDiffusionPipeline', 'StableDiffusionOnnxPipeline'];
 
 /** The kinds of tokenizers there are: what is cut, padded and marked differs. */
 export type TokenizerKind = 'clip' | 't5' | 'glm';
@@ -65,7 +47,6 @@ export interface PipelineFolders {
   /** That of them with the UNet or transformer. */
   readonly denoiser: ModelPart;
   readonly tokenizers: readonly TokenizerFolder[];
-  readonly scheduler: string;
   /** The folder of a text encoder that models of the class may come without, and then without its tokenizer. */
   readonly optionalEncoder?: ModelPart;
 }
@@ -74,7 +55,6 @@ const oneEncoder: PipelineFolders = {
   graphs: ['text_encoder', 'unet', 'vae_decoder'],
   denoiser: 'unet',
   tokenizers: [{ folder: 'tokenizer', kind: 'clip', encoder: 'text_encoder' }],
-  scheduler: 'scheduler',
 };
 const twoEncoders: PipelineFolders = {
   graphs: ['text_encoder', 'text_encoder_2', 'unet', 'vae_decoder'],
@@ -83,34 +63,25 @@ const twoEncoders: PipelineFolders = {
     { folder: 'tokenizer', kind: 'clip', encoder: 'text_encoder' },
     { folder: 'tokenizer_2', kind: 'clip', encoder: 'text_encoder_2' },
   ],
-  scheduler: 'scheduler',
 };
 const threeEncoders: PipelineFolders = {
   graphs: ['text_encoder', 'text_encoder_2', 'text_encoder_3', 'transformer', 'vae_decoder'],
   denoiser: 'transformer',
   tokenizers: [...twoEncoders.tokenizers, { folder: 'tokenizer_3', kind: 't5', encoder: 'text_encoder_3' }],
-  scheduler: 'scheduler',
   optionalEncoder: 'text_encoder_3',
 };
 const cogview4: PipelineFolders = {
   graphs: ['text_encoder', 'transformer', 'vae_decoder'],
   denoiser: 'transformer',
   tokenizers: [{ folder: 'tokenizer', kind: 'glm', encoder: 'text_encoder' }],
-  scheduler: 'scheduler',
 };
 
-export const pipelineFolders: Readonly<Record<PipelineClass, PipelineFolders>> = {
-  StableDiffusionPipeline: oneEncoder,
-  OnnxStableDiffusionPipeline: oneEncoder,
-  StableDiffusionOnnxPipeline: oneEncoder,
-  ORTStableDiffusionPipeline: oneEncoder,
-  LatentConsistencyModelPipeline: oneEncoder,
-  ORTLatentConsistencyModelPipeline: oneEncoder,
-  StableDiffusionXLPipeline: twoEncoders,
-  ORTStableDiffusionXLPipeline: twoEncoders,
-  StableDiffusion3Pipeline: threeEncoders,
-  ORTStableDiffusion3Pipeline: threeEncoders,
-  CogView4Pipeline: cogview4,
+export const pipelineFolders: Readonly<Record<PipelineFamily, PipelineFolders>> = {
+  'stable-diffusion': oneEncoder,
+  'latent-consistency': oneEncoder,
+  'stable-diffusion-xl': twoEncoders,
+  'stable-diffusion-3': threeEncoders,
+  cogview4,
 };
 
 /** What there is of a model. */
@@ -123,7 +94,7 @@ export interface ModelContents {
 
 /** What is read of one model: an optional encoder that model_index.json says is none, or that has no folder, is left out. */
 export function foldersOf(pipelineClass: PipelineClass, { index, hasOptionalEncoder }: ModelContents): PipelineFolders {
-  const folders = pipelineFolders[pipelineClass];
+  const folders = pipelineFolders[pipelineFamilies[pipelineClass]];
   const { graphs, tokenizers, optionalEncoder } = folders;
   if (optionalEncoder === undefined) return folders;
   const named = index[optionalEncoder];

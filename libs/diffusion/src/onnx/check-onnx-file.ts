@@ -2,8 +2,7 @@ import { statSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { modelFileError } from '../model/model-file.ts';
 import { ProtobufError } from './protobuf-file.ts';
-import { readOnnxFile } from './read-onnx-file.ts';
-import type { ExternalData, OnnxFile, OnnxTensor } from './read-onnx-file.ts';
+import { type ExternalData, type OnnxFile, type OnnxTensor, readOnnxFile } from './read-onnx-file.ts';
 
 /** ONNX's numbers of element types, by the bits of one element. Texts have no number of bits. */
 const typesOfBits: readonly [bits: number, types: readonly number[]][] = [

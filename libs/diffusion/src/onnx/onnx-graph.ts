@@ -4,8 +4,7 @@
  */
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { ProtobufFile, readFully } from './protobuf-file.ts';
-import type { ProtobufField } from './protobuf-file.ts';
+import { type ProtobufField, ProtobufFile, readFully } from './protobuf-file.ts';
 import { bytesField, bytesHeader, numberField } from './protobuf-message.ts';
 import { readTensor } from './read-onnx-file.ts';
 

@@ -38,11 +38,7 @@ export interface OnnxFile {
   readonly tensors: readonly OnnxTensor[];
 }
 
-interface Collected {
-  inputs: OnnxValue[];
-  outputs: OnnxValue[];
-  tensors: OnnxTensor[];
-}
+type Collected = { [Part in keyof OnnxFile]: OnnxFile[Part][number][] };
 
 /**
  * Reads an `.onnx` file, without its weights.

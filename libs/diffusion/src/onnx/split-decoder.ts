@@ -4,10 +4,8 @@
  * whole picture, and take them here as inputs. What is at the resolution of the latents is small and is not cut, but for
  * its attention: scores of all pixels by all pixels, which can be computed for some of them at a time.
  */
-import { findAttention } from './find-attention.ts';
-import type { AttentionNodes } from './find-attention.ts';
-import { OnnxGraph } from './onnx-graph.ts';
-import type { GraphEnd, OnnxNode } from './onnx-graph.ts';
+import { type AttentionNodes, findAttention } from './find-attention.ts';
+import { type GraphEnd, OnnxGraph, type OnnxNode } from './onnx-graph.ts';
 import { bytesField } from './protobuf-message.ts';
 
 /** A group norm whose mean and variance a piece is told. */

@@ -1,5 +1,4 @@
-import { DarkroomError } from '@darkroom/core';
-import type { RowEvent, StepReport } from '@darkroom/core';
+import { DarkroomError, type RowEvent, type StepReport } from '@darkroom/core';
 import type { DenoiserBatch, DenoiserRow } from '../graphs/denoiser-batch.ts';
 import type { PreviewProjection } from '../model/model-directory.ts';
 import { previewPicture } from './decode-picture.ts';

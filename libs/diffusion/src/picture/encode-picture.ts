@@ -3,8 +3,7 @@
  * while the engine's process takes the next step.
  */
 import type { RowOutput } from '@darkroom/core';
-import { contentTypes } from '@darkroom/kinds';
-import type { OutputFormat, PictureInput } from '@darkroom/kinds';
+import { contentTypes, type OutputFormat, type PictureInput } from '@darkroom/kinds';
 import sharp from 'sharp';
 import type { Sharp } from 'sharp';
 

@@ -1,7 +1,6 @@
 import type { Pipeline } from '@darkroom/core';
 import type { PictureCard } from '@darkroom/kinds';
-import { DenoiserBatch } from '../graphs/denoiser-batch.ts';
-import type { Conditioning, DenoiserInputs } from '../graphs/denoiser-batch.ts';
+import { type Conditioning, DenoiserBatch, type DenoiserInputs } from '../graphs/denoiser-batch.ts';
 import type { ModelGraphs } from '../graphs/model-graphs.ts';
 import type { ReadText } from '../graphs/prompt-encoder.ts';
 import { tryPictureGraphs } from '../graphs/try-picture-graphs.ts';
@@ -9,8 +8,7 @@ import type { LatentFacts } from '../model/facts/latent-facts.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { decodePicture } from './decode-picture.ts';
 import { denoise } from './denoise.ts';
-import { checkPictureRequest } from './picture-request.ts';
-import type { PictureRequest } from './picture-request.ts';
+import { checkPictureRequest, type PictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
 import type { PictureRow, PictureRowRequest, PictureSchedule } from './picture-row.ts';
 

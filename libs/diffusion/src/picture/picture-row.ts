@@ -1,5 +1,4 @@
-import { DarkroomError } from '@darkroom/core';
-import type { PipelineRow, RowCheckpoint, RowRequest } from '@darkroom/core';
+import { DarkroomError, type PipelineRow, type RowCheckpoint, type RowRequest } from '@darkroom/core';
 import { pictureShapeKey, seedOfPicture } from '@darkroom/kinds';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { createTorchGenerator, restoreTorchGenerator } from '../random/torch-generator.ts';

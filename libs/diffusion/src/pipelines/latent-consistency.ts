@@ -7,11 +7,9 @@
  */
 import { loadPromptEncoder } from '../graphs/load-prompt-encoder.ts';
 import { ModelGraphs } from '../graphs/model-graphs.ts';
-import { lastHiddenState } from '../graphs/prompt-encoder.ts';
-import type { ReadText } from '../graphs/prompt-encoder.ts';
+import { lastHiddenState, type ReadText } from '../graphs/prompt-encoder.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { loadPicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
+import { loadPicturePipeline, type PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { PictureRequest } from '../picture/picture-request.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
 

@@ -1,7 +1,5 @@
-import { readModelDirectory } from '../model/model-directory.ts';
-import type { ModelDirectory, ReadModelDirectoryOptions } from '../model/model-directory.ts';
-import { pipelineFamilies } from '../model/pipeline-classes.ts';
-import type { PipelineFamily } from '../model/pipeline-classes.ts';
+import { type ModelDirectory, readModelDirectory, type ReadModelDirectoryOptions } from '../model/model-directory.ts';
+import { pipelineFamilies, type PipelineFamily } from '../model/pipeline-classes.ts';
 import { loadCogView4 } from './cogview4.ts';
 import { loadLatentConsistency } from './latent-consistency.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';

@@ -10,15 +10,13 @@
  */
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
 import type { LoadedGraph } from '../graphs/load-graph.ts';
-import { loadPromptEncoder } from '../graphs/load-prompt-encoder.ts';
-import type { LoadedPromptEncoder } from '../graphs/load-prompt-encoder.ts';
+import { type LoadedPromptEncoder, loadPromptEncoder } from '../graphs/load-prompt-encoder.ts';
 import { ModelGraphs } from '../graphs/model-graphs.ts';
 import { lastHiddenState, secondLastHiddenState, tokensCutByAll } from '../graphs/prompt-encoder.ts';
 import type { EncodedPrompt, ReadText } from '../graphs/prompt-encoder.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { modelFileError } from '../model/model-file.ts';
-import { loadPicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
+import { loadPicturePipeline, type PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { PictureRequest } from '../picture/picture-request.ts';
 import type { PictureSchedule } from '../picture/picture-row.ts';
 import { interpolatedShift } from '../schedulers/schedule/flow-shift.ts';

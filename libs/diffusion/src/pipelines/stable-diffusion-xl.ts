@@ -10,11 +10,9 @@
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
 import { loadPromptEncoder } from '../graphs/load-prompt-encoder.ts';
 import { ModelGraphs } from '../graphs/model-graphs.ts';
-import { secondLastHiddenState, tokensCutByAll } from '../graphs/prompt-encoder.ts';
-import type { ReadText } from '../graphs/prompt-encoder.ts';
+import { type ReadText, secondLastHiddenState, tokensCutByAll } from '../graphs/prompt-encoder.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { loadPicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
+import { loadPicturePipeline, type PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { PictureRequest } from '../picture/picture-request.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
 

@@ -5,13 +5,11 @@
  *
  * Known limits: no safety checker, no clip skip, no image input.
  */
-import type { ReadText } from '../graphs/prompt-encoder.ts';
-import { lastHiddenState } from '../graphs/prompt-encoder.ts';
+import { lastHiddenState, type ReadText } from '../graphs/prompt-encoder.ts';
 import { loadPromptEncoder } from '../graphs/load-prompt-encoder.ts';
 import { ModelGraphs } from '../graphs/model-graphs.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { loadPicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
+import { loadPicturePipeline, type PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { LoadPipelineOptions } from './load-pipeline-options.ts';
 
 /**

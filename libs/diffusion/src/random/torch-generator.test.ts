@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
-import { createTorchGenerator, restoreTorchGenerator } from './torch-generator.ts';
-import type { TorchGenerator } from './torch-generator.ts';
+import { createTorchGenerator, restoreTorchGenerator, type TorchGenerator } from './torch-generator.ts';
 
 interface Recording {
   torch: string;

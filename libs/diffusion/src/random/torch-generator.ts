@@ -7,8 +7,7 @@
  * builds of one V8 version give the same bytes anywhere, since V8 brings its own log, sin and cos.
  */
 
-import { createMersenneTwister } from './mersenne-twister.ts';
-import type { MersenneTwister } from './mersenne-twister.ts';
+import { createMersenneTwister, type MersenneTwister } from './mersenne-twister.ts';
 
 /** `torch.randn` makes 16 values at a time from here on, and one pair at a time below. */
 const BLOCK = 16;

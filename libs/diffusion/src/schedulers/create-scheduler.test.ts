@@ -4,8 +4,7 @@ import { createTorchGenerator } from '../random/torch-generator.ts';
 import { createScheduler } from './create-scheduler.ts';
 import { parseSchedulerConfig } from './config/parse-scheduler-config.ts';
 import { fittingSchedulers } from './config/scheduler-misfit.ts';
-import { schedulerNames } from './scheduler.ts';
-import type { Scheduler, SchedulerName } from './scheduler.ts';
+import { type Scheduler, type SchedulerName, schedulerNames } from './scheduler.ts';
 
 function create(name: SchedulerName, numInferenceSteps: number, fields: Record<string, unknown>): Scheduler {
   const file = { _class_name: 'DDIMScheduler', clip_sample: false, skip_prk_steps: true, ...fields };

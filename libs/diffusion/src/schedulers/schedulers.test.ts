@@ -4,8 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 import { createScheduler } from './create-scheduler.ts';
 import { parseSchedulerConfig } from './config/parse-scheduler-config.ts';
-import { schedulerNames } from './scheduler.ts';
-import type { Scheduler, SchedulerName } from './scheduler.ts';
+import { type Scheduler, type SchedulerName, schedulerNames } from './scheduler.ts';
 
 /** A run of diffusers: see tools/golden/record-schedulers.py. */
 interface RecordedCase {

@@ -1,24 +1,9 @@
 import { z } from 'zod';
 import { checkModelJson, modelFileError, readModelJson } from '../model/model-file.ts';
-import { specialTokenSchema } from './special-token-schema.ts';
-import { readTokenizerConfig } from './tokenizer-config.ts';
+import { readTokenizerConfig, specialTokenSchema, type TokenizerFilesOf } from './tokenizer-config.ts';
 
 /** What a GLM tokenizer is made from. */
-export interface GlmTokenizerFiles {
-  readonly kind: 'glm';
-  /** tokenizer.json. */
-  readonly definition: Readonly<Record<string, unknown>>;
-  /** Token id. */
-  readonly padId: number;
-  /** The highest there is. */
-  readonly highestId: number;
-  /** Relative to the model's directory. */
-  readonly folder: string;
-  /** Which file the ids come from, relative to the model's directory. */
-  readonly vocabularyFile: string;
-  /** Tokens of a text that the model reads, the marks before it included. */
-  readonly maxTokens: number;
-}
+export type GlmTokenizerFiles = TokenizerFilesOf<'glm'>;
 
 /**
  * What `CogView4Pipeline` cuts at unless told otherwise (`max_sequence_length`). The tokenizer's own model_max_length is

@@ -6,25 +6,12 @@ import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { checkModelJson, modelFileError, readModelJson, unlessMissing } from '../model/model-file.ts';
-import { specialTokenSchema } from './special-token-schema.ts';
-import { readTokenizerConfig } from './tokenizer-config.ts';
+import { readTokenizerConfig, specialTokenSchema, type TokenizerFilesOf } from './tokenizer-config.ts';
 
 /** What a T5 tokenizer is made from. */
-export interface T5TokenizerFiles {
-  readonly kind: 't5';
-  /** tokenizer.json. */
-  readonly definition: Readonly<Record<string, unknown>>;
-  /** Token ids. */
+export interface T5TokenizerFiles extends TokenizerFilesOf<'t5'> {
+  /** Token id. */
   readonly endId: number;
-  readonly padId: number;
-  /** The highest there is. */
-  readonly highestId: number;
-  /** Relative to the model's directory. */
-  readonly folder: string;
-  /** Which file the ids come from, relative to the model's directory. */
-  readonly vocabularyFile: string;
-  /** Tokens of a text that the model reads, the end included; shorter texts are padded to it. */
-  readonly maxTokens: number;
 }
 
 /** The `max_sequence_length` of diffusers' StableDiffusion3Pipeline, which does not ask for the `model_max_length`. */

@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import recorded from '../../../../tools/golden/vectors/t5-tokenizer.json' with { type: 'json' };
-import { readT5TokenizerFiles } from './t5-tokenizer-files.ts';
-import type { T5TokenizerFiles } from './t5-tokenizer-files.ts';
+import { readT5TokenizerFiles, type T5TokenizerFiles } from './t5-tokenizer-files.ts';
 import { createT5Tokenizer } from './t5-tokenizer.ts';
 
 const model = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/stable-diffusion-3/model');

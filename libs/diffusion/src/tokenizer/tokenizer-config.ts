@@ -1,6 +1,29 @@
 import { z } from 'zod';
 import { checkModelJson, readModelJson, unlessMissing } from '../model/model-file.ts';
 
+/** What every tokenizer is made from. */
+export interface TokenizerFilesOf<Kind extends string> {
+  readonly kind: Kind;
+  /** The structure of a tokenizer.json. */
+  readonly definition: Readonly<Record<string, unknown>>;
+  /** The token id that texts are filled up with. */
+  readonly padId: number;
+  /** The highest token id there is. */
+  readonly highestId: number;
+  /** Relative to the model's directory. */
+  readonly folder: string;
+  /** Which file the ids come from, relative to the model's directory. */
+  readonly vocabularyFile: string;
+  /** Tokens of a text that the model reads, marks at its ends included. */
+  readonly maxTokens: number;
+}
+
+/** A token as tokenizer_config.json has it: the text, or an object with the text. */
+export const specialTokenSchema = z.union([
+  z.string(),
+  z.looseObject({ content: z.string() }).transform(({ content }) => content),
+]);
+
 const fieldsSchema = z.record(z.string(), z.unknown());
 
 /** What the small files beside a tokenizer's vocabulary say. */

@@ -5,26 +5,13 @@
  */
 import { z } from 'zod';
 import { checkModelJson, modelFileError, readModelJson, readModelText, unlessMissing } from '../model/model-file.ts';
-import { specialTokenSchema } from './special-token-schema.ts';
-import { readTokenizerConfig } from './tokenizer-config.ts';
+import { readTokenizerConfig, specialTokenSchema, type TokenizerFilesOf } from './tokenizer-config.ts';
 
 /** What a CLIP tokenizer is made from. */
-export interface TokenizerFiles {
-  readonly kind: 'clip';
-  /** The structure of a tokenizer.json. */
-  readonly definition: Readonly<Record<string, unknown>>;
+export interface TokenizerFiles extends TokenizerFilesOf<'clip'> {
   /** Token ids. */
   readonly startId: number;
   readonly endId: number;
-  readonly padId: number;
-  /** The highest there is. */
-  readonly highestId: number;
-  /** Relative to the model's directory. */
-  readonly folder: string;
-  /** Which file the ids come from, relative to the model's directory. */
-  readonly vocabularyFile: string;
-  /** Tokens of a text that the model reads, start and end included; shorter texts are padded to it. */
-  readonly maxTokens: number;
 }
 
 /** What all of OpenAI's CLIPs read. */

@@ -7,8 +7,7 @@
 import type { FloatTensor, OnnxSession, TensorValue } from '@darkroom/runtime';
 import type { DecoderPart } from '../onnx/split-decoder.ts';
 import { GroupMoments } from './group-moments.ts';
-import { cutRows, pasteRows, rowsOf, withRows } from './plane.ts';
-import type { Plane } from './plane.ts';
+import { cutRows, pasteRows, type Plane, rowsOf, withRows } from './plane.ts';
 
 export interface DecodeInPiecesOptions {
   parts: readonly DecoderPart[];

@@ -2,8 +2,7 @@
 import { cpSync, mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { loadOnnxSession } from '@darkroom/runtime';
-import type { OnnxSession } from '@darkroom/runtime';
+import { loadOnnxSession, type OnnxSession } from '@darkroom/runtime';
 import { dilateConvolution, externalizeWeights } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createTorchGenerator } from '../random/torch-generator.ts';

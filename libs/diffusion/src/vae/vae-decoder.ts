@@ -1,7 +1,6 @@
 import type { OnnxSession } from '@darkroom/runtime';
 import { ProtobufError } from '../onnx/protobuf-file.ts';
-import { splitDecoder, UncuttableError } from '../onnx/split-decoder.ts';
-import type { DecoderPart } from '../onnx/split-decoder.ts';
+import { type DecoderPart, splitDecoder, UncuttableError } from '../onnx/split-decoder.ts';
 import { createTorchGenerator } from '../random/torch-generator.ts';
 import { decodeInPieces } from './decode-in-pieces.ts';
 

@@ -4,12 +4,10 @@
  * turn: a submit or cancel that came meanwhile takes effect at that boundary.
  */
 import { setImmediate } from 'node:timers/promises';
-import { DarkroomError } from '@darkroom/core';
-import type { Pipeline, PipelineRow, RowEvent, RowRequest } from '@darkroom/core';
+import { DarkroomError, type Pipeline, type PipelineRow, type RowEvent, type RowRequest } from '@darkroom/core';
 import type { EngineEvent } from '../executor-event.ts';
 import type { ShutdownOptions } from '../executor.ts';
-import { RowTable } from './row-table.ts';
-import type { TableRequest, TableRow } from './row-table.ts';
+import { RowTable, type TableRequest, type TableRow } from './row-table.ts';
 import { stepRows } from './step-rows.ts';
 
 export interface EngineOptions<Row extends PipelineRow> {

@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EngineEvent } from '../executor-event.ts';
 import { Engine } from './engine.ts';
-import { WriterPipeline } from './__fixtures__/writer-pipeline.ts';
-import type { WriterInput } from './__fixtures__/writer-pipeline.ts';
+import { type WriterInput, WriterPipeline } from '../testing/writer-pipeline.ts';
 
 type Act = (event: EngineEvent) => void;
 

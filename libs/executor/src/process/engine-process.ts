@@ -3,10 +3,8 @@
  * lease, no lock and no connection, so it may block for a whole step, and be killed at any time.
  */
 import { Worker } from 'node:worker_threads';
-import { DarkroomError } from '@darkroom/core';
-import type { Pipeline } from '@darkroom/core';
-import { loadPipeline } from '@darkroom/diffusion';
-import type { PictureRow } from '@darkroom/diffusion';
+import { DarkroomError, type Pipeline } from '@darkroom/core';
+import { loadPipeline, type PictureRow } from '@darkroom/diffusion';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import { Engine } from '../engine/engine.ts';
 

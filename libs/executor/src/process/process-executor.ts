@@ -1,10 +1,8 @@
-import { fork } from 'node:child_process';
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { DarkroomError } from '@darkroom/core';
-import type { ModelCard, PipelineComponent } from '@darkroom/core';
+import { DarkroomError, type ModelCard, type PipelineComponent } from '@darkroom/core';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
-import type { EngineEvent, ExecutorListener } from '../executor-event.ts';
+import { type ExecutorListener, isRequestEnd } from '../executor-event.ts';
 import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from '../executor.ts';
 
 export interface ProcessExecutorOptions extends EngineProcessOptions {
@@ -139,7 +137,7 @@ export class ProcessExecutor implements Executor {
   #receive(message: Exclude<MessageFromEngine, { type: 'ready' | 'start-failed' }>): void {
     if (message.type === 'health') this.#checks.get(message.checkId)?.(message);
     if (message.type !== 'events') return;
-    for (const event of message.events) if (isLast(event)) this.#open.delete(event.requestId);
+    for (const event of message.events) if (isRequestEnd(event)) this.#open.delete(event.requestId);
     this.#options.onEvents(message.events);
   }
 
@@ -179,10 +177,6 @@ function endOf(child: ChildProcess): Promise<string> {
       if (child.pid === undefined) resolve(`could not be started: ${error.message}`);
     });
   });
-}
-
-function isLast(event: EngineEvent): event is Extract<EngineEvent, { type: `request-${string}` }> {
-  return event.type === 'request-done' || event.type === 'request-canceled' || event.type === 'request-failed';
 }
 
 function unavailable(op: string, message: string): DarkroomError {

@@ -2,64 +2,6 @@
  * Every key Darkroom has in Redis (docs/redis-keys.md lists them with type, writer and TTL). All keys of one model carry
  * its hash tag, so a script touches one slot of a cluster and models spread over its nodes.
  */
-export interface ModelKeys {
-  /** `<prefix>:v2:{<model>}`: what scripts build the other names from. */
-  base: string;
-  /** Hash: state, facts, attempts, progress, output infos. */
-  request(id: string): string;
-  /** String: the envelope, JSON. */
-  input(id: string): string;
-  /** Stream of the request's events, and the channel that carries the same entries to live readers. */
-  events(id: string): string;
-  /** Hash: sequence → bytes of a preview. */
-  previews(id: string): string;
-  /** Hash: chunk index → bytes, `info` → JSON. */
-  output(id: string, index: number): string;
-  checkpoint(id: string, index: number): string;
-  /** Sorted set of places in the fair order, by start tag: see fair-order.lua. */
-  places: string;
-  /** Sorted set of requests that ran before and wait again, by priority and arrival: they go first. */
-  front: string;
-  /** Sorted set of one owner's waiting requests, by priority and arrival. */
-  line(owner: string): string;
-  /** Hash: virtual time, totals of what waits, and each owner's places. */
-  shares: string;
-  /** Sorted set of waiting requests, by when they were admitted, ms. */
-  waiting: string;
-  /** Hash of owner → queued and running requests. */
-  open: string;
-  /** Hash of what an owner's requests keep, in bytes: see admit-request.lua. */
-  bytes(owner: string): string;
-  /** Sorted set of open requests by the next deadline, ms. */
-  deadlines: string;
-  /** Stream of requests that have failed. */
-  dead: string;
-  /** Exists while an operator has the model paused. */
-  paused: string;
-  /** Hash: how many requests ended in which state in a minute since the epoch. */
-  minute(minute: number): string;
-  /** Hash: what became of requests and how long it took. */
-  tally: string;
-  workers: Readonly<Record<WorkerList, string>>;
-  /** Sorted set of workers by the sweep after which they were last heard of. */
-  heard: string;
-  /** Hash: number of the last sweep, and when it was. */
-  swept: string;
-  /** Hash: sums over idle and busy workers. */
-  room: string;
-  /** The worker that is being emptied for a request that must run alone. */
-  reserved: string;
-  /** Hash: incarnation, list, capacity, free, info, pace. */
-  worker(workerId: string): string;
-  /** Stream of batches and cancels, as JSON. */
-  inbox(workerId: string): string;
-  /** Hash: `<id> <token>` → `<slots> <shape>`. */
-  leases(workerId: string): string;
-  /** Stream of events that webhooks are yet to be told of, and the channel that says one was added. */
-  webhooks: string;
-  /** Channel: something changed that a former may act on. */
-  wakeup: string;
-}
 
 export const workerLists = ['draining', 'loading', 'busy', 'idle'] as const;
 export type WorkerList = (typeof workerLists)[number];
@@ -93,27 +35,45 @@ export function webhookSecretsKey(prefix: string): string {
 }
 
 /** `v2` is the layout: what an older version keeps is neither read nor touched. */
-export function modelKeys(prefix: string, model: string): ModelKeys {
+export function modelKeys(prefix: string, model: string) {
   const base = `${prefix}:v2:{${model}}`;
   return {
+    /** `<prefix>:v2:{<model>}`: what scripts build the other names from. */
     base,
-    request: (id) => `${base}:request:${id}`,
-    input: (id) => `${base}:input:${id}`,
-    events: (id) => `${base}:events:${id}`,
-    previews: (id) => `${base}:previews:${id}`,
-    output: (id, index) => `${base}:output:${id}:${index}`,
-    checkpoint: (id, index) => `${base}:checkpoint:${id}:${index}`,
+    /** Hash: state, facts, attempts, progress, output infos. */
+    request: (id: string) => `${base}:request:${id}`,
+    /** String: the envelope, JSON. */
+    input: (id: string) => `${base}:input:${id}`,
+    /** Stream of the request's events, and the channel that carries the same entries to live readers. */
+    events: (id: string) => `${base}:events:${id}`,
+    /** Hash: sequence → bytes of a preview. */
+    previews: (id: string) => `${base}:previews:${id}`,
+    /** Hash: chunk index → bytes, `info` → JSON. */
+    output: (id: string, index: number) => `${base}:output:${id}:${index}`,
+    checkpoint: (id: string, index: number) => `${base}:checkpoint:${id}:${index}`,
+    /** Sorted set of places in the fair order, by start tag: see fair-order.lua. */
     places: `${base}:places`,
+    /** Sorted set of requests that ran before and wait again, by priority and arrival: they go first. */
     front: `${base}:front`,
-    line: (owner) => `${base}:line:${owner}`,
+    /** Sorted set of one owner's waiting requests, by priority and arrival. */
+    line: (owner: string) => `${base}:line:${owner}`,
+    /** Hash: virtual time, totals of what waits, and each owner's places. */
     shares: `${base}:shares`,
+    /** Sorted set of waiting requests, by when they were admitted, ms. */
     waiting: `${base}:waiting`,
+    /** Hash of owner → queued and running requests. */
     open: `${base}:open`,
-    bytes: (owner) => `${base}:bytes:${owner}`,
+    /** Hash of what an owner's requests keep, in bytes: see admit-request.lua. */
+    bytes: (owner: string) => `${base}:bytes:${owner}`,
+    /** Sorted set of open requests by the next deadline, ms. */
     deadlines: `${base}:deadlines`,
+    /** Stream of requests that have failed. */
     dead: `${base}:dead`,
+    /** Exists while an operator has the model paused. */
     paused: `${base}:paused`,
-    minute: (minute) => `${base}:minute:${minute}`,
+    /** Hash: how many requests ended in which state in a minute since the epoch. */
+    minute: (minute: number) => `${base}:minute:${minute}`,
+    /** Hash: what became of requests and how long it took. */
     tally: `${base}:tally`,
     workers: {
       draining: `${base}:workers:draining`,
@@ -121,14 +81,25 @@ export function modelKeys(prefix: string, model: string): ModelKeys {
       busy: `${base}:workers:busy`,
       idle: `${base}:workers:idle`,
     },
+    /** Sorted set of workers by the sweep after which they were last heard of. */
     heard: `${base}:workers:heard`,
+    /** Hash: number of the last sweep, and when it was. */
     swept: `${base}:swept`,
+    /** Hash: sums over idle and busy workers. */
     room: `${base}:room`,
+    /** The worker that is being emptied for a request that must run alone. */
     reserved: `${base}:reserved`,
-    worker: (workerId) => `${base}:worker:${workerId}`,
-    inbox: (workerId) => `${base}:inbox:${workerId}`,
-    leases: (workerId) => `${base}:leases:${workerId}`,
+    /** Hash: incarnation, list, capacity, free, info, pace. */
+    worker: (workerId: string) => `${base}:worker:${workerId}`,
+    /** Stream of batches and cancels, as JSON. */
+    inbox: (workerId: string) => `${base}:inbox:${workerId}`,
+    /** Hash: `<id> <token>` → `<slots> <shape>`. */
+    leases: (workerId: string) => `${base}:leases:${workerId}`,
+    /** Stream of events that webhooks are yet to be told of, and the channel that says one was added. */
     webhooks: `${base}:webhooks`,
+    /** Channel: something changed that a former may act on. */
     wakeup: `${base}:wakeup`,
   };
 }
+
+export type ModelKeys = ReturnType<typeof modelKeys>;

@@ -12,8 +12,8 @@ export function decodeMessage(message: Buffer): RequestEvent {
   );
 }
 
-/** `preview`: bytes, empty when there are none (any more). */
-export function decodeEvent(sequence: number, body: string, preview: Buffer): RequestEvent {
+/** `preview`: its bytes; none, or no more, when empty. */
+export function decodeEvent(sequence: number, body: string, preview: Uint8Array = new Uint8Array()): RequestEvent {
   const event = { ...(JSON.parse(body) as Omit<RequestEvent, 'sequence'>), sequence } as RequestEvent;
   return event.type === 'preview' && preview.length > 0 ? { ...event, data: preview } : event;
 }

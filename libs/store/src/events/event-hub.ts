@@ -1,17 +1,12 @@
 import { modelOfRequestId, type RequestEvent } from '@darkroom/core';
 import { decodeMessage } from './event-entry.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { createSubscriber } from '../connection/subscriber.ts';
+import { createSubscriber, type Subscriber } from '../connection/subscriber.ts';
 
 /** Live events of any number of requests over one connection. What comes may have gaps: compare `sequence`, fill with `readEvents`. */
-export interface EventHub {
+export interface EventHub extends Omit<Subscriber, 'subscribe'> {
   /** Resolves once events are coming; the result ends it. An id that is none of ours never gets any. */
   subscribe(id: string, listener: (event: RequestEvent) => void): Promise<() => void>;
-  /** Called when events may have been lost, because the connection was. */
-  onReconnect(listener: () => void): () => void;
-  /** Requests with a listener. */
-  readonly size: number;
-  close(): void;
 }
 
 export function createEventHub(store: StoreConnection): EventHub {

@@ -1,5 +1,5 @@
 /** What a worker writes while requests run: in order, fenced, and once. */
-import { openTestStore, seedRequest, seedRunning, dispatchNext, write } from '@darkroom/testing';
+import { dispatchNext, openTestStore, seedRequest, seedRunning, testEnvelope, write } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import {
   type Delivery,
@@ -13,7 +13,6 @@ import {
   type StoreConnection,
   writeBatch,
 } from '../index.ts';
-import { testEnvelope } from '@darkroom/testing';
 
 const of = { done: 1, total: 4 };
 

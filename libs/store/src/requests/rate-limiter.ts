@@ -18,8 +18,6 @@ export interface RateCount {
 
 /** Counts in Redis, so that replicas agree. The window of a subject begins with its first request after the last one's end. */
 export interface RateLimiter {
-  readonly limit: number;
-  readonly windowS: number;
   /** One more of this subject. One round trip. */
   count(subject: string): Promise<RateCount>;
 }
@@ -32,8 +30,6 @@ export function createRateLimiter(store: StoreConnection, { name, limit, windowS
     duration: windowS,
   });
   return {
-    limit,
-    windowS,
     async count(subject) {
       try {
         const { remainingPoints, msBeforeNext } = await limiter.consume(subject);

@@ -1,6 +1,5 @@
 /** Keys of requests and workers that are no more, which no script leaves and a hand or a half restored backup may. */
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { escapeGlob } from '../connection/scan-keys.ts';
 import { type KeySize, KeySizes } from './key-sizes.ts';
 
 /** Kinds of keys that end with their request, and with their worker, in the names of keys.ts. */
@@ -15,6 +14,9 @@ export interface LeakSweep {
   /** With the last page of a pass: what the keys take, by model and by the kind that stands in their names. */
   sizes: ReadonlyMap<string, ReadonlyMap<string, KeySize>> | undefined;
 }
+
+/** A key by the parts of its name. */
+type FoundKey = Record<'key' | 'model' | 'kind' | 'subject', string>;
 
 /** Goes round and round the store's keys, a page for each call. */
 export class LeakSweeper {
@@ -43,7 +45,7 @@ export class LeakSweeper {
     return { repaired, deleted, sizes: this.#server === 0 ? await this.#takeSizes() : undefined };
   }
 
-  #describe(key: string): { key: string; model: string; kind: string; subject: string } | undefined {
+  #describe(key: string): FoundKey | undefined {
     const parts = /^\{(?<model>[^}]+)\}:(?<kind>[^:]+):?(?<subject>[^:]*)/.exec(
       key.slice(`${this.#store.prefix}:v2:`.length),
     );
@@ -55,7 +57,7 @@ export class LeakSweeper {
     return { key, model, kind, subject };
   }
 
-  async #repair(found: readonly { key: string; model: string; kind: string; subject: string }[]): Promise<string[]> {
+  async #repair(found: readonly FoundKey[]): Promise<string[]> {
     const { redis, resultTtlMs } = this.#store;
     const mortal = found.filter(({ kind }) => requestKinds.has(kind));
     const ttls = await Promise.all(
@@ -70,9 +72,7 @@ export class LeakSweeper {
     return leaks.map(({ key }) => key);
   }
 
-  async #deleteOrphans(
-    found: readonly { key: string; model: string; kind: string; subject: string }[],
-  ): Promise<string[]> {
+  async #deleteOrphans(found: readonly FoundKey[]): Promise<string[]> {
     const { redis } = this.#store;
     const owned = found.filter(({ kind }) => workerKinds.has(kind));
     const alive = await Promise.all(
@@ -89,4 +89,9 @@ export class LeakSweeper {
     const measured = [...noted].map(async ([model, sizes]) => [model, await sizes.measure(this.#store)] as const);
     return new Map(await Promise.all(measured));
   }
+}
+
+/** A text as a pattern that matches it alone. */
+export function escapeGlob(text: string): string {
+  return text.replaceAll(/[\\*?[\]]/g, String.raw`\$&`);
 }

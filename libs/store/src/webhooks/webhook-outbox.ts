@@ -4,6 +4,7 @@
  */
 import type { RequestEvent } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
+import { decodeEvent } from '../events/event-entry.ts';
 
 /** An event that a webhook is to be told of. */
 export interface OutboxEntry {
@@ -88,7 +89,6 @@ async function take(
 
 function decode(model: string, [entryId, pairs]: StreamEntry): OutboxEntry {
   const [, id, , sequence, , owner, , url, , attempt, , body, , retryOf, , kind] = pairs;
-  const event = { ...(JSON.parse(body ?? '') as Omit<RequestEvent, 'sequence'>), sequence: Number(sequence) };
   return {
     entryId,
     requestId: id ?? '',
@@ -97,7 +97,7 @@ function decode(model: string, [entryId, pairs]: StreamEntry): OutboxEntry {
     owner: owner ?? '',
     url: url ?? '',
     attempt: Number(attempt),
-    event: event as RequestEvent,
+    event: decodeEvent(Number(sequence), body ?? ''),
     retryOf: retryOf || undefined,
   };
 }

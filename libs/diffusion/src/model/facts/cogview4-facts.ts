@@ -40,8 +40,6 @@ export async function readCogView4Facts(
     sampleSize: [config.sample_size, config.sample_size],
     // Side of the squares that are one token each.
     multiple: config.patch_size,
-    maxSide: undefined,
     embeddingWidth: width,
-    guidanceWidth: undefined,
   };
 }

@@ -7,10 +7,10 @@ export interface DenoiserFacts {
   readonly sampleSize: readonly [number, number];
   /** Both sides of the latents must be multiples of this. */
   readonly multiple: number;
-  /** What they are at most; undefined where there is no such limit. */
-  readonly maxSide: number | undefined;
+  /** What they are at most; absent where there is no such limit. */
+  readonly maxSide?: number;
   /** Width of what it reads of the text for each token. */
   readonly embeddingWidth: number;
-  /** Of the embedding of the guidance, where it is told that; else undefined. */
-  readonly guidanceWidth: number | undefined;
+  /** Of the embedding of the guidance, where it is told that; else absent. */
+  readonly guidanceWidth?: number | undefined;
 }

@@ -33,9 +33,7 @@ export function readFactsOfGraphs(
       inChannels: channelsOf(unet, 'sample'),
       sampleSize: [64, 64],
       multiple: 2 ** unet.resizes,
-      maxSide: undefined,
       embeddingWidth: widthOf(unet, 'encoder_hidden_states'),
-      guidanceWidth: undefined,
     },
     latents: {
       channels: channelsOf(decoder, 'latent_sample'),

@@ -55,7 +55,6 @@ export async function readStableDiffusion3Facts(
     multiple: patchSize,
     maxSide,
     embeddingWidth: transformer.joint_attention_dim,
-    guidanceWidth: undefined,
   };
 }
 

@@ -1,7 +1,6 @@
 import { checkSameTokens } from './check-same-tokens.ts';
 import type { DenoiserFacts } from './denoiser-facts.ts';
-import { unetConfigSchemas } from '../model-configs.ts';
-import type { UnetConfig, UnetFamily } from '../model-configs.ts';
+import { type UnetConfig, unetConfigSchemas, type UnetFamily } from '../model-configs.ts';
 import { checkModelJson, modelFileError, readModelJson } from '../model-file.ts';
 import type { TextEncoderFiles } from './text-encoder-files.ts';
 
@@ -27,7 +26,6 @@ export async function readUnetFacts(
     sampleSize: sampleSizeOf(family, unet),
     // It halves the latents once between two levels, and an odd side would not come back to its size.
     multiple: 2 ** (unet.block_out_channels.length - 1),
-    maxSide: undefined,
     embeddingWidth: unet.cross_attention_dim,
     guidanceWidth: unet.time_cond_proj_dim ?? undefined,
   };

@@ -1,6 +1,5 @@
 import type { SchedulerConfig } from './scheduler-config.ts';
-import { schedulerNames } from '../scheduler.ts';
-import type { SchedulerName } from '../scheduler.ts';
+import { type SchedulerName, schedulerNames } from '../scheduler.ts';
 
 /**
  * Why a scheduler cannot serve a model, by what its config says about it: the model is of another kind, or the diffusers

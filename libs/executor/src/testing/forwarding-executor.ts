@@ -1,8 +1,7 @@
 /** A toy without steps: it forwards whole requests to a server, and says what comes back. */
-import { DarkroomError } from '@darkroom/core';
-import type { ModelCard } from '@darkroom/core';
-import type { ExecutorEvent, ExecutorListener } from '../../executor-event.ts';
-import type { Executor, ExecutorHealth, ExecutorRequest } from '../../executor.ts';
+import { DarkroomError, type ModelCard } from '@darkroom/core';
+import type { ExecutorEvent, ExecutorListener } from '../executor-event.ts';
+import type { Executor, ExecutorHealth, ExecutorRequest } from '../executor.ts';
 import type { ToyLine, ToyPrompt } from './toy-upstream.ts';
 
 /** What it takes: a prompt, and how many answers to it. */

@@ -1,8 +1,7 @@
-import { DarkroomError } from '@darkroom/core';
-import type { ModelCard, Pipeline, PipelineRow } from '@darkroom/core';
-import { Engine } from './engine/engine.ts';
-import type { ExecutorListener } from './executor-event.ts';
-import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from './executor.ts';
+import { DarkroomError, type ModelCard, type Pipeline, type PipelineRow } from '@darkroom/core';
+import { Engine } from '../engine/engine.ts';
+import type { ExecutorListener } from '../executor-event.ts';
+import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from '../executor.ts';
 
 export interface InProcessExecutorOptions<Row extends PipelineRow> {
   /** Called by `start`. A function, so that ONNX Runtime is loaded only by who runs it here. */

@@ -1,6 +1,5 @@
 /** A server that writes text, as others' inference servers do: a request goes in whole, and comes back in lines of JSON. */
-import { createServer } from 'node:http';
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';

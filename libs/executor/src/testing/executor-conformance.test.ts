@@ -2,18 +2,14 @@
 import { resolve } from 'node:path';
 import { loadPipeline } from '@darkroom/diffusion';
 import { afterAll, describe, expect, it } from 'vitest';
-import { WriterPipeline } from '../engine/__fixtures__/writer-pipeline.ts';
-import type { WriterInput } from '../engine/__fixtures__/writer-pipeline.ts';
-import { InProcessExecutor } from '../in-process-executor.ts';
+import { type WriterInput, WriterPipeline } from './writer-pipeline.ts';
+import { InProcessExecutor } from './in-process-executor.ts';
 import { ProcessExecutor } from '../process/process-executor.ts';
-import { ForwardingExecutor } from './__fixtures__/forwarding-executor.ts';
-import type { ForwardedInput } from './__fixtures__/forwarding-executor.ts';
-import { ToyUpstream } from './__fixtures__/toy-upstream.ts';
+import { type ForwardedInput, ForwardingExecutor } from './forwarding-executor.ts';
+import { ToyUpstream } from './toy-upstream.ts';
 import { EventLog } from './event-log.ts';
-import { describeExecutor } from './executor-conformance.ts';
-import type { ExecutorSubject } from './executor-conformance.ts';
-import { describeRows } from './row-conformance.ts';
-import type { RowSubject } from './row-conformance.ts';
+import { describeExecutor, type ExecutorSubject } from './executor-conformance.ts';
+import { describeRows, type RowSubject } from './row-conformance.ts';
 
 const model = { directory: resolve(import.meta.dirname, '../../../../models/emoji-sd'), threads: 1 };
 const room = { maxSlots: 3, checkpointEvery: 2 };

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { EventLog } from './event-log.ts';
 import type { ExecutorEvent } from '../executor-event.ts';
 import type { ExecutorRequest } from '../executor.ts';
-import { InProcessExecutor } from '../in-process-executor.ts';
+import { InProcessExecutor } from './in-process-executor.ts';
 import { ProcessExecutor } from '../process/process-executor.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
