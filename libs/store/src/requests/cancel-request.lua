@@ -3,8 +3,7 @@
 -- Returns: {'canceled'} | {'canceling'} | {'ended', state} | {'missing'}
 --- @include "worker-pool"
 --- @include "end-request"
-local id = ARGV[1]
-local request = key('request', id)
+local id, request = ARGV[1], key('request', ARGV[1])
 local state, owner, worker, token = unpack(redis.call('HMGET', request, 'state', 'owner', 'worker', 'token'))
 if not state or (ARGV[2] ~= '*' and ARGV[2] ~= owner) then return { 'missing' } end
 if state == 'queued' then
