@@ -185,6 +185,32 @@ describe('committing', () => {
   });
 });
 
+it('gives no token twice, though a call is sent again after its worker was lost', async () => {
+  const store = openTestStore();
+  await seedWorker(store);
+  const { id } = await seedRequest(store);
+  const lease = [{ workerId: 'w1', isExclusive: false, ids: [id] }];
+  const values = ['call', '', JSON.stringify(lease)];
+  const commit = () => runScript(store.redis, 'dispatch/dispatch-requests', store.keysOf('tiny').base, values);
+  const first = await commit();
+  expect(first).toEqual([['leased', expect.stringMatching(/^call\.1\./), '']]);
+  expect(await commit()).toEqual(first);
+  // Another life of the worker: what the last one had goes back.
+  await seedWorker(store, { incarnation: 'second' });
+  const again = await commit();
+  expect(again).toEqual([['leased', expect.stringMatching(/^call\.1\./), '']]);
+  expect(again).not.toEqual(first);
+});
+
+it('reserves no worker that is gone', async () => {
+  const store = openTestStore();
+  await dispatchRequests(store, 'tiny', [], { reserveWorkerId: 'gone' });
+  await seedWorker(store);
+  expect((await readDispatchable(store, 'tiny', view)).reservedWorkerId).toBeUndefined();
+  await dispatchRequests(store, 'tiny', [], { reserveWorkerId: 'w1' });
+  expect((await readDispatchable(store, 'tiny', view)).reservedWorkerId).toBe('w1');
+});
+
 describe('a paused model', () => {
   it('gives nothing out, also not what was decided before, and goes on where it was', async () => {
     const store = openTestStore();

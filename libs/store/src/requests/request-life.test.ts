@@ -12,7 +12,7 @@ import {
   testEnvelope,
   write,
 } from '@darkroom/testing';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   admitRequest,
   cancelRequest,
@@ -25,6 +25,7 @@ import {
   readStats,
   type StoreConnection,
 } from '../index.ts';
+import { idSecretKey } from '../connection/keys.ts';
 import { runScript } from '../connection/scripts.ts';
 
 const admission = { queueMaxLength: 100, unserved: 'accept' } as const;
@@ -261,4 +262,16 @@ it('scripts survive a Redis that has forgotten them', async () => {
   await store.redis.script('FLUSH');
   await seedRequest(store);
   expect((await readStats(store, 'tiny')).queued).toBe(2);
+});
+
+it('puts back what ids are authenticated with, when Redis has lost it', async () => {
+  const store = openTestStore();
+  const id = await newRequestId(store, { model: 'tiny', owner: 'ann', nowMs: Date.now() });
+  await store.redis.del(idSecretKey(store.prefix));
+  const later = performance.now() + 60_000;
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(later);
+  onTestFinished(() => clock.mockRestore());
+  expect(await readRequest(store, id, 'ann')).toEqual({ status: 'gone' });
+  const replica = openTestStore({ prefix: store.prefix });
+  expect(await readRequest(replica, id, 'ann')).toEqual({ status: 'gone' });
 });
