@@ -18,7 +18,7 @@ const secrets = new WeakMap<StoreConnection, KnownSecret>();
 /** After a loss of Redis' data all replicas agree again on what one of them still knew. */
 const secretMaxAgeMs = 30_000;
 
-/** An id for a new request of this owner. One call in 30 s asks Redis, the others do not. */
+/** An id for a new request of this owner. The first call of a process waits for Redis, the others do not. */
 export async function newRequestId(
   store: StoreConnection,
   { model, owner, nowMs }: { model: string; owner: string; nowMs: number },
@@ -26,7 +26,7 @@ export async function newRequestId(
   return createRequestId({ model, owner, nowMs, secret: await secretOf(store) });
 }
 
-/** Why nothing of an owner's is kept under an id: the id itself tells, mostly without a round trip. */
+/** Why nothing of an owner's is kept under an id: the id itself tells. No round trip, but for the first of a process. */
 export async function whyMissing(store: StoreConnection, id: string, owner: string): Promise<Missing> {
   const secret = await secretOf(store);
   const isOurs = isOurRequestId(id, { owner: owner === anyOwner ? undefined : owner, secret });
@@ -34,15 +34,25 @@ export async function whyMissing(store: StoreConnection, id: string, owner: stri
 }
 
 function secretOf(store: StoreConnection): Promise<string> {
+  const nowMs = performance.now();
   const known = secrets.get(store);
-  if (known !== undefined && performance.now() - known.readAtMs < secretMaxAgeMs) return known.secret;
-  const secret = readSecret(store, known?.secret);
-  secrets.set(store, { secret, readAtMs: performance.now() });
-  // A Redis that is away is asked again the next time.
-  secret.catch(() =>
-    known === undefined ? secrets.delete(store) : secrets.set(store, { ...known, readAtMs: -Infinity }),
-  );
-  return secret;
+  if (known === undefined) {
+    const secret = readSecret(store);
+    secrets.set(store, { secret, readAtMs: nowMs });
+    // A Redis that is away is asked again the next time.
+    secret.catch(() => secrets.delete(store));
+    return secret;
+  }
+  if (nowMs - known.readAtMs >= secretMaxAgeMs) {
+    known.readAtMs = nowMs;
+    const read = readSecret(store, known.secret);
+    // Nobody waits for what has hardly ever changed; from a Redis that is away it stays as it is.
+    read.then(
+      () => (known.secret = read),
+      () => {},
+    );
+  }
+  return known.secret;
 }
 
 /** Made on first need, the same for all replicas; a known one is put back where it was lost. */

@@ -272,6 +272,7 @@ it('puts back what ids are authenticated with, when Redis has lost it', async ()
   const clock = vi.spyOn(performance, 'now').mockReturnValue(later);
   onTestFinished(() => clock.mockRestore());
   expect(await readRequest(store, id, 'ann')).toEqual({ status: 'gone' });
+  await expect.poll(() => store.redis.exists(idSecretKey(store.prefix))).toBe(1);
   const replica = openTestStore({ prefix: store.prefix });
   expect(await readRequest(replica, id, 'ann')).toEqual({ status: 'gone' });
 });
