@@ -1,6 +1,7 @@
 import type { ModelCard } from '@darkroom/core';
 import type { Kind } from './kind.ts';
 import { picture } from './picture/picture.ts';
+import { text } from './text/text.ts';
 
 /** The kinds that a process knows. One that it does not know is of a newer version: requests and models of it are shown without what is its own. */
 export interface Kinds {
@@ -16,4 +17,4 @@ export function createKinds(all: readonly Kind[]): Kinds {
 }
 
 /** All there are. */
-export const kinds: Kinds = createKinds([picture]);
+export const kinds: Kinds = createKinds([picture, text]);

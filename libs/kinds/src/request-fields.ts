@@ -10,6 +10,8 @@ import {
 import type { z } from 'zod';
 import { finiteNumber, textOf, wholeNumber } from './field-types.ts';
 
+/** Seeds have 32 bits. */
+export const maxSeed = 2 ** 32 - 1;
 /** The middle of 1 (first) to 10. */
 export const defaultPriority = 5;
 
@@ -40,6 +42,8 @@ export interface RequestOptions {
   webhooks: { allowPrivate: boolean; progressIntervalMs: number };
   /** The seed of a request that brings none, 0 to 2³²−1. */
   drawSeed: () => number;
+  /** What a worker has published for readers of a model's card, by the name that the card has for it. Throws while it is away. */
+  readAsset: (model: string, name: string) => Promise<Uint8Array>;
 }
 
 /** What a request asks for, with every default filled in. */

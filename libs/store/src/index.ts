@@ -22,7 +22,7 @@ export { createWakeups, type Wakeups } from './dispatch/wakeups.ts';
 
 export * from './workers/drain-worker.ts';
 export * from './workers/load-failures.ts';
-export { listModelIds, listModels, publishModel } from './workers/model-registry.ts';
+export { listModelIds, listModels, type ModelAsset, publishModel, readAsset } from './workers/model-registry.ts';
 export { readWorkers, type WorkerStatus } from './workers/read-workers.ts';
 export * from './workers/register-worker.ts';
 export * from './workers/sweep-workers.ts';

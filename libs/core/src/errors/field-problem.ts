@@ -5,7 +5,7 @@ import { closestName } from './closest-name.ts';
 export interface FieldProblem {
   /** The field, `a.b` when nested; undefined for the request as a whole. */
   field: string | undefined;
-  code: 'invalid_value' | 'missing_field' | 'unknown_field' | 'invalid_body';
+  code: 'invalid_value' | 'missing_field' | 'unknown_field' | 'invalid_body' | 'context_length_exceeded';
   message: string;
 }
 

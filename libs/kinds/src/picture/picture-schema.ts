@@ -5,13 +5,11 @@
  */
 import { z } from 'zod';
 import { finiteNumber, textOf, wholeNumber } from '../field-types.ts';
-import { requestFields } from '../request-fields.ts';
+import { maxSeed, requestFields } from '../request-fields.ts';
 import { outputFormats } from './output-format.ts';
 
 /** Characters of `prompt` and `negative_prompt`. The model reads far less (`maxPromptTokens` of its card). */
 export const maxPromptCharacters = 4000;
-/** Seeds have 32 bits. */
-export const maxSeed = 2 ** 32 - 1;
 /** Steps. */
 export const defaultPreviewEvery = 5;
 /** OpenAI's default. */

@@ -18,7 +18,7 @@ export interface TextCard extends ModelCard {
   /** Whether that template knows tools. */
   hasTools: boolean;
   /** What is meant where a request does not say, as its generation_config.json has it. */
-  defaults: { temperature: number; topP: number; topK: number };
+  defaults: { maxTokens: number; temperature: number; topP: number; topK: number };
   /** Of block diffusion: tokens of a block, and how probable a token must be to be kept (0–1). */
   block?: { size: number; confidenceThreshold: number };
   /** Whether a row has the same bytes whoever shares its steps; if not, why. */

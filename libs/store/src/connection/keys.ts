@@ -40,6 +40,8 @@ export function modelKeys(prefix: string, model: string) {
   return {
     /** `<prefix>:v2:{<model>}`: what scripts build the other names from. */
     base,
+    /** Hash: `name` and `bytes` (gzip) of what readers of the model's card need beside it. */
+    asset: `${base}:asset`,
     /** Hash: state, facts, attempts, progress, output infos. */
     request: (id: string) => `${base}:request:${id}`,
     /** String: the envelope, JSON. */

@@ -1,10 +1,28 @@
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
 import type { ModelCard } from '@darkroom/core';
 import { modelsKey } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
+/** What readers of a card need and is too large for it, such as a tokenizer: under the name that the card has for it. */
+export interface ModelAsset {
+  name: string;
+  bytes: Uint8Array;
+}
+
 /** Makes a model known to every API and former. It stays known after its last worker has gone. */
-export async function publishModel(store: StoreConnection, card: ModelCard): Promise<void> {
+export async function publishModel(store: StoreConnection, card: ModelCard, asset?: ModelAsset): Promise<void> {
+  if (asset !== undefined) {
+    const bytes = await promisify(gzip)(asset.bytes);
+    await store.redis.hset(store.keysOf(card.id).asset, { name: asset.name, bytes });
+  }
   await store.redis.hset(modelsKey(store.prefix), card.id, JSON.stringify(card));
+}
+
+/** Undefined when there is none of that name: a worker with another version of the model has published its own. One round trip. */
+export async function readAsset(store: StoreConnection, model: string, name: string): Promise<Buffer | undefined> {
+  const [kept, bytes] = await store.redis.hmgetBuffer(store.keysOf(model).asset, 'name', 'bytes');
+  return kept?.toString() === name && bytes != null ? promisify(gunzip)(bytes) : undefined;
 }
 
 /** Cards of all known models, by id. One round trip. */

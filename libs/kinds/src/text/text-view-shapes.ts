@@ -1,0 +1,54 @@
+/** The fields of what clients see of texts, for the OpenAPI document and for tests. */
+import { z } from 'zod';
+import { textSchema } from './text-schema.ts';
+
+const count = z.int().min(0);
+
+/** Of a request, beside its result. */
+export const textRequestShape = {
+  tokens: count.meta({ description: 'Tokens written, over all texts of the request.' }),
+  progress: z.number().min(0).max(1).meta({ description: 'Of max_tokens; 1 when it has succeeded.' }),
+  seed: count,
+  texts: z
+    .array(z.strictObject({ index: count, text: z.string() }))
+    .meta({ description: 'What stands by now, and in the end.' }),
+  parameters: textSchema
+    .omit({ messages: true, priority: true, timeout_s: true, start_timeout_s: true, webhook_url: true, webhook_events: true })
+    .extend({
+      prompt: z
+        .array(count)
+        .nullable()
+        .meta({ description: 'Ids of tokens. Null when the request has ended on a server that does not keep prompts.' }),
+    })
+    .meta({ description: 'All that made the texts, as a body that makes the same ones again.' }),
+};
+
+export const textResultShape = {
+  usage: z.strictObject({
+    prompt_tokens: count,
+    completion_tokens: count,
+    total_tokens: count,
+    cached_tokens: count.meta({ description: 'Of the prompt, what an earlier request had left in the cache.' }),
+    nfe: count.meta({ description: 'Calls of the model after the prompt.' }),
+  }),
+  finish_reasons: z.array(z.enum(['stop', 'length'])).meta({ description: 'One per finished text.' }),
+};
+
+/** Of a model. */
+export const textModelShape = {
+  mode: z.enum(['autoregressive', 'block_diffusion']),
+  max_model_len: count.meta({ description: 'Tokens that it reads and writes together.' }),
+  vocabulary_size: count,
+  has_chat_template: z.boolean().meta({ description: 'Whether it takes `messages`.' }),
+  has_tools: z.boolean(),
+  deterministic: z.boolean().meta({ description: 'Whether a text has the same bytes whoever shares its steps.' }),
+  deterministic_reason: z.string().optional(),
+  block_size: count.optional(),
+  defaults: z.strictObject({
+    max_tokens: count,
+    temperature: z.number(),
+    top_p: z.number(),
+    top_k: count,
+    confidence_threshold: z.number().optional(),
+  }),
+};

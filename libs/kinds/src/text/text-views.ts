@@ -1,0 +1,145 @@
+/** What clients see of texts: in polls, streams, webhooks and the list of models. */
+import type { OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
+import type { z } from 'zod';
+import type { EventView, KindEvent } from '../kind.ts';
+import type { TextCard } from './text-card.ts';
+import type { TextInput, TextOutputFacts } from './text-input.ts';
+import type { textModelShape, textRequestShape, textResultShape } from './text-view-shapes.ts';
+
+type View<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
+
+/** Without the prompt after the end, where prompts are not kept. */
+export type StoredTextInput = Omit<TextInput, "prompt" | "stop" | "logitBias"> & Partial<TextInput>;
+
+export function textOutputFacts(output: OutputInfo): TextOutputFacts {
+  const { finish_reason, stop, prompt_tokens, completion_tokens, cached_tokens, calls } = output as OutputInfo & TextOutputFacts;
+  return { finish_reason, ...(stop !== undefined && { stop }), prompt_tokens, completion_tokens, cached_tokens, calls };
+}
+
+/** Of all texts together: the prompt is counted once. */
+export function textUsage(outputs: readonly OutputInfo[]): View<typeof textResultShape>['usage'] {
+  const facts = outputs.map((output) => textOutputFacts(output));
+  const completion = facts.reduce((sum, { completion_tokens: tokens }) => sum + tokens, 0);
+  const prompt = facts[0]?.prompt_tokens ?? 0;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    cached_tokens: facts[0]?.cached_tokens ?? 0,
+    nfe: facts.reduce((sum, { calls }) => sum + calls, 0),
+  };
+}
+
+export function textResultView(_id: string, outputs: readonly OutputInfo[]): View<typeof textResultShape> {
+  return {
+    usage: textUsage(outputs),
+    finish_reasons: outputs.map((output) => textOutputFacts(output).finish_reason),
+  };
+}
+
+export function textProgressView({ index, done, total }: OutputProgress): { index: number; tokens: number; max_tokens?: number } {
+  return { index, tokens: done, ...(total !== undefined && { max_tokens: total }) };
+}
+
+export function textEventView(_id: string, event: KindEvent): EventView {
+  switch (event.type) {
+    case 'progress':
+    case 'preview':
+      return { name: 'progress', data: textProgressView(event) };
+    case 'delta':
+    case 'snapshot': {
+      const { index, offset, text, facts } = event;
+      return { name: event.type, data: { index, offset, text, ...pieceView(facts) } };
+    }
+    case 'reset':
+      return { name: 'reset', data: { index: event.index, offset: event.offset } };
+    case 'output': {
+      const { index, bytes } = event.output;
+      return { name: 'text', data: { index, bytes, ...textOutputFacts(event.output) } };
+    }
+  }
+}
+
+/** What is said of a piece of text beside the text. */
+export function pieceView(facts: Readonly<Record<string, number | string>> = {}): {
+  token_ids?: number[];
+  nfe?: number;
+  logprobs?: unknown[];
+} {
+  const { ids, calls, logprobs } = facts;
+  return {
+    ...(typeof ids === 'string' && { token_ids: idsOf(ids) }),
+    ...(typeof calls === 'number' && { nfe: calls }),
+    ...(typeof logprobs === 'string' && { logprobs: logprobsOf(logprobs) }),
+  };
+}
+
+/** `12,7,` */
+function idsOf(ids: string): number[] {
+  return ids.split(',').slice(0, -1).map(Number);
+}
+
+/** A line of JSON for each token. */
+function logprobsOf(lines: string): unknown[] {
+  return lines
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line): unknown => JSON.parse(line));
+}
+
+export function textRequestView({ state, done, input, model }: RequestStatus, texts: readonly string[]): View<typeof textRequestShape> {
+  const stored = input as StoredTextInput;
+  return {
+    tokens: done,
+    progress: state === 'succeeded' ? 1 : Math.min(1, done / (stored.n * stored.maxTokens)),
+    seed: stored.seed,
+    texts: texts.map((text, index) => ({ index, text })),
+    parameters: parametersOf(model, stored),
+  };
+}
+
+/** Everything that made the texts, as a body that makes the same ones again. */
+function parametersOf(model: string, input: StoredTextInput): View<typeof textRequestShape>['parameters'] {
+  const { logprobs, maxCalls, confidenceThreshold, tokensPerCall } = input;
+  return {
+    model,
+    prompt: input.prompt === undefined ? null : [...input.prompt],
+    n: input.n,
+    max_tokens: input.maxTokens,
+    temperature: input.temperature,
+    top_p: input.topP,
+    top_k: input.topK,
+    min_p: input.minP,
+    presence_penalty: input.presencePenalty,
+    frequency_penalty: input.frequencyPenalty,
+    logit_bias: { ...input.logitBias },
+    ...(logprobs !== undefined && { logprobs: true, top_logprobs: logprobs }),
+    seed: input.seed,
+    stop: [...(input.stop ?? [])],
+    ignore_eos: input.ignoreEos,
+    ...(maxCalls !== undefined && { max_nfe: maxCalls }),
+    ...(confidenceThreshold !== undefined && { confidence_threshold: confidenceThreshold }),
+    ...(tokensPerCall !== undefined && { tokens_per_step: tokensPerCall }),
+  };
+}
+
+export function textModelView(card: TextCard): View<typeof textModelShape> {
+  const { block, deterministic, defaults } = card;
+  return {
+    mode: card.mode,
+    max_model_len: card.maxModelTokens,
+    vocabulary_size: card.vocabularySize,
+    has_chat_template: card.hasChatTemplate,
+    has_tools: card.hasTools,
+    deterministic: deterministic.is,
+    ...(!deterministic.is && { deterministic_reason: deterministic.reason }),
+    ...(block !== undefined && { block_size: block.size }),
+    defaults: {
+      max_tokens: defaults.maxTokens,
+      temperature: defaults.temperature,
+      top_p: defaults.topP,
+      top_k: defaults.topK,
+      ...(block !== undefined && { confidence_threshold: block.confidenceThreshold }),
+    },
+  };
+}
