@@ -41,11 +41,7 @@ export interface Kind<Input = unknown, Card extends ModelCard = ModelCard> {
   /** All that a body may hold, `requestFields` among it. */
   readonly bodySchema: z.ZodObject;
   /** Checks a body against the schema and then against what its model can do, and fills every default in. */
-  resolve(
-    body: unknown,
-    card: Card,
-    options: RequestOptions,
-  ): ResolveResult<Input> | Promise<ResolveResult<Input>>;
+  resolve(body: unknown, card: Card, options: RequestOptions): ResolveResult<Input> | Promise<ResolveResult<Input>>;
   demandOf(input: Input): Demand;
   /** The field that makes it keep the most bytes: what to lower when they are too many. */
   heaviestField(input: Input): string;

@@ -8,6 +8,7 @@ const options: RequestOptions = {
   timeoutS: { default: 600, max: 3600 },
   webhooks: { allowPrivate: false, progressIntervalMs: 250 },
   drawSeed: () => 42,
+  readAsset: () => Promise.reject(new Error('pictures have none')),
 };
 const url = 'https://example.com/hook';
 

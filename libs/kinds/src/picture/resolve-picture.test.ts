@@ -21,6 +21,7 @@ const options: RequestOptions = {
   timeoutS: { default: 600, max: 3600 },
   webhooks: { allowPrivate: false, progressIntervalMs: 1000 },
   drawSeed: () => 42,
+  readAsset: () => Promise.reject(new Error('pictures have none')),
 };
 
 function messagesOf(body: unknown, model = card): string[] {

@@ -1,4 +1,4 @@
-import { type FieldProblem, invalidValue } from '@darkroom/core';
+import { DarkroomError, type FieldProblem, invalidValue } from '@darkroom/core';
 import type { ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
 import { resolveBody } from '../resolve-body.ts';
@@ -22,9 +22,9 @@ export function resolveText(
     problemsOf(request) {
       const problems = [...modeProblems(request, card), ...vocabularyProblems(request, card)];
       if (problems.length > 0) return problems;
-      const read = readPrompt(request, card, codec);
-      if (!Array.isArray(read)) return [read as FieldProblem];
-      prompt = read;
+      const read = readPrompt(request, codec);
+      if ('problem' in read) return [read.problem];
+      prompt = read.ids;
       return lengthProblems(request, card, prompt.length);
     },
     inputOf: (request) => fillDefaults(request, card, prompt, options),
@@ -37,7 +37,9 @@ function modeProblems(request: TextRequest, card: TextCard): FieldProblem[] {
   if (card.block === undefined)
     for (const field of ['max_nfe', 'confidence_threshold', 'tokens_per_step'] as const)
       if (request[field] !== undefined)
-        problems.push(invalidValue(field, request[field], `nothing: ${card.id} writes token by token, and has no blocks`));
+        problems.push(
+          invalidValue(field, request[field], `nothing: ${card.id} writes token by token, and has no blocks`),
+        );
   if (request.confidence_threshold !== undefined && request.tokens_per_step !== undefined)
     problems.push(invalidValue('tokens_per_step', request.tokens_per_step, 'nothing beside confidence_threshold'));
   if (request.top_logprobs !== undefined && request.logprobs !== true)
@@ -47,7 +49,9 @@ function modeProblems(request: TextRequest, card: TextCard): FieldProblem[] {
   if (request.prompt === undefined && request.messages === undefined)
     problems.push(invalidValue('prompt', undefined, 'text, or messages instead'));
   if (request.messages !== undefined && !card.hasChatTemplate)
-    problems.push(invalidValue('messages', request.messages, `nothing: ${card.id} has no template for messages, send a prompt`));
+    problems.push(
+      invalidValue('messages', request.messages, `nothing: ${card.id} has no template for messages, send a prompt`),
+    );
   return problems;
 }
 
@@ -63,30 +67,60 @@ function vocabularyProblems({ prompt, logit_bias: biases = {} }: TextRequest, ca
 }
 
 /** The ids of what is to be continued, or why there are none. */
-function readPrompt({ prompt, messages }: TextRequest, card: TextCard, codec: TextCodec): readonly number[] | FieldProblem {
-  if (Array.isArray(prompt)) return prompt;
-  const rendered = messages === undefined ? undefined : codec.renderChat(messages);
-  if (rendered?.status === 'refused')
-    return { field: 'messages', code: 'invalid_value', message: `messages: the template of ${card.id} refuses them: ${rendered.reason}` };
-  const ids = rendered === undefined ? codec.encode(prompt!, { addSpecialTokens: true }) : codec.encode(rendered.text, { addSpecialTokens: false });
-  if (ids.length > 0) return ids;
-  return invalidValue(messages === undefined ? 'prompt' : 'messages', prompt ?? messages, 'at least one token');
+function readPrompt(
+  { prompt, messages = [] }: TextRequest,
+  codec: TextCodec,
+): { ids: readonly number[] } | { problem: FieldProblem } {
+  if (Array.isArray(prompt)) return { ids: prompt };
+  try {
+    const ids =
+      prompt === undefined
+        ? codec.encode(codec.renderChat(messages), { addSpecialTokens: false })
+        : codec.encode(prompt, { addSpecialTokens: true });
+    if (ids.length > 0) return { ids };
+  } catch (error) {
+    if (!DarkroomError.isInstance(error) || error.code !== 'invalid_request') throw error;
+    return { problem: { field: 'messages', code: 'invalid_value', message: error.message } };
+  }
+  const field = prompt === undefined ? 'messages' : 'prompt';
+  return { problem: invalidValue(field, prompt ?? messages, 'at least one token') };
 }
 
-function lengthProblems({ max_tokens: maxTokens, prompt, messages }: TextRequest, card: TextCard, promptTokens: number): FieldProblem[] {
+function lengthProblems(
+  { max_tokens: maxTokens, prompt, messages }: TextRequest,
+  card: TextCard,
+  promptTokens: number,
+): FieldProblem[] {
   const { maxModelTokens: limit } = card;
   const code = 'context_length_exceeded';
   if (promptTokens >= limit) {
     const field = messages === undefined ? 'prompt' : 'messages';
     const came = prompt === undefined ? 'have' : 'has';
-    return [{ field, code, message: `${field} ${came} ${promptTokens} tokens, expected at most ${limit - 1}: ${card.id} reads and writes ${limit} together` }];
+    return [
+      {
+        field,
+        code,
+        message: `${field} ${came} ${promptTokens} tokens, expected at most ${limit - 1}: ${card.id} reads and writes ${limit} together`,
+      },
+    ];
   }
   if (maxTokens === undefined || promptTokens + maxTokens <= limit) return [];
   const left = limit - promptTokens;
-  return [{ field: 'max_tokens', code, message: `max_tokens is ${maxTokens}, expected at most ${left}: ${card.id} reads and writes ${limit} tokens together, and the prompt has ${promptTokens}` }];
+  return [
+    {
+      field: 'max_tokens',
+      code,
+      message: `max_tokens is ${maxTokens}, expected at most ${left}: ${card.id} reads and writes ${limit} tokens together, and the prompt has ${promptTokens}`,
+    },
+  ];
 }
 
-function fillDefaults(request: TextRequest, card: TextCard, prompt: readonly number[], { drawSeed }: RequestOptions): TextInput {
+function fillDefaults(
+  request: TextRequest,
+  card: TextCard,
+  prompt: readonly number[],
+  { drawSeed }: RequestOptions,
+): TextInput {
   const { defaults, maxModelTokens } = card;
   const { stop = [] } = request;
   return {

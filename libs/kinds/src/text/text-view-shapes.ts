@@ -13,12 +13,18 @@ export const textRequestShape = {
     .array(z.strictObject({ index: count, text: z.string() }))
     .meta({ description: 'What stands by now, and in the end.' }),
   parameters: textSchema
-    .omit({ messages: true, priority: true, timeout_s: true, start_timeout_s: true, webhook_url: true, webhook_events: true })
+    .omit({
+      messages: true,
+      priority: true,
+      timeout_s: true,
+      start_timeout_s: true,
+      webhook_url: true,
+      webhook_events: true,
+    })
     .extend({
-      prompt: z
-        .array(count)
-        .nullable()
-        .meta({ description: 'Ids of tokens. Null when the request has ended on a server that does not keep prompts.' }),
+      prompt: z.array(count).nullable().meta({
+        description: 'Ids of tokens. Null when the request has ended on a server that does not keep prompts.',
+      }),
     })
     .meta({ description: 'All that made the texts, as a body that makes the same ones again.' }),
 };

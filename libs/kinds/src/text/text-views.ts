@@ -9,10 +9,11 @@ import type { textModelShape, textRequestShape, textResultShape } from './text-v
 type View<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
 
 /** Without the prompt after the end, where prompts are not kept. */
-export type StoredTextInput = Omit<TextInput, "prompt" | "stop" | "logitBias"> & Partial<TextInput>;
+export type StoredTextInput = Omit<TextInput, 'prompt' | 'stop' | 'logitBias'> & Partial<TextInput>;
 
 export function textOutputFacts(output: OutputInfo): TextOutputFacts {
-  const { finish_reason, stop, prompt_tokens, completion_tokens, cached_tokens, calls } = output as OutputInfo & TextOutputFacts;
+  const { finish_reason, stop, prompt_tokens, completion_tokens, cached_tokens, calls } = output as OutputInfo &
+    TextOutputFacts;
   return { finish_reason, ...(stop !== undefined && { stop }), prompt_tokens, completion_tokens, cached_tokens, calls };
 }
 
@@ -37,7 +38,11 @@ export function textResultView(_id: string, outputs: readonly OutputInfo[]): Vie
   };
 }
 
-export function textProgressView({ index, done, total }: OutputProgress): { index: number; tokens: number; max_tokens?: number } {
+export function textProgressView({ index, done, total }: OutputProgress): {
+  index: number;
+  tokens: number;
+  max_tokens?: number;
+} {
   return { index, tokens: done, ...(total !== undefined && { max_tokens: total }) };
 }
 
@@ -87,7 +92,10 @@ function logprobsOf(lines: string): unknown[] {
     .map((line): unknown => JSON.parse(line));
 }
 
-export function textRequestView({ state, done, input, model }: RequestStatus, texts: readonly string[]): View<typeof textRequestShape> {
+export function textRequestView(
+  { state, done, input, model }: RequestStatus,
+  texts: readonly string[],
+): View<typeof textRequestShape> {
   const stored = input as StoredTextInput;
   return {
     tokens: done,

@@ -1,0 +1,185 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import type { RequestOptions } from '../request-fields.ts';
+import { encodeTextCodecFiles } from './codec/text-codec.ts';
+import type { TextCard } from './text-card.ts';
+import { text } from './text.ts';
+
+const model = new URL('../../../../models/emoji-writer/', import.meta.url);
+const read = (file: string): unknown => JSON.parse(readFileSync(new URL(file, model), 'utf8'));
+const document = encodeTextCodecFiles({ tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') });
+
+const card: TextCard = {
+  id: 'emoji-writer',
+  created: 1_700_000_000,
+  ownedBy: 'tests',
+  kind: 'text',
+  pipeline: 'LlamaForCausalLM',
+  mode: 'autoregressive',
+  maxModelTokens: 256,
+  vocabularySize: 2048,
+  codec: 'of-emoji-writer',
+  hasChatTemplate: true,
+  hasTools: false,
+  defaults: { maxTokens: 24, temperature: 0, topP: 1, topK: 0 },
+  deterministic: { is: true },
+};
+const blocks: TextCard = { ...card, mode: 'block_diffusion', block: { size: 8, confidenceThreshold: 0.9 } };
+
+const reads: string[] = [];
+const options: RequestOptions = {
+  timeoutS: { default: 600, max: 3600 },
+  webhooks: { allowPrivate: false, progressIntervalMs: 1000 },
+  drawSeed: () => 42,
+  readAsset: (id, name) => {
+    reads.push(`${id} ${name}`);
+    return Promise.resolve(document);
+  },
+};
+
+async function inputOf(body: object, of = card) {
+  const result = await text.resolve(body, of, options);
+  if (result.status === 'invalid') throw new Error(result.problems.map(({ message }) => message).join('; '));
+  return result.request.input;
+}
+
+async function problemsOf(body: object, of = card): Promise<string[]> {
+  const result = await text.resolve(body, of, options);
+  return result.status === 'invalid' ? result.problems.map(({ code, message }) => `${code}: ${message}`) : [];
+}
+
+describe('a body for a model of text', () => {
+  it('becomes ids of tokens and every default', async () => {
+    const messages = [{ role: 'user', content: 'something cold' }];
+    const input = await inputOf({ messages });
+    // <|im_start|>
+    expect(input.prompt[0]).toBe(1);
+    expect(input).toEqual({
+      prompt: input.prompt,
+      n: 1,
+      maxTokens: 24,
+      temperature: 0,
+      topP: 1,
+      topK: 0,
+      minP: 0,
+      presencePenalty: 0,
+      frequencyPenalty: 0,
+      logitBias: {},
+      seed: 42,
+      stop: [],
+      ignoreEos: false,
+    });
+    expect(text.demandOf(input)).toMatchObject({
+      shapeKey: 'text',
+      outputs: 1,
+      slots: input.prompt.length + 24,
+      cost: input.prompt.length + 24,
+    });
+    expect(await inputOf({ prompt: [...input.prompt] })).toEqual(input);
+    expect((await inputOf({ prompt: [5, 6, 7], max_tokens: 9, stop: 'x', n: 2 })).stop).toEqual(['x']);
+  });
+
+  it('gets what is left of the model where it says no max_tokens', async () => {
+    const prompt = Array.from({ length: 250 }, () => 5);
+    expect((await inputOf({ prompt })).maxTokens).toBe(6);
+  });
+
+  it('reads the codec of a model once', async () => {
+    const before = reads.length;
+    await inputOf({ prompt: 'a' }, { ...card, codec: 'another' });
+    await Promise.all([1, 2, 3].map(() => inputOf({ prompt: 'b' }, { ...card, codec: 'another' })));
+    expect(reads.slice(before)).toEqual(['emoji-writer another']);
+  });
+
+  it('reads a codec again that could not be read', async () => {
+    const failing = { ...options, readAsset: () => Promise.reject(new Error('away')) };
+    const of = { ...card, codec: 'away at first' };
+    await expect(text.resolve({ prompt: 'a' }, of, failing)).rejects.toThrow('away');
+    expect((await inputOf({ prompt: 'a' }, of)).prompt.length).toBeGreaterThan(0);
+  });
+});
+
+describe('is refused with the field, what came and what was expected:', () => {
+  const messages = [{ role: 'user', content: 'hi' }];
+  it.each<[string, object, string, TextCard?]>([
+    ['nothing to read', {}, 'missing_field: prompt is missing, expected text, or messages instead'],
+    [
+      'both',
+      { prompt: 'a', messages },
+      'invalid_value: messages is [{"role":"user","content":"hi"}], expected nothing beside prompt',
+    ],
+    [
+      'no messages',
+      { messages: [] },
+      'invalid_value: messages is [], expected a list of 1 to 1000 messages {"role", "content"}',
+    ],
+    [
+      'content that is no text',
+      { messages: [{ role: 'user', content: 7 }] },
+      'invalid_value: messages.0.content is 7, expected text',
+    ],
+    [
+      'ids beyond the vocabulary',
+      { prompt: [1, 2048] },
+      'invalid_value: prompt.1 is 2048, expected an id below 2048, as many as emoji-writer has',
+    ],
+    [
+      'a bias beyond the vocabulary',
+      { prompt: 'a', logit_bias: { 2048: 1 } },
+      'invalid_value: logit_bias is "2048", expected an id below 2048, as many as emoji-writer has',
+    ],
+    [
+      'a bias of 101',
+      { prompt: 'a', logit_bias: { 5: 101 } },
+      'invalid_value: logit_bias.5 is 101, expected a number from -100 to 100',
+    ],
+    [
+      'a temperature of −1',
+      { prompt: 'a', temperature: -1 },
+      'invalid_value: temperature is -1, expected a number from 0 to 2',
+    ],
+    ['no texts', { prompt: 'a', n: 0 }, 'invalid_value: n is 0, expected a whole number from 1 to 16'],
+    [
+      'a long stop',
+      { prompt: 'a', stop: 'x'.repeat(10_000) },
+      `invalid_value: stop is "${'x'.repeat(59)}… (10000 characters), expected a text of 1 to 256 characters, or a list of at most 16`,
+    ],
+    [
+      'top_logprobs alone',
+      { prompt: 'a', top_logprobs: 3 },
+      'invalid_value: top_logprobs is 3, expected nothing without "logprobs": true',
+    ],
+    [
+      'blocks of a model without',
+      { prompt: 'a', max_nfe: 3 },
+      'invalid_value: max_nfe is 3, expected nothing: emoji-writer writes token by token, and has no blocks',
+    ],
+    [
+      'two ways to keep tokens',
+      { prompt: 'a', confidence_threshold: 0.5, tokens_per_step: 2 },
+      'invalid_value: tokens_per_step is 2, expected nothing beside confidence_threshold',
+      blocks,
+    ],
+    [
+      'messages without a template',
+      { messages },
+      'invalid_value: messages is [{"role":"user","content":"hi"}], expected nothing: emoji-writer has no template for messages, send a prompt',
+      { ...card, hasChatTemplate: false },
+    ],
+    [
+      'a prompt too long',
+      { prompt: Array.from({ length: 256 }, () => 5) },
+      'context_length_exceeded: prompt has 256 tokens, expected at most 255: emoji-writer reads and writes 256 together',
+    ],
+    [
+      'too much to write',
+      { prompt: [5, 6], max_tokens: 255 },
+      'context_length_exceeded: max_tokens is 255, expected at most 254: emoji-writer reads and writes 256 tokens together, and the prompt has 2',
+    ],
+    [
+      'a name from elsewhere',
+      { prompt: 'a', max_new_tokens: 5 },
+      'unknown_field: max_new_tokens is not a field, did you mean max_tokens?',
+    ],
+  ])('%s', async (_name, body, problem, of) => expect(await problemsOf(body, of)).toEqual([problem]));
+});
