@@ -7,6 +7,11 @@ const maxBackOffMs = 15_000;
 /** The longest timer there is; a longer one would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
+/** Path of a request below the client's `baseUrl`. */
+export function requestPath(id: string): string {
+  return `/v1/predict/${encodeURIComponent(id)}`;
+}
+
 /** One HTTP request. */
 export interface SendOptions {
   method?: 'GET' | 'POST' | 'DELETE';
@@ -53,7 +58,7 @@ export function connectionFailed(what: string, cause?: unknown): ClientError {
 }
 
 /** What came, and in how many seconds asking again makes sense. */
-export interface JsonAnswer<Body> {
+interface JsonAnswer<Body> {
   body: Body;
   retryAfterS: number | undefined;
 }
@@ -73,6 +78,11 @@ export async function sendForJson<Body>(call: Call, path: string, options?: Send
 export async function readBytes(call: Call, { body }: Response): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Uint8Array<ArrayBuffer>[] = [];
   if (body !== null) for await (const part of readParts(call, body)) parts.push(part);
+  return joined(parts);
+}
+
+/** All parts in one. */
+export async function joined(parts: Uint8Array<ArrayBuffer>[]): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
