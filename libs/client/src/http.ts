@@ -76,14 +76,20 @@ export async function sendForJson<Body>(call: Call, path: string, options?: Send
 
 /** An answer's body, whole; throws as {@link readParts}. */
 export async function readBytes(call: Call, { body }: Response): Promise<Uint8Array<ArrayBuffer>> {
-  const parts: Uint8Array<ArrayBuffer>[] = [];
+  const parts: Uint8Array[] = [];
   if (body !== null) for await (const part of readParts(call, body)) parts.push(part);
   return joined(parts);
 }
 
 /** All parts in one. */
-export async function joined(parts: Uint8Array<ArrayBuffer>[]): Promise<Uint8Array<ArrayBuffer>> {
-  return new Uint8Array(await new Blob(parts).arrayBuffer());
+export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.length;
+  }
+  return whole;
 }
 
 /** A body as it comes. Throws {@link ClientError} when it breaks off or stalls, or the signal's reason. */

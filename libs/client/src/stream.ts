@@ -6,7 +6,7 @@ import { type ChunkEvent, resumeEvents } from './resume-events.ts';
 import type { ImageEvent, RequestEvent } from './stream-event.ts';
 
 /** The chunks so far of each picture that is not whole. */
-type OpenPictures = Map<number, Uint8Array<ArrayBuffer>[]>;
+type OpenPictures = Map<number, Uint8Array[]>;
 
 /** The events of a request after the event `after`, or all, with whole pictures; see {@link resumeEvents}. */
 export async function* streamRequest(
@@ -49,7 +49,7 @@ async function wholePicture(call: Call, open: OpenPictures, sent: ChunkEvent): P
   parts.push(decoded(sent.b64));
   open.set(index, parts);
   if (sent.chunk_index < sent.total_chunks - 1) return undefined;
-  const data = await joined(parts);
+  const data = joined(parts);
   if (data.length === bytes) {
     open.delete(index);
     return { ...event, data };
@@ -64,7 +64,7 @@ async function wholePicture(call: Call, open: OpenPictures, sent: ChunkEvent): P
 }
 
 /** Empty for what is not base64, and for bytes that were gone. Browsers' `atob` gives one character per byte. */
-function decoded(b64: string | null): Uint8Array<ArrayBuffer> {
+function decoded(b64: string | null): Uint8Array {
   try {
     return Uint8Array.from(atob(b64 ?? ''), (character) => character.charCodeAt(0));
   } catch {

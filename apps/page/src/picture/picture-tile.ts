@@ -1,13 +1,6 @@
-import { cloneTemplate, findElement } from './find-element.ts';
+import type { PictureState } from '../requests/request-state.ts';
+import { cloneTemplate, partOf } from '../shell/find-element.ts';
 import { fileName } from './file-name.ts';
-import type { PictureState } from './request-state.ts';
-
-export interface PictureTile {
-  element: HTMLElement;
-  update(picture: PictureState, isOpen: boolean): void;
-  /** Gives back what the browser holds for it. */
-  dispose(): void;
-}
 
 export interface PictureTileOptions {
   prompt: string;
@@ -18,11 +11,11 @@ export interface PictureTileOptions {
 }
 
 /** One picture: blank paper, previews that develop on it, the file. */
-export function createPictureTile({ prompt, name, shape }: PictureTileOptions): PictureTile {
+export function createPictureTile({ prompt, name, shape }: PictureTileOptions) {
   const element = cloneTemplate('tile', HTMLElement);
-  const layers = findElement(element, '[data-part=layers]', HTMLElement);
-  const bar = findElement(element, '[data-part=bar]', HTMLProgressElement);
-  const download = findElement(element, '[data-part=download]', HTMLAnchorElement);
+  const layers = partOf(element, 'layers', HTMLElement);
+  const bar = partOf(element, 'bar', HTMLProgressElement);
+  const download = partOf(element, 'download', HTMLAnchorElement);
   bar.ariaLabel = `Steps of ${name}`;
   element.style.aspectRatio = shape;
   let shown: PictureState | undefined;
@@ -32,13 +25,13 @@ export function createPictureTile({ prompt, name, shape }: PictureTileOptions): 
     url = URL.createObjectURL(blob);
     addLayer(layers, { src: url, alt: prompt, kind: 'final' });
     download.href = url;
-    download.download = fileName({ prompt, seed, contentType: blob.type });
+    download.download = fileName(prompt, seed, blob.type);
     download.ariaLabel = download.title = `Download ${name}, seed ${seed}`;
     download.hidden = false;
   };
   return {
     element,
-    update(picture, isOpen) {
+    update(picture: PictureState, isOpen: boolean): void {
       const { step, totalSteps, preview, file } = picture;
       bar.max = Math.max(1, totalSteps);
       bar.value = step;
@@ -50,6 +43,7 @@ export function createPictureTile({ prompt, name, shape }: PictureTileOptions): 
         addLayer(layers, { src: preview, alt: `${prompt} (developing)`, kind: 'preview' });
       shown = picture;
     },
+    /** Gives back what the browser holds for it. */
     dispose: () => URL.revokeObjectURL(url),
   };
 }

@@ -7,8 +7,8 @@ export interface PictureState {
   /** 0 as long as nobody has said. */
   totalSteps: number;
   /** The work so far as a data URL. */
-  preview: string | undefined;
-  file: { blob: Blob; seed: number } | undefined;
+  preview?: string | undefined;
+  file?: { blob: Blob; seed: number } | undefined;
 }
 
 /** What the page knows of a request. Never changed, always replaced. */
@@ -18,38 +18,25 @@ export interface RequestState {
   isCanceling: boolean;
   /** Whether a live worker serves the model. */
   isPossible: boolean;
-  queuePosition: number | undefined;
-  eta: EtaSeconds | undefined;
+  queuePosition?: number | undefined;
+  eta?: EtaSeconds | undefined;
   /** Deliveries to a worker so far. */
   attempts: number;
   pictures: readonly PictureState[];
   /** Milliseconds since 1970. */
-  startedAtMs: number | undefined;
-  endedAtMs: number | undefined;
+  startedAtMs?: number | undefined;
+  endedAtMs?: number | undefined;
   /** Tokens at the prompt's end that the model did not read; 0 as long as nobody has said. */
   promptTokensCut: number;
   /** Why it failed. */
-  failure: string | undefined;
+  failure?: string | undefined;
   /** Why it cannot be followed: the way to the server, not the request. */
-  problem: string | undefined;
+  problem?: string | undefined;
 }
 
 export function newRequestState(n: number): RequestState {
-  const blank: PictureState = { step: 0, totalSteps: 0, preview: undefined, file: undefined };
-  return {
-    status: 'unread',
-    isCanceling: false,
-    isPossible: true,
-    queuePosition: undefined,
-    eta: undefined,
-    attempts: 0,
-    pictures: Array.from({ length: n }, () => blank),
-    startedAtMs: undefined,
-    endedAtMs: undefined,
-    promptTokensCut: 0,
-    failure: undefined,
-    problem: undefined,
-  };
+  const pictures = Array.from({ length: n }, () => ({ step: 0, totalSteps: 0 }));
+  return { status: 'unread', isCanceling: false, isPossible: true, attempts: 0, pictures, promptTokensCut: 0 };
 }
 
 /** Whether news of it may still come. */

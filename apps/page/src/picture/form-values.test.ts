@@ -36,6 +36,9 @@ it('asks for what stands in the form, with about 16 previews on the way', () => 
 it('leaves out what is empty, but draws the seed, which must be known for the same picture again', () => {
   expect(requestOf({ ...blank, prompt: 'a cat' }, draw)).toEqual({ prompt: 'a cat', seed: 99, preview: { every: 1 } });
   expect(requestOf({ ...blank, seed: '0' }, draw).seed).toBe(0);
+  // As a form gives them whose lists are disabled, because no model is known yet.
+  const { model: _model, scheduler: _scheduler, ...known } = { ...blank, prompt: 'a cat' };
+  expect(requestOf(known as FormValues, draw)).toEqual({ prompt: 'a cat', seed: 99, preview: { every: 1 } });
 });
 
 it('leaves judging to the API', () => {

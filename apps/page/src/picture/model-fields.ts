@@ -1,31 +1,48 @@
 import type { Model } from '@darkroom/client';
-import { findElement } from './find-element.ts';
+import { errorWords } from '../server/error-words.ts';
+import { createPoller } from '../server/poller.ts';
+import type { Session } from '../server/session.ts';
+import { findElement } from '../shell/find-element.ts';
 
-/** The fields of the form whose limits are the model's. Limits are shown and help with spinning and sliding; the API is who checks them. */
-export function createModelFields(form: HTMLFormElement) {
+const lookAgainMs = 3000;
+
+/**
+ * The fields of the form whose limits are the model's. Limits are shown and help with spinning and sliding; the API is
+ * who checks them. The poller that comes back asks for the models until a worker serves one, as on a system that has
+ * just been started.
+ */
+export function createModelFields(form: HTMLFormElement, session: Session) {
   const model = findElement(form, '#model', HTMLSelectElement);
   const known = new Map<string, Model>();
   addDials(form);
   model.addEventListener('change', () => {
     const chosen = known.get(model.value);
-    if (chosen !== undefined) {
-      showLimits(form, chosen);
-      fillDefaults(form, chosen);
+    if (chosen === undefined) return;
+    showLimits(form, chosen);
+    fillDefaults(form, chosen);
+  });
+  /** What is chosen and typed stays. */
+  const show = (models: readonly Model[]): void => {
+    const isFirst = known.size === 0;
+    known.clear();
+    for (const each of models) known.set(each.id, each);
+    setOptions(model, [...known.keys()]);
+    const chosen = known.get(model.value);
+    if (chosen === undefined) return hint(form, '#model-hint', 'no worker has brought one yet');
+    showLimits(form, chosen);
+    // Somebody may have been faster than the list of models.
+    if (isFirst) fillDefaults(form, chosen, { keepTyped: true });
+  };
+  return createPoller(lookAgainMs, async (signal) => {
+    try {
+      const models = await session.client.models({ signal });
+      show(models);
+      return !models.some(({ is_possible }) => is_possible);
+    } catch (error) {
+      if (!signal.aborted) hint(form, '#model-hint', errorWords(error));
+      return true;
     }
   });
-  return {
-    /** Shows the models there are now; what is chosen and typed stays. */
-    show(models: readonly Model[]): void {
-      const isFirst = known.size === 0;
-      known.clear();
-      for (const each of models) known.set(each.id, each);
-      setOptions(model, [...known.keys()]);
-      const chosen = known.get(model.value);
-      if (chosen === undefined) return hint(form, '#model-hint', 'no worker has brought one yet');
-      showLimits(form, chosen);
-      if (isFirst) fillDefaults(form, chosen, (name) => !isTyped(form, name));
-    },
-  };
 }
 
 function showLimits(
@@ -43,20 +60,15 @@ function showLimits(
   setOptions(findElement(form, '#scheduler', HTMLSelectElement), schedulers);
 }
 
-function fillDefaults(
-  form: HTMLFormElement,
-  { defaults: { size, num_inference_steps, guidance_scale, scheduler } }: Model,
-  isWanted: (name: string) => boolean = () => true,
-): void {
+function fillDefaults(form: HTMLFormElement, { defaults }: Model, { keepTyped = false } = {}): void {
+  const { size, num_inference_steps, guidance_scale, scheduler } = defaults;
   const [width = '', height = ''] = size.split('x');
   const values = { width, height, num_inference_steps, guidance_scale, scheduler };
-  for (const [name, value] of Object.entries(values)) if (isWanted(name)) setField(form, name, String(value));
-}
-
-/** Somebody was faster than the list of models. */
-function isTyped(form: HTMLFormElement, name: string): boolean {
-  const field = form.elements.namedItem(name);
-  return field instanceof HTMLInputElement && field.value !== '';
+  for (const [name, value] of Object.entries(values)) {
+    const field = form.elements.namedItem(name);
+    const isTyped = field instanceof HTMLInputElement && field.value !== '';
+    if (!(keepTyped && isTyped)) setField(form, name, String(value));
+  }
 }
 
 /** Writes a field as if it had been typed, so that its slider follows. */
@@ -77,16 +89,11 @@ function addDials(form: HTMLFormElement): void {
   }
 }
 
-function limit(
-  form: HTMLFormElement,
-  name: string,
-  { min, max, step }: { min: number; max: number; step: number },
-): void {
+function limit(form: HTMLFormElement, name: string, { min, max, step }: Record<'min' | 'max' | 'step', number>): void {
   const number = findElement(form, `#${name}`, HTMLInputElement);
+  Object.assign(number, { min, max, step });
   const dial = form.querySelector<HTMLInputElement>(`[data-dial=${name}]`);
-  for (const input of dial === null ? [number] : [number, dial])
-    Object.assign(input, { min: String(min), max: String(max), step: String(step) });
-  if (dial !== null) dial.value = number.value;
+  if (dial !== null) Object.assign(dial, { min, max, step, value: number.value });
 }
 
 function setOptions(select: HTMLSelectElement, values: readonly string[]): void {

@@ -1,20 +1,14 @@
-import { type AcceptedRequest, ClientError, type PictureRequest } from '@darkroom/client';
-import { errorWords } from './error-words.ts';
-import { findElement } from './find-element.ts';
+import { ClientError, type PictureRequest } from '@darkroom/client';
+import { errorWords } from '../server/error-words.ts';
+import { findElement } from '../shell/find-element.ts';
 import { type FormValues, requestOf, valuesOf } from './form-values.ts';
 import { setField } from './model-fields.ts';
-
-export interface RequestFormOptions {
-  form: HTMLFormElement;
-  submit: (request: PictureRequest) => Promise<AcceptedRequest>;
-  onAccepted: (accepted: AcceptedRequest, request: PictureRequest) => void;
-}
 
 /** The fields that a size is made of, and what the API calls it. */
 const fieldOfParam: Readonly<Record<string, string>> = { size: 'width' };
 
 /** Reads the form, sends it, and shows what was wrong with it where it was wrong. */
-export function createRequestForm({ form, submit, onAccepted }: RequestFormOptions) {
+export function createRequestForm(form: HTMLFormElement, submit: (request: PictureRequest) => Promise<void>) {
   const button = findElement(form, 'button[type=submit]', HTMLButtonElement);
   const problem = findElement(form, '[role=alert]', HTMLParagraphElement);
   const send = async (): Promise<void> => {
@@ -26,7 +20,7 @@ export function createRequestForm({ form, submit, onAccepted }: RequestFormOptio
     const request = requestOf(Object.fromEntries(new FormData(form)) as unknown as FormValues, drawSeed);
     button.ariaDisabled = 'true';
     try {
-      onAccepted(await submit(request), request);
+      await submit(request);
     } catch (error) {
       showProblem(form, problem, errorWords(error), error instanceof ClientError ? error.param : undefined);
     } finally {
@@ -47,7 +41,7 @@ export function createRequestForm({ form, submit, onAccepted }: RequestFormOptio
     fill(request: PictureRequest): void {
       clearProblem(form, problem);
       const { model, ...others } = valuesOf(request);
-      if (model !== undefined) {
+      if (model !== '') {
         setField(form, 'model', model);
         findElement(form, '#model', HTMLSelectElement).dispatchEvent(new Event('change'));
       }

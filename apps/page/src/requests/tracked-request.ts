@@ -1,6 +1,8 @@
-import { ClientError } from '@darkroom/client';
-import { absenceOf, errorWords } from './error-words.ts';
-import { streamOrPoll } from './stream-or-poll.ts';
+import { ClientError, isEnded } from '@darkroom/client';
+import { absenceOf, errorWords } from '../server/error-words.ts';
+import { pause } from '../server/poller.ts';
+import type { Session } from '../server/session.ts';
+import { announce } from '../shell/announce.ts';
 import type { GalleryEntry } from './gallery-storage.ts';
 import {
   isOpen,
@@ -10,15 +12,15 @@ import {
   stateAfterPoll,
   stateWithPicture,
 } from './request-state.ts';
-import type { Session } from './session.ts';
 import { statusWords } from './status-words.ts';
 import type { StreamSlots } from './stream-slots.ts';
+
+const pollEveryMs = 2000;
 
 export interface TrackRequestOptions {
   entry: GalleryEntry;
   session: Session;
   slots: StreamSlots;
-  announce: (words: string) => void;
   /** Called at every change. */
   onChange: (state: RequestState) => void;
 }
@@ -49,6 +51,7 @@ export class TrackedRequest {
         if (!stop.signal.aborted) this.#change(afterError(this.#state, error));
       })
       .finally(() => {
+        stop.abort();
         if (this.#following === stop) this.#following = undefined;
       });
   }
@@ -70,29 +73,44 @@ export class TrackedRequest {
     }
   }
 
-  #follow(signal: AbortSignal): Promise<void> {
-    const { entry, session, slots } = this.#options;
-    return streamOrPoll({
-      client: session.client,
-      id: entry.id,
-      after: this.#last,
-      slots,
-      signal,
-      isQueued: () => this.#state.status === 'queued',
-      onPoll: (view, isStreaming) => this.#change(stateAfterPoll(this.#state, view, isStreaming)),
-      onEvent: (event) => {
+  /**
+   * Follows it to its end: by its events as soon as there is a slot for another stream, by polls until then, and by both
+   * while it waits: the queue's movements are no events. Throws ClientError for what does not pass.
+   */
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { session, slots, entry } = this.#options;
+    const { client } = session;
+    const { id } = entry;
+    let isStreaming = false;
+    /** Whether there is nothing more to come. */
+    const poll = async (): Promise<boolean> => {
+      const view = await client.get(id, { signal });
+      this.#change(stateAfterPoll(this.#state, view, isStreaming));
+      if (isStreaming || !isEnded(view)) return false;
+      const pictures = await client.images(id, { signal });
+      this.#change(pictures.reduce(stateWithPicture, this.#state));
+      return true;
+    };
+    const pollToEnd = async (): Promise<void> => {
+      while (await pause(pollEveryMs, signal))
+        if (!(isStreaming && this.#state.status !== 'queued') && (await poll())) return;
+    };
+    const stream = async (): Promise<void> => {
+      isStreaming = true;
+      for await (const event of client.stream(id, { after: this.#last, signal })) {
         this.#last = event.id;
         this.#change(stateAfterEvent(this.#state, event));
-      },
-      onPictures: (pictures) => this.#change(pictures.reduce(stateWithPicture, this.#state)),
-    });
+      }
+    };
+    // What is slower ends when the signal is aborted, as it is after this.
+    if (!(await poll())) await Promise.race([slots.run(signal, stream), pollToEnd()]);
   }
 
   #change(next: RequestState): void {
     const news = newsOf(this.#state, next);
     this.#state = next;
     this.#options.onChange(next);
-    if (news !== undefined) this.#options.announce(`${news}: ${this.#options.entry.request.prompt}`);
+    if (news !== undefined) announce(`${news}: ${this.#options.entry.request.prompt}`);
   }
 }
 

@@ -1,22 +1,20 @@
 import { findElement } from './find-element.ts';
 
-/** The place for the API key; what is typed goes to `onKey`. */
-export function createKeyDialog(onKey: (key: string) => void) {
+/**
+ * The place for the key; what is typed goes to `onKey`. The function that comes back shows it, because the server has
+ * refused the key, unless it is open.
+ */
+export function createKeyDialog(onKey: (key: string) => void): () => void {
   const dialog = findElement(document, '#key-dialog', HTMLDialogElement);
-  const form = findElement(dialog, 'form', HTMLFormElement);
   const input = findElement(dialog, '#key', HTMLInputElement);
-  const reason = findElement(dialog, '#key-reason', HTMLParagraphElement);
   const show = (isRefused: boolean): void => {
     if (dialog.open) return;
-    reason.hidden = !isRefused;
+    findElement(dialog, '#key-reason', HTMLParagraphElement).hidden = !isRefused;
     input.value = '';
     dialog.showModal();
   };
-  form.addEventListener('submit', () => onKey(input.value.trim()));
+  findElement(dialog, 'form', HTMLFormElement).addEventListener('submit', () => onKey(input.value.trim()));
   findElement(dialog, '[data-close]', HTMLButtonElement).addEventListener('click', () => dialog.close());
   findElement(document, '#open-key', HTMLButtonElement).addEventListener('click', () => show(false));
-  return {
-    /** Shows it, because the server has refused the key, unless it is open. */
-    ask: () => show(true),
-  };
+  return () => show(true);
 }

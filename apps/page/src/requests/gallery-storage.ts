@@ -1,5 +1,5 @@
 import type { PictureRequest } from '@darkroom/client';
-import type { PageStorage } from './page-storage.ts';
+import type { PageStorage } from '../shell/page-storage.ts';
 
 /** A request of this browser. */
 export interface GalleryEntry {
@@ -8,13 +8,7 @@ export interface GalleryEntry {
   request: PictureRequest;
 }
 
-export interface GalleryStorage {
-  /** The newest first. */
-  read(): GalleryEntry[];
-  /** Drops the oldest when there are too many. */
-  add(entry: GalleryEntry): void;
-  remove(id: string): void;
-}
+export type GalleryStorage = ReturnType<typeof createGalleryStorage>;
 
 export const galleryKey = 'darkroom.gallery';
 export const maxEntries = 60;
@@ -22,14 +16,16 @@ export const maxEntries = 60;
 const maxPictures = 100;
 
 /** Reads before it writes, every time: another tab may have written since. */
-export function createGalleryStorage(storage: Pick<PageStorage, 'getItem' | 'setItem'>): GalleryStorage {
+export function createGalleryStorage(storage: Pick<PageStorage, 'getItem' | 'setItem'>) {
   const read = (): GalleryEntry[] => parsed(storage.getItem(galleryKey));
   const write = (entries: readonly GalleryEntry[]): void =>
     storage.setItem(galleryKey, JSON.stringify(entries.slice(0, maxEntries)));
   return {
+    /** The newest first. */
     read,
-    add: (entry) => write([entry, ...read().filter(({ id }) => id !== entry.id)]),
-    remove: (id) => write(read().filter((entry) => entry.id !== id)),
+    /** Drops the oldest when there are too many. */
+    add: (entry: GalleryEntry): void => write([entry, ...read().filter(({ id }) => id !== entry.id)]),
+    remove: (id: string): void => write(read().filter((entry) => entry.id !== id)),
   };
 }
 

@@ -8,5 +8,5 @@ it.each([
   ['!!!', 3, 'image/png', 'darkroom-3.png'],
   ['word '.repeat(40), 4, 'image/png', `darkroom-${Array(12).fill('word').join('-')}-4.png`],
 ])('names the file of %j', (prompt, seed, contentType, name) => {
-  expect(fileName({ prompt, seed, contentType })).toBe(name);
+  expect(fileName(prompt, seed, contentType)).toBe(name);
 });

@@ -1,14 +1,8 @@
 const maxWords = 60;
 const endings: Readonly<Record<string, string>> = { 'image/png': 'png', 'image/jpeg': 'jpg', 'image/webp': 'webp' };
 
-export interface FileNameOptions {
-  prompt: string;
-  seed: number;
-  contentType: string;
-}
-
 /** `darkroom-a-red-apple-7.png`: nothing in it that any file system refuses. */
-export function fileName({ prompt, seed, contentType }: FileNameOptions): string {
+export function fileName(prompt: string, seed: number, contentType: string): string {
   const words = prompt
     .normalize('NFKC')
     .toLowerCase()

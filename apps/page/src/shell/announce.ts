@@ -8,3 +8,10 @@ export function announce(words: string): void {
   log.append(line);
   if (log.childElementCount > 20) log.firstElementChild?.remove();
 }
+
+/** What is wrong with the connection, until it is good again, or with what was to be done, until something else is. */
+export function showBanner(banner: 'connection' | 'problem', words: string): void {
+  const element = findElement(document, `#${banner}`, HTMLParagraphElement);
+  if (element.textContent !== words) element.textContent = words;
+  element.hidden = words === '';
+}

@@ -5,6 +5,11 @@ export function findElement<Type extends Element>(root: ParentNode, selector: st
   return found;
 }
 
+/** The element of a template's copy with this `data-part`. */
+export function partOf<Type extends Element>(root: ParentNode, part: string, type: new () => Type): Type {
+  return findElement(root, `[data-part=${part}]`, type);
+}
+
 /** A copy of the one element in a `<template>` of the page. */
 export function cloneTemplate<Type extends Element>(id: string, type: new () => Type): Type {
   const template = findElement(document, `template#${id}`, HTMLTemplateElement);

@@ -4,7 +4,10 @@ export type PageStorage = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'>;
  * What the page keeps in this browser. What the browser does not take (it is full, or its user blocks it) stays until
  * the page is left: a request that has been sent must not get lost over that, nor the page refuse to begin.
  */
-export function openPageStorage(open: () => PageStorage): PageStorage {
+export function openPageStorage(
+  // Reading the property is what a browser refuses that blocks it.
+  open: () => PageStorage = () => localStorage,
+): PageStorage {
   const unsaved = new Map<string, string>();
   return {
     getItem(key) {

@@ -1,30 +1,22 @@
 import type { EtaSeconds } from '@darkroom/client';
 import { isOpen, type RequestState } from './request-state.ts';
 
+const wordsOf: Readonly<Record<RequestState['status'], (state: RequestState) => string>> = {
+  unread: () => 'Asking the server…',
+  queued: queuedWords,
+  running: stepWords,
+  succeeded: (state) => `Developed${durationWords(state)}${cutWords(state)}`,
+  failed: ({ failure }) => `Failed: ${failure ?? 'the server does not say why'}`,
+  canceled: () => 'Canceled',
+  expired: () => 'Expired: it did not end in the time it was given',
+  gone: () => 'Its time is over: the server no longer keeps its pictures',
+  missing: () => 'The server does not know this request',
+};
+
 /** Where a request is, for people. */
 export function statusWords(state: RequestState): string {
-  if (state.problem !== undefined) return state.problem;
-  if (state.isCanceling && isOpen(state)) return 'Canceling…';
-  switch (state.status) {
-    case 'unread':
-      return 'Asking the server…';
-    case 'queued':
-      return queuedWords(state);
-    case 'running':
-      return stepWords(state);
-    case 'succeeded':
-      return `Developed${durationWords(state)}${cutWords(state)}`;
-    case 'failed':
-      return `Failed: ${state.failure ?? 'the server does not say why'}`;
-    case 'canceled':
-      return 'Canceled';
-    case 'expired':
-      return 'Expired: it did not end in the time it was given';
-    case 'gone':
-      return 'Its time is over: the server no longer keeps its pictures';
-    case 'missing':
-      return 'The server does not know this request';
-  }
+  const isLeaving = state.isCanceling && isOpen(state);
+  return state.problem ?? (isLeaving ? 'Canceling…' : wordsOf[state.status](state));
 }
 
 function queuedWords({ isPossible, queuePosition, eta, attempts }: RequestState): string {
@@ -42,8 +34,7 @@ function queuedWords({ isPossible, queuePosition, eta, attempts }: RequestState)
 function stepWords({ pictures }: RequestState): string {
   const step = pictures.reduce((sum, picture) => sum + picture.step, 0);
   const total = pictures.reduce((sum, picture) => sum + picture.totalSteps, 0);
-  if (total === 0) return 'Developing';
-  return `Step ${step} of ${total}`;
+  return total === 0 ? 'Developing' : `Step ${step} of ${total}`;
 }
 
 /** `about 3 to 6 s`, `about 2 min`. */
