@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { HubFile } from '../hub/hub-repo.ts';
-import { chooseFiles } from './choose-files.ts';
+import { chooseFiles } from './choose-picture-files.ts';
 
 const source = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/stable-diffusion-3/model');
 

@@ -1,9 +1,13 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { dtypeChoiceText, dtypeOfPart, modelDtypes } from '@darkroom/core';
 import type { DtypeChoice, ModelDtype, ModelPart } from '@darkroom/core';
-import { dtypeFileNames, foldersOf, pipelineFamilies, pipelineFolders } from '@darkroom/diffusion/model-files';
+import { dtypeFileNames, foldersOf, pipelineClasses } from '@darkroom/diffusion/model-files';
+import { pipelineFamilies, pipelineFolders } from '@darkroom/diffusion/model-files';
 import type { PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
-import type { HubFile } from '../hub/hub-repo.ts';
+import { download } from '../hub/download.ts';
+import type { HubCommit, HubFile } from '../hub/hub-repo.ts';
 
 export interface ChosenFiles {
   /** Configurations, tokenizers, texts. */
@@ -25,6 +29,37 @@ export interface ChooseFilesOptions {
 const topFiles = /^(?:model_index\.json|darkroom\.json|(?:readme|licen[cs]e|notice|copying)[^/]*)$/i;
 const licences = /^licen[cs]es\/[^/]+$/i;
 const tokenizerFiles = /\.(?:json|txt|model)$/;
+
+/** Chooses by what a repository's model_index.json says. @throws CommandError as `chooseFiles` does, or if it is of no use here. */
+export async function choosePictureFiles(options: {
+  hub: HubCommit;
+  files: readonly HubFile[];
+  /** Where model_index.json comes before anything else: a pipeline that does not run here is not worth a download. */
+  directory: string;
+  dtypes: DtypeChoice;
+}): Promise<ChosenFiles> {
+  const { hub, files, directory, dtypes } = options;
+  const { repo } = hub;
+  const file = files.find(({ path }) => path === 'model_index.json');
+  if (file === undefined) {
+    throw new CommandError(`${repo} is no diffusers model: it has no model_index.json at its top.`);
+  }
+  await download(file, { hub, directory });
+  const index = parseModelIndex(await readFile(join(directory, file.path), 'utf8'));
+  const { _class_name: className } = index;
+  const pipelineClass = pipelineClasses.find((known) => known === className);
+  if (pipelineClass !== undefined) return chooseFiles({ repo, files, pipelineClass, index, dtypes });
+  const runs = `these run here: ${pipelineClasses.join(', ')}`;
+  throw new CommandError(`${repo} is for the pipeline ${JSON.stringify(className)}; ${runs}.`);
+}
+
+function parseModelIndex(modelIndex: string): Readonly<Record<string, unknown>> {
+  try {
+    return (JSON.parse(modelIndex) as Record<string, unknown> | null) ?? {};
+  } catch {
+    throw new CommandError('model_index.json of the repository is not JSON.');
+  }
+}
 
 /**
  * The files of a repository that its pipeline reads: of each graph one dtype, no PyTorch weights, no safety checker.
