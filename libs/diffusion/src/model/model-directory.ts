@@ -182,7 +182,7 @@ function checkChannels(
 const familiesWithDynamicShift: readonly PipelineFamily[] = ['stable-diffusion-3', 'cogview4'];
 
 function checkDynamicShift({ config }: ParsedSchedulerConfig, pipelineClass: PipelineClass): void {
-  if (config.flow?.useDynamicShifting !== true) return;
+  if (!config.useDynamicShifting) return;
   if (familiesWithDynamicShift.includes(pipelineFamilies[pipelineClass])) return;
   const file = 'scheduler/scheduler_config.json';
   throw modelFileError(file, `use_dynamic_shifting true is not supported by ${pipelineClass}`);

@@ -84,12 +84,12 @@ function conditioningOf(embedding: Float32Array, { width, height }: Pick<Picture
 
 /** The steps: whole timesteps from the last to 1, and a shift that grows with the number of the picture's tokens. */
 function scheduleFor({ scheduler, latents, denoiser }: ModelDirectory, request: PictureRequest): PictureSchedule {
-  const { numTrainTimesteps, flow } = scheduler.config;
+  const { numTrainTimesteps } = scheduler.config;
   const timesteps = linspace(numTrainTimesteps, 1, request.numInferenceSteps).map(Math.trunc);
   const pixelsOfToken = latents.factor * denoiser.multiple;
   const imageSeqLen = (request.height / pixelsOfToken) * (request.width / pixelsOfToken);
   return {
-    dynamicShift: squareRootShift(flow!, imageSeqLen),
+    dynamicShift: squareRootShift(scheduler.config, imageSeqLen),
     flowGrid: { timesteps, sigmas: timesteps.map((timestep) => timestep / numTrainTimesteps) },
   };
 }

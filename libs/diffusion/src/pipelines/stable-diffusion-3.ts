@@ -111,8 +111,7 @@ function shiftFor(
   { scheduler, latents, denoiser }: ModelDirectory,
   { width, height }: PictureRequest,
 ): PictureSchedule {
-  const { flow } = scheduler.config;
-  if (flow?.useDynamicShifting !== true) return {};
+  if (!scheduler.config.useDynamicShifting) return {};
   const patch = latents.factor * denoiser.multiple;
-  return { dynamicShift: interpolatedShift(flow, (width / patch) * (height / patch)) };
+  return { dynamicShift: interpolatedShift(scheduler.config, (width / patch) * (height / patch)) };
 }

@@ -9,10 +9,9 @@
  */
 
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
-import { originalWeights } from './original-weights.ts';
-import { assertStepCount, countSteps } from './count-steps.ts';
+import { originalWeights } from './original-estimate.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
-import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 import { roundHalfEven, spacedTimesteps } from './schedule/timestep-grid.ts';
 
 /** Model calls of the three Runge-Kutta steps, four a step. */
@@ -35,9 +34,8 @@ const rungeKuttaWeights = [1 / 6, 1 / 3, 1 / 3, 1 / 6] as const;
  *
  * @throws RangeError if the number of steps does not suit the model, or is too small for Runge-Kutta.
  */
-export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
+export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): SchedulerRule {
   const { numTrainTimesteps, predictionType, skipPrkSteps } = config;
-  assertStepCount(numInferenceSteps, numTrainTimesteps);
   if (!skipPrkSteps && numInferenceSteps < LEAST_RUNGE_KUTTA_STEPS) {
     throw new RangeError(`pndm with skip_prk_steps false needs at least ${LEAST_RUNGE_KUTTA_STEPS} steps`);
   }
@@ -70,8 +68,7 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
     return { from: timestep, to: timestep - distance };
   }
 
-  return countSteps({
-    name: 'pndm',
+  return {
     timesteps,
     initNoiseSigma: 1,
     step({ modelOutput, sample, predictedOriginal }, stepIndex) {
@@ -134,7 +131,7 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
         sum = sums ? arrays[kept + 1]! : new Float32Array(0);
       },
     },
-  });
+  };
 
   /** Puts a noise first, over the oldest if the rule needs no more of them. */
   function remember(noise: Float32Array): void {
@@ -158,11 +155,8 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
 }
 
 function createTimesteps(config: SchedulerConfig, count: number, distance: number): number[] {
-  const even = spacedTimesteps(
-    { ...config, timestepSpacing: config.timestepSpacing ?? 'leading' },
-    count,
-    roundHalfEven,
-  );
+  const spacing = { ...config, timestepSpacing: config.timestepSpacing ?? ('leading' as const) };
+  const even = spacedTimesteps(spacing, { count, round: roundHalfEven });
   if (config.skipPrkSteps) return even.length === 1 ? even : [even[0]!, even[1]!, ...even.slice(1)];
   const half = Math.floor(distance / 2);
   // Between the four highest: each end of a step, and twice its middle.
