@@ -1,8 +1,8 @@
 import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
 import type { LoadedGraph } from './load-graph.ts';
 import { modelFileError } from '../model/model-file.ts';
-import { createPromptTokenizer, type PromptTokenizerFiles } from '../tokenizer/create-prompt-tokenizer.ts';
-import type { PromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
+import { PromptTokenizer } from '../tokenizer/prompt-tokenizer.ts';
+import type { TokenizerFiles } from '../tokenizer/tokenizer-files.ts';
 import type { Conditioning } from './denoiser-batch.ts';
 
 /** Texts whose embeddings are kept: most requests share their negative prompt, and often it is empty. */
@@ -44,7 +44,7 @@ export interface PromptEncoder {
 }
 
 export interface CreatePromptEncoderOptions {
-  tokenizer: PromptTokenizerFiles;
+  tokenizer: TokenizerFiles;
   /** A loaded text encoder. */
   session: OnnxSession;
   /** Names of its outputs. */
@@ -53,7 +53,7 @@ export interface CreatePromptEncoderOptions {
 
 /** Makes a prompt encoder of a tokenizer and a loaded text encoder. */
 export function createPromptEncoder({ tokenizer: files, session, outputs }: CreatePromptEncoderOptions): PromptEncoder {
-  const tokenizer = createPromptTokenizer(files);
+  const tokenizer = new PromptTokenizer(files);
   const isInt32 = session.inputs.find(({ name }) => name === 'input_ids')?.type === 'int32';
   // In order of use, the oldest first.
   const kept = new Map<string, EncodedPrompt>();
