@@ -1,11 +1,24 @@
 import { dirname } from 'node:path';
-import type { NodeCounts, PipelineComponent } from '@darkroom/core';
+import type { Device, NodeCounts, PipelineComponent } from '@darkroom/core';
 import { loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
 import { type LoadedGraph, loadGraph } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { createDroppableSession, type DroppableSession } from './droppable-session.ts';
-import type { LoadPipelineOptions } from '../pipelines/load-pipeline-options.ts';
 import { VaeDecoder } from '../vae/vae-decoder.ts';
+
+/** Where and how a pipeline's graphs run. */
+export interface LoadPipelineOptions {
+  /** In the order of preference; `cpu` if absent. */
+  devices?: readonly Device[];
+  /** Only the first of them will do. */
+  isStrictAboutDevice?: boolean;
+  /** Threads of one model call. */
+  threads?: number;
+  /** Text encoders are in memory only while prompts are encoded. */
+  hasLowMemory?: boolean;
+  /** Pictures of more pixels than a square of this side are decoded in pieces; none are if absent. */
+  vaeTileSize?: number;
+}
 
 interface Entry {
   readonly graph: LoadedGraph;

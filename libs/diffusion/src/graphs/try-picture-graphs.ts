@@ -1,6 +1,5 @@
-import type { LoadedGraph } from './load-graph.ts';
+import { type LoadedGraph, tryGraph } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { tryGraph } from './try-graph.ts';
 import type { Conditioning, DenoiserBatch, DenoiserRow } from './denoiser-batch.ts';
 import type { VaeDecoder } from '../vae/vae-decoder.ts';
 

@@ -7,7 +7,6 @@ import { createScheduler } from '../schedulers/create-scheduler.ts';
 import type { CreateSchedulerOptions, Scheduler } from '../schedulers/scheduler.ts';
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
 import type { PictureRequest } from './picture-request.ts';
-import type { ReadText } from '../graphs/prompt-encoder.ts';
 import { decodeRowSnapshot, encodeRowSnapshot } from './row-snapshot.ts';
 
 /** What pictures are made from. */
@@ -38,6 +37,13 @@ export interface PictureRow extends PipelineRow {
   readonly unconditional: Conditioning | undefined;
   /** Tokens at the ends of the texts that were not read, of texts that were read at all. */
   readonly cutTokens: { readonly prompt: number; readonly negativePrompt: number };
+}
+
+/** A text as a denoiser is told it. */
+export interface ReadText {
+  readonly conditioning: Conditioning;
+  /** Tokens at the text's end that none of the encoders read. */
+  readonly cutTokens: number;
 }
 
 /** What all pictures of a request have in common. */
