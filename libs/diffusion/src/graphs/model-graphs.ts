@@ -20,8 +20,9 @@ export interface LoadPipelineOptions {
   vaeTileSize?: number;
 }
 
-interface Entry {
-  readonly graph: LoadedGraph;
+interface Entry extends LoadedGraph {
+  /** The same session, of a text encoder. */
+  readonly droppable?: DroppableSession;
   /** Asked for once, while the graph is in memory. */
   nodes?: NodeCounts | undefined;
 }
@@ -36,7 +37,6 @@ export class ModelGraphs {
   readonly #vaeTileSize: number;
   readonly #sessionOptions: Omit<LoadOnnxSessionOptions, 'file'>;
   readonly #entries: Entry[] = [];
-  readonly #textEncoders: { entry: Entry; session: DroppableSession }[] = [];
   #vaeDecoder: VaeDecoder | undefined;
 
   constructor(model: ModelDirectory, options: LoadPipelineOptions) {
@@ -63,22 +63,16 @@ export class ModelGraphs {
     const reload = async (): Promise<OnnxSession> =>
       (await loadGraph(this.#model, path, { ...this.#sessionOptions, devices: [loaded.session.device] })).session;
     const session = createDroppableSession(loaded.session, reload);
-    const graph = { file: loaded.file, session };
-    const entry = this.#add(graph);
-    this.#textEncoders.push({ entry, session });
-    return graph;
+    return this.#add({ file: loaded.file, session, droppable: session });
   }
 
   async loadDenoiser(): Promise<LoadedGraph> {
-    const graph = await this.#load(this.#model.graphs.denoiser);
-    this.#add(graph);
-    return graph;
+    return this.#add(await this.#load(this.#model.graphs.denoiser));
   }
 
   async loadVaeDecoder(): Promise<VaeDecoder> {
     const { graphs, latents } = this.#model;
-    const { file, session } = await this.#load(graphs.vaeDecoder);
-    this.#add({ file, session });
+    const { file, session } = this.#add(await this.#load(graphs.vaeDecoder));
     const options = { ...this.#sessionOptions, devices: [session.device] };
     this.#vaeDecoder = new VaeDecoder({
       file,
@@ -94,10 +88,10 @@ export class ModelGraphs {
   /** Lets go of the text encoders if memory is low. */
   async settle(): Promise<void> {
     if (!this.#hasLowMemory) return;
-    for (const { entry, session } of this.#textEncoders) {
-      if (!session.isLoaded) continue;
+    for (const entry of this.#entries) {
+      if (entry.droppable?.isLoaded !== true) continue;
       await this.#countNodes(entry);
-      await session.drop();
+      await entry.droppable.drop();
     }
   }
 
@@ -105,7 +99,7 @@ export class ModelGraphs {
   async describe(): Promise<PipelineComponent[]> {
     const components: PipelineComponent[] = [];
     for (const entry of this.#entries) {
-      const { file, session } = entry.graph;
+      const { file, session } = entry;
       const { device, refusals } = session;
       const nodes = await this.#countNodes(entry);
       const remark = file === this.#vaeDecoder?.file ? this.#vaeDecoder.remark : undefined;
@@ -122,15 +116,14 @@ export class ModelGraphs {
 
   /** Frees all of them. */
   async dispose(): Promise<void> {
-    await Promise.all(this.#entries.map(({ graph }) => graph.session.dispose()));
+    await Promise.all(this.#entries.map(({ session }) => session.dispose()));
   }
 
   #load(path: string): Promise<LoadedGraph> {
     return loadGraph(this.#model, path, { ...this.#sessionOptions, countsNodes: true });
   }
 
-  #add(graph: LoadedGraph): Entry {
-    const entry = { graph };
+  #add(entry: Entry): Entry {
     this.#entries.push(entry);
     return entry;
   }
@@ -138,7 +131,7 @@ export class ModelGraphs {
   async #countNodes(entry: Entry): Promise<NodeCounts | undefined> {
     // A session on the CPU has nothing to count, and one that was let go of has been asked.
     if (!('nodes' in entry))
-      entry.nodes = entry.graph.session.device === 'cpu' ? undefined : await entry.graph.session.countNodes();
+      entry.nodes = entry.session.device === 'cpu' ? undefined : await entry.session.countNodes();
     return entry.nodes;
   }
 }

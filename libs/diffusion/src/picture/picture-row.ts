@@ -1,8 +1,7 @@
 import { DarkroomError, type PipelineRow, type RowCheckpoint, type RowRequest } from '@darkroom/core';
 import { pictureShapeKey, seedOfPicture } from '@darkroom/kinds';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { createTorchGenerator, restoreTorchGenerator } from '../random/torch-generator.ts';
-import type { TorchGenerator, TorchGeneratorSnapshot } from '../random/torch-generator.ts';
+import { TorchGenerator, type TorchGeneratorSnapshot } from '../random/torch-generator.ts';
 import { createScheduler } from '../schedulers/create-scheduler.ts';
 import type { CreateSchedulerOptions, Scheduler } from '../schedulers/scheduler.ts';
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
@@ -136,14 +135,14 @@ function startRow(options: StartRowOptions): Pick<PictureRow, 'seed' | 'schedule
       const scheduler = create();
       try {
         scheduler.restore({ stepIndex: facts.stepIndex, history });
-        return { seed, scheduler, generator: restoreTorchGenerator(facts.generator), latents };
+        return { seed, scheduler, generator: new TorchGenerator(facts.generator), latents };
       } catch {
         // Written by another version: the same picture comes out of a fresh start, only later.
       }
     }
   }
   const scheduler = create();
-  const generator = createTorchGenerator(seed);
+  const generator = new TorchGenerator({ seed });
   const latents = new Float32Array(length);
   if (noise === undefined) generator.fillNormal(latents);
   else latents.set(checkNoise(noise, latentDims));

@@ -1,7 +1,7 @@
 import type { OnnxSession } from '@darkroom/runtime';
 import { ProtobufError } from '../onnx/protobuf-file.ts';
 import { type DecoderPart, splitDecoder, UncuttableError } from '../onnx/split-decoder.ts';
-import { createTorchGenerator } from '../random/torch-generator.ts';
+import { TorchGenerator } from '../random/torch-generator.ts';
 import { decodeInPieces } from './decode-in-pieces.ts';
 
 /** How far a picture that was decoded in pieces may be from the whole, in values of −1 … 1: two of 255 levels. */
@@ -57,7 +57,7 @@ export class VaeDecoder {
   async tryPieces(dims: readonly [number, number, number]): Promise<void> {
     const { path, factor } = this.#options;
     const latents = new Float32Array(dims[0] * dims[1] * dims[2]);
-    createTorchGenerator(0).fillNormal(latents);
+    new TorchGenerator({ seed: 0 }).fillNormal(latents);
     try {
       const parts = splitDecoder(path);
       const whole = await this.#decodeWhole(latents, dims);
