@@ -3,7 +3,7 @@ import type { Device, NodeCounts, PipelineComponent } from '@darkroom/core';
 import { loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
 import { type LoadedGraph, loadGraph } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { createDroppableSession, type DroppableSession } from './droppable-session.ts';
+import { DroppableSession } from './droppable-session.ts';
 import { VaeDecoder } from '../vae/vae-decoder.ts';
 
 /** Where and how a pipeline's graphs run. */
@@ -62,7 +62,7 @@ export class ModelGraphs {
     const loaded = await this.#load(path);
     const reload = async (): Promise<OnnxSession> =>
       (await loadGraph(this.#model, path, { ...this.#sessionOptions, devices: [loaded.session.device] })).session;
-    const session = createDroppableSession(loaded.session, reload);
+    const session = new DroppableSession(loaded.session, reload);
     return this.#add({ file: loaded.file, session, droppable: session });
   }
 
@@ -91,7 +91,7 @@ export class ModelGraphs {
     for (const entry of this.#entries) {
       if (entry.droppable?.isLoaded !== true) continue;
       await this.#countNodes(entry);
-      await entry.droppable.drop();
+      await entry.droppable.dispose();
     }
   }
 

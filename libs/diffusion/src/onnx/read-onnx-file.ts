@@ -16,6 +16,8 @@ export interface OnnxValue {
 export interface OnnxTensor {
   readonly name: string;
   readonly shape: readonly number[];
+  /** Its elements. */
+  readonly count: number;
   /** ONNX's number of the element type: 1 for float32, 10 for float16. */
   readonly dataType: number;
   /** Bytes of it inside the file; undefined if they lie elsewhere or are written as numbers. */
@@ -126,12 +128,14 @@ function readNode(file: ProtobufFile, range: ByteRange, tensors: OnnxTensor[]): 
 function readTensor(file: ProtobufFile, range: ByteRange): OnnxTensor {
   const tensor = file.message(range);
   const raw = tensor.all(9).at(-1);
+  const shape = tensor.numbers(1);
   const entries = tensor.messages(13).map((entry) => [entry.text(1), entry.text(2)] as const);
   const { location = '', offset = '0', length } = Object.fromEntries(entries) as Partial<Record<string, string>>;
   const external = { location, offset: Number(offset), length: length === undefined ? undefined : Number(length) };
   return {
     name: tensor.text(8),
-    shape: tensor.numbers(1),
+    shape,
+    count: shape.reduce((product, side) => product * side, 1),
     dataType: tensor.number(2),
     rawBytes: raw && raw.end - raw.start,
     external: tensor.number(14) === 1 ? external : undefined,

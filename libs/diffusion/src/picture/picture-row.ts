@@ -1,12 +1,12 @@
+import { deserialize, serialize } from 'node:v8';
 import { DarkroomError, type PipelineRow, type RowCheckpoint, type RowRequest } from '@darkroom/core';
 import { pictureShapeKey, seedOfPicture } from '@darkroom/kinds';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { TorchGenerator, type TorchGeneratorSnapshot } from '../random/torch-generator.ts';
 import { createScheduler } from '../schedulers/create-scheduler.ts';
-import type { CreateSchedulerOptions, Scheduler } from '../schedulers/scheduler.ts';
+import type { CreateSchedulerOptions, Scheduler, SchedulerSnapshot } from '../schedulers/scheduler.ts';
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
 import type { PictureRequest } from './picture-request.ts';
-import { decodeRowSnapshot, encodeRowSnapshot } from './row-snapshot.ts';
 
 /** What pictures are made from. */
 export interface PictureRowRequest extends RowRequest {
@@ -59,10 +59,11 @@ export interface CreatePictureRowsOptions {
 /** What a scheduler is told besides the model's config and the number of steps. */
 export type PictureSchedule = Pick<CreateSchedulerOptions, 'dynamicShift' | 'flowGrid'>;
 
-interface PictureFacts {
+/** What a checkpoint holds, in V8's format: little more bytes than the latents themselves. */
+interface PictureState extends SchedulerSnapshot {
   key: string;
-  stepIndex: number;
   generator: TorchGeneratorSnapshot;
+  latents: Float32Array;
 }
 
 /**
@@ -107,9 +108,11 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
 
 /** Where the row stands. */
 export function checkpointPictureRow(row: PictureRow): RowCheckpoint {
-  const { stepIndex, history } = row.scheduler.snapshot();
-  const facts: PictureFacts = { key: checkpointKey(row), stepIndex, generator: row.generator.snapshot() };
-  return { done: stepIndex, data: encodeRowSnapshot({ facts, arrays: [row.latents, ...history] }) };
+  const { scheduler, generator, latents } = row;
+  const snapshot = scheduler.snapshot();
+  const state: PictureState = { ...snapshot, key: checkpointKey(row), generator: generator.snapshot(), latents };
+  const { buffer, byteOffset, length } = serialize(state);
+  return { done: snapshot.stepIndex, data: new Uint8Array(buffer, byteOffset, length) };
 }
 
 interface StartRowOptions {
@@ -126,22 +129,17 @@ function startRow(options: StartRowOptions): Pick<PictureRow, 'seed' | 'schedule
   const { request, index, latentDims, checkpoint, noise } = options;
   const seed = seedOfPicture(request.seed, index);
   const length = latentDims[0] * latentDims[1] * latentDims[2];
-  const create = () => createRowScheduler(options);
-  if (checkpoint !== undefined) {
-    const snapshot = decodeRowSnapshot(checkpoint.data, length);
-    const facts = snapshot?.facts as PictureFacts | undefined;
-    const [latents, ...history] = snapshot?.arrays ?? [];
-    if (latents !== undefined && facts?.key === checkpointKey({ request, seed })) {
-      const scheduler = create();
-      try {
-        scheduler.restore({ stepIndex: facts.stepIndex, history });
-        return { seed, scheduler, generator: new TorchGenerator(facts.generator), latents };
-      } catch {
-        // Written by another version: the same picture comes out of a fresh start, only later.
-      }
+  const scheduler = createRowScheduler(options);
+  const state = checkpoint && readState(checkpoint, { key: checkpointKey({ request, seed }), length });
+  if (state !== undefined) {
+    try {
+      const generator = new TorchGenerator(state.generator);
+      scheduler.restore(state);
+      return { seed, scheduler, generator, latents: state.latents.slice() };
+    } catch {
+      // Written by another version: the same picture comes out of a fresh start, only later.
     }
   }
-  const scheduler = create();
   const generator = new TorchGenerator({ seed });
   const latents = new Float32Array(length);
   if (noise === undefined) generator.fillNormal(latents);
@@ -149,6 +147,20 @@ function startRow(options: StartRowOptions): Pick<PictureRow, 'seed' | 'schedule
   const sigma = Math.fround(scheduler.initNoiseSigma);
   for (let at = 0; at < length; at++) latents[at] = latents[at]! * sigma;
   return { seed, scheduler, generator, latents };
+}
+
+/** undefined if the bytes are not those of such a row; the arrays lie in them. */
+function readState(
+  { data }: RowCheckpoint,
+  { key, length }: { key: string; length: number },
+): PictureState | undefined {
+  try {
+    const state = deserialize(data) as PictureState;
+    const arrays = [state.latents, ...state.history];
+    return state.key === key && arrays.every((array) => array.length === length) ? state : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function checkNoise(noise: Float32Array, latentDims: readonly number[]): Float32Array {

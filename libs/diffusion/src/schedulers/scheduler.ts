@@ -165,9 +165,9 @@ export class Scheduler {
       const problem = `must have a history of ${expected} arrays, not ${history.length}`;
       throw new RangeError(`the snapshot at step ${stepIndex} ${problem}`);
     }
-    this.#stepIndex = stepIndex;
     const copies = history.map((array) => array.slice());
     this.#rule.history?.restore(copies, stepIndex);
+    this.#stepIndex = stepIndex;
   }
 
   #assertStepLeft(): void {
