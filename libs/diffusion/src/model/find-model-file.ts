@@ -53,8 +53,8 @@ export async function listDtypes(
 /** In the order in which `auto` takes them. */
 async function listFilesOf(directory: string, part: ModelPart): Promise<ModelFile[]> {
   const named = modelDtypes.map((name) => ({ file: `${part}/${dtypeFileNames[name]}`, name }));
-  const isThere = await Promise.all(named.map(({ file }) => isReadable(join(directory, file))));
-  const there = named.filter((_, at) => isThere[at]);
+  const readable = await Promise.allSettled(named.map(({ file }) => access(join(directory, file))));
+  const there = named.filter((_, at) => readable[at]!.status === 'fulfilled');
   const files = there.map(({ file, name }) => ({ file, dtype: dtypeOf(join(directory, file)) ?? name }));
   return modelDtypes.flatMap((dtype) => files.filter((each) => each.dtype === dtype));
 }
@@ -68,14 +68,5 @@ function dtypeOf(path: string): ModelDtype | undefined {
     const isOfFile = error instanceof ProtobufError || (error as NodeJS.ErrnoException).code !== undefined;
     if (isOfFile) return undefined;
     throw error;
-  }
-}
-
-async function isReadable(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch {
-    return false;
   }
 }

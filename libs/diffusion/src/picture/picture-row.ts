@@ -53,7 +53,7 @@ export interface CreatePictureRowsOptions {
   conditional: ReadText;
   unconditional: ReadText | undefined;
   /** What the family derives of its schedule from the picture; models of flow matching do. */
-  schedule?: PictureSchedule;
+  schedule: PictureSchedule;
 }
 
 /** What a scheduler is told besides the model's config and the number of steps. */
@@ -72,15 +72,12 @@ interface PictureState extends SchedulerSnapshot {
  * @throws DarkroomError `invalid_request` if the scheduler cannot take so many steps.
  */
 export function createPictureRows(options: CreatePictureRowsOptions): PictureRow[] {
-  const { model, rowRequest, request, conditional, unconditional, schedule = {} } = options;
+  const { model, rowRequest, request, conditional, unconditional } = options;
   const { channels, factor } = model.latents;
   const latentDims = [channels, request.height / factor, request.width / factor] as const;
-  const { config } = model.scheduler;
   const indexes = rowRequest.indexes ?? Array.from({ length: request.n }, (_, index) => index);
   return indexes.map((index) => {
-    const checkpoint = rowRequest.checkpoints?.get(index);
-    const noise = rowRequest.initialNoise?.get(index);
-    const start = startRow({ request, index, latentDims, config, schedule, checkpoint, noise });
+    const start = startRow(options, { index, latentDims });
     return {
       ...start,
       index,
@@ -115,18 +112,13 @@ export function checkpointPictureRow(row: PictureRow): RowCheckpoint {
   return { done: snapshot.stepIndex, data: new Uint8Array(buffer, byteOffset, length) };
 }
 
-interface StartRowOptions {
-  request: PictureRequest;
-  index: number;
-  latentDims: readonly [number, number, number];
-  config: ModelDirectory['scheduler']['config'];
-  schedule: PictureSchedule;
-  checkpoint: RowCheckpoint | undefined;
-  noise: Float32Array | undefined;
-}
-
-function startRow(options: StartRowOptions): Pick<PictureRow, 'seed' | 'scheduler' | 'generator' | 'latents'> {
-  const { request, index, latentDims, checkpoint, noise } = options;
+function startRow(
+  options: CreatePictureRowsOptions,
+  { index, latentDims }: Pick<PictureRow, 'index' | 'latentDims'>,
+): Pick<PictureRow, 'seed' | 'scheduler' | 'generator' | 'latents'> {
+  const { request, rowRequest } = options;
+  const checkpoint = rowRequest.checkpoints?.get(index);
+  const noise = rowRequest.initialNoise?.get(index);
   const seed = seedOfPicture(request.seed, index);
   const length = latentDims[0] * latentDims[1] * latentDims[2];
   const scheduler = createRowScheduler(options);
@@ -171,7 +163,8 @@ function checkNoise(noise: Float32Array, latentDims: readonly number[]): Float32
   throw new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message });
 }
 
-function createRowScheduler({ request, config, schedule }: StartRowOptions) {
+function createRowScheduler({ request, model, schedule }: CreatePictureRowsOptions): Scheduler {
+  const { config } = model.scheduler;
   const { scheduler, numInferenceSteps } = request;
   try {
     return createScheduler(scheduler, { config, numInferenceSteps, ...schedule });

@@ -55,14 +55,14 @@ export class VaeDecoder {
    * @param dims of the latents: channels, height and width. What one piece holds whole tells nothing.
    */
   async tryPieces(dims: readonly [number, number, number]): Promise<void> {
-    const { path, factor } = this.#options;
+    const { path, factor, loadPart: load } = this.#options;
     const latents = new Float32Array(dims[0] * dims[1] * dims[2]);
     new TorchGenerator({ seed: 0 }).fillNormal(latents);
     try {
       const parts = splitDecoder(path);
       const whole = await this.#decodeWhole(latents, dims);
       // As small as pieces can be.
-      const pieces = await this.#decodeInPieces(parts, { latents, dims, piecePixels: factor });
+      const pieces = await decodeInPieces({ parts, load, latents, latentDims: dims, piecePixels: factor, factor });
       const difference = worstDifference(whole, pieces);
       if (!(difference <= largestDifference)) throw new UncuttableError(`it differs by ${difference} then`);
       this.#parts = parts;
@@ -81,28 +81,17 @@ export class VaeDecoder {
    * @throws DarkroomError if the graph fails.
    */
   async decode(latents: Float32Array, dims: readonly [number, number, number]): Promise<Float32Array> {
-    const { factor, wholePixels } = this.#options;
-    const [, height, width] = dims;
-    const isLarge = height * width * factor * factor > wholePixels;
-    if (!isLarge || this.#parts === undefined) return this.#decodeWhole(latents, dims);
-    return this.#decodeInPieces(this.#parts, { latents, dims, piecePixels: Math.min(wholePixels / 4, largestPiece) });
+    const { factor, wholePixels, loadPart: load } = this.#options;
+    const parts = this.#parts;
+    const isLarge = dims[1] * dims[2] * factor * factor > wholePixels;
+    if (!isLarge || parts === undefined) return this.#decodeWhole(latents, dims);
+    const piecePixels = Math.min(wholePixels / 4, largestPiece);
+    return decodeInPieces({ parts, load, latents, latentDims: dims, piecePixels, factor });
   }
 
   async #decodeWhole(latents: Float32Array, dims: readonly [number, number, number]): Promise<Float32Array> {
     const feeds = { latent_sample: { data: latents, dims: [1, ...dims] } };
     return (await this.session.run(feeds, this.session.outputs[0]!.name)).data;
-  }
-
-  #decodeInPieces(
-    parts: readonly DecoderPart[],
-    {
-      latents,
-      dims,
-      piecePixels,
-    }: { latents: Float32Array; dims: readonly [number, number, number]; piecePixels: number },
-  ): Promise<Float32Array> {
-    const { loadPart: load, factor } = this.#options;
-    return decodeInPieces({ parts, load, latents, latentDims: dims, piecePixels, factor });
   }
 }
 
