@@ -102,7 +102,7 @@ export class ModelGraphs {
       const { file, session } = entry;
       const { device, refusals } = session;
       const nodes = await this.#countNodes(entry);
-      const remark = file === this.#vaeDecoder?.file ? this.#vaeDecoder.remark : undefined;
+      const remark = file === this.#vaeDecoder?.options.file ? this.#vaeDecoder.remark : undefined;
       components.push({
         part: dirname(file),
         device,

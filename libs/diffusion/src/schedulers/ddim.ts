@@ -11,10 +11,8 @@ import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 import { roundHalfEven, spacedTimesteps } from './schedule/timestep-grid.ts';
 
 /**
- * Makes a DDIM scheduler for one row.
- *
- * @throws RangeError if the number of steps does not suit the model, or if the first timestep has no trace of the
- * picture left (`rescaleBetasZeroSnr`) and the model predicts noise: x0 is then 0/0.
+ * @throws RangeError if the first timestep is beyond the model's last, or has no trace of the picture left
+ * (`rescaleBetasZeroSnr`) and the model predicts noise: x0 is then 0/0.
  */
 export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): SchedulerRule {
   const { numTrainTimesteps, timestepSpacing } = config;

@@ -4,25 +4,21 @@
  * Source: Lu et al. 2022, "DPM-Solver++", Algorithm 2 and section 5 (SDE); diffusers `DPMSolverMultistepScheduler` with
  * algorithm_type dpmsolver++ or sde-dpmsolver++, solver_type midpoint, solver_order 2.
  *
- * Latents are kept at the scale alpha·x0 + noise level, so the model's input needs no scaling.
+ * Latents are kept at the scale signal·x0 + noise level·ε, so the model's input needs no scaling.
  *
  * Known difference: where rounding makes the first two timesteps equal (Karras sigmas with zero terminal SNR), diffusers
  * mistakes the first step for the second and then runs off the end; here, as there after `set_begin_index(0)`, every
  * step is taken.
  */
 
-import { createOriginalEstimate } from './original-estimate.ts';
+import { createOriginalEstimate, levelsOf } from './original-estimate.ts';
 import { createSolverGrid } from './schedule/sigma-grid.ts';
 import type { CreateSchedulerOptions, SchedulerName, SchedulerRule } from './scheduler.ts';
 
 /** Runs shorter than this end with a first-order step if `lowerOrderFinal` says so: the second order overshoots. */
 const SHORT_RUN_STEPS = 15;
 
-/**
- * Makes a DPM-Solver++(2M) scheduler for one row.
- *
- * @throws RangeError if the number of steps is so large that two steps fall on one timestep.
- */
+/** @throws RangeError if the number of steps is so large that two steps fall on one timestep. */
 export function createDpmSolverMultistepScheduler(
   { config, numInferenceSteps: count }: CreateSchedulerOptions,
   name: SchedulerName,
@@ -49,16 +45,13 @@ export function createDpmSolverMultistepScheduler(
       const { sample, predictedOriginal, fillNoise } = arrays;
       const sigma = sigmas[stepIndex]!;
       const next = sigmas[stepIndex + 1]!;
-      // A sigma is noise over signal of the latents whose variance is 1; this splits it into the two.
-      const alpha = 1 / Math.sqrt(sigma * sigma + 1);
-      const noiseLevel = sigma * alpha;
-      const nextAlpha = 1 / Math.sqrt(next * next + 1);
-      const nextNoiseLevel = next * nextAlpha;
+      const { signal, noise: noiseLevel } = levelsOf(sigma);
+      const { signal: nextSignal, noise: nextNoiseLevel } = levelsOf(next);
       // The paper's step size h is a difference of lambda = −log(sigma), so its exp(−h) is the ratio of the sigmas,
       // which needs no infinite h where the last sigma is 0.
       const decay = next / sigma;
       const sampleFactor = (nextNoiseLevel / noiseLevel) * (isSde ? decay : 1);
-      const originalFactor = nextAlpha * (1 - (isSde ? decay * decay : decay));
+      const originalFactor = nextSignal * (1 - (isSde ? decay * decay : decay));
       const noiseFactor = isSde ? nextNoiseLevel * Math.sqrt(1 - decay * decay) : 0;
       const isFirstOrder = stepIndex === 0 || (stepIndex === timesteps.length - 1 && isFirstOrderAtEnd);
       // Half of h / h_0: how far the trend from the estimate before to this one is carried on (0: not at all).
@@ -68,7 +61,7 @@ export function createDpmSolverMultistepScheduler(
       // Drawn at the last step, too, where it counts for nothing: the generator then stands where torch's does.
       if (isSde) fillNoise(noise);
 
-      estimateOriginal(arrays, alpha, noiseLevel);
+      estimateOriginal(arrays, signal, noiseLevel);
       for (let index = 0; index < sample.length; index++) {
         const original = predictedOriginal[index]!;
         const carriedOn = original + trend * (original - earlier[index]!);

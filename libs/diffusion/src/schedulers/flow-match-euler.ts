@@ -16,11 +16,7 @@ import { linspace } from './schedule/timestep-grid.ts';
 
 const { fround } = Math;
 
-/**
- * Makes a flow-matching Euler scheduler for one row.
- *
- * @throws RangeError if the number of steps does not suit the model or the grid, or a dynamic shift is missing.
- */
+/** @throws RangeError if the grid has another number of steps, or a dynamic shift is missing. */
 export function createFlowMatchEulerScheduler(options: CreateSchedulerOptions): SchedulerRule {
   const { timesteps, sigmas } = createGrid(options);
 

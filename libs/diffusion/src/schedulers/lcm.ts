@@ -13,7 +13,7 @@ import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 const SIGMA_DATA = 0.5;
 
 /**
- * Makes a scheduler for one row of a latent consistency model. `predictedOriginal` is the consistency function's value.
+ * `predictedOriginal` is the consistency function's value.
  *
  * @throws RangeError if the number of steps is more than the model was distilled from, or the first timestep has no trace
  * of the picture left and the model predicts noise: x0 is then 0/0.

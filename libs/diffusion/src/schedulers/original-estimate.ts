@@ -25,6 +25,18 @@ export function originalWeights(predictionType: PredictionType, signal: number, 
   }
 }
 
+/** How much of latents is x0 and how much noise. */
+export interface NoiseLevels {
+  readonly signal: number;
+  readonly noise: number;
+}
+
+/** A sigma is noise over signal of the latents whose variance is 1; this splits it into the two. */
+export function levelsOf(sigma: number): NoiseLevels {
+  const signal = 1 / Math.sqrt(sigma * sigma + 1);
+  return { signal, noise: sigma * signal };
+}
+
 type EstimateOriginal = (arrays: SchedulerStepArguments, signal: number, noise: number) => OriginalWeights;
 
 /**

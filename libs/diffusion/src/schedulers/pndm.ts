@@ -29,11 +29,7 @@ const KEPT_NOISES = multistepWeights.length - 1;
 /** What each call of a Runge-Kutta step adds to the noise of that step. */
 const rungeKuttaWeights = [1 / 6, 1 / 3, 1 / 3, 1 / 6] as const;
 
-/**
- * Makes a PNDM scheduler for one row.
- *
- * @throws RangeError if the number of steps does not suit the model, or is too small for Runge-Kutta.
- */
+/** @throws RangeError if a step would begin beyond the model's last timestep, or there are too few for Runge-Kutta. */
 export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): SchedulerRule {
   const { numTrainTimesteps, predictionType, skipPrkSteps } = config;
   if (!skipPrkSteps && numInferenceSteps < LEAST_RUNGE_KUTTA_STEPS) {

@@ -5,12 +5,7 @@
  */
 
 import type { SchedulerConfig } from './config/scheduler-config.ts';
-
-/** How much of latents is x0 (`signal`) and how much noise. */
-export interface NoiseLevels {
-  readonly signal: number;
-  readonly noise: number;
-}
+import type { NoiseLevels } from './original-estimate.ts';
 
 /** What a step is made of. */
 export interface UniPcWeights {

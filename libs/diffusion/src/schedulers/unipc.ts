@@ -10,8 +10,7 @@
  * Known limits: no `solver_p`; sigmas and timesteps of the pipeline's own are refused.
  */
 
-import type { SchedulerConfig } from './config/scheduler-config.ts';
-import { createOriginalEstimate } from './original-estimate.ts';
+import { createOriginalEstimate, levelsOf } from './original-estimate.ts';
 import { shiftedSigmas } from './schedule/flow-shift.ts';
 import { createSolverGrid, type SigmaGrid } from './schedule/sigma-grid.ts';
 import { linspace } from './schedule/timestep-grid.ts';
@@ -21,12 +20,7 @@ import { uniPcWeights } from './unipc-weights.ts';
 /** What diffusers takes off a first sigma of 1, where log(1 − sigma) would be infinite. */
 const LEAST_FLOW_SIGNAL = 1e-6;
 
-/**
- * Makes a UniPC scheduler for one row.
- *
- * @throws RangeError if the number of steps is so large that two steps fall on one timestep, a dynamic shift is missing, or
- * steps are prescribed.
- */
+/** @throws RangeError if two steps fall on one timestep, a dynamic shift is missing, or steps are prescribed. */
 export function createUniPcScheduler(options: CreateSchedulerOptions): SchedulerRule {
   const { config, numInferenceSteps: count } = options;
   if (options.flowGrid !== undefined) throw new RangeError('unipc cannot take sigmas or timesteps of the pipeline');
@@ -34,7 +28,7 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
   const { timesteps, sigmas } = config.isFlow
     ? createFlowGrid(options)
     : createSolverGrid(config, { count, sigmaSchedule, roundsKarras: true });
-  const levels = Array.from(sigmas, (sigma) => levelsOf(sigma, config));
+  const levels = Array.from(sigmas, (sigma) => (config.isFlow ? { signal: 1 - sigma, noise: sigma } : levelsOf(sigma)));
   const estimateOriginal = createOriginalEstimate(config);
   /** What the latest steps converted the model's output to, x0 or noise, the newest first. */
   let earlier: Float32Array<ArrayBuffer>[] = [];
@@ -107,14 +101,6 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
       },
     },
   };
-}
-
-/** How much of the latents is x0 and how much noise at a sigma. */
-function levelsOf(sigma: number, { isFlow }: SchedulerConfig): { signal: number; noise: number } {
-  if (isFlow) return { signal: 1 - sigma, noise: sigma };
-  // A sigma is noise over signal of the latents whose variance is 1; this splits it into the two.
-  const signal = 1 / Math.sqrt(sigma * sigma + 1);
-  return { signal, noise: sigma * signal };
 }
 
 function createFlowGrid({ config, numInferenceSteps: count, dynamicShift }: CreateSchedulerOptions): SigmaGrid {

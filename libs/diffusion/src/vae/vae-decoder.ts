@@ -26,26 +26,13 @@ export interface VaeDecoderOptions {
 
 /** Turns latents into pictures: in one go, or large ones in pieces. */
 export class VaeDecoder {
-  readonly file: string;
-  readonly session: OnnxSession;
-  readonly #options: VaeDecoderOptions;
+  readonly options: VaeDecoderOptions;
+  /** Why large pictures are decoded in one go, if they are. */
+  remark: string | undefined;
   #parts: readonly DecoderPart[] | undefined;
-  #remark: string | undefined;
 
   constructor(options: VaeDecoderOptions) {
-    this.file = options.file;
-    this.session = options.session;
-    this.#options = options;
-  }
-
-  /** Pictures of more pixels are decoded in pieces. */
-  get wholePixels(): number {
-    return this.#options.wholePixels;
-  }
-
-  /** Why large pictures are decoded in one go, if they are. */
-  get remark(): string | undefined {
-    return this.#remark;
+    this.options = options;
   }
 
   /**
@@ -55,7 +42,7 @@ export class VaeDecoder {
    * @param dims of the latents: channels, height and width. What one piece holds whole tells nothing.
    */
   async tryPieces(dims: readonly [number, number, number]): Promise<void> {
-    const { path, factor, loadPart: load } = this.#options;
+    const { path, factor, loadPart: load } = this.options;
     const latents = new Float32Array(dims[0] * dims[1] * dims[2]);
     new TorchGenerator({ seed: 0 }).fillNormal(latents);
     try {
@@ -69,7 +56,7 @@ export class VaeDecoder {
     } catch (error) {
       const isExpected = error instanceof UncuttableError || error instanceof ProtobufError;
       const reason = isExpected ? error.message : `in parts it fails: ${messageOf(error)}`;
-      this.#remark = `large pictures are decoded in one go, because the decoder cannot be cut: ${reason}`;
+      this.remark = `large pictures are decoded in one go, because the decoder cannot be cut: ${reason}`;
     }
   }
 
@@ -81,7 +68,7 @@ export class VaeDecoder {
    * @throws DarkroomError if the graph fails.
    */
   async decode(latents: Float32Array, dims: readonly [number, number, number]): Promise<Float32Array> {
-    const { factor, wholePixels, loadPart: load } = this.#options;
+    const { factor, wholePixels, loadPart: load } = this.options;
     const parts = this.#parts;
     const isLarge = dims[1] * dims[2] * factor * factor > wholePixels;
     if (!isLarge || parts === undefined) return this.#decodeWhole(latents, dims);
@@ -90,8 +77,8 @@ export class VaeDecoder {
   }
 
   async #decodeWhole(latents: Float32Array, dims: readonly [number, number, number]): Promise<Float32Array> {
-    const feeds = { latent_sample: { data: latents, dims: [1, ...dims] } };
-    return (await this.session.run(feeds, this.session.outputs[0]!.name)).data;
+    const { session } = this.options;
+    return (await session.run({ latent_sample: { data: latents, dims: [1, ...dims] } }, session.outputs[0]!.name)).data;
   }
 }
 

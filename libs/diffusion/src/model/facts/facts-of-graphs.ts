@@ -4,12 +4,6 @@ import type { LatentFacts } from './latent-facts.ts';
 import { modelFileError } from '../model-file.ts';
 import { readGraphFile } from '../../onnx/check-onnx-file.ts';
 
-/** The graphs that say it: absolute, in the model's directory. */
-export interface GraphsWithFacts {
-  readonly denoiser: string;
-  readonly vaeDecoder: string;
-}
-
 /**
  * What the config.json files of a Stable Diffusion 1.x or 2.x would say, read from its graphs: exports of 2022 have none.
  *
@@ -22,7 +16,7 @@ export interface GraphsWithFacts {
  */
 export function readFactsOfGraphs(
   directory: string,
-  { denoiser, vaeDecoder }: GraphsWithFacts,
+  { denoiser, vaeDecoder }: { denoiser: string; vaeDecoder: string },
 ): { denoiser: DenoiserFacts; latents: LatentFacts } {
   const unet = openGraph(directory, denoiser);
   const decoder = openGraph(directory, vaeDecoder);
