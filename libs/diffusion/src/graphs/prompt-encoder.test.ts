@@ -15,7 +15,7 @@ async function createHarness(length: number) {
     return Promise.resolve([{ data: new Float32Array(length), dims: [length] }]);
   };
   const session = { inputs: [], outputs: [], runForAll } as unknown as OnnxSession;
-  const encoder = new PromptEncoder({ tokenizer: textEncoders[0]!.tokenizer, session, outputs: ['x'] });
+  const encoder = new PromptEncoder(textEncoders[0]!.tokenizer, session, ['x']);
   const callsFor = async (texts: readonly string[]): Promise<number> => {
     const before = calls;
     for (const text of texts) await encoder.encode(text);

@@ -19,14 +19,6 @@ export interface EncodedPrompt {
   readonly cutTokens: number;
 }
 
-export interface PromptEncoderOptions {
-  tokenizer: TokenizerFiles;
-  /** A loaded text encoder. */
-  session: OnnxSession;
-  /** Names of its outputs. */
-  outputs: readonly string[];
-}
-
 /** Turns texts into what the denoiser reads of them. */
 export class PromptEncoder {
   readonly tokenizer: PromptTokenizer;
@@ -36,7 +28,8 @@ export class PromptEncoder {
   readonly #kept = new Map<string, EncodedPrompt>();
   #keptBytes = 0;
 
-  constructor({ tokenizer, session, outputs }: PromptEncoderOptions) {
+  /** @param outputs names of those of the session, which is a loaded text encoder. */
+  constructor(tokenizer: TokenizerFiles, session: OnnxSession, outputs: readonly string[]) {
     this.tokenizer = new PromptTokenizer(tokenizer);
     this.#session = session;
     this.#outputs = outputs;
@@ -102,7 +95,7 @@ export interface LoadPromptEncoderOptions extends EncoderOutputs {
 export async function loadPromptEncoder({ model, graphs, at, outputs, gives }: LoadPromptEncoderOptions) {
   const graph = await graphs.loadTextEncoder(at);
   const { tokenizer } = model.textEncoders[at]!;
-  const encoder = new PromptEncoder({ tokenizer, session: graph.session, outputs: outputs(graph) });
+  const encoder = new PromptEncoder(tokenizer, graph.session, outputs(graph));
   const { trialIds } = encoder.tokenizer;
   const takes = `input_ids [1, ${trialIds.length}] of ids up to ${tokenizer.highestId}`;
   const results = encoder.encodeIds(trialIds);

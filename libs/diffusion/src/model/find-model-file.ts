@@ -14,13 +14,6 @@ export const dtypeFileNames: Readonly<Record<ModelDtype, string>> = {
   fp16: 'model_fp16.onnx',
 };
 
-/** A graph's file. */
-interface ModelFile {
-  /** Relative to the model's directory. */
-  readonly file: string;
-  readonly dtype: ModelDtype;
-}
-
 /**
  * The graph of one part of a model: in the dtype asked for, or else the first there is of int8 (a quarter of the bytes),
  * fp32, fp16 (slower than fp32 on a CPU, so never by itself there).
@@ -50,8 +43,8 @@ export async function listDtypes(
   return new Map(await Promise.all(entries));
 }
 
-/** In the order in which `auto` takes them. */
-async function listFilesOf(directory: string, part: ModelPart): Promise<ModelFile[]> {
+/** Relative to the model's directory, in the order in which `auto` takes them. */
+async function listFilesOf(directory: string, part: ModelPart): Promise<{ file: string; dtype: ModelDtype }[]> {
   const named = modelDtypes.map((name) => ({ file: `${part}/${dtypeFileNames[name]}`, name }));
   const readable = await Promise.allSettled(named.map(({ file }) => access(join(directory, file))));
   const there = named.filter((_, at) => readable[at]!.status === 'fulfilled');

@@ -53,9 +53,9 @@ export interface ModelDirectory {
 
 export interface ReadModelDirectoryOptions {
   /** What requests call the model; the directory's name if absent. */
-  id?: string;
+  id?: string | undefined;
   /** Which files of weights; by default the first there is of each part, see `findModelFile`. */
-  dtypes?: DtypeChoice;
+  dtypes?: DtypeChoice | undefined;
 }
 
 const indexSchema = z.looseObject({

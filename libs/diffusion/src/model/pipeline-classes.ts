@@ -68,16 +68,14 @@ export const pipelineFolders: Readonly<Record<PipelineFamily, PipelineFolders>> 
   cogview4: foldersWith('transformer', 'glm'),
 };
 
-/** What there is of a model. */
-export interface ModelContents {
-  /** Its model_index.json. */
-  readonly index: Readonly<Record<string, unknown>>;
-  /** Whether it has the folder of the optional encoder of its class. */
-  readonly hasOptionalEncoder: boolean;
-}
-
-/** What is read of one model: an optional encoder that model_index.json says is none, or that has no folder, is left out. */
-export function foldersOf(pipelineClass: PipelineClass, { index, hasOptionalEncoder }: ModelContents): PipelineFolders {
+/**
+ * What is read of one model: an optional encoder that model_index.json, which is `index`, says is none, or that has no
+ * folder, is left out.
+ */
+export function foldersOf(
+  pipelineClass: PipelineClass,
+  { index, hasOptionalEncoder }: { index: Readonly<Record<string, unknown>>; hasOptionalEncoder: boolean },
+): PipelineFolders {
   const folders = pipelineFolders[pipelineFamilies[pipelineClass]];
   const { graphs, tokenizers, optionalEncoder } = folders;
   if (optionalEncoder === undefined) return folders;

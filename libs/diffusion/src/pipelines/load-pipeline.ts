@@ -29,10 +29,7 @@ export interface LoadModelOptions extends ReadModelDirectoryOptions, LoadPipelin
  * if its graphs cannot be loaded.
  */
 export async function loadPipeline({ directory, id, dtypes, ...options }: LoadModelOptions): Promise<PicturePipeline> {
-  const model = await readModelDirectory(directory, {
-    ...(id === undefined ? {} : { id }),
-    ...(dtypes === undefined ? {} : { dtypes }),
-  });
+  const model = await readModelDirectory(directory, { id, dtypes });
   const family = families[pipelineFamilies[model.pipelineClass]](model);
   return loadPicturePipeline(model, { family, graphs: new ModelGraphs(model, options) });
 }

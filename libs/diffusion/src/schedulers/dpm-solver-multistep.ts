@@ -71,7 +71,7 @@ export function createDpmSolverMultistepScheduler(
     },
     history: {
       lengthAt: (steps) => (steps === 0 ? 0 : 1),
-      arraysAt: (steps) => (steps === 0 ? [] : [earlier]),
+      arrays: () => [earlier],
       restore([array = new Float32Array(0)]) {
         earlier = array;
       },

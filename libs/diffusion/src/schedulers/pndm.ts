@@ -111,20 +111,11 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
       if (stepIndex + 1 === (skipPrkSteps ? 2 : RUNGE_KUTTA_CALLS)) start = sum = new Float32Array(0);
     },
     history: {
-      lengthAt(steps) {
-        const { starts, sums } = openStepAt(steps);
-        return keptAt(steps) + Number(starts) + Number(sums);
-      },
-      arraysAt(steps) {
-        const { starts, sums } = openStepAt(steps);
-        return [...earlier, ...(starts ? [start] : []), ...(sums ? [sum] : [])];
-      },
+      lengthAt: (steps) => keptAt(steps) + openAt(steps),
+      arrays: () => [...earlier, start, sum],
       restore(arrays, steps) {
-        const kept = keptAt(steps);
-        const { starts, sums } = openStepAt(steps);
-        earlier = arrays.slice(0, kept);
-        start = starts ? arrays[kept]! : new Float32Array(0);
-        sum = sums ? arrays[kept + 1]! : new Float32Array(0);
+        earlier = arrays.slice(0, keptAt(steps));
+        [start = new Float32Array(0), sum = new Float32Array(0)] = arrays.slice(keptAt(steps));
       },
     },
   };
@@ -142,11 +133,10 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
     return Math.min(Math.ceil(steps / 4), KEPT_NOISES);
   }
 
-  /** What a step that is under way after so many steps needs besides. */
-  function openStepAt(steps: number): { starts: boolean; sums: boolean } {
-    if (skipPrkSteps) return { starts: steps === 1, sums: false };
-    const isOpen = steps < rungeKuttaCalls && steps % 4 !== 0;
-    return { starts: isOpen, sums: isOpen };
+  /** How many arrays a step that is under way after so many needs besides: its start, and of Runge-Kutta its sum. */
+  function openAt(steps: number): number {
+    if (skipPrkSteps) return steps === 1 ? 1 : 0;
+    return steps < rungeKuttaCalls && steps % 4 !== 0 ? 2 : 0;
   }
 }
 

@@ -67,8 +67,8 @@ export interface FlowGrid {
 export interface SchedulerHistory {
   /** How many arrays there are after so many steps. */
   lengthAt(steps: number): number;
-  /** They themselves, in an order of the scheduler's own. */
-  arraysAt(steps: number): readonly Float32Array[];
+  /** They themselves, in an order of the scheduler's own; what comes after so many is not needed. */
+  arrays(): readonly Float32Array[];
   /** Puts arrays in their place that nobody else has. */
   restore(arrays: readonly Float32Array<ArrayBuffer>[], steps: number): void;
 }
@@ -146,7 +146,8 @@ export class Scheduler {
 
   /** A copy of the state; {@link Scheduler.restore} in a scheduler made with the same options continues bit for bit. */
   snapshot(): SchedulerSnapshot {
-    const arrays = this.#rule.history?.arraysAt(this.#stepIndex) ?? [];
+    const { history } = this.#rule;
+    const arrays = history?.arrays().slice(0, history.lengthAt(this.#stepIndex)) ?? [];
     return { stepIndex: this.#stepIndex, history: arrays.map((array) => array.slice()) };
   }
 

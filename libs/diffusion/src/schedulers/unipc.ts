@@ -93,7 +93,7 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
     },
     history: {
       lengthAt: (steps) => (steps === 0 ? 0 : Math.min(steps, config.solverOrder) + 1),
-      arraysAt: (steps) => (steps === 0 ? [] : [...earlier, startOfLast]),
+      arrays: () => [...earlier, startOfLast],
       restore(arrays) {
         earlier = arrays.slice(0, -1);
         startOfLast = arrays.at(-1) ?? new Float32Array(0);

@@ -149,20 +149,10 @@ type Fields = {
 };
 
 /** What a scheduler reads of its model's config: the fields above in camelCase. */
-export type SchedulerConfig = ReturnType<typeof configOf>;
+export type SchedulerConfig = ReturnType<typeof readSchedulerConfig>;
 export type PredictionType = SchedulerConfig['predictionType'];
 /** What a run's sigmas follow if not the timesteps. */
 export type SigmaSchedule = (typeof sigmaSchedules)[number];
-
-/**
- * Reads the fields of a file.
- *
- * @param isFlowClass whether its class is one of flow matching, which has other defaults.
- * @throws Error naming the field, what it is and what is supported.
- */
-export function readSchedulerConfig(json: Readonly<Record<string, unknown>>, isFlowClass: boolean): SchedulerConfig {
-  return configOf(readFields(json), isFlowClass);
-}
 
 function readFields(json: Readonly<Record<string, unknown>>): Fields {
   const { data, error } = fieldsSchema.safeParse(json);
@@ -182,8 +172,14 @@ function camelCase(name: string): string {
 
 const sigmaSchedules = ['karras', 'exponential', 'beta'] as const;
 
-function configOf(fields: Fields, isFlowClass: boolean) {
-  const { useKarrasSigmas, useExponentialSigmas, useBetaSigmas, useFlowSigmas, flowShift, ...read } = fields;
+/**
+ * Reads the fields of a file.
+ *
+ * @param isFlowClass whether its class is one of flow matching, which has other defaults.
+ * @throws Error naming the field, what it is and what is supported.
+ */
+export function readSchedulerConfig(json: Readonly<Record<string, unknown>>, isFlowClass: boolean) {
+  const { useKarrasSigmas, useExponentialSigmas, useBetaSigmas, useFlowSigmas, flowShift, ...read } = readFields(json);
   const isUsed = { karras: useKarrasSigmas, exponential: useExponentialSigmas, beta: useBetaSigmas };
   const [sigmaSchedule = null, second] = sigmaSchedules.filter((schedule) => isUsed[schedule]);
   if (second !== undefined)
