@@ -3,19 +3,19 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import recorded from '../../../../tools/golden/vectors/glm-tokenizer.json' with { type: 'json' };
-import { readGlmTokenizerFiles } from './glm-tokenizer-files.ts';
-import { createGlmTokenizer } from './glm-tokenizer.ts';
+import { PromptTokenizer } from './prompt-tokenizer.ts';
+import { readTokenizerFiles } from './tokenizer-files.ts';
 
 const model = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/cogview4/model');
 
 describe('the GLM tokenizer', () => {
   it.each(recorded.cases)('gives the ids that transformers gives for $text', async ({ text, ids, cutTokens }) => {
-    const tokenizer = createGlmTokenizer(await readGlmTokenizerFiles(model, 'tokenizer'));
+    const tokenizer = new PromptTokenizer(await readTokenizerFiles(model, 'tokenizer', 'glm'));
     expect(tokenizer.encode(text)).toEqual({ ids, cutTokens });
   });
 
   it('fills up to whole blocks of 16, and cuts at 1024', async () => {
-    const tokenizer = createGlmTokenizer(await readGlmTokenizerFiles(model, 'tokenizer'));
+    const tokenizer = new PromptTokenizer(await readTokenizerFiles(model, 'tokenizer', 'glm'));
     const lengths = recorded.cases.map(({ text }) => tokenizer.encode(text).ids.length);
     expect(lengths.every((length) => length % 16 === 0)).toBe(true);
     expect(Math.max(...lengths)).toBe(1024);
@@ -38,7 +38,7 @@ describe('the files of a GLM tokenizer', () => {
     const json = JSON.parse(await readFile(path, 'utf8')) as Record<string, unknown>;
     await writeFile(path, JSON.stringify({ ...json, ...change }));
   }
-  const create = async () => createGlmTokenizer(await readGlmTokenizerFiles(directory, 'tokenizer'));
+  const create = async () => new PromptTokenizer(await readTokenizerFiles(directory, 'tokenizer', 'glm'));
 
   it.each(['tokenizer.json', 'tokenizer_config.json'])('are refused without %s', async (file) => {
     await rm(join(directory, 'tokenizer', file));

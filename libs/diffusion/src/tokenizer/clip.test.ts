@@ -2,15 +2,14 @@ import { resolve } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import recorded from './__fixtures__/clip-tokenizer.json' with { type: 'json' };
 import picture from '../../../../tools/golden/vectors/emoji-sd-int8-seed7.json' with { type: 'json' };
-import { createClipTokenizer } from './clip-tokenizer.ts';
-import type { PromptTokenizer } from './prompt-tokenizer.ts';
+import { PromptTokenizer } from './prompt-tokenizer.ts';
 import { readTokenizerFiles } from './tokenizer-files.ts';
 
 describe('the CLIP tokenizer', () => {
   let tokenizer: PromptTokenizer;
   beforeAll(async () => {
-    tokenizer = createClipTokenizer(
-      await readTokenizerFiles(resolve(import.meta.dirname, '../../../../models/emoji-sd'), 'tokenizer'),
+    tokenizer = new PromptTokenizer(
+      await readTokenizerFiles(resolve(import.meta.dirname, '../../../../models/emoji-sd'), 'tokenizer', 'clip'),
     );
   });
 

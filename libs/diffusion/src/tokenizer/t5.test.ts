@@ -3,17 +3,17 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import recorded from '../../../../tools/golden/vectors/t5-tokenizer.json' with { type: 'json' };
-import { readT5TokenizerFiles, type T5TokenizerFiles } from './t5-tokenizer-files.ts';
-import { createT5Tokenizer } from './t5-tokenizer.ts';
+import { PromptTokenizer } from './prompt-tokenizer.ts';
+import { readTokenizerFiles, type TokenizerFiles } from './tokenizer-files.ts';
 
 const model = resolve(import.meta.dirname, '../../../../tools/golden/vectors/pipelines/stable-diffusion-3/model');
 const { cases, maxTokens } = recorded;
 
-const published = { ...(await readT5TokenizerFiles(model, 'tokenizer_3')), maxTokens };
+const published = { ...(await readTokenizerFiles(model, 'tokenizer_3', 't5')), maxTokens };
 const [charsmap] = (published.definition['normalizer'] as { normalizers: unknown[] }).normalizers;
 const metaspace = { type: 'Metaspace', replacement: '▁', str_rep: '▁', add_prefix_space: true };
 /** As transformers saved it until 2023: what the other has three normalizers for is a second splitter there. */
-const older: T5TokenizerFiles = {
+const older: TokenizerFiles = {
   ...published,
   definition: {
     ...published.definition,
@@ -26,7 +26,7 @@ describe.each([
   ['as it is saved now', published],
   ['as it was saved before', older],
 ])('the T5 tokenizer %s', (_, files) => {
-  const tokenizer = createT5Tokenizer(files);
+  const tokenizer = new PromptTokenizer(files);
 
   it.each(cases)('gives the ids that transformers gives for $text', ({ text, ids, cutTokens }) => {
     const padding = Array.from({ length: maxTokens - ids.length }, () => 0);
@@ -35,13 +35,13 @@ describe.each([
 
   it('cuts before the end mark', () => {
     const { ids, cutTokens } = tokenizer.encode('a cat '.repeat(2000));
-    expect([ids.length, ids.at(-1)]).toEqual([maxTokens, files.endId]);
+    expect([ids.length, ids.at(-1)]).toEqual([maxTokens, files.endIds[0]]);
     expect(cutTokens).toBeGreaterThan(4000);
   });
 
   it('is tried with the highest id there is', () => {
     expect(tokenizer.trialIds).toHaveLength(maxTokens);
-    expect(tokenizer.trialIds.slice(0, 3)).toEqual([files.highestId, files.endId, files.padId]);
+    expect(tokenizer.trialIds.slice(0, 3)).toEqual([files.highestId, files.endIds[0], files.padId]);
   });
 });
 
@@ -54,15 +54,19 @@ describe('the files of a T5 tokenizer', () => {
   afterEach(() => rm(directory, { recursive: true }));
 
   const failure = (): Promise<{ code: string; message: string }> =>
-    readT5TokenizerFiles(directory, 'tokenizer_3')
-      .then(createT5Tokenizer)
+    readTokenizerFiles(directory, 'tokenizer_3', 't5')
+      .then((files) => new PromptTokenizer(files))
       .then(
         () => expect.fail('it was made'),
         (error: { code: string; message: string }) => error,
       );
 
   it('are read at the length that diffusers cuts at, whatever model_max_length says', async () => {
-    expect(await readT5TokenizerFiles(directory, 'tokenizer_3')).toMatchObject({ maxTokens: 256, endId: 1, padId: 0 });
+    expect(await readTokenizerFiles(directory, 'tokenizer_3', 't5')).toMatchObject({
+      maxTokens: 256,
+      endIds: [1],
+      padId: 0,
+    });
   });
 
   it('say which is missing, and what can be done about spiece.model', async () => {
