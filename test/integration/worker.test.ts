@@ -1,7 +1,7 @@
 /** The worker against a real queue and an engine that does what the test says. */
 import { DarkroomError } from '@darkroom/core';
-import type { ModelCard, RequestEnvelope } from '@darkroom/core';
-import type { Executor, ExecutorEvent, ExecutorRequest } from '@darkroom/executor';
+import type { ModelCard, RequestEnvelope, RowRequest } from '@darkroom/core';
+import type { Executor, ExecutorEvent } from '@darkroom/executor';
 import {
   admitRequest,
   cancelRequest,
@@ -45,7 +45,7 @@ function createHeldEncoder(): { encode: () => Promise<Encoded>; finish: () => vo
 }
 
 class FakeExecutor implements Executor {
-  readonly submitted: ExecutorRequest[] = [];
+  readonly submitted: RowRequest[] = [];
   readonly canceled: string[] = [];
   starting: () => Promise<ModelCard> = () => Promise.resolve(card);
   isRunning = false;
@@ -59,7 +59,7 @@ class FakeExecutor implements Executor {
     this.isRunning = true;
     return card;
   }
-  submit(requests: readonly ExecutorRequest[]): void {
+  submit(requests: readonly RowRequest[]): void {
     if (!this.isRunning) throw new Error('the engine is not running');
     this.submitted.push(...requests);
   }
@@ -208,7 +208,7 @@ it('hears of what it lost by the next thing that it writes', async () => {
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   expect(await bury(store)).toEqual([id]);
-  const [{ id: token }] = executor.submitted as [ExecutorRequest];
+  const [{ id: token }] = executor.submitted as [RowRequest];
   executor.emit([{ type: 'progress', requestId: token, index: 0, done: 1, total: 2 }]);
   await expect.poll(() => executor.canceled).toEqual([token]);
   expect(await types(store, id)).toEqual(['queued', 'started', 'queued']);
@@ -246,7 +246,7 @@ it('ends no request that it dropped because it was lost, though it is its own ag
   const id = await submit(store);
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
-  const [{ id: token }] = executor.submitted as [ExecutorRequest];
+  const [{ id: token }] = executor.submitted as [RowRequest];
   // A master that then gave way to one that knows nothing of a burial.
   Object.assign(store.redis, { 'workers/heartbeat-worker': () => Promise.resolve('buried') });
   await worker.beatOnce();

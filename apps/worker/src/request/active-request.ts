@@ -3,14 +3,7 @@
  * asynchronous, so everything goes through one chain per request; only encoding is waited for, not Redis' answers.
  */
 import type { RequestEnvelope, RequestError, RowOutput } from '@darkroom/core';
-import type {
-  CheckpointEvent,
-  DeltaEvent,
-  ExecutorEvent,
-  OutputEvent,
-  ProgressEvent,
-  SnapshotEvent,
-} from '@darkroom/executor';
+import type { EventOf, ExecutorEvent } from '@darkroom/executor';
 import { inSpan } from '@darkroom/service';
 import {
   type Delivery,
@@ -116,7 +109,7 @@ export class ActiveRequest {
     }
   }
 
-  #progress({ index, done, total, preview }: ProgressEvent): undefined {
+  #progress({ index, done, total, preview }: EventOf<'progress'>): undefined {
     this.#done.set(index, { done, share: total === undefined ? 0 : done / total });
     const progress = { index, done, ...(total === undefined ? {} : { total }) };
     const of = this.#progressOfAll(total);
@@ -133,7 +126,7 @@ export class ActiveRequest {
     return { done, ...(total === undefined ? {} : { total: this.envelope.outputs * total }) };
   }
 
-  #text({ type, index, offset, text, facts }: DeltaEvent | SnapshotEvent): undefined {
+  #text({ type, index, offset, text, facts }: EventOf<'delta' | 'snapshot'>): undefined {
     const log = this.#texts.get(index) ?? new OutputTextLog();
     this.#texts.set(index, log);
     const whole = log.add({ index, offset, text });
@@ -150,7 +143,7 @@ export class ActiveRequest {
     if (leased.slots === slots) this.#write({ type: 'release', slots: Math.floor(slots / outputs) });
   }
 
-  #output({ index, output }: OutputEvent): undefined {
+  #output({ index, output }: EventOf<'output'>): undefined {
     const { encoder, chunkBytes } = this.#options;
     this.#enqueue(async () => {
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
@@ -159,7 +152,7 @@ export class ActiveRequest {
     });
   }
 
-  #checkpoint({ index, checkpoint }: CheckpointEvent): undefined {
+  #checkpoint({ index, checkpoint }: EventOf<'checkpoint'>): undefined {
     this.#enqueue(async () => {
       this.#write({ type: 'checkpoint', index, done: checkpoint.done, data: encodeCheckpoint(checkpoint) });
     });

@@ -32,13 +32,6 @@ async function start({ model, ...options }: EngineProcessOptions): Promise<void>
   }
 }
 
-async function stop(shouldCheckpoint: boolean): Promise<void> {
-  await engine?.stop({ shouldCheckpoint });
-  await pipeline?.dispose();
-  await send({ type: 'stopped' });
-  process.exit(0);
-}
-
 async function receive(message: MessageToEngine): Promise<void> {
   switch (message.type) {
     case 'start':
@@ -47,12 +40,12 @@ async function receive(message: MessageToEngine): Promise<void> {
       return engine?.submit(message.requests);
     case 'cancel':
       return engine?.cancel(message.requestId);
-    case 'health': {
-      const status = engine?.status ?? { slots: 0, waitingRequests: 0 };
-      return send({ type: 'health', checkId: message.checkId, ...status });
-    }
+    case 'health':
+      return send({ type: 'health', status: engine!.status });
     case 'shutdown':
-      return stop(message.shouldCheckpoint);
+      await engine?.stop(message);
+      await pipeline?.dispose();
+      process.exit(0);
   }
 }
 
