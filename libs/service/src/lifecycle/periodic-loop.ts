@@ -61,7 +61,8 @@ export class PeriodicLoop extends BaseService {
       this.#waiting = [];
       const pauseMs = await this.#takeTurn(stopping);
       for (const resolve of waiting) resolve();
-      if (!stopping.aborted) await pause(pauseMs, this.#wakeUp.signal);
+      // Returns early when woken.
+      if (!stopping.aborted) await delay(pauseMs, undefined, { signal: this.#wakeUp.signal }).catch(() => {});
     }
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
@@ -76,9 +77,4 @@ export class PeriodicLoop extends BaseService {
       return this.#errorIntervalMs;
     }
   }
-}
-
-/** Waits, or returns early when woken. */
-async function pause(pauseMs: number, wakeUp: AbortSignal): Promise<void> {
-  await delay(pauseMs, undefined, { signal: wakeUp }).catch(() => {});
 }

@@ -16,18 +16,10 @@ export class ServiceGroup extends BaseService {
   /** One that fails to stop does not keep the others from it; throws an AggregateError after all were asked. */
   protected override async onStop(): Promise<void> {
     const failures: unknown[] = [];
-    for (const service of this.#services.toReversed()) {
-      try {
-        await service.stop();
-      } catch (error) {
-        failures.push(error);
-      }
-    }
-    if (failures.length > 0)
-      throw new AggregateError(
-        failures,
-        `${failures.length} of ${this.#services.length} services did not stop cleanly`,
-      );
+    for (const service of this.#services.toReversed())
+      await service.stop().catch((error: unknown) => failures.push(error));
+    const count = `${failures.length} of ${this.#services.length}`;
+    if (failures.length > 0) throw new AggregateError(failures, `${count} services did not stop cleanly`);
   }
 }
 

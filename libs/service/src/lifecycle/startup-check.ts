@@ -9,12 +9,13 @@ export interface StartupCheckOptions {
   log: Logger;
   /** Ends the wait, and the start with it. */
   stopSignal: AbortSignal;
-  /** How long the start waits for the answer; it comes later all the same. */
-  waitMs?: number;
 }
 
+/** How long the start waits for the answer; it comes later all the same. */
+const longestWaitMs = 2000;
+
 /** Ends the process with the exit code of wrong settings when the check refuses; what it warns of is logged once. */
-export function startupCheck({ check, log, stopSignal, waitMs = 2000 }: StartupCheckOptions): Service {
+export function startupCheck({ check, log, stopSignal }: StartupCheckOptions): Service {
   let isStopped = false;
   const run = async (): Promise<void> => {
     try {
@@ -30,7 +31,7 @@ export function startupCheck({ check, log, stopSignal, waitMs = 2000 }: StartupC
   };
   return new (class extends BaseService {
     protected override async onStart(): Promise<void> {
-      await Promise.race([run(), delay(waitMs, undefined, { ref: false, signal: stopSignal })]);
+      await Promise.race([run(), delay(longestWaitMs, undefined, { ref: false, signal: stopSignal })]);
       stopSignal.throwIfAborted();
     }
     protected override async onStop(): Promise<void> {
