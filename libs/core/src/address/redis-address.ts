@@ -52,15 +52,11 @@ function parseHost(text: string, defaultPort: number): RedisHost | undefined {
   return { host: groups['host']!.replaceAll(/[[\]]/g, ''), port };
 }
 
-function parseCredentials(text: string | undefined): { username?: string; password?: string } | undefined {
-  if (text === undefined || text === '') return {};
-  const colon = text.indexOf(':');
-  const [username, password] = colon === -1 ? [text, ''] : [text.slice(0, colon), text.slice(colon + 1)];
+function parseCredentials(text = ''): { username?: string; password?: string } | undefined {
   try {
-    return {
-      ...(username === '' ? {} : { username: decodeURIComponent(username) }),
-      ...(password === '' ? {} : { password: decodeURIComponent(password) }),
-    };
+    const [username = '', ...rest] = text.split(':').map((part) => decodeURIComponent(part));
+    const password = rest.join(':');
+    return { ...(username && { username }), ...(password && { password }) };
   } catch {
     // A lone percent sign.
     return undefined;

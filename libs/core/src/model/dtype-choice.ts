@@ -5,14 +5,8 @@ export const modelDtypes = ['int8', 'fp32', 'fp16'] as const;
 export type ModelDtype = (typeof modelDtypes)[number];
 
 /** The parts of a model that have a graph, by the names of their folders. No model has all of them. */
-export const modelParts = [
-  'text_encoder',
-  'text_encoder_2',
-  'text_encoder_3',
-  'unet',
-  'transformer',
-  'vae_decoder',
-] as const;
+const textEncoders = ['text_encoder', 'text_encoder_2', 'text_encoder_3'] as const;
+const modelParts = [...textEncoders, 'unet', 'transformer', 'vae_decoder'] as const;
 export type ModelPart = (typeof modelParts)[number];
 
 /** A dtype for all parts of a model, and others for some. `auto` is the first there is. */
@@ -35,11 +29,8 @@ export function parseDtypeChoice(text: string): DtypeChoice | undefined {
   }
   const all = words.get('all') ?? 'auto';
   words.delete('all');
-  return [...words.keys()].every(isPart) ? { all, parts: Object.fromEntries(words) } : undefined;
-}
-
-function isPart(word: string): boolean {
-  return modelParts.some((part) => part === word);
+  const areParts = [...words.keys()].every((word) => modelParts.some((part) => part === word));
+  return areParts ? { all, parts: Object.fromEntries(words) } : undefined;
 }
 
 /** The dtype chosen for one part; undefined for `auto`. */

@@ -39,10 +39,7 @@ export const webhookFields = {
     .meta({ description: 'What to be told of; `completed` is any end. Default: ["completed"].' }),
 };
 
-interface WebhookBody {
-  webhook_url?: string | undefined;
-  webhook_events?: WebhookEvent[] | undefined;
-}
+type WebhookBody = z.infer<z.ZodObject<typeof webhookFields>>;
 
 /** What the fields' own checks cannot see. */
 export function webhookProblems(body: WebhookBody, { allowPrivate }: { allowPrivate: boolean }): FieldProblem[] {
