@@ -18,8 +18,8 @@ import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
 import type { OutputEncoder } from '../../apps/worker/src/request/active-request.ts';
-import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
-import { Worker } from '../../apps/worker/src/worker.ts';
+
+import { Worker, type WorkerOptions } from '../../apps/worker/src/worker.ts';
 
 const card = { id: 'tiny' } as ModelCard;
 const pixels = { data: Uint8Array.of(1, 2, 3), facts: { seed: 7 } };

@@ -9,7 +9,7 @@ import { closingService, type MainContext, runMain, type Service, ServiceGroup, 
 import { checkServer, connectStore, storeOptions } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
-import { devicesOf, logComponents } from './engine/log-components.ts';
+import { logComponents } from './engine/log-components.ts';
 import { readModel } from './engine/read-model.ts';
 import { readVersion } from './processes/read-version.ts';
 import { WorkerProcesses } from './processes/worker-processes.ts';
@@ -57,8 +57,7 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
   };
   const info = { host: hostname(), pid: process.pid, device: config.devices.join(', '), version: readVersion() };
   const onLoaded = (components: readonly PipelineComponent[]): void => {
-    logComponents(components, { log, asked: config.devices });
-    info.device = devicesOf(components).join(', ');
+    info.device = logComponents(components, { log, asked: config.devices }).join(', ');
   };
   const worker = new Worker({
     store,

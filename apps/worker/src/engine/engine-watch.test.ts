@@ -17,14 +17,14 @@ function createWatch({ timeoutMs = 60_000, hasStepped = true } = {}) {
   const watch = new EngineWatch({ timeoutMs, longestPauseMs: 2000 });
   let nowMs = 0;
   if (hasStepped) watch.observe([step]);
-  watch.isOverdue({ nowMs, remainingMs: undefined, stepMs: undefined });
+  watch.look({ nowMs, remainingMs: undefined, stepMs: undefined });
   /** Seconds of silence until it is overdue; undefined when it is not within the time. */
   const overdueAfterS = (
     remainingMs: number | undefined,
     { withinS = 10_000, stepMs = remainingMs === undefined ? undefined : 1000 } = {},
   ): number | undefined => {
     for (let second = 1; second <= withinS; second++)
-      if (watch.isOverdue({ nowMs: (nowMs += 1000), remainingMs, stepMs })) return second;
+      if (watch.look({ nowMs: (nowMs += 1000), remainingMs, stepMs }) > 0) return second;
     return undefined;
   };
   const pauseFor = (pauseMs: number): void => void (nowMs += pauseMs);

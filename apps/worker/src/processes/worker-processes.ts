@@ -22,8 +22,8 @@ export interface WorkerProcessesOptions {
 /** Several workers under one process, each with a GPU of its own: one that dies is started again, beside the others. */
 export class WorkerProcesses extends BaseService {
   readonly #options: WorkerProcessesOptions;
-  readonly #ready = new Set<ChildProcess>();
-  readonly #children = new Set<ChildProcess>();
+  /** Those that live, and whether they are ready. */
+  readonly #children = new Map<ChildProcess, boolean>();
   #stopping = new AbortController();
   #running: Promise<void>[] = [];
 
@@ -34,20 +34,19 @@ export class WorkerProcesses extends BaseService {
 
   /** All of them have their model loaded. */
   get isReady(): boolean {
-    return this.#ready.size === this.#options.count;
+    return [...this.#children.values()].filter(Boolean).length === this.#options.count;
   }
 
   /** Resolves before they are ready: {@link isReady}. */
-  protected override onStart(): Promise<void> {
+  protected override async onStart(): Promise<void> {
     this.#stopping = new AbortController();
     const { signal } = this.#stopping;
     this.#running = Array.from({ length: this.#options.count }, (_value, index) => this.#keepRunning(index, signal));
-    return Promise.resolve();
   }
 
   protected override async onStop(): Promise<void> {
     this.#stopping.abort();
-    for (const child of this.#children) child.kill('SIGTERM');
+    for (const child of this.#children.keys()) child.kill('SIGTERM');
     await Promise.all(this.#running);
   }
 
@@ -57,7 +56,7 @@ export class WorkerProcesses extends BaseService {
       const outcome = await this.#runOnce(index);
       if (stopping.aborted) return;
       log.error({ ...outcome, process: index, restart_ms: restartMs }, 'a worker ended by itself and is started again');
-      await delay(restartMs, undefined, { signal: stopping }).catch(ignoreAbort);
+      await delay(restartMs, undefined, { signal: stopping }).catch(() => {});
     }
   }
 
@@ -75,17 +74,12 @@ export class WorkerProcesses extends BaseService {
         ...(gpus.length > 0 ? { CUDA_VISIBLE_DEVICES: gpus[index % gpus.length]! } : {}),
       }),
     });
-    this.#children.add(child);
+    this.#children.set(child, false);
     child.on('message', (message) => {
-      if (message === 'ready') this.#ready.add(child);
+      if (message === 'ready') this.#children.set(child, true);
     });
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
     this.#children.delete(child);
-    this.#ready.delete(child);
     return { exit_code: code, exit_signal: signal };
   }
-}
-
-function ignoreAbort(error: unknown): void {
-  if (!(error instanceof Error && error.name === 'AbortError')) throw error;
 }

@@ -51,9 +51,14 @@ export async function runMain<App extends AppName>(
     // Before everything else, and till the end: starting and stopping are what one wants to watch.
     await server?.start();
     service = await build({ config, log, metrics, readiness, stopSignal: stopping });
-    await startUnlessStopped(service, stopping);
-    if (!stopping.aborted) announceReady(log, readiness);
-    if (!stopping.aborted) await once(stopping, 'abort');
+    if (!stopping.aborted) await start(service, stopping);
+    if (!stopping.aborted) {
+      readiness.isStarted = true;
+      log.info('ready');
+      // A send that finds the channel closed is followed by `disconnect`, which says all there is to say.
+      process.send?.('ready', undefined, undefined, () => {});
+      await once(stopping, 'abort');
+    }
     readiness.isStarted = false;
     await service.stop();
     await server?.stop();
@@ -113,13 +118,10 @@ function onStopRequest(log: Logger): AbortSignal {
 }
 
 /** A start that fails once it is not wanted any more has given up what it waited for, which is no failure. */
-async function startUnlessStopped(service: Service, stopping: AbortSignal): Promise<void> {
-  if (stopping.aborted) return;
-  try {
-    await service.start();
-  } catch (error) {
+function start(service: Service, stopping: AbortSignal): Promise<void> {
+  return service.start().catch((error: unknown) => {
     if (!stopping.aborted) throw error;
-  }
+  });
 }
 
 function exitAfter(stopTimeoutMs: number, log: Logger): void {
@@ -127,11 +129,4 @@ function exitAfter(stopTimeoutMs: number, log: Logger): void {
     log.error({ stop_timeout_ms: stopTimeoutMs }, 'did not stop in time');
     process.exit(1);
   }, stopTimeoutMs).unref();
-}
-
-function announceReady(log: Logger, readiness: Readiness): void {
-  readiness.isStarted = true;
-  log.info('ready');
-  // A send that finds the channel closed is followed by `disconnect`, which says all there is to say.
-  process.send?.('ready', undefined, undefined, () => {});
 }
