@@ -105,7 +105,6 @@ export class Worker extends BaseService {
     return this.#state === 'ready';
   }
 
-  /** Ids of the requests it has. */
   get requestIds(): string[] {
     return [...this.#active.values()].map(({ delivery }) => delivery.id);
   }

@@ -43,7 +43,6 @@ export type EngineEvent =
       readonly stepMs: number;
     };
 
-/** What an executor says. */
 export type ExecutorEvent =
   | EngineEvent
   /**
@@ -52,7 +51,6 @@ export type ExecutorEvent =
    */
   | { readonly type: 'engine-lost'; readonly message: string; readonly requestIds: readonly string[] };
 
-/** The events of one type. */
 export type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>;
 
 /** Gets what happened at one time, such as the events of a step, in one call and in order. */

@@ -1,17 +1,15 @@
 import type { ModelCard, RowRequest } from '@darkroom/core';
 
-/** How an executor is. */
 export interface ExecutorHealth {
   readonly isHealthy: boolean;
-  /** Slots that are taken. */
+  /** Those that are taken. */
   readonly slots: number;
-  /** Requests that have at least one output waiting for room. */
+  /** Those that have at least one output waiting for room. */
   readonly waitingRequests: number;
   /** How long the answer took: up to one step where a step blocks the engine. */
   readonly latencyMs: number;
 }
 
-/** How an executor is stopped. */
 export interface ShutdownOptions {
   /** Emit a checkpoint of every row that has taken a step, so that another executor can go on. Default false. */
   readonly shouldCheckpoint?: boolean;

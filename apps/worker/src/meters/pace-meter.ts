@@ -38,8 +38,7 @@ export class PaceMeter {
   /** Undefined before the first step. */
   read(active: ReadonlyMap<string, ActiveRequest>): WorkerPace | undefined {
     if (this.#samples.length === 0) return undefined;
-    let remainingCost = 0;
-    for (const request of active.values()) remainingCost += request.remainingCost;
+    const remainingCost = [...active.values()].reduce((sum, request) => sum + request.remainingCost, 0);
     return {
       costMs: rangeOf(this.#samples.map(({ costMs }) => costMs)),
       stepMs: rangeOf(this.#samples.map(({ stepMs }) => stepMs)),

@@ -3,13 +3,6 @@ import type { Metrics } from '@darkroom/service';
 import type { WriteOutcome } from '@darkroom/store';
 import { createWorkerSeries, type WorkerSeries } from './worker-series.ts';
 
-export interface StepMeterOptions {
-  metrics: Metrics;
-  model: string;
-  /** Rows that can share a step. */
-  capacity: number;
-}
-
 /** Shapes with a label of their own; clients choose shapes, and must not be able to make series without end. */
 const mostShapes = 32;
 
@@ -41,7 +34,7 @@ export class StepMeter {
   /** Rows that have taken a step in the engine: `<request> <index> `, so that none begins with another's. */
   readonly #inside = new Set<string>();
 
-  constructor({ metrics, model, capacity }: StepMeterOptions) {
+  constructor({ metrics, model, capacity }: { metrics: Metrics; model: string; capacity: number }) {
     this.#model = model;
     this.#capacity = capacity;
     this.#series = createWorkerSeries(metrics);

@@ -1,6 +1,5 @@
 import { durationBuckets, type Metrics } from '@darkroom/service';
 
-/** What a worker counts. */
 export type WorkerSeries = ReturnType<typeof createWorkerSeries>;
 
 export function createWorkerSeries(metrics: Metrics) {

@@ -12,7 +12,6 @@ export interface WorkerProcessesOptions {
   workerId: string;
   /** They serve on the ports after it, one each. */
   metricsPort: number | undefined;
-  /** The program of a worker. */
   script: string;
   log: Logger;
   /** The pause before a worker that died is started again. */
@@ -32,7 +31,6 @@ export class WorkerProcesses extends BaseService {
     this.#options = options;
   }
 
-  /** All of them have their model loaded. */
   get isReady(): boolean {
     return [...this.#children.values()].filter(Boolean).length === this.#options.count;
   }
@@ -60,7 +58,6 @@ export class WorkerProcesses extends BaseService {
     }
   }
 
-  /** From its start to its end. */
   async #runOnce(index: number): Promise<{ exit_code: number | null; exit_signal: NodeJS.Signals | null }> {
     const { gpus, workerId, metricsPort, script } = this.#options;
     const child = fork(script, {

@@ -24,7 +24,6 @@ export interface OutputEncoder {
   encodePreview(output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
 }
 
-/** What the engine says of one request. */
 export type EngineRequestEvent = Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>;
 
 export type GiveBackReason = Extract<RequestWrite, { type: 'give-back' }>['reason'];
@@ -76,10 +75,8 @@ export class ActiveRequest {
     return this.envelope.cost / this.envelope.outputs;
   }
 
-  /** Cost of what is left. */
   get remainingCost(): number {
-    let finished = this.finishedOutputs;
-    for (const { share } of this.#done.values()) finished += share;
+    const finished = [...this.#done.values()].reduce((sum, { share }) => sum + share, this.finishedOutputs);
     return this.rowCost * Math.max(0, this.envelope.outputs - finished);
   }
 

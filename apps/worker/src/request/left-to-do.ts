@@ -1,7 +1,6 @@
 import type { RowCheckpoint } from '@darkroom/core';
 import { type LeasedRequest, readResumePoint, type StoreConnection } from '@darkroom/store';
 
-/** What is left to do of a request. */
 export interface LeftToDo {
   /** Outputs that are yet to be made. */
   indexes: number[];

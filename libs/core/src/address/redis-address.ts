@@ -1,5 +1,3 @@
-/** Where Redis is, as `REDIS_URL` says it. */
-
 export interface RedisHost {
   host: string;
   port: number;
@@ -13,7 +11,7 @@ interface RedisAccess {
   password?: string;
 }
 
-/** `single`: one server, or something that looks like one; the client reads the rest of the URL itself. */
+/** Where Redis is, as `REDIS_URL` says it. `single`: one server, or something that looks like one; the client reads the rest of the URL itself. */
 export type RedisAddress =
   | { kind: 'single'; url: string }
   | { kind: 'socket'; path: string }

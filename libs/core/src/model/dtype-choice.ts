@@ -15,7 +15,6 @@ export interface DtypeChoice {
   readonly parts: Readonly<Partial<Record<ModelPart, ModelDtype | 'auto'>>>;
 }
 
-/** What a text must be for `parseDtypeChoice`. */
 export const dtypeChoiceRange = `auto, fp32, fp16 or int8, for single parts as in int8,vae_decoder=fp16; the parts are ${modelParts.join(', ')}`;
 
 /** Reads such a text; undefined when it is none. What is said of no part is `auto`. */

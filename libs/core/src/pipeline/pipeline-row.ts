@@ -13,7 +13,6 @@ export interface RowCheckpoint {
   readonly data: Uint8Array;
 }
 
-/** What rows are made from. */
 export interface RowRequest {
   readonly id: string;
   /** What the door validated; each pipeline knows its own shape of it. */
@@ -35,7 +34,6 @@ export interface PipelineRow {
   readonly shapeKey: string;
   /** What it takes of the engine's room, in the unit in which that is counted; at least 1. */
   readonly slots: number;
-  /** No step is left. */
   readonly isDone: boolean;
   /** Absent where nobody knows before the end. */
   readonly stepsLeft?: number | undefined;

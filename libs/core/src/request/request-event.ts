@@ -28,7 +28,6 @@ export interface Progress {
   readonly total?: number;
 }
 
-/** A piece of a text. */
 export interface TextPiece {
   /** Where it begins in the whole, in UTF-16 code units. */
   readonly offset: number;
@@ -37,13 +36,9 @@ export interface TextPiece {
   readonly facts?: Facts;
 }
 
-/** Which of a request's outputs something is said of. */
-interface OfOutput {
-  readonly index: number;
-}
-
-export type OutputProgress = OfOutput & Progress;
-export type OutputText = OfOutput & TextPiece;
+/** `index`: of which of the request's outputs. */
+export type OutputProgress = { readonly index: number } & Progress;
+export type OutputText = { readonly index: number } & TextPiece;
 
 /**
  * One entry of a request's event log; its stream id is `<sequence>-0`. `sequence` grows, and jumps only where a long log
@@ -64,11 +59,10 @@ export type RequestEvent = { sequence: number; timestampMs: number } & (
   | { type: TerminalState; outputs: readonly OutputInfo[]; error?: RequestError }
 );
 
+type FixedFacts = Pick<RequestEnvelope, 'id' | 'model' | 'owner' | 'kind' | 'input' | 'slots' | 'cost'>;
+
 /** What a poll sees. */
-export interface RequestStatus extends Pick<
-  RequestEnvelope,
-  'id' | 'model' | 'owner' | 'kind' | 'input' | 'slots' | 'cost'
-> {
+export interface RequestStatus extends FixedFacts {
   state: RequestState;
   /** DELETE was accepted while running; it leaves at the next step. */
   isCanceling: boolean;
@@ -86,9 +80,8 @@ export interface RequestStatus extends Pick<
   /** How far all its outputs are together; `total` is 0 while nobody knows it. */
   done: number;
   total: number;
-  /** How many outputs it has in the end. */
+  /** How many `outputs` there are in the end. */
   outputCount: number;
-  /** Those that are finished. */
   outputs: readonly OutputInfo[];
   error: RequestError | undefined;
   /** Milliseconds since the epoch after which results are gone; undefined while open. */

@@ -7,7 +7,6 @@ import { mayBePublicHost } from '../address/public-address.ts';
 export const webhookEvents = ['started', 'progress', 'completed'] as const;
 export type WebhookEvent = (typeof webhookEvents)[number];
 
-/** The webhook of a request, as its envelope carries it. */
 export interface WebhookRequest {
   url: string;
   events: readonly WebhookEvent[];

@@ -24,7 +24,6 @@ export interface EngineOptions<Row extends PipelineRow> {
 
 const unknownError = { code: 'internal', message: 'the engine failed' } as const;
 
-/** The row table and the loop that steps it. */
 export class Engine<Row extends PipelineRow> {
   readonly #options: Required<EngineOptions<Row>>;
   readonly #table: RowTable<Row>;

@@ -39,7 +39,6 @@ export class RowTable<Row extends PipelineRow> {
     this.#options = options;
   }
 
-  /** No request is here. */
   get isEmpty(): boolean {
     return this.#requests.size === 0;
   }
@@ -94,7 +93,6 @@ export class RowTable<Row extends PipelineRow> {
     return entering;
   }
 
-  /** Takes a finished row out. */
   leave(entry: TableRow<Row>): void {
     this.#rows = this.#rows.filter((candidate) => candidate !== entry);
     this.#options.release(entry.row);
@@ -110,7 +108,6 @@ export class RowTable<Row extends PipelineRow> {
     for (const row of pending) this.#options.release(row);
   }
 
-  /** Takes out all there is. */
   clear(): void {
     for (const owner of this.#requests.values()) this.remove(owner);
   }

@@ -16,7 +16,6 @@ const longestWaitMs = 2000;
 
 /** Ends the process with the exit code of wrong settings when the check refuses; what it warns of is logged once. */
 export function startupCheck({ check, log, stopSignal }: StartupCheckOptions): Service {
-  let isStopped = false;
   const run = async (): Promise<void> => {
     try {
       const { refusal, warnings } = await check();
@@ -26,7 +25,7 @@ export function startupCheck({ check, log, stopSignal }: StartupCheckOptions): S
       process.exit(exitCodeOfWrongSettings);
     } catch (error) {
       // A stop closes the connection under it.
-      if (!isStopped) log.warn({ err: error }, 'could not check what this process starts on');
+      if (!stopSignal.aborted) log.warn({ err: error }, 'could not check what this process starts on');
     }
   };
   return new (class extends BaseService {
@@ -34,8 +33,6 @@ export function startupCheck({ check, log, stopSignal }: StartupCheckOptions): S
       await Promise.race([run(), delay(longestWaitMs, undefined, { ref: false, signal: stopSignal })]);
       stopSignal.throwIfAborted();
     }
-    protected override async onStop(): Promise<void> {
-      isStopped = true;
-    }
+    protected override async onStop(): Promise<void> {}
   })();
 }
