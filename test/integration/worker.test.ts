@@ -2,6 +2,7 @@
 import { DarkroomError } from '@darkroom/core';
 import type { ModelCard, RequestEnvelope, RowRequest } from '@darkroom/core';
 import type { Executor, ExecutorEvent } from '@darkroom/executor';
+import { Metrics } from '@darkroom/service';
 import {
   admitRequest,
   cancelRequest,
@@ -110,6 +111,7 @@ function optionsOf(store: StoreConnection, createExecutor: CreateExecutor): Work
     engineTimeoutMs: 60_000,
     info: {},
     log: silentLogger(),
+    metrics: new Metrics({ app: 'worker', log: silentLogger() }),
     loads: new LoadWatch({ store, model: 'tiny', host: 'box', log: silentLogger() }),
     encoder: { encodeOutput, encodePreview: encodeOutput },
     createExecutor,

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ModelCard } from '@darkroom/core';
 import type { EventOf, Executor, ExecutorListener } from '@darkroom/executor';
-import { BaseService, type Logger, Metrics, PeriodicLoop } from '@darkroom/service';
+import { BaseService, type Logger, type Metrics, PeriodicLoop } from '@darkroom/service';
 import {
   drainWorker,
   heartbeatWorker,
@@ -40,7 +40,7 @@ export interface WorkerOptions extends Pick<ActiveRequestOptions, 'encoder' | 'c
   engineTimeoutMs: number;
   info: Readonly<Record<string, string | number>>;
   log: Logger;
-  metrics?: Metrics;
+  metrics: Metrics;
   /** Aborted when the process is asked to stop, however far its start has come. */
   stopSignal?: AbortSignal;
   /** Tells the system when the model cannot be loaded. */
@@ -77,8 +77,7 @@ export class Worker extends BaseService {
     super();
     this.#options = options;
     const { store, card, workerId, capacity, chunkBytes, heartbeatMs, engineTimeoutMs, encoder, log } = options;
-    const { metrics = new Metrics({ app: 'worker', log }) } = options;
-    this.#meter = new StepMeter({ metrics, model: card.id, capacity });
+    this.#meter = new StepMeter({ metrics: options.metrics, model: card.id, capacity });
     this.#watch = new EngineWatch({ timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs });
     const identity = { model: card.id, workerId, incarnation: randomUUID() };
     this.#identity = identity;

@@ -1,11 +1,13 @@
 import type { ModelCard, RowRequest } from '@darkroom/core';
 
-export interface ExecutorHealth {
-  readonly isHealthy: boolean;
-  /** Those that are taken. */
+/** Slots that are taken, and requests that have at least one output waiting for room. */
+export interface EngineStatus {
   readonly slots: number;
-  /** Those that have at least one output waiting for room. */
   readonly waitingRequests: number;
+}
+
+export interface ExecutorHealth extends EngineStatus {
+  readonly isHealthy: boolean;
   /** How long the answer took: up to one step where a step blocks the engine. */
   readonly latencyMs: number;
 }

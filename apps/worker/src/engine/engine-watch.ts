@@ -9,13 +9,6 @@ export interface EngineWatchOptions {
   longestPauseMs: number;
 }
 
-export interface EngineLook {
-  nowMs: number;
-  /** What all of the engine's steps should take, and a slow one of them, ms; undefined before the first. */
-  remainingMs: number | undefined;
-  stepMs: number | undefined;
-}
-
 const firstStepFactor = 10;
 /** Steps' worth of time for what no step tells of, the decoding of one picture above all: it takes two or three. */
 const decodeSteps = 10;
@@ -63,8 +56,7 @@ export class EngineWatch {
    * take them over. To be called again and again.
    */
   endIfHung(executor: Executor, { pace, log }: { pace: WorkerPace | undefined; log: Logger }): void {
-    const remainingMs = pace && pace.costMs.slow * pace.remainingCost;
-    const timesOverdue = this.look({ nowMs: performance.now(), remainingMs, stepMs: pace?.stepMs.slow });
+    const timesOverdue = this.look(performance.now(), pace);
     const facts = { requests: this.#inside.size };
     if (timesOverdue === 1) {
       log.error(facts, 'the engine has work and says nothing: killing it');
@@ -75,15 +67,19 @@ export class EngineWatch {
     }
   }
 
-  /** 0, but once for each time that its patience is over: how often that was with this engine. */
-  look({ nowMs, remainingMs = 0, stepMs = 0 }: EngineLook): number {
+  /**
+   * 0, but once for each time that its patience is over: how often that was with this engine. It lasts for as long as
+   * all that is left should take, by the pace of the slow steps.
+   */
+  look(nowMs: number, pace: WorkerPace | undefined): number {
     const { timeoutMs, longestPauseMs } = this.#options;
     const passedMs = Math.min(nowMs - (this.#lookedAtMs ?? nowMs), longestPauseMs);
     this.#silentMs = this.#hasSpoken ? 0 : this.#silentMs + passedMs;
     this.#hasSpoken = false;
     this.#lookedAtMs = nowMs;
     const leastMs = this.#hasStepped ? timeoutMs : firstStepFactor * timeoutMs;
-    const patienceMs = Math.max(leastMs, remainingMs, decodeSteps * stepMs);
+    const dueMs = pace ? [pace.costMs.slow * pace.remainingCost, decodeSteps * pace.stepMs.slow] : [];
+    const patienceMs = Math.max(leastMs, ...dueMs);
     if (this.#inside.size === 0 || this.#silentMs <= patienceMs) return 0;
     this.#silentMs = 0;
     return ++this.#timesOverdue;

@@ -24,8 +24,6 @@ export interface OutputEncoder {
   encodePreview(output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
 }
 
-export type EngineRequestEvent = Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>;
-
 export type GiveBackReason = Extract<RequestWrite, { type: 'give-back' }>['reason'];
 
 export interface ActiveRequestOptions {
@@ -81,7 +79,7 @@ export class ActiveRequest {
   }
 
   /** Writes what the engine says; returns how it ended, when that is what was said. */
-  observe(event: EngineRequestEvent): RequestEnd | undefined {
+  observe(event: Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>): RequestEnd | undefined {
     switch (event.type) {
       case 'progress':
         return this.#progress(event);

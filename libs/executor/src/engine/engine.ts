@@ -6,7 +6,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { DarkroomError, type Pipeline, type PipelineRow, type RowEvent, type RowRequest } from '@darkroom/core';
 import type { EngineEvent, RequestEndEvent } from '../executor-event.ts';
-import type { ShutdownOptions } from '../executor.ts';
+import type { EngineStatus, ShutdownOptions } from '../executor.ts';
 import { RowTable, type TableRequest, type TableRow } from './row-table.ts';
 import { stepRows } from './step-rows.ts';
 
@@ -41,8 +41,7 @@ export class Engine<Row extends PipelineRow> {
     this.#table = new RowTable({ maxSlots, release: (row) => pipeline.release(row) });
   }
 
-  /** Slots that the rows in the table take, and requests with rows that wait. */
-  get status(): { slots: number; waitingRequests: number } {
+  get status(): EngineStatus {
     return this.#table.status;
   }
 
@@ -93,28 +92,30 @@ export class Engine<Row extends PipelineRow> {
   async #admit(): Promise<void> {
     let hasCreated = false;
     for (let owner = this.#table.nextToEnter(); owner !== undefined; owner = this.#table.nextToEnter()) {
-      try {
-        if (owner.pending === undefined) {
-          hasCreated = true;
-          owner.pending = await this.#options.pipeline.createRows(owner.request);
-          for (const row of owner.pending) this.#assertFits(row);
-        }
-      } catch (error) {
-        this.#fail(owner, error);
+      if (owner.pending === undefined) {
+        hasCreated = true;
+        await this.#create(owner);
         continue;
       }
-      for (const entry of this.#table.enter(owner)) this.#announceLastStep(entry);
-      this.#endIfComplete(owner);
+      const entry = this.#table.enter(owner);
+      if (entry === undefined) this.#endIfComplete(owner);
+      else this.#announceLastStep(entry);
     }
     if (hasCreated) await this.#options.pipeline.settle();
   }
 
-  /** What fits into no empty table would wait for ever. */
-  #assertFits({ index, slots }: Row): void {
-    const { maxSlots } = this.#options;
-    if (slots <= maxSlots) return;
-    const message = `output ${index} takes ${slots} slots, and this worker has room for ${maxSlots}`;
-    throw new DarkroomError({ code: 'invalid_request', op: 'engine.admit', message });
+  async #create(owner: TableRequest<Row>): Promise<void> {
+    const { pipeline, maxSlots } = this.#options;
+    try {
+      owner.pending = await pipeline.createRows(owner.request);
+      const wide = owner.pending.find(({ slots }) => slots > maxSlots);
+      if (wide === undefined) return;
+      // What fits into no empty table would wait for ever.
+      const message = `output ${wide.index} takes ${wide.slots} slots, and this worker has room for ${maxSlots}`;
+      throw new DarkroomError({ code: 'invalid_request', op: 'engine.admit', message });
+    } catch (error) {
+      this.#fail(owner, error);
+    }
   }
 
   async #takeStep(group: readonly TableRow<Row>[]): Promise<void> {

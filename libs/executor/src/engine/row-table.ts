@@ -4,6 +4,7 @@
  * and not rows with their latents.
  */
 import type { PipelineRow, RowRequest } from '@darkroom/core';
+import type { EngineStatus } from '../executor.ts';
 
 /** A request, until it has ended. */
 export interface TableRequest<Row> {
@@ -47,8 +48,7 @@ export class RowTable<Row extends PipelineRow> {
     return this.#rows;
   }
 
-  /** Slots that the rows in the table take, and requests with at least one row that is not in it. */
-  get status(): { slots: number; waitingRequests: number } {
+  get status(): EngineStatus {
     let slots = 0;
     for (const { row } of this.#rows) slots += row.slots;
     return { slots, waitingRequests: this.#waiting.length };
@@ -75,22 +75,17 @@ export class RowTable<Row extends PipelineRow> {
   nextToEnter(): TableRequest<Row> | undefined {
     const [first] = this.#waiting;
     const slots = first?.pending?.[0]?.slots ?? 1;
-    return slots <= this.#room() ? first : undefined;
+    return this.status.slots + slots <= this.#options.maxSlots ? first : undefined;
   }
 
-  /** Moves the first waiting request's rows into the table, as many as there is room for. */
-  enter(owner: TableRequest<Row>): TableRow<Row>[] {
-    const pending = owner.pending ?? [];
-    const entering: TableRow<Row>[] = [];
-    let room = this.#room();
-    while (pending[0] !== undefined && pending[0].slots <= room) {
-      const row = pending.shift()!;
-      room -= row.slots;
-      entering.push({ row, owner, steps: 0, isReleasing: false });
-    }
-    this.#rows.push(...entering);
-    if (pending.length === 0) this.#waiting.shift();
-    return entering;
+  /** Moves the next row of the first waiting request into the table; undefined if that request has none. */
+  enter(owner: TableRequest<Row>): TableRow<Row> | undefined {
+    const row = owner.pending?.shift();
+    if (owner.pending?.length === 0) this.#waiting.shift();
+    if (row === undefined) return undefined;
+    const entry = { row, owner, steps: 0, isReleasing: false };
+    this.#rows.push(entry);
+    return entry;
   }
 
   leave(entry: TableRow<Row>): void {
@@ -121,9 +116,5 @@ export class RowTable<Row extends PipelineRow> {
       else group.push(entry);
     }
     return [...groups.values()];
-  }
-
-  #room(): number {
-    return this.#options.maxSlots - this.status.slots;
   }
 }

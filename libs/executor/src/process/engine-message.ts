@@ -1,15 +1,14 @@
 /** What the worker's main process and an engine's process say to each other, over Node's IPC with structured clones. */
-import type { ErrorCode, ModelCard, PipelineComponent, PipelineRow, RowRequest } from '@darkroom/core';
+import type { DarkroomErrorOptions, ModelCard, PipelineComponent, PipelineRow, RowRequest } from '@darkroom/core';
 import type { LoadModelOptions } from '@darkroom/diffusion';
-import type { Engine, EngineOptions } from '../engine/engine.ts';
+import type { EngineOptions } from '../engine/engine.ts';
 import type { EngineEvent } from '../executor-event.ts';
+import type { EngineStatus } from '../executor.ts';
 
 /** What an engine's process is started with: the model's directory, how it is run, and the engine's own. */
 export interface EngineProcessOptions extends Pick<EngineOptions<PipelineRow>, 'maxSlots' | 'checkpointEvery'> {
   readonly model: LoadModelOptions;
 }
-
-export type EngineStatus = Engine<PipelineRow>['status'];
 
 export type MessageToEngine =
   | { readonly type: 'start'; readonly options: EngineProcessOptions }
@@ -21,7 +20,7 @@ export type MessageToEngine =
 
 export type MessageFromEngine =
   | { readonly type: 'ready'; readonly card: ModelCard; readonly components: readonly PipelineComponent[] }
-  /** `detail` is for the operator's log: ONNX Runtime's own words, which name paths. */
-  | { readonly type: 'start-failed'; readonly code: ErrorCode; readonly message: string; readonly detail?: string }
+  /** The cause is for the operator's log: ONNX Runtime's own words, which name paths. */
+  | { readonly type: 'start-failed'; readonly failure: DarkroomErrorOptions }
   | { readonly type: 'events'; readonly events: readonly EngineEvent[] }
   | { readonly type: 'health'; readonly status: EngineStatus };

@@ -27,7 +27,8 @@ async function start({ model, ...options }: EngineProcessOptions): Promise<void>
   } catch (error) {
     const code = DarkroomError.isInstance(error) ? error.code : 'internal';
     const { message, cause } = error instanceof Error ? error : new Error(String(error));
-    await send({ type: 'start-failed', code, message, ...(cause instanceof Error && { detail: cause.message }) });
+    const detail = cause instanceof Error ? new Error(cause.message) : undefined;
+    await send({ type: 'start-failed', failure: { code, op: 'executor.start', message, cause: detail } });
     process.exit(1);
   }
 }

@@ -2,9 +2,9 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { DarkroomError, type ModelCard, type PipelineComponent, type RowRequest } from '@darkroom/core';
-import type { EngineProcessOptions, EngineStatus, MessageFromEngine, MessageToEngine } from './engine-message.ts';
+import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import { type ExecutorListener, isRequestEnd } from '../executor-event.ts';
-import type { Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
+import type { EngineStatus, Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
 
 export interface ProcessExecutorOptions extends EngineProcessOptions {
   onEvents: ExecutorListener;
@@ -67,11 +67,8 @@ export class ProcessExecutor implements Executor {
           this.#isReady = true;
           onLoaded?.(message.components);
           resolve(message.card);
-        } else if (message.type === 'start-failed') {
-          const { code, detail } = message;
-          const cause = detail === undefined ? undefined : new Error(detail);
-          failure = new DarkroomError({ code, op: 'executor.start', message: message.message, cause });
-        } else this.#receive(message);
+        } else if (message.type === 'start-failed') failure = new DarkroomError(message.failure);
+        else this.#receive(message);
       });
       // Only when the process is gone, so that the caller may start again at once.
       void this.#ended.then((how) => reject(failure ?? unavailable('executor.start', `the engine ${how}`)));

@@ -20,7 +20,6 @@ export interface PeriodicLoopOptions {
  */
 export class PeriodicLoop extends BaseService {
   readonly #options: PeriodicLoopOptions;
-  readonly #errorIntervalMs: number;
   #stopping = new AbortController();
   #wakeUp = new AbortController();
   #running: Promise<void> | undefined;
@@ -30,7 +29,6 @@ export class PeriodicLoop extends BaseService {
   constructor(options: PeriodicLoopOptions) {
     super();
     this.#options = options;
-    this.#errorIntervalMs = Math.max(options.intervalMs, options.errorIntervalMs ?? 500);
   }
 
   /** Runs a turn now, or after the one under way; resolves at its end, or when the loop stops before it. */
@@ -69,12 +67,13 @@ export class PeriodicLoop extends BaseService {
 
   /** The pause that is due after the turn, in milliseconds. */
   async #takeTurn(stopping: AbortSignal): Promise<number> {
+    const { name, intervalMs, errorIntervalMs = 500, runOnce, log } = this.#options;
     try {
-      await this.#options.runOnce(stopping);
-      return this.#options.intervalMs;
+      await runOnce(stopping);
+      return intervalMs;
     } catch (error) {
-      if (!stopping.aborted) this.#options.log.error({ err: error, loop: this.#options.name }, 'a turn failed');
-      return this.#errorIntervalMs;
+      if (!stopping.aborted) log.error({ err: error, loop: name }, 'a turn failed');
+      return Math.max(intervalMs, errorIntervalMs);
     }
   }
 }
