@@ -20,15 +20,13 @@ await runMain('worker', async (context) => {
   // With a number somebody else has dealt them out.
   const gpus = config.devices[0] === 'cuda' ? (config.cudaVisibleDevices ?? listGpus()) : [];
   const count = config.numWorkerProcesses ?? Math.max(1, gpus.length);
-  return count === 1 ? createWorker(context) : superviseWorkers(context, count, gpus);
-});
-
-function superviseWorkers({ config, log, readiness }: MainContext<'worker'>, count: number, gpus: string[]): Service {
+  if (count === 1) return createWorker(context);
   const { workerId, metricsPort } = config;
-  const processes = new WorkerProcesses({ count, gpus, workerId, metricsPort, script: import.meta.filename, log });
-  readiness.check = () => processes.isReady;
+  const script = import.meta.filename;
+  const processes = new WorkerProcesses({ count, gpus, workerId, metricsPort, script, log: context.log });
+  context.readiness.check = () => processes.isReady;
   return processes;
-}
+});
 
 function modelOptions(config: Config<'worker'>): LoadModelOptions {
   return {

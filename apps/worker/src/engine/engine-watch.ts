@@ -67,10 +67,7 @@ export class EngineWatch {
     }
   }
 
-  /**
-   * 0, but once for each time that its patience is over: how often that was with this engine. It lasts for as long as
-   * all that is left should take, by the pace of the slow steps.
-   */
+  /** 0, but once for each time that its patience is over: how often that was with this engine. */
   look(nowMs: number, pace: WorkerPace | undefined): number {
     const { timeoutMs, longestPauseMs } = this.#options;
     const passedMs = Math.min(nowMs - (this.#lookedAtMs ?? nowMs), longestPauseMs);

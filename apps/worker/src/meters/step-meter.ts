@@ -1,7 +1,7 @@
 import { type EventOf, type ExecutorEvent, isRequestEnd } from '@darkroom/executor';
 import type { Metrics } from '@darkroom/service';
 import type { WriteOutcome } from '@darkroom/store';
-import { createWorkerSeries, type WorkerSeries } from './worker-series.ts';
+import { createWorkerSeries } from './worker-series.ts';
 
 /** Shapes with a label of their own; clients choose shapes, and must not be able to make series without end. */
 const mostShapes = 32;
@@ -29,7 +29,7 @@ export function isLoss(reason: DropReason): boolean {
 export class StepMeter {
   readonly #model: string;
   readonly #capacity: number;
-  readonly #series: WorkerSeries;
+  readonly #series: ReturnType<typeof createWorkerSeries>;
   readonly #shapes = new Set<string>();
   /** Rows that have taken a step in the engine: `<request> <index> `, so that none begins with another's. */
   readonly #inside = new Set<string>();

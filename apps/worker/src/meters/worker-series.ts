@@ -1,7 +1,6 @@
 import { durationBuckets, type Metrics } from '@darkroom/service';
 
-export type WorkerSeries = ReturnType<typeof createWorkerSeries>;
-
+/** What a worker counts. */
 export function createWorkerSeries(metrics: Metrics) {
   const labels = ['model'] as const;
   const counter = (name: string, help: string) => metrics.counter({ name, help, labels });

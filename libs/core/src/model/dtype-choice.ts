@@ -19,17 +19,16 @@ export const dtypeChoiceRange = `auto, fp32, fp16 or int8, for single parts as i
 
 /** Reads such a text; undefined when it is none. What is said of no part is `auto`. */
 export function parseDtypeChoice(text: string): DtypeChoice | undefined {
-  const words = new Map<string, ModelDtype | 'auto'>();
+  const chosen = new Map<string, ModelDtype | 'auto'>();
   for (const item of text.split(',')) {
-    const [part, dtype, ...rest] = item.includes('=') ? item.split('=') : ['all', item];
-    const known = (['auto', ...modelDtypes] as const).find((word) => word === dtype?.trim());
-    if (known === undefined || rest.length > 0 || words.has(part!.trim())) return undefined;
-    words.set(part!.trim(), known);
+    const [name, word, ...rest] = (item.includes('=') ? item : `all=${item}`).split('=').map((each) => each.trim());
+    const part = (['all', ...modelParts] as const).find((known) => known === name);
+    const dtype = (['auto', ...modelDtypes] as const).find((known) => known === word);
+    if (part === undefined || dtype === undefined || rest.length > 0 || chosen.has(part)) return undefined;
+    chosen.set(part, dtype);
   }
-  const all = words.get('all') ?? 'auto';
-  words.delete('all');
-  const areParts = [...words.keys()].every((word) => modelParts.some((part) => part === word));
-  return areParts ? { all, parts: Object.fromEntries(words) } : undefined;
+  const { all = 'auto', ...parts } = Object.fromEntries(chosen);
+  return { all, parts };
 }
 
 /** The dtype chosen for one part; undefined for `auto`. */

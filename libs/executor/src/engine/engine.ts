@@ -35,10 +35,10 @@ export class Engine<Row extends PipelineRow> {
 
   /** @throws RangeError if there is no room for a single row. */
   constructor(options: EngineOptions<Row>) {
-    const { pipeline, maxSlots } = options;
+    const { maxSlots } = options;
     if (!(maxSlots >= 1)) throw new RangeError(`maxSlots must be at least 1, not ${maxSlots}`);
     this.#options = { checkpointEvery: 0, now: () => performance.now(), ...options };
-    this.#table = new RowTable({ maxSlots, release: (row) => pipeline.release(row) });
+    this.#table = new RowTable(options);
   }
 
   get status(): EngineStatus {
@@ -206,10 +206,10 @@ export class Engine<Row extends PipelineRow> {
     this.#events.push(event);
   }
 
-  async #flush(): Promise<void> {
+  #flush(): void | Promise<void> {
     if (this.#events.length === 0) return;
     const events = this.#events;
     this.#events = [];
-    await this.#options.onEvents(events);
+    return this.#options.onEvents(events);
   }
 }

@@ -3,7 +3,7 @@
  * room comes up, and no later request overtakes them. Only one request is ever partly inside, so what waits is requests
  * and not rows with their latents.
  */
-import type { PipelineRow, RowRequest } from '@darkroom/core';
+import type { Pipeline, PipelineRow, RowRequest } from '@darkroom/core';
 import type { EngineStatus } from '../executor.ts';
 
 /** A request, until it has ended. */
@@ -23,11 +23,10 @@ export interface TableRow<Row> {
   isReleasing: boolean;
 }
 
-export interface RowTableOptions<Row> {
-  /** Room for rows, in the slots that they take. */
+/** Of the engine's. Each row that the table was given is released once, when it leaves or will never enter. */
+interface RowTableOptions<Row extends PipelineRow> {
   maxSlots: number;
-  /** Called once for each row that the table was given, when it leaves or will never enter. */
-  release: (row: Row) => void;
+  pipeline: Pick<Pipeline<Row>, 'release'>;
 }
 
 export class RowTable<Row extends PipelineRow> {
@@ -90,7 +89,7 @@ export class RowTable<Row extends PipelineRow> {
 
   leave(entry: TableRow<Row>): void {
     this.#rows = this.#rows.filter((candidate) => candidate !== entry);
-    this.#options.release(entry.row);
+    this.#options.pipeline.release(entry.row);
   }
 
   /** Takes a request out with all it has. */
@@ -100,7 +99,7 @@ export class RowTable<Row extends PipelineRow> {
     this.#waiting = this.#waiting.filter((waiting) => waiting !== owner);
     const pending = owner.pending?.splice(0) ?? [];
     for (const entry of this.#rows) if (entry.owner === owner) this.leave(entry);
-    for (const row of pending) this.#options.release(row);
+    for (const row of pending) this.#options.pipeline.release(row);
   }
 
   clear(): void {

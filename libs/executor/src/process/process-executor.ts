@@ -20,12 +20,8 @@ const healthTimeoutMs = 30_000;
 const shutdownTimeoutMs = 10_000;
 
 // Always the built entry: Node runs no TypeScript, so tests of the sources need `npm run build` before them.
-const entry = fileURLToPath(
-  new URL(
-    import.meta.url.endsWith('.ts') ? '../../dist/process/engine-process.js' : './engine-process.js',
-    import.meta.url,
-  ),
-);
+const builtFolder = import.meta.url.endsWith('.ts') ? '../../dist/process' : '.';
+const entry = fileURLToPath(new URL(`${builtFolder}/engine-process.js`, import.meta.url));
 
 /** Runs the engine in a process of its own, the default: `session.run` blocks only that one's event loop. */
 export class ProcessExecutor implements Executor {

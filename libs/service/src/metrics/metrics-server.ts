@@ -50,19 +50,16 @@ export class MetricsServer extends BaseService {
     await closed;
   }
 
-  async #answer({ method, url = '/' }: IncomingMessage, response: ServerResponse): Promise<void> {
-    const isRead = method === 'GET' || method === 'HEAD';
-    const [path = ''] = url.split('?');
-    const [status, body, headers] = isRead
-      ? await this.#read(path)
-      : ([405, 'GET only\n', { Allow: 'GET, HEAD' }] as const);
-    const type = { 'Content-Type': 'text/plain; charset=utf-8' };
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const [status, body, headers = { 'Content-Type': 'text/plain; charset=utf-8' }] = await this.#answerTo(request);
     const length = { 'Content-Length': Buffer.byteLength(body) };
-    response.writeHead(status, { ...length, 'Cache-Control': 'no-store', ...(headers ?? type) }).end(body);
+    response.writeHead(status, { ...length, 'Cache-Control': 'no-store', ...headers }).end(body);
   }
 
-  async #read(path: string): Promise<Answer> {
+  async #answerTo({ method, url = '/' }: IncomingMessage): Promise<Answer> {
     const { metrics, readiness, log } = this.#options;
+    const [path] = url.split('?');
+    if (method !== 'GET' && method !== 'HEAD') return [405, 'GET only\n', { Allow: 'GET, HEAD' }];
     try {
       if (path === '/metrics') return [200, await metrics.expose(), { 'Content-Type': metrics.contentType }];
       if (path === '/live') return [200, 'live\n'];

@@ -43,10 +43,8 @@ export async function startTracing(app: AppName, log: Logger): Promise<() => Pro
   ]);
   const warn = (message: string): void => log.warn({ reason: message }, 'traces');
   diag.setLogger({ error: warn, warn, info() {}, debug() {}, verbose() {} }, DiagLogLevel.WARN);
-  const named = resources.resourceFromAttributes({
-    'service.namespace': 'darkroom',
-    'service.name': `darkroom-${app}`,
-  });
+  const names = { 'service.namespace': 'darkroom', 'service.name': `darkroom-${app}` };
+  const named = resources.resourceFromAttributes(names);
   const given = resources.detectResources({ detectors: [resources.envDetector] });
   const provider = new sdk.NodeTracerProvider({
     resource: resources.defaultResource().merge(named).merge(given),
