@@ -51,8 +51,7 @@ export interface WorkerOptions extends Pick<ActiveRequestOptions, 'encoder' | 'c
 /** How long one look into the inbox waits; a closing connection ends it sooner. */
 const inboxWaitS = 1;
 
-export class Worker extends BaseService {
-  readonly #options: WorkerOptions;
+export class Worker extends BaseService<WorkerOptions> {
   readonly #identity: WorkerIdentity;
   readonly #executor: Executor;
   readonly #requestOptions: ActiveRequestOptions;
@@ -74,8 +73,7 @@ export class Worker extends BaseService {
   #isReceiving = false;
 
   constructor(options: WorkerOptions) {
-    super();
-    this.#options = options;
+    super(options);
     const { store, card, workerId, capacity, chunkBytes, heartbeatMs, engineTimeoutMs, encoder, log } = options;
     this.#meter = new StepMeter({ metrics: options.metrics, model: card.id, capacity });
     this.#watch = new EngineWatch({ timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs });
@@ -110,7 +108,7 @@ export class Worker extends BaseService {
 
   /** Says that it lives, by which its leases live too. One round trip. Ends an engine that hangs. */
   async beatOnce(): Promise<void> {
-    const { store, log } = this.#options;
+    const { store, log } = this.options;
     const pace = this.#pace.read(this.#active);
     this.#watch.endIfHung(this.#executor, { pace, log });
     const { lastRead } = this.#inbox;
@@ -125,7 +123,7 @@ export class Worker extends BaseService {
   }
 
   protected override async onStart(): Promise<void> {
-    const { card, log } = this.#options;
+    const { card, log } = this.options;
     this.#state = 'loading';
     await this.#register();
     await this.#beating.start();
@@ -135,12 +133,12 @@ export class Worker extends BaseService {
     this.#isReceiving = true;
     await this.#receiving.start();
     await this.#strange.start();
-    log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.#options.capacity }, 'serving');
+    log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.options.capacity }, 'serving');
   }
 
   /** No new lease, every row checkpointed and given back, then gone. */
   protected override async onStop(): Promise<void> {
-    const { store } = this.#options;
+    const { store } = this.options;
     this.#state = 'stopping';
     // The inbox ends with the drain's own message, so that no lease before it is overlooked.
     if ((await drainWorker(store, this.#identity)) && this.#isReceiving) await this.#drained;
@@ -158,7 +156,7 @@ export class Worker extends BaseService {
 
   /** A stop does not wait until the model is there: nothing has to be given back before that. */
   async #load(): Promise<void> {
-    const { loads, stopSignal } = this.#options;
+    const { loads, stopSignal } = this.options;
     stopSignal?.throwIfAborted();
     const abandon = (): void => void this.#executor.shutdown();
     stopSignal?.addEventListener('abort', abandon, { once: true });
@@ -167,7 +165,7 @@ export class Worker extends BaseService {
   }
 
   async #register(): Promise<void> {
-    const { store, card, capacity, loads, info } = this.#options;
+    const { store, card, capacity, loads, info } = this.options;
     const state = this.#state === 'ready' ? 'ready' : 'loading';
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
     if (state === 'ready') await Promise.all([publishModel(store, card), loads.clear()]);
@@ -175,7 +173,7 @@ export class Worker extends BaseService {
   }
 
   async #receiveOnce(): Promise<void> {
-    const { log } = this.#options;
+    const { log } = this.options;
     for (const message of await this.#inbox.next(inboxWaitS))
       // They are read, and the others are not to be lost with one.
       await this.#receive(message).catch((error: unknown) => log.error({ err: error }, 'could not take a message'));
@@ -196,7 +194,7 @@ export class Worker extends BaseService {
 
   /** Begins what was leased, or gives it back: nothing may stay here that no engine has. */
   async #accept(leased: LeasedRequest): Promise<void> {
-    const { store, log } = this.#options;
+    const { store, log } = this.options;
     // Read again, because the inbox was to start over and is still the same.
     if (this.#active.has(leased.token)) return;
     const request = new ActiveRequest(leased, this.#requestOptions);
@@ -227,7 +225,7 @@ export class Worker extends BaseService {
     if (!this.#active.has(token) || request.dropped !== undefined) return;
     request.dropped = reason;
     this.#meter.dropped(reason);
-    this.#options.log.info({ request_id: id, reason }, 'dropping');
+    this.options.log.info({ request_id: id, reason }, 'dropping');
     this.#executor.cancel(token);
   }
 
@@ -245,7 +243,7 @@ export class Worker extends BaseService {
   }
 
   #finish(request: ActiveRequest, end: RequestEnd): void {
-    const { log } = this.#options;
+    const { log } = this.options;
     const { id, token } = request.delivery;
     request.ending = request
       .finish(end)
@@ -260,7 +258,7 @@ export class Worker extends BaseService {
 
   async #giveBack(request: ActiveRequest, reason: GiveBackReason): Promise<void> {
     const outcome = await request.giveBack(reason);
-    this.#options.log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
+    this.options.log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
   }
 
   /** Asked again after every wait, since a stop may come meanwhile. */
@@ -270,7 +268,7 @@ export class Worker extends BaseService {
 
   /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started. */
   async #onEngineLost({ message, requestIds: tokens }: EventOf<'engine-lost'>): Promise<void> {
-    const { loads, log } = this.#options;
+    const { loads, log } = this.options;
     log.error({ reason: message, requests: tokens.length }, 'engine lost');
     if (this.#isStopping()) return;
     this.#state = 'loading';

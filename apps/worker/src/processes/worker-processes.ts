@@ -19,27 +19,21 @@ export interface WorkerProcessesOptions {
 }
 
 /** Several workers under one process, each with a GPU of its own: one that dies is started again, beside the others. */
-export class WorkerProcesses extends BaseService {
-  readonly #options: WorkerProcessesOptions;
+export class WorkerProcesses extends BaseService<WorkerProcessesOptions> {
   /** Those that live, and whether they are ready. */
   readonly #children = new Map<ChildProcess, boolean>();
   #stopping = new AbortController();
   #running: Promise<void>[] = [];
 
-  constructor(options: WorkerProcessesOptions) {
-    super();
-    this.#options = options;
-  }
-
   get isReady(): boolean {
-    return [...this.#children.values()].filter(Boolean).length === this.#options.count;
+    return [...this.#children.values()].filter(Boolean).length === this.options.count;
   }
 
   /** Resolves before they are ready: {@link isReady}. */
   protected override async onStart(): Promise<void> {
     this.#stopping = new AbortController();
     const { signal } = this.#stopping;
-    this.#running = Array.from({ length: this.#options.count }, (_value, index) => this.#keepRunning(index, signal));
+    this.#running = Array.from({ length: this.options.count }, (_value, index) => this.#keepRunning(index, signal));
   }
 
   protected override async onStop(): Promise<void> {
@@ -49,7 +43,7 @@ export class WorkerProcesses extends BaseService {
   }
 
   async #keepRunning(index: number, stopping: AbortSignal): Promise<void> {
-    const { log, restartMs = 1000 } = this.#options;
+    const { log, restartMs = 1000 } = this.options;
     while (!stopping.aborted) {
       const outcome = await this.#runOnce(index);
       if (stopping.aborted) return;
@@ -59,7 +53,7 @@ export class WorkerProcesses extends BaseService {
   }
 
   async #runOnce(index: number): Promise<{ exit_code: number | null; exit_signal: NodeJS.Signals | null }> {
-    const { gpus, workerId, metricsPort, script } = this.#options;
+    const { gpus, workerId, metricsPort, script } = this.options;
     const child = fork(script, {
       // Of their own process groups: a Ctrl-C reaches us only, and they are asked to stop once.
       detached: true,

@@ -15,14 +15,12 @@ export interface LoopsByNameOptions extends Pick<PeriodicLoopOptions, 'name' | '
  * A {@link PeriodicLoop} for each of a growing set of names, such as models: one whose server does not answer keeps none
  * of the others waiting.
  */
-export class LoopsByName extends BaseService {
-  readonly #options: LoopsByNameOptions;
+export class LoopsByName extends BaseService<LoopsByNameOptions> {
   readonly #loops = new Map<string, PeriodicLoop>();
   readonly #discovering: PeriodicLoop;
 
   constructor(options: LoopsByNameOptions) {
-    super();
-    this.#options = options;
+    super(options);
     const { name, discoverEveryMs: intervalMs, log } = options;
     const runOnce = (): Promise<void> => this.#discover();
     this.#discovering = new PeriodicLoop({ name: `${name}: discover`, intervalMs, runOnce, log });
@@ -44,7 +42,7 @@ export class LoopsByName extends BaseService {
   }
 
   async #discover(): Promise<void> {
-    const { discover, name, intervalMs, runOnce, log } = this.#options;
+    const { discover, name, intervalMs, runOnce, log } = this.options;
     for (const each of await discover()) {
       if (this.#loops.has(each)) continue;
       const loop = new PeriodicLoop({ name: `${name} ${each}`, intervalMs, runOnce: () => runOnce(each), log });

@@ -18,18 +18,12 @@ export interface PeriodicLoopOptions {
  * Calls a `runOnce` again and again, never two at a time. All that is worth testing is in the `runOnce`, which its
  * owner makes public; this is only the loop around it. A turn that throws is logged and the loop goes on.
  */
-export class PeriodicLoop extends BaseService {
-  readonly #options: PeriodicLoopOptions;
+export class PeriodicLoop extends BaseService<PeriodicLoopOptions> {
   #stopping = new AbortController();
   #wakeUp = new AbortController();
   #running: Promise<void> | undefined;
   /** Those who wait for the end of a turn that has not begun yet. */
   #waiting: (() => void)[] = [];
-
-  constructor(options: PeriodicLoopOptions) {
-    super();
-    this.#options = options;
-  }
 
   /** Runs a turn now, or after the one under way; resolves at its end, or when the loop stops before it. */
   trigger(): Promise<void> {
@@ -67,7 +61,7 @@ export class PeriodicLoop extends BaseService {
 
   /** The pause that is due after the turn, in milliseconds. */
   async #takeTurn(stopping: AbortSignal): Promise<number> {
-    const { name, intervalMs, errorIntervalMs = 500, runOnce, log } = this.#options;
+    const { name, intervalMs, errorIntervalMs = 500, runOnce, log } = this.options;
     try {
       await runOnce(stopping);
       return intervalMs;

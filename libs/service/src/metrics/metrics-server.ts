@@ -18,14 +18,8 @@ export interface MetricsServerOptions {
 type Answer = [status: number, body: string, headers?: Readonly<Record<string, string>>];
 
 /** For those who watch a process: `/metrics` for Prometheus, `/live` and `/ready` for probes. Never for clients. */
-export class MetricsServer extends BaseService {
-  readonly #options: MetricsServerOptions;
+export class MetricsServer extends BaseService<MetricsServerOptions> {
   readonly #server = createServer((request, response) => void this.#answer(request, response));
-
-  constructor(options: MetricsServerOptions) {
-    super();
-    this.#options = options;
-  }
 
   /** Where it listens; undefined while it does not. */
   get url(): string | undefined {
@@ -35,7 +29,7 @@ export class MetricsServer extends BaseService {
   }
 
   protected override async onStart(): Promise<void> {
-    const { host, port, log } = this.#options;
+    const { host, port, log } = this.options;
     this.#server.listen(port, host);
     // `once` rejects when the port is taken.
     await once(this.#server, 'listening');
@@ -57,7 +51,7 @@ export class MetricsServer extends BaseService {
   }
 
   async #answerTo({ method, url = '/' }: IncomingMessage): Promise<Answer> {
-    const { metrics, readiness, log } = this.#options;
+    const { metrics, readiness, log } = this.options;
     const [path] = url.split('?');
     if (method !== 'GET' && method !== 'HEAD') return [405, 'GET only\n', { Allow: 'GET, HEAD' }];
     try {
