@@ -9,7 +9,7 @@ import { closingService, type MainContext, runMain, type Service, ServiceGroup, 
 import { checkServer, connectStore, storeOptions } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
-import { devicesOf, logComponents } from './engine/log-components.ts';
+import { logComponents } from './engine/log-components.ts';
 import { readModel } from './engine/read-model.ts';
 import { readVersion } from './processes/read-version.ts';
 import { WorkerProcesses } from './processes/worker-processes.ts';
@@ -20,15 +20,13 @@ await runMain('worker', async (context) => {
   // With a number somebody else has dealt them out.
   const gpus = config.devices[0] === 'cuda' ? (config.cudaVisibleDevices ?? listGpus()) : [];
   const count = config.numWorkerProcesses ?? Math.max(1, gpus.length);
-  return count === 1 ? createWorker(context) : superviseWorkers(context, count, gpus);
-});
-
-function superviseWorkers({ config, log, readiness }: MainContext<'worker'>, count: number, gpus: string[]): Service {
+  if (count === 1) return createWorker(context);
   const { workerId, metricsPort } = config;
-  const processes = new WorkerProcesses({ count, gpus, workerId, metricsPort, script: import.meta.filename, log });
-  readiness.check = () => processes.isReady;
+  const script = import.meta.filename;
+  const processes = new WorkerProcesses({ count, gpus, workerId, metricsPort, script, log: context.log });
+  context.readiness.check = () => processes.isReady;
   return processes;
-}
+});
 
 function modelOptions(config: Config<'worker'>): LoadModelOptions {
   return {
@@ -57,8 +55,7 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
   };
   const info = { host: hostname(), pid: process.pid, device: config.devices.join(', '), version: readVersion() };
   const onLoaded = (components: readonly PipelineComponent[]): void => {
-    logComponents(components, { log, asked: config.devices });
-    info.device = devicesOf(components).join(', ');
+    info.device = logComponents(components, { log, asked: config.devices }).join(', ');
   };
   const worker = new Worker({
     store,

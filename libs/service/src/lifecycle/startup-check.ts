@@ -9,13 +9,13 @@ export interface StartupCheckOptions {
   log: Logger;
   /** Ends the wait, and the start with it. */
   stopSignal: AbortSignal;
-  /** How long the start waits for the answer; it comes later all the same. */
-  waitMs?: number;
 }
 
+/** How long the start waits for the answer; it comes later all the same. */
+const longestWaitMs = 2000;
+
 /** Ends the process with the exit code of wrong settings when the check refuses; what it warns of is logged once. */
-export function startupCheck({ check, log, stopSignal, waitMs = 2000 }: StartupCheckOptions): Service {
-  let isStopped = false;
+export function startupCheck({ check, log, stopSignal }: StartupCheckOptions): Service {
   const run = async (): Promise<void> => {
     try {
       const { refusal, warnings } = await check();
@@ -25,16 +25,14 @@ export function startupCheck({ check, log, stopSignal, waitMs = 2000 }: StartupC
       process.exit(exitCodeOfWrongSettings);
     } catch (error) {
       // A stop closes the connection under it.
-      if (!isStopped) log.warn({ err: error }, 'could not check what this process starts on');
+      if (!stopSignal.aborted) log.warn({ err: error }, 'could not check what this process starts on');
     }
   };
   return new (class extends BaseService {
     protected override async onStart(): Promise<void> {
-      await Promise.race([run(), delay(waitMs, undefined, { ref: false, signal: stopSignal })]);
+      await Promise.race([run(), delay(longestWaitMs, undefined, { ref: false, signal: stopSignal })]);
       stopSignal.throwIfAborted();
     }
-    protected override async onStop(): Promise<void> {
-      isStopped = true;
-    }
+    protected override async onStop(): Promise<void> {}
   })();
 }
