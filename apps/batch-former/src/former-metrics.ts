@@ -1,12 +1,9 @@
-import type { Counter, Histogram, Metrics } from '@darkroom/service';
+import type { Metrics } from '@darkroom/service';
 
 /** What formers count, over all models. */
-export interface FormerMetrics {
-  leases: Counter<'model' | 'outcome'>;
-  together: Histogram<'model'>;
-}
+export type FormerMetrics = ReturnType<typeof createFormerMetrics>;
 
-export function createFormerMetrics(metrics: Metrics): FormerMetrics {
+export function createFormerMetrics(metrics: Metrics) {
   return {
     leases: metrics.counter({
       name: 'darkroom_leases_total',

@@ -1,5 +1,5 @@
 import { closingService, type MainContext, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
-import { checkServer, connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
+import { checkServer, connectStore, createEventHub, isStoreReachable, storeOptions } from '@darkroom/store';
 import { BatchFormer } from './batch-former.ts';
 import { createFormerMetrics } from './former-metrics.ts';
 
@@ -7,7 +7,7 @@ await runMain('batch-former', ({ config, log, metrics, readiness, stopSignal }: 
   const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
   const store = connectStore({ ...storeOptions(config, onError), stopSignal });
   readiness.check = () => isStoreReachable(store);
-  const wakeups = createWakeups(store);
+  const wakeups = createEventHub(store);
   const former = new BatchFormer({
     store,
     wakeups,

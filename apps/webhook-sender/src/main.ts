@@ -1,5 +1,5 @@
 import { closingService, type MainContext, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
-import { checkServer, connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
+import { checkServer, connectStore, createEventHub, isStoreReachable, storeOptions } from '@darkroom/store';
 import { WebhookSender } from './webhook-sender.ts';
 
 await runMain('webhook-sender', ({ config, log, metrics, readiness, stopSignal }: MainContext<'webhook-sender'>) => {
@@ -8,7 +8,7 @@ await runMain('webhook-sender', ({ config, log, metrics, readiness, stopSignal }
   readiness.check = () => isStoreReachable(store);
   const sender = new WebhookSender({
     store,
-    wakeups: createWakeups(store),
+    wakeups: createEventHub(store),
     log,
     metrics,
     allowPrivate: config.webhookAllowPrivate,

@@ -18,7 +18,6 @@ export { retryRequest } from './requests/retry-request.ts';
 export * from './dispatch/dispatch-requests.ts';
 export { pauseModel, resumeModel } from './dispatch/pause-model.ts';
 export * from './dispatch/read-dispatchable.ts';
-export { createWakeups, type Wakeups } from './dispatch/wakeups.ts';
 
 export * from './workers/drain-worker.ts';
 export * from './workers/load-failures.ts';
@@ -38,7 +37,7 @@ export * from './webhooks/webhook-delivery.ts';
 export { createWebhookId } from './webhooks/webhook-id.ts';
 export { dropOutboxEntries, type OutboxEntry, takeOutbox, type TakeOutboxOptions } from './webhooks/webhook-outbox.ts';
 export { readWebhookSecret } from './webhooks/webhook-secret.ts';
-export { openWebhookWorker, type SendOutcome, type WebhookWorker } from './webhooks/webhook-worker.ts';
+export { openWebhookWorker, type SendOutcome } from './webhooks/webhook-worker.ts';
 
 export { exportBullmqMetrics } from './upkeep/bullmq-metrics.ts';
 export type { KeySize } from './upkeep/key-sizes.ts';

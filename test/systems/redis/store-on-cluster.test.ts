@@ -4,9 +4,8 @@ import {
   admitRequest,
   cancelRequest,
   connectStore,
-  createEventHub,
   createRateLimiter,
-  createWakeups,
+  createEventHub,
   dropOutboxEntries,
   dropRequest,
   enqueueWebhooks,
@@ -83,7 +82,7 @@ it('serves models on every master over one connection', async () => {
   for (const id of models) await publishModel(store, { id } as never);
   const hub = createEventHub(store);
   onTestFinished(() => hub.close());
-  const wakeups = createWakeups(store);
+  const wakeups = createEventHub(store);
   onTestFinished(() => wakeups.close());
   for (const model of models) {
     let wakes = 0;

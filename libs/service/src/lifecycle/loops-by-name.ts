@@ -13,6 +13,8 @@ export interface LoopsByNameOptions {
   intervalMs: number;
   /** One turn for one name. */
   runOnce: (name: string) => Promise<unknown>;
+  /** Calls `wake` when a turn is due before its time; its result ends that. Asked for before a name's first turn, till it succeeds. */
+  listen?: (name: string, wake: () => void) => Promise<() => void>;
   log: Logger;
 }
 
@@ -23,6 +25,7 @@ export interface LoopsByNameOptions {
 export class LoopsByName extends BaseService {
   readonly #options: LoopsByNameOptions;
   readonly #loops = new Map<string, PeriodicLoop>();
+  readonly #listening = new Map<string, () => void>();
   readonly #discovering: PeriodicLoop;
 
   constructor(options: LoopsByNameOptions) {
@@ -49,16 +52,25 @@ export class LoopsByName extends BaseService {
   protected override async onStop(): Promise<void> {
     const loops = [this.#discovering, ...this.#loops.values()];
     await Promise.all(loops.map((loop) => loop.stop()));
+    for (const stopListening of this.#listening.values()) stopListening();
+    this.#listening.clear();
     this.#loops.clear();
   }
 
   async #discover(): Promise<void> {
-    const { discover, name, intervalMs, runOnce, log } = this.#options;
+    const { discover, name, intervalMs, log } = this.#options;
     for (const each of await discover()) {
       if (this.#loops.has(each)) continue;
-      const loop = new PeriodicLoop({ name: `${name} ${each}`, intervalMs, runOnce: () => runOnce(each), log });
+      const loop = new PeriodicLoop({ name: `${name} ${each}`, intervalMs, runOnce: () => this.#runOnce(each), log });
       this.#loops.set(each, loop);
       await loop.start();
     }
+  }
+
+  async #runOnce(name: string): Promise<void> {
+    const { listen, runOnce } = this.#options;
+    if (listen !== undefined && !this.#listening.has(name))
+      this.#listening.set(name, await listen(name, () => void this.trigger(name)));
+    await runOnce(name);
   }
 }

@@ -13,7 +13,7 @@ import {
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   admitRequest,
-  createWakeups,
+  createEventHub,
   dispatchRequests,
   expireRequests,
   openInbox,
@@ -243,7 +243,7 @@ describe('a paused model', () => {
     const store = openTestStore();
     await seedRequest(store);
     const before = await allKeys(store);
-    const wakeups = createWakeups(store);
+    const wakeups = createEventHub(store);
     onTestFinished(() => wakeups.close());
     let wakenings = 0;
     await wakeups.listen('tiny', () => (wakenings += 1));
