@@ -1,11 +1,11 @@
-import { closingService, type MainContext, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
-import { checkServer, connectStore, createEventHub, isStoreReachable, storeOptions } from '@darkroom/store';
+import { type MainContext, runMain, ServiceGroup, StoreService } from '@darkroom/service';
+import { checkServer, createEventHub, isStoreReachable, openStore } from '@darkroom/store';
 import { BatchFormer } from './batch-former.ts';
 import { createFormerMetrics } from './former-metrics.ts';
 
-await runMain('batch-former', ({ config, log, metrics, readiness, stopSignal }: MainContext<'batch-former'>) => {
-  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
-  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
+await runMain('batch-former', (context: MainContext<'batch-former'>) => {
+  const { config, log, metrics, readiness, stopSignal } = context;
+  const store = openStore(context);
   readiness.check = () => isStoreReachable(store);
   const wakeups = createEventHub(store);
   const former = new BatchFormer({
@@ -21,6 +21,5 @@ await runMain('batch-former', ({ config, log, metrics, readiness, stopSignal }: 
     log,
     metrics: createFormerMetrics(metrics),
   });
-  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
-  return new ServiceGroup([closingService(() => store.close()), checked, former]);
+  return new ServiceGroup([new StoreService({ store, check: () => checkServer(store), log, stopSignal }), former]);
 });

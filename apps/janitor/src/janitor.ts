@@ -4,7 +4,7 @@
  */
 import { BaseService, type Logger, LoopsByName, Metrics, PeriodicLoop, startSpan } from '@darkroom/service';
 import { expireRequests, LeakSweeper, listModelIds, type StoreConnection, sweepWorkers } from '@darkroom/store';
-import { createKeySizeReport, type ReportKeySizes } from './report-key-sizes.ts';
+import { createKeySizeReport } from './report-key-sizes.ts';
 
 export interface JanitorOptions {
   store: StoreConnection;
@@ -32,20 +32,14 @@ export class Janitor extends BaseService {
   readonly #sweeping: LoopsByName;
   readonly #leakSweeping: PeriodicLoop;
   readonly #leaks: LeakSweeper;
-  readonly #reportKeySizes: ReportKeySizes;
+  readonly #reportKeySizes: ReturnType<typeof createKeySizeReport>;
 
   constructor(options: JanitorOptions) {
     super();
-    const {
-      store,
-      log,
-      sweepIntervalMs,
-      leakSweepIntervalMs,
-      metrics = new Metrics({ app: 'janitor', log }),
-    } = options;
+    const { store, log, sweepIntervalMs, leakSweepIntervalMs, metrics } = options;
     this.#options = options;
     this.#leaks = new LeakSweeper(store);
-    this.#reportKeySizes = createKeySizeReport(metrics);
+    this.#reportKeySizes = createKeySizeReport(metrics ?? new Metrics({ app: 'janitor', log }));
     this.#sweeping = new LoopsByName({
       name: 'sweep',
       discover: () => listModelIds(store),
@@ -88,7 +82,7 @@ export class Janitor extends BaseService {
   /** Looks at one page of the store's keys: gives them their TTL back, and removes what dead workers left. */
   async sweepLeaksOnce(): Promise<void> {
     const { repaired, deleted, sizes } = await this.#leaks.sweepPage();
-    for (const [model, ofModel] of sizes ?? []) this.#reportKeySizes(model, ofModel);
+    this.#reportKeySizes(sizes ?? []);
     if (repaired.length + deleted.length > 0) this.#options.log.warn({ repaired, deleted }, 'swept leaks');
   }
 

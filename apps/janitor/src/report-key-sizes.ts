@@ -1,10 +1,8 @@
 import type { Metrics } from '@darkroom/service';
 import type { KeySize } from '@darkroom/store';
 
-/** Shows what the last sweep for leaks has seen of a model's keys. */
-export type ReportKeySizes = (model: string, sizes: ReadonlyMap<string, KeySize>) => void;
-
-export function createKeySizeReport(metrics: Metrics): ReportKeySizes {
+/** Shows what the last sweep for leaks has seen of the models' keys. */
+export function createKeySizeReport(metrics: Metrics): (sizes: readonly KeySize[]) => void {
   const labels = ['model', 'kind'] as const;
   const bytes = metrics.gauge({
     name: 'darkroom_redis_bytes',
@@ -16,13 +14,10 @@ export function createKeySizeReport(metrics: Metrics): ReportKeySizes {
     help: 'Keys of a kind, counted at the last sweep for leaks.',
     labels,
   });
-  const known = new Set<string>();
-  return (model, sizes) => {
-    for (const kind of sizes.keys()) known.add(kind);
-    for (const kind of known) {
-      const size = sizes.get(kind);
-      bytes.set({ model, kind }, size?.bytes ?? 0);
-      keys.set({ model, kind }, size?.keys ?? 0);
+  return (sizes) => {
+    for (const { model, kind, ...size } of sizes) {
+      bytes.set({ model, kind }, size.bytes);
+      keys.set({ model, kind }, size.keys);
     }
   };
 }

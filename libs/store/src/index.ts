@@ -1,7 +1,6 @@
-export { checkServer, type ServerVerdict } from './connection/check-server.ts';
-export { isStoreReachable, readRedisMemory, type RedisMemory } from './connection/redis-health.ts';
+export * from './connection/redis-health.ts';
 export { connectStore, type ConnectStoreOptions, type StoreConnection } from './connection/store-connection.ts';
-export { storeOptions } from './connection/store-options.ts';
+export { openStore } from './connection/open-store.ts';
 export { isUnavailable, untilAnswered } from './connection/until-answered.ts';
 
 export { admitRequest, type AdmitRequestOptions, type AdmitRequestResult } from './requests/admit-request.ts';
@@ -39,7 +38,5 @@ export { dropOutboxEntries, type OutboxEntry, takeOutbox, type TakeOutboxOptions
 export { readWebhookSecret } from './webhooks/webhook-secret.ts';
 export { openWebhookWorker, type SendOutcome } from './webhooks/webhook-worker.ts';
 
-export { exportBullmqMetrics } from './upkeep/bullmq-metrics.ts';
-export type { KeySize } from './upkeep/key-sizes.ts';
 export * from './upkeep/read-stats.ts';
-export { escapeGlob, LeakSweeper } from './upkeep/sweep-leaks.ts';
+export * from './upkeep/sweep-leaks.ts';

@@ -89,13 +89,13 @@ function decodePace(room: Readonly<Record<string, string>>): PoolPace | undefine
   };
 }
 
-/** A histogram of durations. */
+/** A histogram of durations, s. */
 export interface TalliedDurations {
   /** Upper bounds of the buckets, without the infinite one. */
-  boundsMs: readonly number[];
+  bounds: readonly number[];
   /** How many fell into each bucket; one more than there are bounds. */
   counts: readonly number[];
-  sumMs: number;
+  sum: number;
 }
 
 /** Counted by the scripts that change states (includes/tally.lua), since Redis began. */
@@ -110,20 +110,17 @@ export interface Tally {
   buried: number;
 }
 
-/** As in includes/tally.lua. */
-const boundsMs = [
-  10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000,
-  3_600_000,
-];
+/** As in includes/tally.lua, there in ms. */
+const bounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600];
 
 /** One round trip. */
 export async function readTally(store: StoreConnection, model: string): Promise<Tally> {
   const fields = await store.redis.hgetall(store.keysOf(model).tally);
   const count = (field: string): number => Number(fields[field] ?? 0);
   const durations = (name: string): TalliedDurations => ({
-    boundsMs,
-    counts: Array.from({ length: boundsMs.length + 1 }, (_value, index) => count(`${name}:${index + 1}`)),
-    sumMs: count(`${name}:ms`),
+    bounds,
+    counts: Array.from({ length: bounds.length + 1 }, (_value, index) => count(`${name}:${index + 1}`)),
+    sum: count(`${name}:ms`) / 1000,
   });
   return {
     // All there may be, from the beginning and with zeros.

@@ -1,6 +1,5 @@
 /** Keys of requests and workers that are no more, which no script leaves and a hand or a half restored backup may. */
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { type KeySize, KeySizes } from './key-sizes.ts';
 
 /** Kinds of keys that end with their request, and with their worker, in the names of keys.ts. */
 const requestKinds = new Set(['input', 'events', 'previews', 'output', 'checkpoint', 'promptless']);
@@ -11,9 +10,21 @@ export interface LeakSweep {
   repaired: string[];
   /** Keys of workers that are no more, deleted. */
   deleted: string[];
-  /** With the last page of a pass: what the keys take, by model and by the kind that stands in their names. */
-  sizes: ReadonlyMap<string, ReadonlyMap<string, KeySize>> | undefined;
+  /** With the last page of a pass: what the keys take. */
+  sizes: readonly KeySize[] | undefined;
 }
+
+/** What a model's keys of one kind take, which stands in their names; nothing when they were seen in an earlier pass. */
+export interface KeySize {
+  model: string;
+  kind: string;
+  keys: number;
+  /** Estimated from some of them. */
+  bytes: number;
+}
+
+/** Sizes are asked of so many keys of a kind; a scan comes in no order, so the first are as good as any. */
+const sampleSize = 20;
 
 /** A key by the parts of its name. */
 type FoundKey = Record<'key' | 'model' | 'kind' | 'subject', string>;
@@ -24,7 +35,8 @@ export class LeakSweeper {
   readonly #pageSize: number;
   #cursor = '0';
   #server = 0;
-  #sizes = new Map<string, KeySizes>();
+  /** Keys of this pass. */
+  readonly #counts = new Map<string, Omit<KeySize, 'bytes'> & { samples: string[] }>();
 
   constructor(store: StoreConnection, { pageSize = 500 }: { pageSize?: number } = {}) {
     this.#store = store;
@@ -51,9 +63,9 @@ export class LeakSweeper {
     );
     if (parts?.groups === undefined) return undefined;
     const { model = '', kind = '', subject = '' } = parts.groups;
-    const sizes = this.#sizes.get(model) ?? new KeySizes();
-    this.#sizes.set(model, sizes);
-    sizes.note(kind, key);
+    const count = this.#counts.get(`${model} ${kind}`) ?? { model, kind, keys: 0, samples: [] };
+    this.#counts.set(`${model} ${kind}`, count);
+    if (count.keys++ < sampleSize) count.samples.push(key);
     return { key, model, kind, subject };
   }
 
@@ -83,11 +95,18 @@ export class LeakSweeper {
     return orphans;
   }
 
-  async #takeSizes(): Promise<Map<string, Map<string, KeySize>>> {
-    const noted = this.#sizes;
-    this.#sizes = new Map();
-    const measured = [...noted].map(async ([model, sizes]) => [model, await sizes.measure(this.#store)] as const);
-    return new Map(await Promise.all(measured));
+  async #takeSizes(): Promise<KeySize[]> {
+    return Promise.all(
+      [...this.#counts.values()].map(async (count) => {
+        const { model, kind, keys, samples } = count;
+        Object.assign(count, { keys: 0, samples: [] });
+        const replies = await Promise.all(samples.map((key) => this.#store.redis.memory('USAGE', key)));
+        // One that has gone since is no sample.
+        const sizes = replies.filter((bytes) => bytes !== null);
+        const mean = sizes.reduce((sum, bytes) => sum + bytes, 0) / Math.max(1, sizes.length);
+        return { model, kind, keys, bytes: Math.round(mean * keys) };
+      }),
+    );
   }
 }
 

@@ -75,6 +75,12 @@ export async function listDeliveries(
   return jobs.filter((job) => job !== undefined).map((job) => toDelivery(job, state));
 }
 
+/** What BullMQ says of the queue in Prometheus' format, as the model `_webhooks`. `labels` go on every series. */
+export async function exportBullmqMetrics(store: StoreConnection, labels: Record<string, string>): Promise<string> {
+  const page = await store.deliveries().exportPrometheusMetrics({ ...labels, model: '_webhooks' });
+  return `${page.trimEnd()}\n`;
+}
+
 export type ResendResult = 'resent' | 'unknown' | 'pending';
 
 /** Sends a failed delivery again, with all its attempts anew and under the same id. */

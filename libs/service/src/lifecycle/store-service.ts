@@ -1,0 +1,54 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '../logging/logger.ts';
+import { exitCodeOfWrongSettings } from './run-main.ts';
+import { BaseService } from './service.ts';
+
+export interface StoreServiceOptions {
+  /** Says whether to go on, once it can: it may have to wait for what it asks. */
+  check: () => Promise<{ refusal: string | undefined; warnings: readonly string[] }>;
+  store: { close(): Promise<void> };
+  log: Logger;
+  /** Ends the wait, and the start with it. */
+  stopSignal: AbortSignal;
+  /** How long the start waits for the answer; it comes later all the same. */
+  waitMs?: number;
+}
+
+/**
+ * What the other services of a process stand on: checked when it starts, and closed when they have stopped. Ends the process with
+ * the exit code of wrong settings when the check refuses; what it warns of is logged once.
+ */
+export class StoreService extends BaseService {
+  readonly #options: StoreServiceOptions;
+  #isStopped = false;
+
+  constructor(options: StoreServiceOptions) {
+    super();
+    this.#options = options;
+  }
+
+  protected override async onStart(): Promise<void> {
+    const { stopSignal, waitMs = 2000 } = this.#options;
+    await Promise.race([this.#check(), delay(waitMs, undefined, { ref: false, signal: stopSignal })]);
+    stopSignal.throwIfAborted();
+  }
+
+  protected override async onStop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#options.store.close();
+  }
+
+  async #check(): Promise<void> {
+    const { check, log } = this.#options;
+    try {
+      const { refusal, warnings } = await check();
+      for (const warning of warnings) log.warn(warning);
+      if (refusal === undefined) return;
+      log.fatal({ reason: refusal }, 'refusing to start');
+      process.exit(exitCodeOfWrongSettings);
+    } catch (error) {
+      // A stop closes the connection under it.
+      if (!this.#isStopped) log.warn({ err: error }, 'could not check what this process starts on');
+    }
+  }
+}
