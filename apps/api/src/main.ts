@@ -1,4 +1,4 @@
-import { runMain, ServiceGroup, StoreService } from '@darkroom/service';
+import { runMain, ServiceGroup, storeService } from '@darkroom/service';
 import { checkServer, createEventHub, isStoreReachable, openStore } from '@darkroom/store';
 import { createApp } from './app.ts';
 import { isOpenToAll, loadApiKeys } from './auth/api-keys.ts';
@@ -14,7 +14,7 @@ await runMain('api', (context) => {
   if (isOpenToAll(apiKeys)) log.warn({ host: config.host }, 'no API keys: open to everybody who reaches this address');
   const api = createApp({ store, hub, config, apiKeys, log, metrics, draining: draining.signal });
   const { host, port } = config;
-  const storeService = new StoreService({ store, check: () => checkServer(store), log, stopSignal });
+  const checked = storeService({ store, check: () => checkServer(store), log, stopSignal });
   // Stopped in the opposite order: the last answers still need the store.
-  return new ServiceGroup([storeService, new ApiServer({ api, host, port, draining, log })]);
+  return new ServiceGroup([checked, new ApiServer({ api, host, port, draining, log })]);
 });

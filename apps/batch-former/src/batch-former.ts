@@ -3,9 +3,9 @@
  * checks what was assumed. It holds nothing, so any number of formers may do so at once and one that dies loses nothing.
  */
 import { type BatchPolicy, type Plan, planLeases } from '@darkroom/batching';
+import type { Dispatchable } from '@darkroom/core';
 import { BaseService, type Logger, LoopsByName, Metrics, startSpan } from '@darkroom/service';
 import {
-  type Dispatchable,
   dispatchRequests,
   type DispatchOutcome,
   type EventHub,

@@ -1,4 +1,4 @@
-import { type MainContext, runMain, ServiceGroup, StoreService } from '@darkroom/service';
+import { type MainContext, runMain, ServiceGroup, storeService } from '@darkroom/service';
 import { checkServer, createEventHub, isStoreReachable, openStore } from '@darkroom/store';
 import { BatchFormer } from './batch-former.ts';
 import { createFormerMetrics } from './former-metrics.ts';
@@ -21,5 +21,5 @@ await runMain('batch-former', (context: MainContext<'batch-former'>) => {
     log,
     metrics: createFormerMetrics(metrics),
   });
-  return new ServiceGroup([new StoreService({ store, check: () => checkServer(store), log, stopSignal }), former]);
+  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), former]);
 });

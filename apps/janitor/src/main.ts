@@ -1,4 +1,4 @@
-import { type MainContext, runMain, ServiceGroup, StoreService } from '@darkroom/service';
+import { type MainContext, runMain, ServiceGroup, storeService } from '@darkroom/service';
 import { checkServer, isStoreReachable, openStore } from '@darkroom/store';
 import { Janitor } from './janitor.ts';
 import { reportQueues } from './report-queues.ts';
@@ -16,5 +16,5 @@ await runMain('janitor', (context: MainContext<'janitor'>) => {
     leakSweepIntervalMs: config.leakSweepIntervalS * 1000,
     workerTtlMs: config.workerTtlMs,
   });
-  return new ServiceGroup([new StoreService({ store, check: () => checkServer(store), log, stopSignal }), janitor]);
+  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), janitor]);
 });

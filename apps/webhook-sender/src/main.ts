@@ -1,4 +1,4 @@
-import { type MainContext, runMain, ServiceGroup, StoreService } from '@darkroom/service';
+import { type MainContext, runMain, ServiceGroup, storeService } from '@darkroom/service';
 import { checkServer, createEventHub, isStoreReachable, openStore } from '@darkroom/store';
 import { WebhookSender } from './webhook-sender.ts';
 
@@ -14,5 +14,5 @@ await runMain('webhook-sender', (context: MainContext<'webhook-sender'>) => {
     allowPrivate: config.webhookAllowPrivate,
     lockMs: config.lockMs,
   });
-  return new ServiceGroup([new StoreService({ store, check: () => checkServer(store), log, stopSignal }), sender]);
+  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), sender]);
 });

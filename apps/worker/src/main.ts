@@ -5,7 +5,7 @@ import type { LoadModelOptions } from '@darkroom/diffusion';
 import type { PictureInput } from '@darkroom/kinds';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { ProcessExecutor } from '@darkroom/executor';
-import { type MainContext, runMain, type Service, ServiceGroup, StoreService } from '@darkroom/service';
+import { type MainContext, runMain, type Service, ServiceGroup, storeService } from '@darkroom/service';
 import { checkServer, openStore } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
@@ -81,5 +81,5 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
     createExecutor: (onEvents) => new ProcessExecutor({ ...engine, onEvents, onLoaded }),
   });
   readiness.check = () => worker.isReady;
-  return new ServiceGroup([new StoreService({ store, check: () => checkServer(store), log, stopSignal }), worker]);
+  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), worker]);
 }

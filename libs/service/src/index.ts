@@ -9,7 +9,7 @@ export {
 } from './lifecycle/run-main.ts';
 export { ServiceGroup } from './lifecycle/service-group.ts';
 export { BaseService, type Service } from './lifecycle/service.ts';
-export { StoreService, type StoreServiceOptions } from './lifecycle/store-service.ts';
+export { storeService, type StoreServiceOptions } from './lifecycle/store-service.ts';
 export { type CreateLoggerOptions, type Logger, createLogger } from './logging/logger.ts';
 export { MetricsServer, type MetricsServerOptions } from './metrics/metrics-server.ts';
 export * from './metrics/metrics.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../logging/logger.ts';
 import { exitCodeOfWrongSettings } from './run-main.ts';
-import { BaseService } from './service.ts';
+import { BaseService, type Service } from './service.ts';
 
 export interface StoreServiceOptions {
   /** Says whether to go on, once it can: it may have to wait for what it asks. */
@@ -18,28 +18,9 @@ export interface StoreServiceOptions {
  * What the other services of a process stand on: checked when it starts, and closed when they have stopped. Ends the process with
  * the exit code of wrong settings when the check refuses; what it warns of is logged once.
  */
-export class StoreService extends BaseService {
-  readonly #options: StoreServiceOptions;
-  #isStopped = false;
-
-  constructor(options: StoreServiceOptions) {
-    super();
-    this.#options = options;
-  }
-
-  protected override async onStart(): Promise<void> {
-    const { stopSignal, waitMs = 2000 } = this.#options;
-    await Promise.race([this.#check(), delay(waitMs, undefined, { ref: false, signal: stopSignal })]);
-    stopSignal.throwIfAborted();
-  }
-
-  protected override async onStop(): Promise<void> {
-    this.#isStopped = true;
-    await this.#options.store.close();
-  }
-
-  async #check(): Promise<void> {
-    const { check, log } = this.#options;
+export function storeService({ check, store, log, stopSignal, waitMs = 2000 }: StoreServiceOptions): Service {
+  let isStopped = false;
+  const run = async (): Promise<void> => {
     try {
       const { refusal, warnings } = await check();
       for (const warning of warnings) log.warn(warning);
@@ -48,7 +29,17 @@ export class StoreService extends BaseService {
       process.exit(exitCodeOfWrongSettings);
     } catch (error) {
       // A stop closes the connection under it.
-      if (!this.#isStopped) log.warn({ err: error }, 'could not check what this process starts on');
+      if (!isStopped) log.warn({ err: error }, 'could not check what this process starts on');
     }
-  }
+  };
+  return new (class extends BaseService {
+    protected override async onStart(): Promise<void> {
+      await Promise.race([run(), delay(waitMs, undefined, { ref: false, signal: stopSignal })]);
+      stopSignal.throwIfAborted();
+    }
+    protected override async onStop(): Promise<void> {
+      isStopped = true;
+      await store.close();
+    }
+  })();
 }

@@ -3,7 +3,7 @@ import { BullMQOtel } from 'bullmq-otel';
 import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
 import { type ConnectionPoolOptions, createConnectionPool } from './connection-pool.ts';
-import { deliveriesBase, deliveriesName, modelKeys, type ModelKeys } from './keys.ts';
+import { deliveriesName, modelKeys, systemKeys } from './keys.ts';
 import type { RedisClient } from './open-redis.ts';
 import { defineScripts } from './scripts.ts';
 
@@ -18,22 +18,7 @@ export interface ConnectStoreOptions extends ConnectionPoolOptions {
   isTraced?: boolean;
 }
 
-export interface StoreConnection {
-  readonly redis: RedisClient;
-  readonly prefix: string;
-  readonly resultTtlMs: number;
-  readonly maxAttempts: number;
-  keysOf(model: string): ModelKeys;
-  /** The queue of webhook deliveries, opened when first asked for. */
-  deliveries(): Queue;
-  /** Another connection with the same settings: subscribers and blocking reads need their own. */
-  duplicate(): RedisClient;
-  /** Every server that holds keys, for what has to be asked of each: one, or a Cluster's masters. */
-  masters(): readonly Redis[];
-  /** `close` was called. */
-  readonly isClosed: boolean;
-  close(): Promise<void>;
-}
+export type StoreConnection = ReturnType<typeof connectStore>;
 
 const defaultResultTtlMs = 3_600_000;
 const defaultMaxAttempts = 3;
@@ -50,7 +35,7 @@ export function connectStore({
   isTraced = false,
   onError = () => {},
   ...pool
-}: ConnectStoreOptions): StoreConnection {
+}: ConnectStoreOptions) {
   const connections = createConnectionPool({ ...pool, onError });
   let isClosed = false;
   let deliveries: Queue | undefined;
@@ -61,8 +46,9 @@ export function connectStore({
     prefix,
     resultTtlMs,
     maxAttempts,
-    keysOf: (model) => modelKeys(prefix, model),
-    deliveries() {
+    keysOf: (model: string) => modelKeys(prefix, model),
+    /** The queue of webhook deliveries, opened when first asked for. */
+    deliveries(): Queue {
       if (deliveries === undefined) {
         const telemetry = isTraced ? { telemetry: new BullMQOtel({ tracerName: 'bullmq' }) } : {};
         deliveries = new Queue(deliveriesName, { ...deliveryOptions(redis, prefix), ...telemetry });
@@ -70,12 +56,15 @@ export function connectStore({
       }
       return deliveries;
     },
-    duplicate: () => connections.open(),
-    masters: () => (redis instanceof Cluster ? redis.nodes('master') : [redis]),
-    get isClosed() {
+    /** Another connection with the same settings: subscribers and blocking reads need their own. */
+    duplicate: (): RedisClient => connections.open(),
+    /** Every server that holds keys, for what has to be asked of each: one, or a Cluster's masters. */
+    masters: (): readonly Redis[] => (redis instanceof Cluster ? redis.nodes('master') : [redis]),
+    /** `close` was called. */
+    get isClosed(): boolean {
       return isClosed;
     },
-    async close() {
+    async close(): Promise<void> {
       isClosed = true;
       await deliveries?.close();
       connections.close();
@@ -87,7 +76,7 @@ export function connectStore({
 function deliveryOptions(connection: RedisClient, prefix: string): QueueOptions & Pick<WorkerOptions, 'metrics'> {
   return {
     connection,
-    prefix: deliveriesBase(prefix),
+    prefix: systemKeys(prefix).deliveriesBase,
     defaultJobOptions: { removeOnComplete: true, attempts: 1 },
     streams: { events: { maxLen: queueEventsLength } },
     metrics: finishedCounts,

@@ -1,38 +1,6 @@
+import type { Dispatchable } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-
-/** A worker that takes leases. */
-export interface OpenWorker {
-  id: string;
-  isIdle: boolean;
-  /** Slots that nobody has taken, above 0. */
-  free: number;
-  capacity: number;
-  /** Shapes of the requests it has. */
-  shapes: readonly string[];
-}
-
-/** A request that waits. */
-export interface WaitingRequest {
-  id: string;
-  shapeKey: string;
-  slots: number;
-  /** Deliveries to a worker so far that count. */
-  attempts: number;
-  /** By the clock of Redis, ms. */
-  waitingSinceMs: number;
-}
-
-export interface Dispatchable {
-  /** By the clock of Redis. */
-  nowMs: number;
-  /** The worker that is being emptied for a request that must run alone. */
-  reservedWorkerId: string | undefined;
-  /** Idle ones first, the one idle longest before the others; then busy ones, the one with most free slots first. */
-  workers: readonly OpenWorker[];
-  /** In the order of dispatch. */
-  requests: readonly WaitingRequest[];
-}
 
 export interface DispatchView {
   /** Idle ones, and busy ones, at most. */

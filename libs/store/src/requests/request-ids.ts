@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createRequestId, isOurRequestId } from '@darkroom/core';
-import { idSecretKey } from '../connection/keys.ts';
+import { systemKeys } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** For ourselves: everybody's requests. No API key can be called so. */
@@ -57,7 +57,7 @@ function secretOf(store: StoreConnection): Promise<string> {
 
 /** Made on first need, the same for all replicas; a known one is put back where it was lost. */
 async function readSecret({ redis, prefix }: StoreConnection, known?: Promise<string>): Promise<string> {
-  const key = idSecretKey(prefix);
+  const key = systemKeys(prefix).idSecret;
   const made = (await known) ?? randomBytes(32).toString('base64');
   await redis.setnx(key, made);
   return (await redis.get(key)) ?? made;

@@ -57,7 +57,7 @@ export async function readStats(store: StoreConnection, model: string): Promise<
     redis.zrange(keys.waiting, '0', '0', 'WITHSCORES'),
     redis.xlen(keys.webhooks),
     redis.exists(keys.paused),
-    ...workerLists.map((list) => redis.zcard(keys.workers[list])),
+    ...workerLists.map((list) => redis.zcard(keys.workers(list))),
   ]);
   const [draining = 0, loading = 0, busy = 0, idle = 0] = lists;
   const silent = await redis.zcount(keys.heard, '-inf', `(${Number(count ?? 0) - Number(patience ?? 0)}`);

@@ -1,6 +1,6 @@
 /** The sender's hands in the queue of deliveries. */
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
-import { deliveriesBase, deliveriesName } from '../connection/keys.ts';
+import { deliveriesName, systemKeys } from '../connection/keys.ts';
 import { finishedCounts, type StoreConnection } from '../connection/store-connection.ts';
 import type { WebhookMessage } from './webhook-delivery.ts';
 
@@ -48,7 +48,7 @@ export function openWebhookWorker(
     },
     {
       connection: store.redis,
-      prefix: deliveriesBase(store.prefix),
+      prefix: systemKeys(store.prefix).deliveriesBase,
       concurrency,
       lockDuration: lockMs,
       stalledInterval: lockMs,

@@ -1,4 +1,4 @@
-import { loadFailuresKey } from '../connection/keys.ts';
+import { systemKeys } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** A model that could not be loaded. It may be one that nobody knows yet, so this is not among the keys of models. */
@@ -20,7 +20,7 @@ export async function reportLoadFailure(
   place: LoadPlace,
   { reason, shownMs }: { reason: string; shownMs: number },
 ): Promise<void> {
-  const key = loadFailuresKey(store.prefix);
+  const key = systemKeys(store.prefix).loadFailures;
   const [failedAtMs, known] = await Promise.all([timeOf(store), store.redis.hgetall(key)]);
   const over = Object.keys(known).filter((field) => decode(known[field]!).untilMs <= failedAtMs);
   const facts = { ...place, reason, failedAtMs, untilMs: failedAtMs + shownMs };
@@ -32,12 +32,12 @@ export async function reportLoadFailure(
 
 /** It could be loaded there. */
 export async function clearLoadFailure(store: StoreConnection, place: LoadPlace): Promise<void> {
-  await store.redis.hdel(loadFailuresKey(store.prefix), fieldOf(place));
+  await store.redis.hdel(systemKeys(store.prefix).loadFailures, fieldOf(place));
 }
 
 /** The latest failures, by model and host. One round trip. */
 export async function readLoadFailures(store: StoreConnection): Promise<LoadFailure[]> {
-  const [nowMs, replies] = await Promise.all([timeOf(store), store.redis.hvals(loadFailuresKey(store.prefix))]);
+  const [nowMs, replies] = await Promise.all([timeOf(store), store.redis.hvals(systemKeys(store.prefix).loadFailures)]);
   return replies
     .map(decode)
     .filter(({ untilMs }) => untilMs > nowMs)

@@ -29,7 +29,7 @@ export async function readWorkers(store: StoreConnection, model: string, limit: 
   const keys = store.keysOf(model);
   const [[count, patience], ...lists] = await Promise.all([
     store.redis.hmget(keys.swept, 'count', 'patience'),
-    ...workerLists.map((list) => store.redis.zrange(keys.workers[list], '0', String(limit - 1))),
+    ...workerLists.map((list) => store.redis.zrange(keys.workers(list), '0', String(limit - 1))),
   ]);
   const found = lists.flatMap((ids, index) => ids.map((workerId) => ({ workerId, list: workerLists[index]! })));
   const workers = await Promise.all(
