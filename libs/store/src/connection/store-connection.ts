@@ -1,9 +1,10 @@
 /** One process's connection to Redis: commands, the queue of webhook deliveries, and the settings that every write needs. */
+import { modelOfRequestId } from '@darkroom/core';
 import { BullMQOtel } from 'bullmq-otel';
 import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
 import { type ConnectionPoolOptions, createConnectionPool } from './connection-pool.ts';
-import { deliveriesName, modelKeys, systemKeys } from './keys.ts';
+import { deliveriesName, type ModelKeys, modelKeys, systemKeys } from './keys.ts';
 import type { RedisClient } from './open-redis.ts';
 import { defineScripts } from './scripts.ts';
 
@@ -47,6 +48,11 @@ export function connectStore({
     resultTtlMs,
     maxAttempts,
     keysOf: (model: string) => modelKeys(prefix, model),
+    /** Undefined for what was never one of our ids. */
+    keysOfRequest(id: string): ModelKeys | undefined {
+      const model = modelOfRequestId(id);
+      return model === undefined ? undefined : modelKeys(prefix, model);
+    },
     /** The queue of webhook deliveries, opened when first asked for. */
     deliveries(): Queue {
       if (deliveries === undefined) {

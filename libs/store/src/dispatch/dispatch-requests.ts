@@ -26,7 +26,7 @@ export async function dispatchRequests(
 ): Promise<DispatchOutcome[]> {
   const planned = leases.map(({ workerId, isExclusive, requestIds: ids }) => ({ workerId, isExclusive, ids }));
   const values = [randomUUID(), reserveWorkerId, JSON.stringify(planned)];
-  const reply = await runScript(store.redis, 'dispatch/dispatch-requests', store.keysOf(model).base, values);
+  const reply = await runScript(store, 'dispatch/dispatch-requests', store.keysOf(model), values);
   const ids = leases.flatMap(({ requestIds }) => requestIds);
   return (reply as [status: DispatchOutcome['status'], token?: string, trace?: string][]).map(
     ([status, token = '', trace], index) =>

@@ -23,8 +23,8 @@ export async function readDispatchable(
   model: string,
   { maxWorkers, maxRequests, beyondRoom = maxRequests }: DispatchView,
 ): Promise<Dispatchable> {
-  const { base } = store.keysOf(model);
-  const reply = await runScript(store.redis, 'dispatch/read-dispatchable', base, [maxWorkers, maxRequests, beyondRoom]);
+  const values = [maxWorkers, maxRequests, beyondRoom];
+  const reply = await runScript(store, 'dispatch/read-dispatchable', store.keysOf(model), values);
   const [nowMs, reserved, workers, requests] = reply as Reply;
   return {
     nowMs: Number(nowMs),

@@ -2,7 +2,7 @@
  * What a process hears of Redis over one subscriber connection, however many listeners. Redis' pub/sub forgets what it could
  * not deliver, so a message is a wake-up and the stored state the truth.
  */
-import { modelOfRequestId, type RequestEvent } from '@darkroom/core';
+import type { RequestEvent } from '@darkroom/core';
 import { Cluster } from 'ioredis';
 import type { RedisClient } from '../connection/open-redis.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
@@ -37,10 +37,9 @@ export function createEventHub(store: StoreConnection) {
      * result ends it. An id that is none of ours never gets any.
      */
     async subscribe(id: string, listener: (event: RequestEvent) => void): Promise<() => void> {
-      const model = modelOfRequestId(id);
-      if (model === undefined) return () => {};
-      const { events } = store.keysOf(model);
-      return subscribe({ redis, channels }, events(id), (message) => listener(decodeMessage(message)));
+      const channel = store.keysOfRequest(id)?.events(id);
+      if (channel === undefined) return () => {};
+      return subscribe({ redis, channels }, channel, (message) => listener(decodeMessage(message)));
     },
     /** Told when something of a model has changed: for formers its queue or workers. Keep a slow tick beside it. */
     async listen(model: string, listener: () => void, channel: 'wakeup' | 'webhooks' = 'wakeup'): Promise<() => void> {

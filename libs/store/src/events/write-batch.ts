@@ -60,7 +60,7 @@ export async function writeBatch(
     const [what, ...rest] = encode(write);
     values.push(what, write.delivery.id, write.delivery.token, ...rest, ...Array<string>(5 - rest.length).fill(''));
   }
-  const reply = await runScript(store.redis, 'events/write-batch', store.keysOf(model).base, values);
+  const reply = await runScript(store, 'events/write-batch', store.keysOf(model), values);
   const outcomes = reply as WriteOutcome[];
   // The answer got lost, the writes did not: whoever has to know more is told by the next.
   return outcomes.length === 0 ? writes.map(() => 'written') : outcomes;

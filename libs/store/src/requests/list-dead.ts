@@ -45,9 +45,3 @@ export async function listDead(store: StoreConnection, model: string, limit: num
   );
   return dead.filter((request) => request !== undefined);
 }
-
-/** Where a request stands in the list, which is short: the ids of its entries. One round trip. */
-export async function findDeadEntries(store: StoreConnection, model: string, id: string): Promise<string[]> {
-  const entries = await store.redis.xrange(store.keysOf(model).dead, '-', '+');
-  return entries.filter(([, [, dead]]) => dead === id).map(([entryId]) => entryId);
-}

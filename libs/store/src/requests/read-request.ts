@@ -1,11 +1,4 @@
-import {
-  modelOfRequestId,
-  type OutputInfo,
-  type RequestEnvelope,
-  type RequestError,
-  type RequestState,
-  type RequestStatus,
-} from '@darkroom/core';
+import type { OutputInfo, RequestEnvelope, RequestError, RequestState, RequestStatus } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { anyOwner, type Missing, whyMissing } from './request-ids.ts';
@@ -20,13 +13,15 @@ export async function readRequest(
   id: string,
   owner: string = anyOwner,
 ): Promise<ReadRequestResult> {
-  const model = modelOfRequestId(id);
-  if (model === undefined) return { status: 'unknown' };
-  const reply = (await runScript(store.redis, 'requests/read-request', store.keysOf(model).base, [id, owner])) as Reply;
+  const keys = store.keysOfRequest(id);
+  if (keys === undefined) return { status: 'unknown' };
+  const reply = (await runScript(store, 'requests/read-request', keys, [id, owner])) as Reply;
   if (reply.length === 0) return whyMissing(store, id, owner);
   const [pairs, envelope, position, isPossible, costAhead] = reply;
+  const fields = new Map<string, string>();
+  for (let index = 0; index + 1 < pairs.length; index += 2) fields.set(pairs[index]!, pairs[index + 1]!);
   const request = {
-    ...decodeRequest(pairsToMap(pairs), JSON.parse(envelope) as RequestEnvelope),
+    ...decodeRequest(fields, JSON.parse(envelope) as RequestEnvelope),
     queuePosition: position >= 0 ? position : undefined,
     isPossible: isPossible === 1,
     costAhead: Number(costAhead),
@@ -70,11 +65,4 @@ function decodeOutputs(fields: ReadonlyMap<string, string>): OutputInfo[] {
   const outputs: OutputInfo[] = [];
   for (const [name, value] of fields) if (name.startsWith('output:')) outputs.push(JSON.parse(value) as OutputInfo);
   return outputs.toSorted((left, right) => left.index - right.index);
-}
-
-/** `[field, value, field, value]`, as Lua returns HGETALL. */
-export function pairsToMap(pairs: readonly string[]): Map<string, string> {
-  const map = new Map<string, string>();
-  for (let position = 0; position + 1 < pairs.length; position += 2) map.set(pairs[position]!, pairs[position + 1]!);
-  return map;
 }

@@ -103,7 +103,7 @@ describe('admitting', () => {
     const facts = { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs };
     const given = JSON.stringify({ ...facts, weight: 1, resultTtlMs: 1000, trace: '', admission: 'this call' });
     const values = [envelope.id, given, JSON.stringify(envelope), '', '', '{}', ''];
-    const send = () => runScript(store.redis, 'requests/admit-request', store.keysOf('tiny').base, values);
+    const send = () => runScript(store, 'requests/admit-request', store.keysOf('tiny'), values);
     const first = await send();
     const before = await allKeys(store);
     expect(await send()).toEqual(first);

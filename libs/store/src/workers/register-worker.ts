@@ -25,7 +25,7 @@ export async function registerWorker(
   { state, capacity, info }: WorkerAnnouncement,
 ): Promise<void> {
   const values = [workerId, incarnation, state, capacity, JSON.stringify(info), store.maxAttempts];
-  await runScript(store.redis, 'workers/register-worker', store.keysOf(model).base, values);
+  await runScript(store, 'workers/register-worker', store.keysOf(model), values);
 }
 
 export interface Heartbeat {
@@ -42,7 +42,7 @@ export async function heartbeatWorker(
   { pace, lastRead = '' }: Heartbeat = {},
 ): Promise<'alive' | 'buried'> {
   const values = [workerId, incarnation, pace === undefined ? '' : encodePace(pace), idAfter(lastRead)];
-  const reply = await runScript(store.redis, 'workers/heartbeat-worker', store.keysOf(model).base, values);
+  const reply = await runScript(store, 'workers/heartbeat-worker', store.keysOf(model), values);
   return reply as 'alive' | 'buried';
 }
 

@@ -32,7 +32,7 @@ export async function sweepWorkers(
   const buried: BuriedWorker[] = [];
   for (;;) {
     const values = [intervalMs, missedSweeps, store.maxAttempts, mostAtOnce];
-    const reply = await runScript(store.redis, 'workers/sweep-workers', store.keysOf(model).base, values);
+    const reply = await runScript(store, 'workers/sweep-workers', store.keysOf(model), values);
     const [hasMore, ...workers] = reply as [0 | 1, ...[workerId: string, ...facts: string[]][]];
     for (const [workerId, ...facts] of workers) {
       const requests: BuriedWorker['requests'] = [];
