@@ -17,13 +17,6 @@ export interface JanitorOptions {
   metrics?: Metrics;
 }
 
-/** What one sweep has done. */
-export interface SweepResult {
-  buried: string[];
-  requeued: string[];
-  expired: string[];
-}
-
 /** Looks at the keys are spread over the interval, so that none takes long. */
 const leakPages = 60;
 
@@ -57,9 +50,9 @@ export class Janitor extends BaseService {
   }
 
   /** Buries a model's dead workers, requeues what they had, ends what is overdue. */
-  async sweepOnce(model: string): Promise<SweepResult> {
+  async sweepOnce(model: string) {
     const { store, log, sweepIntervalMs, workerTtlMs } = this.#options;
-    const result: SweepResult = { buried: [], requeued: [], expired: [] };
+    const result = { buried: [] as string[], requeued: [] as string[], expired: [] as string[] };
     const missedSweeps = Math.max(1, Math.ceil(workerTtlMs / sweepIntervalMs));
     // A little less than ours, so that each of our own counts.
     const options = { intervalMs: 0.9 * sweepIntervalMs, missedSweeps };

@@ -48,17 +48,9 @@ function signedHeaders(id: string, payload: string, secret: string, timestamp: D
 }
 
 function outcomeOf(result: PostResult): SendOutcome {
-  switch (result.status) {
-    case 'failed':
-      return { status: 'failed', reason: result.reason, isFinal: false };
-    case 'refused':
-      return { status: 'failed', reason: 'the address is not public', isFinal: true };
-    case 'answered':
-      return outcomeOfCode(result.code);
-  }
-}
-
-function outcomeOfCode(code: number): SendOutcome {
+  if (result.status === 'failed') return { ...result, isFinal: false };
+  if (result.status === 'refused') return { status: 'failed', reason: 'the address is not public', isFinal: true };
+  const { code } = result;
   if (code >= 200 && code < 300) return { status: 'delivered' };
   const isRedirect = code >= 300 && code < 400;
   const reason = `HTTP ${code}${isRedirect ? ': redirects are not followed' : ''}`;

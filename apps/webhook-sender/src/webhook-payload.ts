@@ -29,22 +29,7 @@ function statusOf({ type }: RequestEvent): string {
 
 /** Of a kind that this process does not know there is nothing to tell but the event itself. */
 function detailsOf(requestId: string, event: RequestEvent, kind: Kind | undefined): object {
-  switch (event.type) {
-    case 'progress':
-    case 'preview':
-      return kind?.progressView(event) ?? {};
-    case 'succeeded':
-      return kind?.resultView(requestId, event.outputs) ?? {};
-    case 'failed':
-      return { error: event.error };
-    case 'queued':
-    case 'started':
-    case 'delta':
-    case 'snapshot':
-    case 'reset':
-    case 'output':
-    case 'canceled':
-    case 'expired':
-      return {};
-  }
+  if (event.type === 'progress' || event.type === 'preview') return kind?.progressView(event) ?? {};
+  if (event.type === 'succeeded') return kind?.resultView(requestId, event.outputs) ?? {};
+  return event.type === 'failed' ? { error: event.error } : {};
 }

@@ -34,7 +34,7 @@ export * from './events/write-batch.ts';
 
 export * from './webhooks/webhook-delivery.ts';
 export { createWebhookId } from './webhooks/webhook-id.ts';
-export { dropOutboxEntries, type OutboxEntry, takeOutbox, type TakeOutboxOptions } from './webhooks/webhook-outbox.ts';
+export { dropOutboxEntries, type OutboxEntry, takeOutbox } from './webhooks/webhook-outbox.ts';
 export { readWebhookSecret } from './webhooks/webhook-secret.ts';
 export { openWebhookWorker, type SendOutcome } from './webhooks/webhook-worker.ts';
 

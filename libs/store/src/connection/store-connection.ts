@@ -21,8 +21,6 @@ export interface ConnectStoreOptions extends ConnectionPoolOptions {
 
 export type StoreConnection = ReturnType<typeof connectStore>;
 
-const defaultResultTtlMs = 3_600_000;
-const defaultMaxAttempts = 3;
 /** BullMQ counts what it finished, and keeps the counts of so many minutes for dashboards. */
 export const finishedCounts = { maxDataPoints: 120 };
 /** BullMQ's own event stream serves dashboards only. */
@@ -31,8 +29,8 @@ const queueEventsLength = 1000;
 /** Connects lazily: the first command waits for the connection. */
 export function connectStore({
   prefix = 'darkroom',
-  resultTtlMs = defaultResultTtlMs,
-  maxAttempts = defaultMaxAttempts,
+  resultTtlMs = 3_600_000,
+  maxAttempts = 3,
   isTraced = false,
   onError = () => {},
   ...pool

@@ -2,14 +2,6 @@ import type { Dispatchable } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
-export interface DispatchView {
-  /** Idle ones, and busy ones, at most. */
-  maxWorkers: number;
-  maxRequests: number;
-  /** Requests beyond those that find room at the workers that are seen; all, if absent. */
-  beyondRoom?: number;
-}
-
 type Reply = [
   nowMs: string,
   reserved: string,
@@ -17,11 +9,18 @@ type Reply = [
   requests: [id: string, shapeKey: string, slots: number, attempts: number, sinceMs: string][],
 ];
 
-/** The free places of a model and who is next: a bounded part, however long the queue is. Empty while nothing can go. One round trip. */
+/**
+ * The free places of a model and who is next, bounded however long the queue is: idle and busy workers, `maxWorkers` of each, and
+ * requests, of which only `beyondRoom` more than find room there. Empty while nothing can go. One round trip.
+ */
 export async function readDispatchable(
   store: StoreConnection,
   model: string,
-  { maxWorkers, maxRequests, beyondRoom = maxRequests }: DispatchView,
+  {
+    maxWorkers,
+    maxRequests,
+    beyondRoom = maxRequests,
+  }: { maxWorkers: number; maxRequests: number; beyondRoom?: number },
 ): Promise<Dispatchable> {
   const values = [maxWorkers, maxRequests, beyondRoom];
   const reply = await runScript(store, 'dispatch/read-dispatchable', store.keysOf(model), values);

@@ -43,17 +43,15 @@ export type RequestWrite = { delivery: Delivery } & (
  */
 export type WriteOutcome = 'written' | 'canceling' | 'lost' | 'ended' | 'finished' | 'incomplete' | RequeueOutcome;
 
-export interface WriteBatchOptions {
-  /** Counted up by the worker in its life: a batch that was written before is not written again. */
-  batch: number;
-}
-
-/** Writes in order, all in one step. Outcomes come in the order of the writes. Safe to send again under the same number. One round trip. */
+/**
+ * Writes in order, all in one step. Outcomes come in the order of the writes. `batch` is counted up by the worker in its life: one that
+ * was written before is not written again. One round trip.
+ */
 export async function writeBatch(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,
   writes: readonly RequestWrite[],
-  { batch }: WriteBatchOptions,
+  { batch }: { batch: number },
 ): Promise<WriteOutcome[]> {
   const values: ScriptArgument[] = [workerId, incarnation, batch, store.maxAttempts];
   for (const write of writes) {

@@ -9,12 +9,7 @@ export const anyOwner = '*';
 /** `gone`: its time is over. `unknown`: it never was, or is somebody else's. */
 export type Missing = { status: 'gone' } | { status: 'unknown' };
 
-interface KnownSecret {
-  secret: Promise<string>;
-  readAtMs: number;
-}
-
-const secrets = new WeakMap<StoreConnection, KnownSecret>();
+const secrets = new WeakMap<StoreConnection, { secret: Promise<string>; readAtMs: number }>();
 /** After a loss of Redis' data all replicas agree again on what one of them still knew. */
 const secretMaxAgeMs = 30_000;
 

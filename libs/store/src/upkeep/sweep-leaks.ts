@@ -5,15 +5,6 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 const requestKinds = new Set(['input', 'events', 'previews', 'output', 'checkpoint', 'promptless']);
 const workerKinds = new Set(['inbox', 'leases']);
 
-export interface LeakSweep {
-  /** Keys that had no TTL although their request has one or is gone: they have one now. */
-  repaired: string[];
-  /** Keys of workers that are no more, deleted. */
-  deleted: string[];
-  /** With the last page of a pass: what the keys take. */
-  sizes: readonly KeySize[] | undefined;
-}
-
 /** What a model's keys of one kind take, which stands in their names; nothing when they were seen in an earlier pass. */
 export interface KeySize {
   model: string;
@@ -43,8 +34,12 @@ export class LeakSweeper {
     this.#pageSize = pageSize;
   }
 
-  /** One page of one server, of about `pageSize` keys whatever the size of the store. Three round trips at most, and one more at the end of a pass. */
-  async sweepPage(): Promise<LeakSweep> {
+  /**
+   * One page of one server, of about `pageSize` keys whatever the size of the store. `repaired`: keys that had no TTL although their
+   * request has one or is gone, and have one now; `deleted`: keys of workers that are no more; `sizes`: with the last page of a pass,
+   * what the keys take. Three round trips at most, and one more at the end of a pass.
+   */
+  async sweepPage() {
     const servers = this.#store.masters();
     const server = servers[this.#server % servers.length]!;
     const pattern = `${escapeGlob(this.#store.prefix)}:v2:*`;

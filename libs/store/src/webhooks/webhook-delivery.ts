@@ -17,17 +17,7 @@ export interface WebhookMessage {
 }
 
 /** A delivery that has not succeeded. One that has leaves nothing behind. */
-export interface WebhookDelivery extends Omit<WebhookMessage, 'payload' | 'owner'> {
-  state: DeliveryState;
-  /** Attempts that failed. */
-  attempts: number;
-  /** Why the last attempt failed, in words that are safe to show. */
-  lastError: string | undefined;
-  createdAtMs: number;
-  /** When it failed for good. */
-  failedAtMs: number | undefined;
-}
-
+export type WebhookDelivery = ReturnType<typeof toDelivery>;
 export type DeliveryState = 'pending' | 'failed';
 
 const jobStates = { pending: ['wait', 'active', 'delayed'], failed: ['failed'] } as const;
@@ -109,7 +99,7 @@ async function findDelivery(
   return job?.data.owner === owner ? job : undefined;
 }
 
-function toDelivery(job: Job<WebhookMessage>, state: DeliveryState): WebhookDelivery {
+function toDelivery(job: Job<WebhookMessage>, state: DeliveryState) {
   const { id, requestId, type, url } = job.data;
   return {
     id,
@@ -117,9 +107,12 @@ function toDelivery(job: Job<WebhookMessage>, state: DeliveryState): WebhookDeli
     type,
     url,
     state,
+    /** Those that failed. */
     attempts: job.attemptsMade,
+    /** Why the last attempt failed, in words that are safe to show. */
     lastError: job.failedReason || undefined,
     createdAtMs: job.timestamp,
+    /** When it failed for good. */
     failedAtMs: state === 'failed' ? job.finishedOn : undefined,
   };
 }

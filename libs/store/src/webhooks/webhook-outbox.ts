@@ -7,27 +7,7 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 import { decodeEvent } from '../events/event-entry.ts';
 
 /** An event that a webhook is to be told of. */
-export interface OutboxEntry {
-  entryId: string;
-  requestId: string;
-  model: string;
-  /** As in the request's envelope. */
-  kind: string;
-  owner: string;
-  url: string;
-  /** Deliveries of the request to a worker so far. */
-  attempt: number;
-  event: RequestEvent;
-  /** The failed request that this one asks again for. */
-  retryOf: string | undefined;
-}
-
-export interface TakeOutboxOptions {
-  /** The most entries. */
-  limit: number;
-  /** What was taken this long ago and not dropped is taken again: its taker has died. */
-  reclaimAfterMs: number;
-}
+export type OutboxEntry = ReturnType<typeof decode>;
 
 const group = 'senders';
 /** One name for all: which of them holds an entry does not matter, and a dead one leaves no consumer behind. */
@@ -35,11 +15,14 @@ const consumer = 'sender';
 
 type StreamEntry = [id: string, fields: string[]];
 
-/** Entries that nobody else has, oldest first. Drop them with `dropOutboxEntries` when they are safe elsewhere. */
+/**
+ * At most `limit` entries that nobody else has, oldest first; what was taken `reclaimAfterMs` ago and not dropped is taken again, as
+ * its taker has died. Drop them with `dropOutboxEntries` when they are safe elsewhere.
+ */
 export async function takeOutbox(
   store: StoreConnection,
   model: string,
-  options: TakeOutboxOptions,
+  options: { limit: number; reclaimAfterMs: number },
 ): Promise<OutboxEntry[]> {
   const stream = store.keysOf(model).webhooks;
   try {
@@ -72,7 +55,7 @@ export async function dropOutboxEntries(
 async function take(
   store: StoreConnection,
   model: string,
-  { limit, reclaimAfterMs }: TakeOutboxOptions,
+  { limit, reclaimAfterMs }: { limit: number; reclaimAfterMs: number },
 ): Promise<OutboxEntry[]> {
   const { redis } = store;
   const stream = store.keysOf(model).webhooks;
@@ -87,17 +70,20 @@ async function take(
   return entries.filter((entry) => entry !== null).map((entry) => decode(model, entry));
 }
 
-function decode(model: string, [entryId, pairs]: StreamEntry): OutboxEntry {
+function decode(model: string, [entryId, pairs]: StreamEntry) {
   const [, id, , sequence, , owner, , url, , attempt, , body, , retryOf, , kind] = pairs;
   return {
     entryId,
     requestId: id ?? '',
     model,
+    /** As in the request's envelope. */
     kind: kind ?? '',
     owner: owner ?? '',
     url: url ?? '',
+    /** Deliveries of the request to a worker so far. */
     attempt: Number(attempt),
     event: decodeEvent(Number(sequence), body ?? ''),
+    /** The failed request that this one asks again for. */
     retryOf: retryOf || undefined,
   };
 }

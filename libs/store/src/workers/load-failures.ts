@@ -24,8 +24,10 @@ export async function reportLoadFailure(
   const [failedAtMs, known] = await Promise.all([timeOf(store), store.redis.hgetall(key)]);
   const over = Object.keys(known).filter((field) => decode(known[field]!).untilMs <= failedAtMs);
   const facts = { ...place, reason, failedAtMs, untilMs: failedAtMs + shownMs };
-  const writing = store.redis.multi().hset(key, fieldOf(place), JSON.stringify(facts));
-  if (over.length > 0) writing.hdel(key, ...over.filter((field) => field !== fieldOf(place)), '');
+  const writing = store.redis
+    .multi()
+    .hdel(key, '', ...over)
+    .hset(key, fieldOf(place), JSON.stringify(facts));
   // As long as the one that is shown longest.
   await writing.pexpire(key, shownMs, 'NX').pexpire(key, shownMs, 'GT').exec();
 }
