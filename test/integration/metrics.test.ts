@@ -25,8 +25,7 @@ import {
 } from '@darkroom/testing';
 import { createReadiness, Metrics } from '@darkroom/service';
 import { expect, it, onTestFinished } from 'vitest';
-import { createFormerMetrics } from '../../apps/batch-former/src/former-metrics.ts';
-import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
+import { BatchFormer, createFormerMetrics } from '../../apps/batch-former/src/batch-former.ts';
 import { Janitor } from '../../apps/janitor/src/janitor.ts';
 import { reportQueues } from '../../apps/janitor/src/report-queues.ts';
 

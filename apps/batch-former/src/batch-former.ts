@@ -13,14 +13,13 @@ import {
   readDispatchable,
   type StoreConnection,
 } from '@darkroom/store';
-import { createFormerMetrics, type FormerMetrics } from './former-metrics.ts';
 
 export interface BatchFormerOptions {
   store: StoreConnection;
   wakeups: Pick<EventHub, 'listen'>;
   policy: BatchPolicy;
   log: Logger;
-  metrics?: FormerMetrics;
+  metrics?: ReturnType<typeof createFormerMetrics>;
   /** How long a lost wake-up can hold things up. */
   slowTickMs?: number;
 }
@@ -60,7 +59,11 @@ export class BatchFormer extends BaseService {
     for (;;) {
       const seen = await readDispatchable(store, model, { ...view, beyondRoom: view.beyondRoom + policy.lookahead });
       const plan = planLeases(seen, policy);
-      if (plan.againInMs !== undefined) this.#decideAgainIn(model, plan.againInMs);
+      if (plan.againInMs !== undefined) {
+        clearTimeout(this.#companyTimers.get(model));
+        const timer = setTimeout(() => void this.#dispatching.trigger(model), plan.againInMs);
+        this.#companyTimers.set(model, timer);
+      }
       if (plan.leases.length === 0 && plan.reserveWorkerId === undefined) return;
       const { reserveWorkerId } = plan;
       const outcomes = await dispatchRequests(store, model, plan.leases, { reserveWorkerId });
@@ -103,12 +106,21 @@ export class BatchFormer extends BaseService {
       }
     }
   }
+}
 
-  #decideAgainIn(model: string, waitMs: number): void {
-    clearTimeout(this.#companyTimers.get(model));
-    this.#companyTimers.set(
-      model,
-      setTimeout(() => void this.#dispatching.trigger(model), waitMs),
-    );
-  }
+/** What formers count, over all models. */
+export function createFormerMetrics(metrics: Metrics) {
+  return {
+    leases: metrics.counter({
+      name: 'darkroom_leases_total',
+      help: 'What became of requests that were to go to a worker: leased, waiting (no room by then), moved (another former was faster), expired.',
+      labels: ['model', 'outcome'],
+    }),
+    together: metrics.histogram({
+      name: 'darkroom_lease_requests',
+      help: 'Requests that were leased to a worker together.',
+      labels: ['model'],
+      buckets: [1, 2, 3, 4, 6, 8, 12, 16, 32],
+    }),
+  };
 }

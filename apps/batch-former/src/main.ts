@@ -1,7 +1,6 @@
 import { type MainContext, runMain, ServiceGroup, storeService } from '@darkroom/service';
 import { checkServer, createEventHub, isStoreReachable, openStore } from '@darkroom/store';
-import { BatchFormer } from './batch-former.ts';
-import { createFormerMetrics } from './former-metrics.ts';
+import { BatchFormer, createFormerMetrics } from './batch-former.ts';
 
 await runMain('batch-former', (context: MainContext<'batch-former'>) => {
   const { config, log, metrics, readiness, stopSignal } = context;

@@ -4,7 +4,7 @@
  */
 import { BaseService, type Logger, LoopsByName, Metrics, PeriodicLoop, startSpan } from '@darkroom/service';
 import { expireRequests, LeakSweeper, listModelIds, type StoreConnection, sweepWorkers } from '@darkroom/store';
-import { createKeySizeReport } from './report-key-sizes.ts';
+import { createKeySizeReport } from './report-queues.ts';
 
 export interface JanitorOptions {
   store: StoreConnection;

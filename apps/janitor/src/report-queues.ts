@@ -7,6 +7,7 @@ import type { Metrics } from '@darkroom/service';
 import {
   exportBullmqMetrics,
   isStoreReachable,
+  type KeySize,
   listModelIds,
   type ModelStats,
   readRedisMemory,
@@ -16,13 +17,15 @@ import {
   type Tally,
 } from '@darkroom/store';
 
-export interface ReportQueuesOptions {
+export function reportQueues({
+  store,
+  metrics,
+  clock = systemClock,
+}: {
   store: StoreConnection;
   metrics: Metrics;
   clock?: Clock;
-}
-
-export function reportQueues({ store, metrics, clock = systemClock }: ReportQueuesOptions): void {
+}): void {
   const showGauges = createGauges(metrics, clock);
   let seen = nothing;
   showDurations(metrics, () => seen.models);
@@ -150,6 +153,27 @@ function createCounters(metrics: Metrics): (seen: Seen) => void {
       const { model } = stats;
       for (const [reason, count] of Object.entries(tally.requeues)) requeues.inc({ model, reason }, count);
       buried.inc({ model }, tally.buried);
+    }
+  };
+}
+
+/** Shows what the last sweep for leaks has seen of the models' keys. */
+export function createKeySizeReport(metrics: Metrics): (sizes: readonly KeySize[]) => void {
+  const labels = ['model', 'kind'] as const;
+  const bytes = metrics.gauge({
+    name: 'darkroom_redis_bytes',
+    help: 'What keys of a kind take in Redis, estimated from 20 of each at the last sweep for leaks.',
+    labels,
+  });
+  const keys = metrics.gauge({
+    name: 'darkroom_redis_keys',
+    help: 'Keys of a kind, counted at the last sweep for leaks.',
+    labels,
+  });
+  return (sizes) => {
+    for (const { model, kind, ...size } of sizes) {
+      bytes.set({ model, kind }, size.bytes);
+      keys.set({ model, kind }, size.keys);
     }
   };
 }

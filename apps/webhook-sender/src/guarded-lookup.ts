@@ -11,10 +11,7 @@ export type Resolve = (
 
 /** A name that leads to no address that we connect to. */
 export class PrivateAddressError extends Error {
-  constructor() {
-    super('The address is not public.');
-    this.name = 'PrivateAddressError';
-  }
+  override name = 'PrivateAddressError';
 }
 
 /**
@@ -27,7 +24,7 @@ export function createGuardedLookup(resolve: Resolve = systemLookup): LookupFunc
       const allowed = (addresses ?? []).filter(({ address }) => isPublicAddress(address));
       const [first] = allowed;
       if (error !== null) callback(error, []);
-      else if (first === undefined) callback(new PrivateAddressError(), []);
+      else if (first === undefined) callback(new PrivateAddressError('The address is not public.'), []);
       else if (options.all === true) callback(null, allowed);
       else callback(null, first.address, first.family);
     });

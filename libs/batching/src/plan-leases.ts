@@ -39,11 +39,8 @@ export function planLeases({ nowMs, reservedWorkerId, workers, requests }: Dispa
     !policy.isBatching || attempts >= policy.maxAttempts - 1;
   const reserveWorkerId = leaseAlone(requests.filter(mustBeAlone), { free, leases, reservedWorkerId, policy });
   if (reserveWorkerId !== undefined) free.delete(reserveWorkerId);
-  const next = withinRoom(
-    requests.filter((request) => !mustBeAlone(request)),
-    [...free.values()],
-    policy.lookahead,
-  );
+  const shared = requests.filter((request) => !mustBeAlone(request));
+  const next = withinRoom(shared, [...free.values()], policy.lookahead);
   let againInMs: number | undefined;
   for (const group of groupByShape(next)) {
     const idle = [...free.values()].filter(({ isIdle }) => isIdle).length;
@@ -120,10 +117,7 @@ function withinRoom(
 }
 
 function roomiest(workers: readonly OpenWorker[]): OpenWorker | undefined {
-  return workers.reduce<OpenWorker | undefined>(
-    (best, worker) => (best && best.free >= worker.free ? best : worker),
-    undefined,
-  );
+  return workers.toSorted((left, right) => right.free - left.free)[0];
 }
 
 /** Each in order, the shape whose first request waits longest before the others. */

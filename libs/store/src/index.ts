@@ -1,6 +1,5 @@
 export * from './connection/redis-health.ts';
-export { connectStore, type ConnectStoreOptions, type StoreConnection } from './connection/store-connection.ts';
-export { openStore } from './connection/open-store.ts';
+export * from './connection/store-connection.ts';
 export { isUnavailable, untilAnswered } from './connection/until-answered.ts';
 
 export { admitRequest, type AdmitRequestOptions, type AdmitRequestResult } from './requests/admit-request.ts';
@@ -15,12 +14,11 @@ export { readRequest } from './requests/read-request.ts';
 export { retryRequest } from './requests/retry-request.ts';
 
 export * from './dispatch/dispatch-requests.ts';
-export { pauseModel, resumeModel } from './dispatch/pause-model.ts';
 export * from './dispatch/read-dispatchable.ts';
 
 export * from './workers/drain-worker.ts';
 export * from './workers/load-failures.ts';
-export { listModelIds, listModels, publishModel } from './workers/model-registry.ts';
+export * from './workers/model-registry.ts';
 export { readWorkers, type WorkerStatus } from './workers/read-workers.ts';
 export * from './workers/register-worker.ts';
 export * from './workers/sweep-workers.ts';

@@ -54,8 +54,16 @@ export function connectStore({
     /** The queue of webhook deliveries, opened when first asked for. */
     deliveries(): Queue {
       if (deliveries === undefined) {
+        // `metrics` is documented for workers, and read wherever a job is ended.
+        const options: QueueOptions & Pick<WorkerOptions, 'metrics'> = {
+          connection: redis,
+          prefix: systemKeys(prefix).deliveriesBase,
+          defaultJobOptions: { removeOnComplete: true, attempts: 1 },
+          streams: { events: { maxLen: queueEventsLength } },
+          metrics: finishedCounts,
+        };
         const telemetry = isTraced ? { telemetry: new BullMQOtel({ tracerName: 'bullmq' }) } : {};
-        deliveries = new Queue(deliveriesName, { ...deliveryOptions(redis, prefix), ...telemetry });
+        deliveries = new Queue(deliveriesName, { ...options, ...telemetry });
         deliveries.on('error', onError);
       }
       return deliveries;
@@ -76,13 +84,30 @@ export function connectStore({
   };
 }
 
-/** `metrics` is documented for workers, and read wherever a job is ended. */
-function deliveryOptions(connection: RedisClient, prefix: string): QueueOptions & Pick<WorkerOptions, 'metrics'> {
-  return {
-    connection,
-    prefix: systemKeys(prefix).deliveriesBase,
-    defaultJobOptions: { removeOnComplete: true, attempts: 1 },
-    streams: { events: { maxLen: queueEventsLength } },
-    metrics: finishedCounts,
+/** What every process connects by: settings of libs/config, and what tells of lost connections. */
+export interface OpenStoreOptions {
+  config: {
+    redisUrl: string;
+    redisSentinelPassword: string | undefined;
+    redisPrefix: string;
+    resultTtlS: number;
+    maxAttempts: number;
+    tracesUrl: string | undefined;
   };
+  log: { warn(facts: { reason: string }, message: string): void };
+  stopSignal: AbortSignal;
+}
+
+/** The store of a process; reconnecting goes on by itself. */
+export function openStore({ config, log, stopSignal }: OpenStoreOptions): StoreConnection {
+  return connectStore({
+    url: config.redisUrl,
+    sentinelPassword: config.redisSentinelPassword,
+    prefix: config.redisPrefix,
+    resultTtlMs: config.resultTtlS * 1000,
+    maxAttempts: config.maxAttempts,
+    isTraced: config.tracesUrl !== undefined,
+    onError: ({ message }) => log.warn({ reason: message }, 'no connection to Redis'),
+    stopSignal,
+  });
 }

@@ -6,7 +6,7 @@ import type { RequestEvent } from '@darkroom/core';
 import { Cluster } from 'ioredis';
 import type { RedisClient } from '../connection/open-redis.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { decodeMessage } from './event-entry.ts';
+import { decodeEvent } from './read-events.ts';
 
 type MessageListener = (message: Buffer) => void;
 
@@ -95,4 +95,15 @@ function onSubscriptionsBack(redis: RedisClient, listener: () => void): void {
   });
   // A Cluster's subscriptions are with one of its nodes, and go to another when that is lost. Which one is not told.
   if (redis instanceof Cluster) redis.on('-node', () => setImmediate(listener));
+}
+
+/** From a published message: `<sequence> <body>\n<preview>`. */
+function decodeMessage(message: Buffer): RequestEvent {
+  const space = message.indexOf(0x20);
+  const newline = message.indexOf(0x0a, space);
+  return decodeEvent(
+    Number(message.toString('latin1', 0, space)),
+    message.toString('utf8', space + 1, newline),
+    message.subarray(newline + 1),
+  );
 }

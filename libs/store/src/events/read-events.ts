@@ -1,7 +1,6 @@
 import type { RequestEvent } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { decodeEvent } from './event-entry.ts';
 
 /**
  * Events after a sequence number (0 for all), oldest first, at most `limit`, so that a slow reader takes them in pieces; empty when
@@ -18,4 +17,10 @@ export async function readEvents(
   return (reply as [sequence: Buffer, body: Buffer, preview: Buffer][]).map(([sequence, body, preview]) =>
     decodeEvent(Number(sequence.toString('latin1')), body.toString('utf8'), preview),
   );
+}
+
+/** An event as emit-event.lua writes it. `preview`: its bytes; none, or no more, when empty. */
+export function decodeEvent(sequence: number, body: string, preview: Uint8Array = new Uint8Array()): RequestEvent {
+  const event = { ...(JSON.parse(body) as Omit<RequestEvent, 'sequence'>), sequence } as RequestEvent;
+  return event.type === 'preview' && preview.length > 0 ? { ...event, data: preview } : event;
 }

@@ -68,31 +68,31 @@ export async function writeBatch(
 function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
   switch (write.type) {
     case 'progress':
-      return ['event', json({ type: 'progress', ...write.progress }), '', write.of.done, write.of.total ?? 0];
+      return ['event', JSON.stringify({ type: 'progress', ...write.progress }), '', write.of.done, write.of.total ?? 0];
     case 'preview': {
       const { progress, of, data, contentType } = write;
-      return ['event', json({ type: 'preview', ...progress, contentType }), data, of.done, of.total ?? 0];
+      return ['event', JSON.stringify({ type: 'preview', ...progress, contentType }), data, of.done, of.total ?? 0];
     }
     case 'delta':
     case 'snapshot': {
       const { type, index, offset, text, facts } = write;
-      const body = json({ type, index, offset, text, facts });
+      const body = JSON.stringify({ type, index, offset, text, facts });
       const isWhole = type === 'snapshot' && write.isWhole === true;
       return isWhole ? ['snapshot', body, index] : ['event', body, '', '', '', index];
     }
     case 'reset':
-      return ['event', json({ type: 'reset', index: write.index, offset: write.offset }), '', '', '', write.index];
+      return [
+        'event',
+        JSON.stringify({ type: 'reset', index: write.index, offset: write.offset }),
+        '',
+        '',
+        '',
+        write.index,
+      ];
     case 'chunk': {
       const { info, chunkIndex, data } = write;
-      const isLast = chunkIndex === info.chunks - 1;
-      return [
-        'output',
-        json({ type: 'output', output: info, chunkIndex }),
-        data,
-        info.index,
-        chunkIndex,
-        isLast ? json(info) : '',
-      ];
+      const body = JSON.stringify({ type: 'output', output: info, chunkIndex });
+      return ['output', body, data, info.index, chunkIndex, chunkIndex === info.chunks - 1 ? JSON.stringify(info) : ''];
     }
     case 'checkpoint':
       return ['checkpoint', write.index, write.data, write.done];
@@ -100,16 +100,12 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
       return ['release', write.slots];
     case 'end': {
       const { end } = write;
-      const error = end.state === 'failed' ? json(end.error) : '';
+      const error = end.state === 'failed' ? JSON.stringify(end.error) : '';
       return ['end', end.state, error, end.state === 'succeeded' ? end.outputs : 0];
     }
     case 'give-back':
       return ['give-back', write.reason];
   }
-}
-
-function json(value: object): string {
-  return JSON.stringify(value);
 }
 
 export interface SplitOutputOptions {

@@ -33,22 +33,14 @@ export type AdmitRequestResult =
 export async function admitRequest(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  {
-    queueMaxLength,
-    unserved,
-    weight,
-    openRequestsMax,
-    ownerMaxBytes,
-    otherModels = [],
-    promptless,
-  }: AdmitRequestOptions,
+  { openRequestsMax, otherModels = [], weight, promptless, ...refusing }: AdmitRequestOptions,
 ): Promise<AdmitRequestResult> {
   const elsewhere = openRequestsMax === undefined ? 0 : await countOpen(store, envelope.owner, otherModels);
   const limits = {
-    queued: queueMaxLength,
-    servedOnly: unserved === 'refuse',
+    queued: refusing.queueMaxLength,
+    servedOnly: refusing.unserved === 'refuse',
     open: openRequestsMax === undefined ? undefined : Math.max(0, openRequestsMax - elsewhere),
-    bytes: ownerMaxBytes,
+    bytes: refusing.ownerMaxBytes,
   };
   const reply = (await runAdmission(store, envelope, { limits, weight, promptless })) as AdmissionReply;
   switch (reply[0]) {

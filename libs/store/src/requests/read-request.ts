@@ -3,7 +3,7 @@ import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { anyOwner, type Missing, whyMissing } from './request-ids.ts';
 
-type Reply = [] | [fields: string[], envelope: string, position: number, isPossible: 0 | 1, costAhead: string];
+type Found = [fields: string[], envelope: string, position: number, isPossible: 0 | 1, costAhead: string];
 
 export type ReadRequestResult = { status: 'found'; request: RequestStatus } | Missing;
 
@@ -15,24 +15,15 @@ export async function readRequest(
 ): Promise<ReadRequestResult> {
   const keys = store.keysOfRequest(id);
   if (keys === undefined) return { status: 'unknown' };
-  const reply = (await runScript(store, 'requests/read-request', keys, [id, owner])) as Reply;
+  const reply = (await runScript(store, 'requests/read-request', keys, [id, owner])) as Found | [];
   if (reply.length === 0) return whyMissing(store, id, owner);
-  const [pairs, envelope, position, isPossible, costAhead] = reply;
-  const fields = new Map<string, string>();
-  for (let index = 0; index + 1 < pairs.length; index += 2) fields.set(pairs[index]!, pairs[index + 1]!);
-  const request = {
-    ...decodeRequest(fields, JSON.parse(envelope) as RequestEnvelope),
-    queuePosition: position >= 0 ? position : undefined,
-    isPossible: isPossible === 1,
-    costAhead: Number(costAhead),
-  };
-  return { status: 'found', request };
+  return { status: 'found', request: decode(reply) };
 }
 
-function decodeRequest(
-  fields: ReadonlyMap<string, string>,
-  { id, model, owner, kind, slots, cost, outputs, input }: RequestEnvelope,
-): Omit<RequestStatus, 'queuePosition' | 'isPossible' | 'costAhead'> {
+function decode([pairs, envelope, position, isPossible, costAhead]: Found): RequestStatus {
+  const { id, model, owner, kind, slots, cost, outputs, input } = JSON.parse(envelope) as RequestEnvelope;
+  const fields = new Map<string, string>();
+  for (let index = 0; index + 1 < pairs.length; index += 2) fields.set(pairs[index]!, pairs[index + 1]!);
   const numberOf = (name: string): number | undefined => (fields.has(name) ? Number(fields.get(name)) : undefined);
   const state = fields.get('state') as RequestState;
   const error = fields.get('error');
@@ -58,6 +49,9 @@ function decodeRequest(
     expiresAtMs: numberOf('expiresAtMs'),
     retryOf: fields.get('retryOf'),
     retriedAs: fields.get('retriedAs'),
+    queuePosition: position >= 0 ? position : undefined,
+    isPossible: isPossible === 1,
+    costAhead: Number(costAhead),
   };
 }
 

@@ -53,11 +53,13 @@ export class LeakSweeper {
   }
 
   #describe(key: string): FoundKey | undefined {
-    const parts = /^\{(?<model>[^}]+)\}:(?<kind>[^:]+):?(?<subject>[^:]*)/.exec(
-      key.slice(`${this.#store.prefix}:v2:`.length),
-    );
-    if (parts?.groups === undefined) return undefined;
-    const { model = '', kind = '', subject = '' } = parts.groups;
+    const name = key.slice(`${this.#store.prefix}:v2:`.length);
+    const {
+      model,
+      kind,
+      subject = '',
+    } = /^\{(?<model>[^}]+)\}:(?<kind>[^:]+):?(?<subject>[^:]*)/.exec(name)?.groups ?? {};
+    if (model === undefined || kind === undefined) return undefined;
     const count = this.#counts.get(`${model} ${kind}`) ?? { model, kind, keys: 0, samples: [] };
     this.#counts.set(`${model} ${kind}`, count);
     if (count.keys++ < sampleSize) count.samples.push(key);

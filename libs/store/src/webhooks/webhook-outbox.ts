@@ -4,7 +4,7 @@
  */
 import type { RequestEvent } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { decodeEvent } from '../events/event-entry.ts';
+import { decodeEvent } from '../events/read-events.ts';
 
 /** An event that a webhook is to be told of. */
 export type OutboxEntry = ReturnType<typeof decode>;
@@ -20,21 +20,31 @@ type StreamEntry = [id: string, fields: string[]];
  * its taker has died. Drop them with `dropOutboxEntries` when they are safe elsewhere.
  */
 export async function takeOutbox(
-  store: StoreConnection,
+  { redis, keysOf }: StoreConnection,
   model: string,
-  options: { limit: number; reclaimAfterMs: number },
+  { limit, reclaimAfterMs }: { limit: number; reclaimAfterMs: number },
 ): Promise<OutboxEntry[]> {
-  const stream = store.keysOf(model).webhooks;
-  try {
-    return await take(store, model, options);
-  } catch (error) {
+  const stream = keysOf(model).webhooks;
+  const take = () =>
+    Promise.all([
+      redis.xautoclaim(stream, group, consumer, reclaimAfterMs, '0-0', 'COUNT', limit),
+      redis.xreadgroup('GROUP', group, consumer, 'COUNT', limit, 'STREAMS', stream, '>'),
+    ]);
+  const replies = await take().catch(async (error: unknown) => {
     if (!isReply(error, 'NOGROUP')) throw error;
-    await store.redis.xgroup('CREATE', stream, group, '0', 'MKSTREAM').catch((failure: unknown) => {
+    await redis.xgroup('CREATE', stream, group, '0', 'MKSTREAM').catch((failure: unknown) => {
       // Another sender was faster.
       if (!isReply(failure, 'BUSYGROUP')) throw failure;
     });
-    return take(store, model, options);
-  }
+    return take();
+  });
+  const [reclaimed, read] = replies as [
+    [next: string, entries: (StreamEntry | null)[]],
+    [stream: string, entries: StreamEntry[]][] | null,
+  ];
+  const entries = [...reclaimed[1], ...(read?.[0]?.[1] ?? [])];
+  // Null in old servers: it was cut off by the cap while somebody held it.
+  return entries.filter((entry) => entry !== null).map((entry) => decode(model, entry));
 }
 
 /** Removes entries for good. Safe to call twice. */
@@ -50,24 +60,6 @@ export async function dropOutboxEntries(
     .xdel(stream, ...entryIds)
     .xack(stream, group, ...entryIds)
     .exec();
-}
-
-async function take(
-  store: StoreConnection,
-  model: string,
-  { limit, reclaimAfterMs }: { limit: number; reclaimAfterMs: number },
-): Promise<OutboxEntry[]> {
-  const { redis } = store;
-  const stream = store.keysOf(model).webhooks;
-  const reclaiming = redis.xautoclaim(stream, group, consumer, reclaimAfterMs, '0-0', 'COUNT', limit);
-  const reading = redis.xreadgroup('GROUP', group, consumer, 'COUNT', limit, 'STREAMS', stream, '>');
-  const [reclaimed, read] = (await Promise.all([reclaiming, reading])) as [
-    [next: string, entries: (StreamEntry | null)[]],
-    [stream: string, entries: StreamEntry[]][] | null,
-  ];
-  const entries = [...reclaimed[1], ...(read?.[0]?.[1] ?? [])];
-  // Null in old servers: it was cut off by the cap while somebody held it.
-  return entries.filter((entry) => entry !== null).map((entry) => decode(model, entry));
 }
 
 function decode(model: string, [entryId, pairs]: StreamEntry) {
