@@ -1,9 +1,10 @@
 /** One POST to a receiver that nobody here trusts. */
+import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { mayBePublicHost } from '@darkroom/core';
-import { createGuardedLookup, PrivateAddressError, type Resolve } from './guarded-lookup.ts';
+import type { LookupFunction } from 'node:net';
+import { isPublicAddress, mayBePublicHost } from '@darkroom/core';
 
 export interface PostWebhookOptions {
   url: string;
@@ -98,4 +99,33 @@ function reasonOf(error: unknown): string {
   if (/CERT|SSL|TLS|SIGNATURE/.test(code)) return 'TLS failed';
   if (code.startsWith('HPE_')) return 'the answer is not HTTP';
   return reasons[code] ?? 'connection failed';
+}
+
+/** Looks up all addresses of a name; `dns.lookup`, but for tests. */
+export type Resolve = (
+  hostname: string,
+  options: { all: true },
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+/** A name that leads to no address that we connect to. */
+class PrivateAddressError extends Error {
+  override name = 'PrivateAddressError';
+}
+
+/**
+ * The `lookup` of a connection: it yields public addresses only. The connection is made to what it yields, so a name
+ * that leads elsewhere a moment later (DNS rebinding) gains nothing.
+ */
+export function createGuardedLookup(resolve: Resolve = systemLookup): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      const allowed = (addresses ?? []).filter(({ address }) => isPublicAddress(address));
+      const [first] = allowed;
+      if (error !== null) callback(error, []);
+      else if (first === undefined) callback(new PrivateAddressError('The address is not public.'), []);
+      else if (options.all === true) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
 }

@@ -80,15 +80,10 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
       const isWhole = type === 'snapshot' && write.isWhole === true;
       return isWhole ? ['snapshot', body, index] : ['event', body, '', '', '', index];
     }
-    case 'reset':
-      return [
-        'event',
-        JSON.stringify({ type: 'reset', index: write.index, offset: write.offset }),
-        '',
-        '',
-        '',
-        write.index,
-      ];
+    case 'reset': {
+      const { type, index, offset } = write;
+      return ['event', JSON.stringify({ type, index, offset }), '', '', '', index];
+    }
     case 'chunk': {
       const { info, chunkIndex, data } = write;
       const body = JSON.stringify({ type: 'output', output: info, chunkIndex });

@@ -44,7 +44,10 @@ function decode([pairs, envelope, position, isPossible, costAhead]: Found): Requ
     kind,
     input,
     outputCount: outputs,
-    outputs: decodeOutputs(fields),
+    outputs: [...fields]
+      .filter(([name]) => name.startsWith('output:'))
+      .map(([, value]) => JSON.parse(value) as OutputInfo)
+      .toSorted((left, right) => left.index - right.index),
     error: error === undefined ? undefined : (JSON.parse(error) as RequestError),
     expiresAtMs: numberOf('expiresAtMs'),
     retryOf: fields.get('retryOf'),
@@ -53,10 +56,4 @@ function decode([pairs, envelope, position, isPossible, costAhead]: Found): Requ
     isPossible: isPossible === 1,
     costAhead: Number(costAhead),
   };
-}
-
-function decodeOutputs(fields: ReadonlyMap<string, string>): OutputInfo[] {
-  const outputs: OutputInfo[] = [];
-  for (const [name, value] of fields) if (name.startsWith('output:')) outputs.push(JSON.parse(value) as OutputInfo);
-  return outputs.toSorted((left, right) => left.index - right.index);
 }

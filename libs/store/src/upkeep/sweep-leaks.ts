@@ -46,7 +46,10 @@ export class LeakSweeper {
     const [cursor, page] = await server.scan(this.#cursor, 'MATCH', pattern, 'COUNT', this.#pageSize);
     this.#cursor = cursor;
     const found = page.map((key) => this.#describe(key)).filter((key) => key !== undefined);
-    const [repaired, deleted] = await Promise.all([this.#repair(found), this.#deleteOrphans(found)]);
+    const mended = await Promise.all(found.map((each) => this.#mend(each)));
+    const mendedBy = (how: string): string[] =>
+      found.filter((_each, index) => mended[index] === how).map(({ key }) => key);
+    const [repaired, deleted] = [mendedBy('repaired'), mendedBy('deleted')];
     if (cursor !== '0') return { repaired, deleted, sizes: undefined };
     this.#server = (this.#server + 1) % servers.length;
     return { repaired, deleted, sizes: this.#server === 0 ? await this.#takeSizes() : undefined };
@@ -66,30 +69,20 @@ export class LeakSweeper {
     return { key, model, kind, subject };
   }
 
-  async #repair(found: readonly FoundKey[]): Promise<string[]> {
+  async #mend({ key, model, kind, subject }: FoundKey): Promise<'repaired' | 'deleted' | undefined> {
     const { redis, resultTtlMs } = this.#store;
-    const mortal = found.filter(({ kind }) => requestKinds.has(kind));
-    const ttls = await Promise.all(
-      mortal.flatMap(({ key, model, subject }) => [
-        redis.pttl(key),
-        redis.pttl(this.#store.keysOf(model).request(subject)),
-      ]),
-    );
+    const keys = this.#store.keysOf(model);
+    if (workerKinds.has(kind)) {
+      if ((await redis.exists(keys.worker(subject))) === 1) return undefined;
+      await redis.del(key);
+      return 'deleted';
+    }
+    if (!requestKinds.has(kind)) return undefined;
+    const [ttlMs, requestTtlMs] = await Promise.all([redis.pttl(key), redis.pttl(keys.request(subject))]);
     // An open request and what belongs to it have none.
-    const leaks = mortal.filter((_key, index) => ttls[2 * index] === -1 && ttls[2 * index + 1] !== -1);
-    await Promise.all(leaks.map(({ key }) => redis.pexpire(key, resultTtlMs)));
-    return leaks.map(({ key }) => key);
-  }
-
-  async #deleteOrphans(found: readonly FoundKey[]): Promise<string[]> {
-    const { redis } = this.#store;
-    const owned = found.filter(({ kind }) => workerKinds.has(kind));
-    const alive = await Promise.all(
-      owned.map(({ model, subject }) => redis.exists(this.#store.keysOf(model).worker(subject))),
-    );
-    const orphans = owned.filter((_key, index) => alive[index] === 0).map(({ key }) => key);
-    await Promise.all(orphans.map((key) => redis.del(key)));
-    return orphans;
+    if (ttlMs !== -1 || requestTtlMs === -1) return undefined;
+    await redis.pexpire(key, resultTtlMs);
+    return 'repaired';
   }
 
   async #takeSizes(): Promise<KeySize[]> {

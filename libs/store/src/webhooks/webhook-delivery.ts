@@ -90,11 +90,7 @@ export async function resendDelivery(store: StoreConnection, owner: string, id: 
   }
 }
 
-async function findDelivery(
-  store: StoreConnection,
-  owner: string,
-  id: string,
-): Promise<Job<WebhookMessage> | undefined> {
+async function findDelivery(store: StoreConnection, owner: string, id: string) {
   const job = (await store.deliveries().getJob(id)) as Job<WebhookMessage> | undefined;
   return job?.data.owner === owner ? job : undefined;
 }
