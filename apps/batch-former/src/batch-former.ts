@@ -84,14 +84,9 @@ export class BatchFormer extends BaseService {
     for (const timer of this.#companyTimers.values()) clearTimeout(timer);
   }
 
-  #report(
-    model: string,
-    { leases }: Plan,
-    outcomes: readonly DispatchOutcome[],
-    { nowMs, requests }: Dispatchable,
-  ): void {
+  #report(model: string, { leases }: Plan, outcomes: readonly DispatchOutcome[], seen: Dispatchable): void {
     const { log, metrics } = this.#options;
-    const waitedMs = new Map(requests.map(({ id, waitingSinceMs }) => [id, nowMs - waitingSinceMs]));
+    const waitedMs = new Map(seen.requests.map(({ id, waitingSinceMs }) => [id, seen.nowMs - waitingSinceMs]));
     let position = 0;
     for (const { workerId, requestIds } of leases) {
       const own = outcomes.slice(position, (position += requestIds.length));

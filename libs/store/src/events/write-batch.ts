@@ -16,10 +16,7 @@ export type RequestEnd =
   | { state: 'failed'; error: RequestError };
 
 /** How far all outputs of a request are together; without `total` nobody knows it. */
-export interface RequestProgress {
-  done: number;
-  total?: number;
-}
+export type RequestProgress = Omit<OutputProgress, 'index'>;
 
 export type RequestWrite = { delivery: Delivery } & (
   | { type: 'progress'; progress: OutputProgress; of: RequestProgress }

@@ -26,14 +26,9 @@ const refusedTtlMs = 60_000;
 export async function claimIdempotencyKey(
   store: StoreConnection,
   key: IdempotencyKey,
-  {
-    fingerprint,
-    newId,
-    ttlMs,
-    expiredId = '',
-  }: { fingerprint: string; newId: string; ttlMs: number; expiredId?: string | undefined },
+  claim: { fingerprint: string; newId: string; ttlMs: number; expiredId?: string },
 ): Promise<ClaimResult> {
-  const values = ['claimed', newId, ttlMs, fingerprint, expiredId];
+  const values = ['claimed', claim.newId, claim.ttlMs, claim.fingerprint, claim.expiredId ?? ''];
   const reply = await runScript(store, 'requests/idempotency-key', { base: recordKey(store, key) }, values);
   const [status, id, state] = reply as ['mine' | 'conflict', string, 'claimed' | 'stored' | 'refused'];
   return { status, id, wasStored: state === 'stored' };

@@ -21,14 +21,9 @@ export type RetryRequestResult =
 export async function retryRequest(
   store: StoreConnection,
   id: string,
-  {
-    trace,
-    strip,
-  }: {
-    trace?: string | undefined;
-    strip?: ((envelope: RequestEnvelope) => RequestEnvelope) | undefined;
-  } = {},
+  options: { trace?: string | undefined; strip?: ((envelope: RequestEnvelope) => RequestEnvelope) | undefined } = {},
 ): Promise<RetryRequestResult> {
+  const { trace, strip } = options;
   const keys = store.keysOfRequest(id);
   if (keys === undefined) return { status: 'unknown' };
   // What a request asks for never changes, so it may be read before the script decides.

@@ -1,5 +1,5 @@
 /**
- * The outbox of webhooks: a stream per model that emit-webhook.lua writes to in the same step as the event. A consumer
+ * The outbox of webhooks: a stream per model that emit-event.lua writes to in the same step as the event. A consumer
  * group gives each entry to one of any number of senders; what a sender took and did not drop is given out again.
  */
 import type { RequestEvent } from '@darkroom/core';
