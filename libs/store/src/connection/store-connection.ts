@@ -54,16 +54,7 @@ export function connectStore({
     /** The queue of webhook deliveries, opened when first asked for. */
     deliveries(): Queue {
       if (deliveries === undefined) {
-        // `metrics` is documented for workers, and read wherever a job is ended.
-        const options: QueueOptions & Pick<WorkerOptions, 'metrics'> = {
-          connection: redis,
-          prefix: systemKeys(prefix).deliveriesBase,
-          defaultJobOptions: { removeOnComplete: true, attempts: 1 },
-          streams: { events: { maxLen: queueEventsLength } },
-          metrics: finishedCounts,
-        };
-        const telemetry = isTraced ? { telemetry: new BullMQOtel({ tracerName: 'bullmq' }) } : {};
-        deliveries = new Queue(deliveriesName, { ...options, ...telemetry });
+        deliveries = openDeliveries(redis, prefix, isTraced);
         deliveries.on('error', onError);
       }
       return deliveries;
@@ -82,6 +73,19 @@ export function connectStore({
       connections.close();
     },
   };
+}
+
+function openDeliveries(connection: RedisClient, prefix: string, isTraced: boolean): Queue {
+  // `metrics` is documented for workers, and read wherever a job is ended.
+  const options: QueueOptions & Pick<WorkerOptions, 'metrics'> = {
+    connection,
+    prefix: systemKeys(prefix).deliveriesBase,
+    defaultJobOptions: { removeOnComplete: true, attempts: 1 },
+    streams: { events: { maxLen: queueEventsLength } },
+    metrics: finishedCounts,
+  };
+  const telemetry = isTraced ? { telemetry: new BullMQOtel({ tracerName: 'bullmq' }) } : {};
+  return new Queue(deliveriesName, { ...options, ...telemetry });
 }
 
 /** What every process connects by: settings of libs/config, and what tells of lost connections. */

@@ -2,7 +2,6 @@
  * The outbox of webhooks: a stream per model that emit-event.lua writes to in the same step as the event. A consumer
  * group gives each entry to one of any number of senders; what a sender took and did not drop is given out again.
  */
-import type { RequestEvent } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { decodeEvent } from '../events/read-events.ts';
 
