@@ -5,8 +5,8 @@ import type { LoadModelOptions } from '@darkroom/diffusion';
 import type { PictureInput } from '@darkroom/kinds';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { ProcessExecutor } from '@darkroom/executor';
-import { closingService, type MainContext, runMain, type Service, ServiceGroup, startupCheck } from '@darkroom/service';
-import { checkServer, connectStore, storeOptions } from '@darkroom/store';
+import { type MainContext, runMain, type Service, ServiceGroup, storeService } from '@darkroom/service';
+import { checkServer, openStore } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
 import { logComponents } from './engine/log-components.ts';
@@ -41,10 +41,10 @@ function modelOptions(config: Config<'worker'>): LoadModelOptions {
   };
 }
 
-async function createWorker({ config, log, metrics, readiness, stopSignal }: MainContext<'worker'>): Promise<Service> {
+async function createWorker(context: MainContext<'worker'>): Promise<Service> {
+  const { config, log, metrics, readiness, stopSignal } = context;
   const model = modelOptions(config);
-  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
-  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
+  const store = openStore(context);
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
   const { card } = await loads.watch(() => readModel(config.modelDir, model, log));
   const engine = {
@@ -78,6 +78,5 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
     createExecutor: (onEvents) => new ProcessExecutor({ ...engine, onEvents, onLoaded }),
   });
   readiness.check = () => worker.isReady;
-  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
-  return new ServiceGroup([closingService(() => store.close()), checked, worker]);
+  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), worker]);
 }

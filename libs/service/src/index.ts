@@ -3,7 +3,7 @@ export * from './lifecycle/periodic-loop.ts';
 export * from './lifecycle/run-main.ts';
 export * from './lifecycle/service-group.ts';
 export * from './lifecycle/service.ts';
-export * from './lifecycle/startup-check.ts';
+export * from './lifecycle/store-service.ts';
 export * from './logging/logger.ts';
 export * from './metrics/metrics-server.ts';
 export * from './metrics/metrics.ts';

@@ -9,6 +9,8 @@ export interface LoopsByNameOptions extends Pick<PeriodicLoopOptions, 'name' | '
   discoverEveryMs: number;
   /** One turn for one name. */
   runOnce: (name: string) => Promise<unknown>;
+  /** Calls `wake` when a turn is due before its time; its result ends that. Asked for before a name's first turn, till it succeeds. */
+  listen?: (name: string, wake: () => void) => Promise<() => void>;
 }
 
 /**
@@ -17,6 +19,7 @@ export interface LoopsByNameOptions extends Pick<PeriodicLoopOptions, 'name' | '
  */
 export class LoopsByName extends BaseService<LoopsByNameOptions> {
   readonly #loops = new Map<string, PeriodicLoop>();
+  readonly #listening = new Map<string, () => void>();
   readonly #discovering: PeriodicLoop;
 
   constructor(options: LoopsByNameOptions) {
@@ -38,16 +41,25 @@ export class LoopsByName extends BaseService<LoopsByNameOptions> {
   protected override async onStop(): Promise<void> {
     const loops = [this.#discovering, ...this.#loops.values()];
     await Promise.all(loops.map((loop) => loop.stop()));
+    for (const stopListening of this.#listening.values()) stopListening();
+    this.#listening.clear();
     this.#loops.clear();
   }
 
   async #discover(): Promise<void> {
-    const { discover, name, intervalMs, runOnce, log } = this.options;
+    const { discover, name, intervalMs, log } = this.options;
     for (const each of await discover()) {
       if (this.#loops.has(each)) continue;
-      const loop = new PeriodicLoop({ name: `${name} ${each}`, intervalMs, runOnce: () => runOnce(each), log });
+      const loop = new PeriodicLoop({ name: `${name} ${each}`, intervalMs, runOnce: () => this.#runOnce(each), log });
       this.#loops.set(each, loop);
       await loop.start();
     }
+  }
+
+  async #runOnce(name: string): Promise<void> {
+    const { listen, runOnce } = this.options;
+    if (listen !== undefined && !this.#listening.has(name))
+      this.#listening.set(name, await listen(name, () => void this.trigger(name)));
+    await runOnce(name);
   }
 }

@@ -3,19 +3,24 @@ import type { Logger } from '../logging/logger.ts';
 import { exitCodeOfWrongSettings } from './run-main.ts';
 import { BaseService, type Service } from './service.ts';
 
-export interface StartupCheckOptions {
+export interface StoreServiceOptions {
   /** Says whether to go on, once it can: it may have to wait for what it asks. */
   check: () => Promise<{ refusal: string | undefined; warnings: readonly string[] }>;
+  store: { close(): Promise<void> };
   log: Logger;
   /** Ends the wait, and the start with it. */
   stopSignal: AbortSignal;
 }
 
-/** How long the start waits for the answer; it comes later all the same. */
+/** How long the start waits for the check's answer; it comes later all the same. */
 const longestWaitMs = 2000;
 
-/** Ends the process with the exit code of wrong settings when the check refuses; what it warns of is logged once. */
-export function startupCheck({ check, log, stopSignal }: StartupCheckOptions): Service {
+/**
+ * What the other services of a process stand on: checked when it starts, and closed when they have stopped. Ends the process with
+ * the exit code of wrong settings when the check refuses; what it warns of is logged once.
+ */
+export function storeService({ check, store, log, stopSignal }: StoreServiceOptions): Service {
+  let isStopped = false;
   const run = async (): Promise<void> => {
     try {
       const { refusal, warnings } = await check();
@@ -25,7 +30,7 @@ export function startupCheck({ check, log, stopSignal }: StartupCheckOptions): S
       process.exit(exitCodeOfWrongSettings);
     } catch (error) {
       // A stop closes the connection under it.
-      if (!stopSignal.aborted) log.warn({ err: error }, 'could not check what this process starts on');
+      if (!isStopped) log.warn({ err: error }, 'could not check what this process starts on');
     }
   };
   return new (class extends BaseService {
@@ -33,6 +38,9 @@ export function startupCheck({ check, log, stopSignal }: StartupCheckOptions): S
       await Promise.race([run(), delay(longestWaitMs, undefined, { ref: false, signal: stopSignal })]);
       stopSignal.throwIfAborted();
     }
-    protected override async onStop(): Promise<void> {}
+    protected override async onStop(): Promise<void> {
+      isStopped = true;
+      await store.close();
+    }
   })();
 }
