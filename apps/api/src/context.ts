@@ -21,25 +21,7 @@ import { createRequestSubmitter } from './submit/submit-request.ts';
 export interface ApiDeps {
   store: StoreConnection;
   hub: EventHub;
-  config: Pick<
-    ApiConfig,
-    | 'host'
-    | 'allowedHosts'
-    | 'queueMaxLength'
-    | 'defaultModel'
-    | 'unservedModels'
-    | 'maxBodyBytes'
-    | 'requestTimeoutS'
-    | 'requestTimeoutMaxS'
-    | 'corsOrigins'
-    | 'eventStreamsMax'
-    | 'eventStreamIdleS'
-    | 'storePrompts'
-    | 'requestMaxBytes'
-    | 'ownerMaxBytes'
-    | 'webhookAllowPrivate'
-    | 'webhookProgressIntervalMs'
-  >;
+  config: ApiConfig;
   /** None: open to all who reach it. */
   apiKeys?: ApiKeys;
   /** The kinds of work it takes; all there are. */
@@ -57,19 +39,19 @@ export interface ApiDeps {
 }
 
 const defaultStoreWaitMs = 3000;
-/** Models are read again this often at most; their cards change when a worker brings a new one. */
-const modelsMaxAgeMs = 1000;
 
-/** All that routes are made with; each says what it takes of it. */
+/** All that routes are made with. */
+export type ApiContext = ReturnType<typeof createContext>;
+
 export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps) {
-  const { config, log } = deps;
-  const { clock = systemClock, every = everyInterval, apiKeys = new Map(), kinds = allKinds } = deps;
-  const drawSeed = deps.drawSeed ?? (() => randomInt(maxSeed + 1));
+  const { config, log, clock = systemClock, every = everyInterval, apiKeys = new Map(), kinds = allKinds } = deps;
+  const { drawSeed = () => randomInt(maxSeed + 1) } = deps;
   // Every open stream listens; that is no leak.
   setMaxListeners(0, deps.draining);
   const metrics = createApiMetrics(deps.metrics ?? new Metrics({ app: 'api', log }));
   const askStore = createStoreGuard(store, storeWaitMs);
-  const models = createCached({ load: () => askStore(listModels), maxAgeMs: modelsMaxAgeMs, clock });
+  // Cards change when a worker brings a new one.
+  const models = createCached(clock, () => askStore(listModels));
   const pools = createModelPools(askStore, clock);
   const estimateEnd = createEndEstimator(pools, kinds);
   const shared = { config, log, clock, metrics, askStore, models, pools, kinds, estimateEnd };

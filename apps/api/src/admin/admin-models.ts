@@ -1,37 +1,14 @@
-import type { ModelCard } from '@darkroom/core';
-import type { Logger } from '@darkroom/service';
 import { pauseModel, resumeModel } from '@darkroom/store';
-import { z } from '@hono/zod-openapi';
-import { modelPauseSchema, notAnAdmin } from './admin-schema.ts';
+import type { ApiContext } from '../context.ts';
+import type { ApiCall } from '../http/api-env.ts';
 import { modelNotFound } from '../http/api-error.ts';
-import { addRoute, type Api, commonErrors, noSuchModel } from '../http/api-route.ts';
-import type { Cached } from '../server/cached.ts';
-import type { AskStore } from '../server/store-guard.ts';
+import { commonErrors, jsonAnswer, noSuchModel, type Route } from '../http/api-route.ts';
+import { modelPauseSchema, notAnAdmin } from './admin-schema.ts';
 import { audit } from './audit.ts';
 
-export interface AdminModelDeps {
-  askStore: AskStore;
-  models: Cached<readonly ModelCard[]>;
-  log: Logger;
-}
-
-export function addAdminModelRoutes(api: Api, deps: AdminModelDeps): void {
-  addRoute(api, pauseRoute, async (c) => {
-    const model = await knownModel(deps, c.req.param('model') ?? '');
-    await deps.askStore((store) => pauseModel(store, model));
-    audit(c, deps.log, { action: 'pause model', model, outcome: 'paused' });
-    return c.json({ model, is_paused: true }, 200);
-  });
-  addRoute(api, resumeRoute, async (c) => {
-    const model = await knownModel(deps, c.req.param('model') ?? '');
-    await deps.askStore((store) => resumeModel(store, model));
-    audit(c, deps.log, { action: 'resume model', model, outcome: 'resumed' });
-    return c.json({ model, is_paused: false }, 200);
-  });
-}
-
-/** Throws 404 for a model that no worker has ever brought: nothing is stored for it. */
-export async function knownModel({ models }: Pick<AdminModelDeps, 'models'>, model: string): Promise<string> {
+/** The model in the path. Throws 404 for one that no worker has ever brought: nothing is stored for it. */
+export async function knownModel(c: ApiCall, { models }: ApiContext): Promise<string> {
+  const model = c.req.param('model') ?? '';
   const known = await models.reload();
   if (!known.some(({ id }) => id === model)) throw modelNotFound(model, known);
   return model;
@@ -39,24 +16,35 @@ export async function knownModel({ models }: Pick<AdminModelDeps, 'models'>, mod
 
 const responses = {
   ...commonErrors,
-  200: { description: 'So it is, now or before.', content: { 'application/json': { schema: modelPauseSchema } } },
+  200: jsonAnswer('So it is, now or before.', modelPauseSchema),
   403: notAnAdmin,
   404: noSuchModel,
 };
 
-const pauseRoute = {
-  method: 'post' as const,
-  path: '/admin/models/{model}/pause',
-  summary: 'Start no more requests of a model',
-  description: 'Requests are still taken in and wait, and their deadlines run. What runs goes on to its end.',
-  request: { params: z.object({ model: z.string() }) },
-  responses,
-};
-
-const resumeRoute = {
-  method: 'post' as const,
-  path: '/admin/models/{model}/resume',
-  summary: 'Start requests of a model again',
-  request: { params: z.object({ model: z.string() }) },
-  responses,
-};
+export const adminModelRoutes: readonly Route[] = [
+  {
+    method: 'post',
+    path: '/admin/models/{model}/pause',
+    summary: 'Start no more requests of a model',
+    description: 'Requests are still taken in and wait, and their deadlines run. What runs goes on to its end.',
+    responses,
+    async handle(c, context) {
+      const model = await knownModel(c, context);
+      await context.askStore((store) => pauseModel(store, model));
+      audit(c, context, { action: 'pause model', model, outcome: 'paused' });
+      return c.json({ model, is_paused: true }, 200);
+    },
+  },
+  {
+    method: 'post',
+    path: '/admin/models/{model}/resume',
+    summary: 'Start requests of a model again',
+    responses,
+    async handle(c, context) {
+      const model = await knownModel(c, context);
+      await context.askStore((store) => resumeModel(store, model));
+      audit(c, context, { action: 'resume model', model, outcome: 'resumed' });
+      return c.json({ model, is_paused: false }, 200);
+    },
+  },
+];

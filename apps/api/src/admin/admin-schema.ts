@@ -1,8 +1,7 @@
 /** What the admin's routes answer. */
 import { z } from '@hono/zod-openapi';
-import { errorAnswer } from '../http/api-route.ts';
-
-const exampleId = 'emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe';
+import { noAdminKey } from '../auth/admin-access.ts';
+import { errorAnswer, exampleId } from '../http/api-route.ts';
 
 export const modelPauseSchema = z.strictObject({ model: z.string(), is_paused: z.boolean() }).openapi('ModelPause');
 
@@ -42,7 +41,4 @@ export const droppedSchema = z
   .strictObject({ request_id: z.string(), status: z.literal('dropped') })
   .openapi('Dropped');
 
-export const notAnAdmin = errorAnswer('The key is not one of an admin.', {
-  message: 'This key may not administer, expected one of ADMIN_KEYS.',
-  code: 'not_an_admin',
-});
+export const notAnAdmin = errorAnswer('The key is not one of an admin.', noAdminKey());

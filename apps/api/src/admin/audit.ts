@@ -1,6 +1,5 @@
-import type { Logger } from '@darkroom/service';
-import type { Context } from 'hono';
-import type { ApiEnv } from '../http/api-env.ts';
+import type { ApiContext } from '../context.ts';
+import type { ApiCall } from '../http/api-env.ts';
 
 /** What an admin did to what, and what came of it. */
 export interface AdminAction {
@@ -13,6 +12,6 @@ export interface AdminAction {
 }
 
 /** One line for each action, with the name of the admin's key: empty where whoever is on this machine may administer. */
-export function audit(c: Context<ApiEnv>, log: Logger, action: AdminAction): void {
+export function audit(c: ApiCall, { log }: ApiContext, action: AdminAction): void {
   log.info({ admin: c.get('apiKey').name, ...action }, 'administered');
 }

@@ -1,5 +1,4 @@
-import type { Context } from 'hono';
-import type { ApiEnv } from '../http/api-env.ts';
+import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import { type ApiKey, type ApiKeys, hashKey } from './api-keys.ts';
 
@@ -7,16 +6,19 @@ import { type ApiKey, type ApiKeys, hashKey } from './api-keys.ts';
 const authorizationPattern = /^(?:Bearer|Token|Key) +(?<key>\S+) *$/i;
 
 /** The key that came; throws 401 when it is none of ours. */
-export function bearerKeyOf(c: Context<ApiEnv>, keys: ApiKeys): ApiKey {
+export function bearerKeyOf(c: ApiCall, keys: ApiKeys): ApiKey {
   const authorization = c.req.header('authorization');
-  if (authorization === undefined)
-    throw unauthorized('missing_api_key', 'The API key is missing, expected Authorization: Bearer <key>.');
+  if (authorization === undefined) throw missingApiKey();
   const text = authorizationPattern.exec(authorization)?.groups?.['key'];
   if (text === undefined)
     throw unauthorized('invalid_api_key', 'Authorization is something else, expected Bearer <key>.');
   const key = keys.get(hashKey(text));
   if (key === undefined) throw unauthorized('invalid_api_key', 'The API key is not one of this server.');
   return key;
+}
+
+export function missingApiKey(): ApiError {
+  return unauthorized('missing_api_key', 'The API key is missing, expected Authorization: Bearer <key>.');
 }
 
 /** What was sent is in none of them: a key with a typing error is still nearly a key. */

@@ -52,12 +52,8 @@ export function allowanceHeaders({ perMinute, remaining, resetS }: Allowance): R
   };
 }
 
-export function rateLimitExceeded({ perMinute, resetS }: Allowance): ApiError {
+export function rateLimitExceeded({ perMinute, resetS }: Pick<Allowance, 'perMinute' | 'resetS'>): ApiError {
   const message = `This key may send ${perMinute} requests a minute; the next one in ${resetS} s.`;
-  return new ApiError({
-    status: 429,
-    code: 'rate_limit_exceeded',
-    message,
-    headers: { 'Retry-After': String(resetS) },
-  });
+  const headers = { 'Retry-After': String(resetS) };
+  return new ApiError({ status: 429, code: 'rate_limit_exceeded', message, headers });
 }

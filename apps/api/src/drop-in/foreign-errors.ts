@@ -1,39 +1,37 @@
 import { z } from '@hono/zod-openapi';
-
-type Row = readonly [status: number, description: string, code: string, message: string];
-
-const common: readonly Row[] = [
-  [401, 'No key, or none of this server.', 'missing_api_key', 'The API key is missing.'],
-  [404, 'No such model or request.', 'model_not_found', 'model "sdxl" is not here, expected one of emoji-sd'],
-  [421, 'Not a name of this server (only without keys).', 'wrong_host', 'Host is "example.org", expected localhost.'],
-  [429, 'The key has used up what it may.', 'rate_limit_exceeded', 'This key may send 60 requests a minute.'],
-  [500, 'A fault on our side; the id is in the log too.', 'internal', 'Something went wrong on our side.'],
-  [
-    503,
-    'Redis is away, or too many requests wait. Nothing is stored.',
-    'overloaded',
-    'Service overloaded, try again later.',
-  ],
-];
-const refusals: readonly Row[] = [
-  [400, 'The body is not JSON.', 'invalid_body', 'the body is empty, expected a JSON object'],
-  [413, 'The body is too large.', 'body_too_large', 'the body has more than 1048576 bytes'],
-  [415, 'No application/json.', 'unsupported_media_type', 'Content-Type is missing, expected application/json'],
-];
+import { missingApiKey } from '../auth/bearer-key.ts';
+import { wrongHost } from '../auth/host-check.ts';
+import { type ApiError, type ErrorView, overloaded, toApiError } from '../http/api-error.ts';
+import { exampleNoModel } from '../http/api-route.ts';
+import { bodyTooLarge, invalidBody, wrongType } from '../http/read-json-body.ts';
+import { exampleRateLimit } from '../submit/submit-over-http.ts';
 
 /** The description of an answer in the shape of another API. */
-export function jsonAnswer(description: string, example: object) {
+export function foreignAnswer(description: string, example: object) {
   return { description, content: { 'application/json': { schema: z.looseObject({}), example } } };
 }
 
 /** The errors of routes that speak as another API: those of all, and those of submissions before anything is stored. */
-export function foreignErrors(shapeOf: (status: number, code: string, message: string) => object) {
-  const described = (rows: readonly Row[]) =>
+export function foreignErrors(view: ErrorView) {
+  const described = (answers: Readonly<Record<string, ApiError>>) =>
     Object.fromEntries(
-      rows.map(([status, description, code, message]) => [
-        status,
-        jsonAnswer(description, shapeOf(status, code, message)),
-      ]),
+      Object.entries(answers).map(([description, error]) => {
+        const { status = error.status, body } = view(error, undefined);
+        return [status, foreignAnswer(description, body)];
+      }),
     );
-  return { common: described(common), refusals: described(refusals) };
+  const common = described({
+    'No key, or none of this server.': missingApiKey(),
+    'No such model or request.': exampleNoModel,
+    'Not a name of this server (only without keys).': wrongHost('example.org'),
+    'The key has used up what it may.': exampleRateLimit,
+    'A fault on our side; the id is in the log too.': toApiError(undefined, '…'),
+    'Redis is away, or too many requests wait. Nothing is stored.': overloaded(),
+  });
+  const refusals = described({
+    'The body is not JSON.': invalidBody('the body is empty, expected a JSON object'),
+    'The body is too large.': bodyTooLarge(1_048_576),
+    'No application/json.': wrongType(''),
+  });
+  return { common, refusals };
 }

@@ -4,10 +4,23 @@ import { z } from '@hono/zod-openapi';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
 import { ApiError, invalidFields } from '../http/api-error.ts';
 
-const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed } = pictureBodySchema.shape;
-
 /** Fields that have one name and one meaning wherever pictures are made. */
-export const commonFields = { prompt, negative_prompt, num_inference_steps, guidance_scale, seed };
+const commonSchema = pictureBodySchema.pick({
+  prompt: true,
+  negative_prompt: true,
+  num_inference_steps: true,
+  guidance_scale: true,
+  seed: true,
+});
+export const commonFields = commonSchema.shape;
+
+type CommonFields = z.infer<typeof commonSchema>;
+
+/** What a body says in them. */
+export function commonOf(input: CommonFields): CommonFields {
+  const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed } = input;
+  return { prompt, negative_prompt, num_inference_steps, guidance_scale, seed };
+}
 
 /** A field for the name of a scheduler: one of ours, or what another API calls it. */
 export function schedulerField(names: ReadonlyMap<string, string>) {

@@ -1,6 +1,7 @@
-import { DarkroomError, type RequestStatus } from '@darkroom/core';
+import type { RequestStatus } from '@darkroom/core';
 import type { Kinds } from '@darkroom/kinds';
 import type { PoolPace } from '@darkroom/store';
+import { isStoreAway } from '../server/store-guard.ts';
 import type { ModelPools } from './model-pools.ts';
 
 /** Seconds from now, from the 10th to the 90th percentile of what was measured. */
@@ -68,7 +69,7 @@ export function createEndEstimator(pools: ModelPools, kinds: Kinds): EstimateEnd
       return pace && estimateEnd({ ...request, outputSteps }, pace);
     } catch (error) {
       // It is a hint: nobody's request fails for want of it.
-      if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
+      if (!isStoreAway(error)) throw error;
       return undefined;
     }
   };

@@ -3,17 +3,15 @@ import { listModelIds, type ModelStats, readStats } from '@darkroom/store';
 import { type Cached, createCached } from '../server/cached.ts';
 import type { AskStore } from '../server/store-guard.ts';
 
-/** How all models are doing, by id. Read once a second at most, however often it is asked for. */
+/** How all models are doing, by id. */
 export type ModelPools = Cached<ReadonlyMap<string, ModelStats>>;
 
-const maxAgeMs = 1000;
-
 export function createModelPools(askStore: AskStore, clock: Clock): ModelPools {
-  const load = (): Promise<ReadonlyMap<string, ModelStats>> =>
+  return createCached(clock, () =>
     askStore(async (store) => {
       const models = await listModelIds(store);
       const stats = await Promise.all(models.map((model) => readStats(store, model)));
       return new Map(stats.map((pool) => [pool.model, pool]));
-    });
-  return createCached({ load, maxAgeMs, clock });
+    }),
+  );
 }

@@ -1,6 +1,5 @@
-import { invalidValue } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { invalidFields } from '../http/api-error.ts';
+import { checkField } from '../http/api-error.ts';
 import { maxWaitS } from './await-end.ts';
 
 /**
@@ -21,9 +20,6 @@ export function preferredWaitMs(header: string | undefined): number {
 export const queryWait = z.string().regex(/^(?:[0-5]?\d(?:\.\d{1,3})?|60)$/);
 
 /** How long a poll may take, ms, by `?wait=`. */
-export function queryWaitMs(text: string | undefined): number {
-  if (text === undefined) return 0;
-  if (!queryWait.safeParse(text).success)
-    throw invalidFields([invalidValue('wait', text, `seconds from 0 to ${maxWaitS}`)]);
-  return Number(text) * 1000;
+export function queryWaitMs(text = '0'): number {
+  return Number(checkField(queryWait, 'wait', text, `seconds from 0 to ${maxWaitS}`)) * 1000;
 }

@@ -1,14 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import type { ApiConfig } from '@darkroom/config';
-import { createPlaces, DarkroomError } from '@darkroom/core';
+import { createPlaces, isTerminalState, type RequestEvent, type RequestStatus } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
-import type { Context } from 'hono';
-import type { ApiEnv } from '../http/api-env.ts';
+import type { ApiCall } from '../http/api-env.ts';
 import { tooManyStreams } from '../http/api-error.ts';
 import type { ApiMetrics } from '../http/api-metrics.ts';
 import { routeOf } from '../http/measure-requests.ts';
 import type { Every } from '../server/every-interval.ts';
-import { type FollowDeps, tailEvents, type TailItem, type TailOptions } from './tail-events.ts';
+import { isStoreAway } from '../server/store-guard.ts';
+import { doneFrame, heartbeatFrame, sseFrame } from './sse-frame.ts';
+import { type FollowDeps, tailEvents } from './tail-events.ts';
 
 const encoder = new TextEncoder();
 /** Bytes handed over at a time: a reader that takes them is slow and not gone, however large the frame. */
@@ -27,7 +28,7 @@ export interface EventSource {
 }
 
 /** Answers with server-sent events. Throws 429 for a key that has as many streams as it may, before `prepare` is called. */
-export type StreamEvents = (c: Context<ApiEnv>, prepare: () => Promise<EventSource>) => Promise<Response>;
+export type StreamEvents = (c: ApiCall, prepare: () => Promise<EventSource>) => Promise<Response>;
 
 export interface EventStreamsDeps {
   config: Pick<ApiConfig, 'eventStreamsMax' | 'eventStreamIdleS'>;
@@ -79,7 +80,7 @@ class EventStream {
   #rest = new Uint8Array();
 
   constructor(
-    c: Context<ApiEnv>,
+    c: ApiCall,
     deps: EventStreamsDeps,
     { frames, breaksOff = false, leave }: EventSource & { leave: () => void },
   ) {
@@ -158,31 +159,37 @@ class EventStream {
   }
 }
 
-/** What goes over the wire for an item; nothing for `''`. */
-export type FrameOf = (item: TailItem) => Promise<string>;
-
-export interface RequestEventsOptions extends Omit<TailOptions, 'signal'> {
-  frameOf: FrameOf;
+export interface RequestEventsOptions {
+  /** Sequence number of the last event seen. */
+  after?: number;
+  /** What goes over the wire for an event. */
+  framesOf: (event: RequestEvent) => AsyncIterable<string>;
   breaksOff?: boolean;
 }
 
-/** The events of a request, each as `frameOf` has it. */
+/** Milliseconds until a reader comes back whose API process stops. */
+const retryMs = 1000;
+
+/** The events of a request, each as `framesOf` has it. */
 export function requestEvents(
   deps: FollowDeps,
-  id: string,
-  { frameOf, breaksOff = false, ...options }: RequestEventsOptions,
+  { id, state }: Pick<RequestStatus, 'id' | 'state'>,
+  { after = 0, framesOf, breaksOff = false }: RequestEventsOptions,
 ): EventSource {
   return {
     breaksOff,
     async *frames(signal) {
-      for await (const item of tailEvents(deps, id, { ...options, signal })) {
-        const text = await frameOf(item);
-        if (text !== '') yield text;
-      }
+      for await (const item of tailEvents(deps, id, { after, isEnded: isTerminalState(state), signal }))
+        if (item === 'heartbeat') yield heartbeatFrame;
+        else if (item === 'draining') {
+          if (breaksOff) throw new BrokenStream('This server stops; the request goes on.');
+          yield sseFrame({ retry: String(retryMs) });
+        } else if (item !== 'done') yield* framesOf(item);
+        else if (!breaksOff) yield doneFrame;
     },
   };
 }
 
 function isExpected(error: unknown): boolean {
-  return error instanceof BrokenStream || (DarkroomError.isInstance(error) && error.code === 'unavailable');
+  return error instanceof BrokenStream || isStoreAway(error);
 }

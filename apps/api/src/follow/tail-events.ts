@@ -1,8 +1,9 @@
-import { DarkroomError, isTerminalState, type RequestEvent } from '@darkroom/core';
+import { isTerminalState, type RequestEvent } from '@darkroom/core';
 import { type EventHub, readEvents, readRequest } from '@darkroom/store';
 import type { Every } from '../server/every-interval.ts';
-import type { AskStore } from '../server/store-guard.ts';
+import { type AskStore, isStoreAway } from '../server/store-guard.ts';
 import { createLiveEvents, type LiveEvents } from './live-events.ts';
+import { onAbort } from './wake-signal.ts';
 
 /** `done`: nothing will follow. `draining`: this process stops, go on reading elsewhere. */
 export type TailItem = RequestEvent | 'heartbeat' | 'draining' | 'done';
@@ -49,13 +50,14 @@ export async function* tailEvents(
   id: string,
   { after, isEnded, signal }: TailOptions,
 ): AsyncGenerator<TailItem, void> {
-  const { draining } = deps;
-  const live = createLiveEvents();
-  const reader: Reader = { last: after, isEnded, isCheckDue: false, isHeartbeatDue: false, live };
-  const stop = await listen(deps, id, reader, signal);
+  const reader: Reader = { last: after, isEnded, isCheckDue: false, isHeartbeatDue: false, live: createLiveEvents() };
+  // Subscribed before the log is read the first time, so that nothing falls between the two.
+  const subscribing = deps.hub.subscribe(id, reader.live.add);
+  const stops = [...listen(deps, reader, signal), () => void subscribing.then((leave) => leave()).catch(() => {})];
   try {
+    await deps.askStore(() => subscribing);
     while (!signal.aborted) {
-      if (draining.aborted) return yield 'draining';
+      if (deps.draining.aborted) return yield 'draining';
       if (reader.isHeartbeatDue) {
         reader.isHeartbeatDue = false;
         yield 'heartbeat';
@@ -67,48 +69,26 @@ export async function* tailEvents(
         if (isTerminalState(event.type)) return yield 'done';
       }
       if (events?.length === 0 && reader.isEnded) return yield 'done';
-      if (events === undefined || events.length === 0) await live.changed();
+      if (events === undefined || events.length === 0) await reader.live.changed();
     }
   } finally {
-    stop();
+    for (const stop of stops) stop();
   }
 }
 
-/** Subscribes before the log is read the first time, so that nothing falls between the two. */
-async function listen(
-  { hub, every, draining, askStore }: FollowDeps,
-  id: string,
-  reader: Reader,
-  signal: AbortSignal,
-): Promise<() => void> {
+/** All that wakes a reader besides the events. */
+function listen({ hub, every, draining }: FollowDeps, reader: Reader, signal: AbortSignal): (() => void)[] {
   const { live } = reader;
-  const subscribing = hub.subscribe(id, live.add);
-  let unsubscribe: () => void;
-  try {
-    unsubscribe = await askStore(() => subscribing);
-  } catch (error) {
-    subscribing.then((leave) => leave()).catch(() => {});
-    throw error;
-  }
-  const stops = [
-    unsubscribe,
-    hub.onReconnect(live.markBehind),
-    every(checkMs, () => {
-      reader.isCheckDue = true;
-      live.wake();
-    }),
-    every(heartbeatMs, () => {
-      reader.isHeartbeatDue = true;
-      live.wake();
-    }),
-  ];
-  for (const ending of [draining, signal]) {
-    ending.addEventListener('abort', live.wake);
-    stops.push(() => ending.removeEventListener('abort', live.wake));
-  }
-  return () => {
-    for (const stop of stops) stop();
+  const wakeFor = (due: 'isCheckDue' | 'isHeartbeatDue') => (): void => {
+    reader[due] = true;
+    live.wake();
   };
+  return [
+    hub.onReconnect(live.markBehind),
+    every(checkMs, wakeFor('isCheckDue')),
+    every(heartbeatMs, wakeFor('isHeartbeatDue')),
+    onAbort([draining, signal], live.wake),
+  ];
 }
 
 /** What follows `reader.last`; empty when there is nothing yet, undefined when that cannot be known right now. */
@@ -125,7 +105,7 @@ async function nextEvents(deps: FollowDeps, id: string, reader: Reader): Promise
     if (events.length === readLimit) live.markBehind();
     return events;
   } catch (error) {
-    if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
+    if (!isStoreAway(error)) throw error;
     // The next tick tries again. Closing the stream would only send the reader to a 503.
     reader.isCheckDue = true;
     return undefined;

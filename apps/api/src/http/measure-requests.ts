@@ -1,6 +1,6 @@
-import type { Context, MiddlewareHandler } from 'hono';
+import type { MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
-import type { ApiEnv } from './api-env.ts';
+import type { ApiCall, ApiEnv } from './api-env.ts';
 import type { ApiMetrics } from './api-metrics.ts';
 
 /** Methods with a label of their own: a client may send anything. */
@@ -19,6 +19,6 @@ export function measureRequests({ httpSeconds }: Pick<ApiMetrics, 'httpSeconds'>
 }
 
 /** The pattern of the route that answered. Those of middleware end in a wildcard; no path of a client's making gets in. */
-export function routeOf(c: Context<ApiEnv>): string {
+export function routeOf(c: ApiCall): string {
   return matchedRoutes(c).findLast(({ path }) => !path.endsWith('*'))?.path ?? 'none';
 }

@@ -1,12 +1,12 @@
 /** How `POST /v1/images/generations` stands in the OpenAPI document. */
 import { z } from '@hono/zod-openapi';
 import { outputFormats } from '@darkroom/kinds';
-import { commonErrors, errorAnswer, submitErrors, submitHeaders } from '../http/api-route.ts';
-import { errorSchema } from '../http/error-response.ts';
+import { invalidField, overloaded } from '../http/api-error.ts';
+import { commonErrors, errorAnswer, exampleId, type Route } from '../http/api-route.ts';
+import { submitErrors, submitHeaders } from '../submit/submit-over-http.ts';
 import { imagesBodySchema } from './openai-images-schema.ts';
-import { imageUsageSchema } from './openai-usage.ts';
-
-const exampleId = 'emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe';
+import { imageUsage, imageUsageSchema } from './openai-usage.ts';
+import { endedWithoutPictures } from './stored-request-error.ts';
 
 export const imagesResponseSchema = z
   .strictObject({
@@ -29,14 +29,7 @@ export const imagesResponseSchema = z
       background: 'opaque',
       output_format: 'png',
       size: '128x128',
-      usage: {
-        input_tokens: 0,
-        output_tokens: 0,
-        total_tokens: 0,
-        input_tokens_details: { text_tokens: 0, image_tokens: 0 },
-        steps: 20,
-        prompt_tokens_cut: 0,
-      },
+      usage: imageUsage(20, []),
     },
   });
 
@@ -101,8 +94,8 @@ comment comes every 15 s.
 **A client that goes away cancels its request**, streaming or not, unless it sent an \`Idempotency-Key\`: then it may come back for
 it. After the request is stored no answer is a 5xx, and none makes an SDK send it a second time: the error is a 422.`;
 
-export const imagesGenerationsRoute = {
-  method: 'post' as const,
+export const imagesGenerationsDocument: Omit<Route, 'handle'> = {
+  method: 'post',
   path: '/v1/images/generations',
   summary: 'Ask for pictures as of OpenAI',
   description,
@@ -135,15 +128,19 @@ export const imagesGenerationsRoute = {
         },
       },
     },
-    400: errorAnswer('A field is wrong. Nothing is stored.', {
-      message: 'partial_images is 9, expected a whole number from 0 to 3',
-      code: 'invalid_value',
-      param: 'partial_images',
-    }),
+    400: errorAnswer(
+      'A field is wrong. Nothing is stored.',
+      invalidField('partial_images', 9, 'a whole number from 0 to 3'),
+    ),
     422: {
-      description:
+      ...errorAnswer(
         'The request was stored, and there is no picture: it failed, was canceled or `request_expired`, or the server stops ' +
-        '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
+          '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
+        endedWithoutPictures(exampleId, 'failed', {
+          code: 'worker_lost',
+          message: 'The workers that ran this request were lost.',
+        }),
+      ),
       headers: {
         ...requestIdHeader,
         'X-Should-Retry': {
@@ -151,17 +148,7 @@ export const imagesGenerationsRoute = {
           schema: { type: 'string' as const },
         },
       },
-      content: { 'application/json': { schema: errorSchema, example: failedExample() } },
     },
-    503: errorAnswer(
-      'As of `POST /v1/predict`. Nothing is stored.',
-      { message: 'Service overloaded, try again later.', code: 'overloaded' },
-      true,
-    ),
+    503: errorAnswer('As of `POST /v1/predict`. Nothing is stored.', overloaded()),
   },
 };
-
-function failedExample() {
-  const message = `Request ${exampleId} failed: The workers that ran this request were lost.`;
-  return { message, error: { message, type: 'generation_error', code: 'worker_lost', param: null } };
-}

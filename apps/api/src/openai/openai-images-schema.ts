@@ -1,26 +1,26 @@
 /** The body of `POST /v1/images/generations`: what OpenAI's clients send, and the fields of our own that stand beside it. */
-import { type FieldProblem, fieldProblems } from '@darkroom/core';
+import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
 import { foreignPictureFields, pictureSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
+import { invalidFields } from '../http/api-error.ts';
 
-export const maxPartialImages = 3;
+const maxPartialImages = 3;
 
-const { model, prompt, negative_prompt, size, n, num_inference_steps, seed } = pictureSchema.shape;
-const { guidance_scale, guidance_rescale, output_format, output_compression } = pictureSchema.shape;
+const { model, prompt, ...others } = pictureSchema.pick({
+  model: true,
+  prompt: true,
+  negative_prompt: true,
+  size: true,
+  n: true,
+  num_inference_steps: true,
+  guidance_scale: true,
+  guidance_rescale: true,
+  seed: true,
+  output_format: true,
+  output_compression: true,
+}).shape;
 /** As `POST /v1/predict` has them; the model says what they may be. */
-const pictureFields = {
-  prompt,
-  model,
-  negative_prompt,
-  size,
-  n,
-  num_inference_steps,
-  guidance_scale,
-  guidance_rescale,
-  seed,
-  output_format,
-  output_compression,
-};
+const pictureFields = { prompt, model, ...others };
 
 function oneOf<const Values extends readonly [string, ...string[]]>(values: Values, expected: string, text: string) {
   return z.enum(values, { error: expected }).optional().meta({ description: text });
@@ -74,41 +74,23 @@ export const imagesBodySchema = z
   })
   .openapi('ImagesRequest');
 
-/** What this route makes of a body. */
-export interface ImagesRequest {
-  /** For `submitRequest`, which checks it. */
-  picture: Readonly<Record<string, unknown>>;
-  responseFormat: 'b64_json' | 'url';
-  /** Undefined: one answer when all is done. */
-  stream: 'openai' | 'chunked' | undefined;
-  partialImages: number;
-}
-
-export type ParseImagesBodyResult =
-  | { status: 'parsed'; request: ImagesRequest }
-  | { status: 'invalid'; problems: readonly FieldProblem[] };
-
-export function parseImagesBody(body: unknown): ParseImagesBodyResult {
+/** What this route makes of a body. Throws 400 with all that is wrong; what is wrong with the `picture` alone is said by who knows its model. */
+export function parseImagesBody(body: unknown) {
   const given = withoutNulls(body);
   const { data, error } = strictSchema.safeParse(given);
-  // What is wrong with the picture alone is said by `submitRequest`, which knows the model.
   if (error !== undefined && error.issues.some(({ path }) => !isPictureField(path[0])))
-    return {
-      status: 'invalid',
-      problems: fieldProblems(error.issues, { body: given, known, foreignNames: foreignPictureFields }),
-    };
+    throw invalidFields(fieldProblems(error.issues, { body: given, known, foreignNames: foreignPictureFields }));
   const fields = (data ?? given) as z.infer<typeof strictSchema>;
   const problems = combinationProblems(fields);
-  if (problems.length > 0) return { status: 'invalid', problems };
-  const { response_format = 'b64_json', stream = false, stream_format = 'openai', partial_images = 0 } = fields;
+  if (problems.length > 0) throw invalidFields(problems);
+  const { response_format: responseFormat = 'b64_json', stream, stream_format, partial_images = 0 } = fields;
   return {
-    status: 'parsed',
-    request: {
-      picture: Object.fromEntries(Object.entries(fields).filter(([name]) => isPictureField(name))),
-      responseFormat: response_format,
-      stream: stream ? stream_format : undefined,
-      partialImages: partial_images,
-    },
+    /** For `submitRequest`, which checks it. */
+    picture: Object.fromEntries(Object.entries(fields).filter(([name]) => isPictureField(name))),
+    responseFormat,
+    /** Undefined: one answer when all is done. */
+    stream: stream === true ? (stream_format ?? 'openai') : undefined,
+    partialImages: partial_images,
   };
 }
 
@@ -124,16 +106,12 @@ function withoutNulls(body: unknown): unknown {
 /** Fields that would silently do nothing. */
 function combinationProblems(fields: z.infer<typeof strictSchema>): FieldProblem[] {
   const { stream, stream_format, partial_images, response_format } = fields;
-  const problems: FieldProblem[] = [];
-  const add = (field: string, value: unknown, expected: string): void => {
-    problems.push({
-      field,
-      code: 'invalid_value',
-      message: `${field} is ${JSON.stringify(value)}, expected ${expected}`,
-    });
-  };
-  if (stream !== true && stream_format !== undefined) add('stream_format', stream_format, 'none without stream: true');
-  if (stream !== true && (partial_images ?? 0) > 0) add('partial_images', partial_images, '0 without stream: true');
-  if (stream === true && response_format === 'url') add('response_format', 'url', 'b64_json with stream: true');
-  return problems;
+  const checks: [isWrong: boolean, field: keyof typeof fields, expected: string][] = [
+    [stream !== true && stream_format !== undefined, 'stream_format', 'none without stream: true'],
+    [stream !== true && (partial_images ?? 0) > 0, 'partial_images', '0 without stream: true'],
+    [stream === true && response_format === 'url', 'response_format', 'b64_json with stream: true'],
+  ];
+  return checks
+    .filter(([isWrong]) => isWrong)
+    .map(([, field, expected]) => invalidValue(field, fields[field], expected));
 }

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import type { Context } from 'hono';
-import type { ApiEnv } from '../http/api-env.ts';
+import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Api } from '../http/api-route.ts';
 import { pageHeaders } from './page-headers.ts';
@@ -41,7 +40,7 @@ export function addPageRoutes(api: Api, directory = builtPage): void {
   });
 }
 
-async function page(c: Context<ApiEnv>, directory: string, name: string): Promise<Response> {
+async function page(c: ApiCall, directory: string, name: string): Promise<Response> {
   const content = await readOrUndefined(join(directory, name));
   if (content === undefined) throw notBuilt();
   // Asked for again every time: it names the assets of its own build.

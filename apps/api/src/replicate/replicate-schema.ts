@@ -1,10 +1,10 @@
 /** What Replicate takes, as a body of `POST /v1/predict`, and the description of its routes. */
-import { invalidValue } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { invalidFields } from '../http/api-error.ts';
+import { foreignAnswer as json, foreignErrors } from '../drop-in/foreign-errors.ts';
+import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
+import { type ErrorView, invalidField } from '../http/api-error.ts';
+import { exampleId } from '../http/api-route.ts';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
-import { foreignErrors, jsonAnswer as json } from '../drop-in/foreign-errors.ts';
-import { commonFields, schedulerField, without } from '../drop-in/foreign-input.ts';
 
 /** As the Stable Diffusion models there name them. */
 const schedulers: ReadonlyMap<string, string> = new Map([
@@ -69,15 +69,11 @@ export const replicateNames = {
 };
 
 export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unknown> {
-  const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed, width, height, scheduler } = input;
+  const { width, height, scheduler } = input;
   if ((width === undefined) !== (height === undefined))
-    throw invalidFields([invalidValue(width === undefined ? 'width' : 'height', undefined, 'both width and height')]);
+    throw invalidField(width === undefined ? 'width' : 'height', undefined, 'both width and height');
   return {
-    prompt,
-    negative_prompt,
-    num_inference_steps,
-    guidance_scale,
-    seed,
+    ...commonOf(input),
     size: width && `${width}x${height}`,
     n: input.num_outputs,
     scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
@@ -86,7 +82,16 @@ export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unkno
   };
 }
 
-const exampleId = 'emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe';
+export const replicateError: ErrorView = ({ status, code, message, problems }) => {
+  if (problems.length === 0 || code === 'invalid_body') return { body: { title: code, detail: message, status } };
+  const invalid = problems.map(({ field, code: type, message: description }) => ({ type, field, description }));
+  const detail = problems.map(({ message: line }) => `- ${line}\n`).join('');
+  return {
+    status: 422,
+    body: { title: 'Input validation failed', detail, status: 422, invalid_fields: invalid },
+  };
+};
+
 const exampleUrl = `http://127.0.0.1:8080/replicate/v1/predictions/${exampleId}`;
 const examplePrediction = {
   id: exampleId,
@@ -120,19 +125,11 @@ const exampleModel = {
   latest_version: exampleVersion,
 };
 
-const { common: problems, refusals } = foreignErrors((status, title, detail) => ({ title, detail, status }));
-const wrongField = json('A field is wrong. Nothing is stored.', {
-  title: 'Input validation failed',
-  detail: '- num_outputs is 20, expected a whole number from 1 to 10\n',
-  status: 422,
-  invalid_fields: [
-    {
-      type: 'invalid_value',
-      field: 'num_outputs',
-      description: 'num_outputs is 20, expected a whole number from 1 to 10',
-    },
-  ],
-});
+const { common: problems, refusals } = foreignErrors(replicateError);
+const wrongField = json(
+  'A field is wrong. Nothing is stored.',
+  replicateError(invalidField('num_outputs', 20, 'a whole number from 1 to 10'), undefined).body,
+);
 const id = z.object({ id: z.string().openapi({ example: exampleId }) });
 const model = z.object({
   owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
@@ -166,7 +163,7 @@ Where the server asks for keys there is no \`urls.stream\`, which the client rea
 const get = { method: 'get' as const, tags };
 const post = { method: 'post' as const, tags };
 
-export const replicateRoutes = {
+export const replicateDocuments = {
   create: {
     ...post,
     path: '/replicate/v1/predictions',

@@ -11,7 +11,7 @@ import type { AskStore } from '../server/store-guard.ts';
 export interface AdmitDeps {
   askStore: AskStore;
   models: Cached<readonly ModelCard[]>;
-  config: Pick<ApiConfig, 'queueMaxLength' | 'unservedModels' | 'storePrompts' | 'ownerMaxBytes'>;
+  config: ApiConfig;
   kinds: Kinds;
   metrics: Pick<ApiMetrics, 'submissions'>;
   clock: Clock;
@@ -43,7 +43,7 @@ export async function admit(
     openRequestsMax: openRequests,
     ownerMaxBytes: ownerMaxBytes > 0 ? ownerMaxBytes : undefined,
     otherModels: models.map(({ id }) => id).filter((id) => id !== envelope.model),
-    promptless: storePrompts ? undefined : withoutPrivate(deps.kinds, envelope),
+    promptless: storePrompts ? undefined : withoutPrivate(deps.kinds)(envelope),
   };
   let admitting: Promise<AdmitRequestResult> | undefined;
   try {
@@ -60,9 +60,9 @@ export async function admit(
 }
 
 /** What is kept of a request after its end on a server that does not keep prompts. */
-export function withoutPrivate(kinds: Kinds, envelope: RequestEnvelope): RequestEnvelope {
+export function withoutPrivate(kinds: Kinds): (envelope: RequestEnvelope) => RequestEnvelope {
   // Nobody here knows what is private in what another version stored.
-  return { ...envelope, input: kinds.of(envelope.kind)?.withoutPrivate(envelope.input) ?? {} };
+  return (envelope) => ({ ...envelope, input: kinds.of(envelope.kind)?.withoutPrivate(envelope.input) ?? {} });
 }
 
 async function takeBack({ askStore, log }: AdmitDeps, id: string, admitting: Promise<unknown>): Promise<void> {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { invalidValue, modelOfRequestId, type RequestEnvelope } from '@darkroom/core';
+import { modelOfRequestId, type RequestEnvelope } from '@darkroom/core';
 import {
   type AdmitRequestResult,
   claimIdempotencyKey,
@@ -7,17 +7,18 @@ import {
   readRequest,
   settleIdempotencyKey,
 } from '@darkroom/store';
+import { z } from '@hono/zod-openapi';
 import type { ApiKey } from '../auth/api-keys.ts';
-import { ApiError, invalidFields } from '../http/api-error.ts';
+import { ApiError, checkField } from '../http/api-error.ts';
+import { invalidBody } from '../http/read-json-body.ts';
 import type { AskStore } from '../server/store-guard.ts';
 import { admit, type AdmitDeps } from './admit.ts';
 
 /** Letters, digits and signs, as in the draft of the header: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header */
-const keyPattern = /^[\x21-\x7e]{1,255}$/;
+export const idempotencyKey = z.string().regex(/^[\x21-\x7e]{1,255}$/);
 
-export function checkIdempotencyKey(key: string | undefined): void {
-  if (key !== undefined && !keyPattern.test(key))
-    throw invalidFields([invalidValue('Idempotency-Key', key, '1 to 255 characters of ASCII without spaces')]);
+export function checkIdempotencyKey(key: string): void {
+  checkField(idempotencyKey, 'Idempotency-Key', key, '1 to 255 characters of ASCII without spaces');
 }
 
 export interface AdmitOnceOptions {
@@ -52,7 +53,7 @@ export async function admitOnce(
     });
     // One that is only claimed may be about to be stored: there is nothing of it yet.
     if (!wasStored || expiredId !== undefined || (await isKept(deps.askStore, id, owner))) {
-      if (status === 'conflict') throw conflict();
+      if (status === 'conflict') throw idempotencyConflict();
       return id;
     }
     return claim(id);
@@ -87,7 +88,7 @@ async function isKept(askStore: AskStore, id: string, owner: string): Promise<bo
   return (await askStore((store) => readRequest(store, id, owner))).status === 'found';
 }
 
-function conflict(): ApiError {
+export function idempotencyConflict(): ApiError {
   return new ApiError({
     status: 409,
     code: 'idempotency_conflict',
@@ -103,17 +104,14 @@ export function fingerprintOf(path: string, body: unknown): string {
 
 function sortedJson(path: string, body: unknown): string {
   try {
-    return JSON.stringify([path, sorted(body)]);
+    return JSON.stringify([path, body], (_name, value: unknown) => sorted(value));
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    const message = 'The body is nested too deeply, expected a JSON object of fields.';
-    throw new ApiError({ status: 400, code: 'invalid_body', message });
+    throw invalidBody('The body is nested too deeply, expected a JSON object of fields.');
   }
 }
 
 function sorted(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(sorted);
-  const entries = Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1));
-  return Object.fromEntries(entries.map(([name, inner]) => [name, sorted(inner)]));
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1)));
 }

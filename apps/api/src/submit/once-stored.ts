@@ -1,4 +1,4 @@
-import { DarkroomError } from '@darkroom/core';
+import { isStoreAway } from '../server/store-guard.ts';
 
 /**
  * Runs what is left to do for a request that has just been stored: undefined when Redis cannot be asked any more. A 5xx
@@ -8,7 +8,7 @@ export async function onceStored<Result>(work: () => Promise<Result>): Promise<R
   try {
     return await work();
   } catch (error) {
-    if (DarkroomError.isInstance(error) && error.code === 'unavailable') return undefined;
+    if (isStoreAway(error)) return undefined;
     throw error;
   }
 }

@@ -1,6 +1,4 @@
-import type { ApiConfig } from '@darkroom/config';
 import { DarkroomError, type RequestEnvelope, type RequestStatus } from '@darkroom/core';
-import type { Demand, Kind, RequestOptions, ResolvedRequest } from '@darkroom/kinds';
 import { activeTrace } from '@darkroom/service';
 import { type AdmitRequestResult, newRequestId } from '@darkroom/store';
 import type { ApiKey } from '../auth/api-keys.ts';
@@ -40,16 +38,6 @@ export interface SubmittedRequest extends Pick<RequestStatus, 'id' | 'model' | '
 }
 
 export interface SubmitDeps extends AdmitDeps, ChooseModelDeps {
-  config: AdmitDeps['config'] &
-    Pick<
-      ApiConfig,
-      | 'defaultModel'
-      | 'requestTimeoutS'
-      | 'requestTimeoutMaxS'
-      | 'requestMaxBytes'
-      | 'webhookAllowPrivate'
-      | 'webhookProgressIntervalMs'
-    >;
   /** 0 to 2³²−1. */
   drawSeed: () => number;
   countSubmission: CountSubmission;
@@ -65,7 +53,7 @@ export function createRequestSubmitter(deps: SubmitDeps): SubmitRequest {
     const keyed =
       idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprintOf(path, body) };
     await count(deps, submission, keyed);
-    checkIdempotencyKey(idempotencyKey);
+    if (keyed !== undefined) checkIdempotencyKey(keyed.key);
     const createFor = (defaultModel: string | undefined): Promise<RequestEnvelope> =>
       createEnvelope(deps, submission, defaultModel);
     const created = await createFor(deps.config.defaultModel);
@@ -73,7 +61,7 @@ export function createRequestSubmitter(deps: SubmitDeps): SubmitRequest {
       keyed === undefined
         ? { envelope: created, result: await admit(deps, created, { apiKey, isFoundAgain: false }) }
         : await admitOnce(deps, { ...keyed, apiKey, envelope: created, createFor });
-    // 80 random bits came twice within a millisecond: the source of randomness is broken.
+    // The 40 random bits of an id came twice within a millisecond, for one model and owner: not while randomness works.
     if (keyed === undefined && result.status === 'duplicate')
       throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
     return submitted(deps, envelope, result);
@@ -109,7 +97,9 @@ async function submitted(
     }
     case 'duplicate': {
       const request = await findRequest(askStore, id, owner);
-      return replayed(request, await estimateEnd(request));
+      const { state, queuePosition: position, isPossible } = request;
+      const eta = await estimateEnd(request);
+      return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input };
     }
     case 'overloaded':
       throw overloaded();
@@ -122,51 +112,27 @@ async function submitted(
   }
 }
 
-function replayed(request: RequestStatus, eta: EndEstimate | undefined): SubmittedRequest {
-  const { id, model, state, queuePosition: position, isPossible } = request;
-  return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input };
-}
-
 async function createEnvelope(
-  deps: SubmitDeps,
-  { apiKey, body, kind: only, refine = (input) => input }: Submission,
+  { config, models, kinds, drawSeed, askStore, clock }: SubmitDeps,
+  { apiKey: { name: owner }, body, kind: only, refine = (input) => input }: Submission,
   defaultModel: string | undefined,
 ): Promise<RequestEnvelope> {
-  const { card, kind } = await chooseModel(deps, { body, defaultModel, only });
-  const result = kind.resolve(body, card, requestOptions(deps));
-  if (result.status === 'invalid') throw invalidFields(result.problems);
-  const request = { ...result.request, input: refine(result.request.input) };
-  const demand = kind.demandOf(request.input);
-  const { requestMaxBytes: limit } = deps.config;
-  if (limit > 0 && demand.bytes > limit)
-    throw tooHeavy({ field: kind.heaviestField(request.input), bytes: demand.bytes, limit });
-  const named = { model: card.id, owner: apiKey.name };
-  const id = await deps.askStore((store) => newRequestId(store, { ...named, nowMs: deps.clock.now() }));
-  return envelopeOf({ request, demand, kind, id, ...named });
-}
-
-function requestOptions({ config, drawSeed }: SubmitDeps): RequestOptions {
-  return {
+  const { card, kind } = await chooseModel({ models, kinds }, { body, defaultModel, only });
+  const result = kind.resolve(body, card, {
     timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
     webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },
     drawSeed,
-  };
-}
-
-interface EnvelopeParts {
-  request: ResolvedRequest;
-  demand: Demand;
-  kind: Kind;
-  id: string;
-  model: string;
-  owner: string;
-}
-
-function envelopeOf({ request, demand, kind, id, model, owner }: EnvelopeParts): RequestEnvelope {
-  const { input, priority, timeoutS, startTimeoutS, webhook } = request;
+  });
+  if (result.status === 'invalid') throw invalidFields(result.problems);
+  const { priority, timeoutS, startTimeoutS, webhook } = result.request;
+  const input = refine(result.request.input);
+  const demand = kind.demandOf(input);
+  const { requestMaxBytes: limit } = config;
+  if (limit > 0 && demand.bytes > limit) throw tooHeavy(kind.heaviestField(input), demand.bytes, limit);
+  const { id: model } = card;
   const trace = activeTrace();
   return {
-    id,
+    id: await askStore((store) => newRequestId(store, { model, owner, nowMs: clock.now() })),
     model,
     owner,
     kind: kind.id,

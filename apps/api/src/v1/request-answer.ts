@@ -1,21 +1,14 @@
 import { isoTime, type RequestStatus } from '@darkroom/core';
-import type { Kinds } from '@darkroom/kinds';
 import { readOutput } from '@darkroom/store';
-import type { EstimateEnd } from '../follow/estimate-end.ts';
+import type { ApiContext } from '../context.ts';
 import { readTexts } from '../follow/read-texts.ts';
 import { requestGone } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
 import type { AskStore } from '../server/store-guard.ts';
 
-export interface RequestAnswerDeps {
-  askStore: AskStore;
-  kinds: Kinds;
-  estimateEnd: EstimateEnd;
-}
-
 /** A request as clients see it. `isInline`: with the bytes of its outputs, in a second round trip. */
 export async function requestAnswer(
-  { askStore, kinds, estimateEnd }: RequestAnswerDeps,
+  { askStore, kinds, estimateEnd }: ApiContext,
   request: RequestStatus,
   { isInline = false }: { isInline?: boolean } = {},
 ) {

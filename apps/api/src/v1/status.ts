@@ -1,22 +1,19 @@
-import { type Clock, isoTime, type TerminalState } from '@darkroom/core';
+import { isoTime } from '@darkroom/core';
 import {
   countEnded,
-  type DeadRequest,
   listDead,
   listModelIds,
-  type LoadFailure,
-  type ModelStats,
   readLoadFailures,
   readStats,
   readTally,
   readWorkers,
   type StoreConnection,
-  type Tally,
   type WorkerStatus,
 } from '@darkroom/store';
-import { addRoute, type Api, commonErrors } from '../http/api-route.ts';
+import type { ApiContext } from '../context.ts';
+import { commonErrors, jsonAnswer, type Route } from '../http/api-route.ts';
+import { noStore } from '../http/urls.ts';
 import { createCached } from '../server/cached.ts';
-import type { AskStore } from '../server/store-guard.ts';
 import { type Status, statusSchema } from './status-schema.ts';
 
 /** What `per_minute` is a mean of. */
@@ -25,12 +22,19 @@ const failuresPerModel = 10;
 
 /** More of a model's workers are counted, and not shown one by one. */
 const shownWorkers = 100;
-const maxAgeMs = 1000;
 
 /** Read once a second at most, however often it is asked for. */
-export function addStatusRoute(api: Api, { askStore, clock }: { askStore: AskStore; clock: Clock }): void {
-  const status = createCached({ load: () => askStore((store) => readStatus(store, clock.now())), maxAgeMs, clock });
-  addRoute(api, statusRoute, async (c) => c.json(await status.get(), 200, { 'Cache-Control': 'no-store' }));
+export function statusRoute({ askStore, clock }: ApiContext): Route {
+  const status = createCached(clock, () => askStore((store) => readStatus(store, clock.now())));
+  return {
+    method: 'get',
+    path: '/status',
+    summary: 'Workers, queues, rates and failures',
+    description:
+      'For operators and dashboards without Prometheus. Of the whole system, whoever asks; no request is named.',
+    responses: { ...commonErrors, 200: jsonAnswer('As it is now.', statusSchema) },
+    handle: async (c) => c.json(await status.get(), 200, noStore),
+  };
 }
 
 async function readStatus(store: StoreConnection, nowMs: number): Promise<Status> {
@@ -44,19 +48,18 @@ async function readStatus(store: StoreConnection, nowMs: number): Promise<Status
       .flatMap(({ failures }) => failures)
       .toSorted((left, right) => right.failedAtMs - left.failedAtMs)
       .map(({ model, failedAtMs, reason }) => ({ model, failed_at: isoTime(failedAtMs), reason })),
-    failed_to_load: loadFailures.map(loadFailureView),
+    failed_to_load: loadFailures.map(({ model, host, reason, failedAtMs }) => ({
+      model,
+      host,
+      failed_at: isoTime(failedAtMs),
+      reason,
+    })),
   };
 }
 
-interface ModelStatus {
-  stats: ModelStats;
-  tally: Tally;
-  workers: readonly WorkerStatus[];
-  failures: readonly DeadRequest[];
-  ended: Readonly<Record<TerminalState, number>>;
-}
+type ModelStatus = Awaited<ReturnType<typeof readModel>>;
 
-async function readModel(store: StoreConnection, model: string, nowMs: number): Promise<ModelStatus> {
+async function readModel(store: StoreConnection, model: string, nowMs: number) {
   const [stats, tally, workers, failures, ended] = await Promise.all([
     readStats(store, model),
     readTally(store, model),
@@ -86,10 +89,6 @@ function workerView({ workerId, model, state, info, pace, ...worker }: WorkerSta
   };
 }
 
-function loadFailureView({ model, host, reason, failedAtMs }: LoadFailure): Status['failed_to_load'][number] {
-  return { model, host, failed_at: isoTime(failedAtMs), reason };
-}
-
 function queueView({ stats, tally, ended }: ModelStatus, nowMs: number): Status['queues'][number] {
   const { model, queued, running, oldestQueuedAtMs, workers } = stats;
   const finished = ended.succeeded + ended.canceled;
@@ -116,15 +115,3 @@ function queueView({ stats, tally, ended }: ModelStatus, nowMs: number): Status[
 function textOf(value: string | number | undefined): string | null {
   return value === undefined ? null : String(value);
 }
-
-const statusRoute = {
-  method: 'get' as const,
-  path: '/status',
-  summary: 'Workers, queues, rates and failures',
-  description:
-    'For operators and dashboards without Prometheus. Of the whole system, whoever asks; no request is named.',
-  responses: {
-    ...commonErrors,
-    200: { description: 'As it is now.', content: { 'application/json': { schema: statusSchema } } },
-  },
-};
