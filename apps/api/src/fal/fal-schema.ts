@@ -1,8 +1,9 @@
 /** What fal takes, as a body of `POST /v1/predict`, and the description of its routes. */
 import { outputFormats } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { foreignAnswer as json, foreignErrors } from '../drop-in/foreign-errors.ts';
+import { foreignAnswer as json, foreignDocuments, foreignErrors } from '../drop-in/foreign-document.ts';
 import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
+import { sseFrame } from '../follow/sse-frame.ts';
 import { ApiError, type ErrorView, invalidField } from '../http/api-error.ts';
 import { exampleId } from '../http/api-route.ts';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
@@ -138,11 +139,6 @@ const failures = {
     'The request did not end in time.',
   ),
 };
-const app = z.object({
-  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
-  app: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
-});
-const request = app.extend({ id: z.string().openapi({ example: exampleId }) });
 export const priorityHeader = z.enum(['normal', 'low']).optional();
 const headers = z.object({
   'x-fal-request-timeout': z.string().optional().openapi({ description: 'Seconds: our `start_timeout_s`.' }),
@@ -151,40 +147,35 @@ const headers = z.object({
 const picture = { prompt: 'a fox on a green background', image_size: { width: 128, height: 128 }, seed: 7 };
 const body = { required: true, content: { 'application/json': { schema: falSchema, example: picture } } };
 const logs = z.object({ logs: z.enum(['0', '1']).optional().openapi({ description: '1: with progress lines.' }) });
-const events = (description: string, example: object) => ({
+const events = (description: string, data: object) => ({
   description,
-  content: { 'text/event-stream': { example: `data: ${JSON.stringify(example)}\n\n` } },
+  content: { 'text/event-stream': { example: sseFrame({ data }) } },
 });
-const tags = ['fal'];
-
 const howTo = `For \`@fal-ai/client\` as it is: \`fal.config({ proxyUrl: { url: 'http://127.0.0.1:8080/fal/proxy', when: 'always' } })\`.
 It sends all to that URL and names the route below in \`x-fal-target-url\`. Endpoints are \`<anything>/<model>\`. A field that is not listed is an error; those with one value are for what is not here.
 Results have no \`has_nsfw_concepts\`, and pictures are png unless \`output_format\` says otherwise. Where the server asks for
 keys, picture URLs are \`data:\` URLs. Object lifecycle and runner hint headers have no effect; webhooks are refused.`;
 
-const post = { method: 'post' as const, tags, request: { params: app, headers, body } };
-const get = { method: 'get' as const, tags };
+const submission = { ...refusals, 422: wrongField };
+const route = foreignDocuments('fal', problems, {
+  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
+  app: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
+  id: z.string().openapi({ example: exampleId }),
+});
+const onePath = '/fal/queue/{owner}/{app}/requests/{id}';
 
 export const falDocuments = {
-  submit: {
-    ...post,
-    path: '/fal/queue/{owner}/{app}',
-    summary: 'queue.submit',
+  submit: route('post', '/fal/queue/{owner}/{app}', 'queue.submit', {
     description: howTo,
+    request: { headers, body },
     responses: {
-      ...problems,
       200: json('Accepted and stored.', { status: 'IN_QUEUE', ...exampleUrls, queue_position: 0 }),
-      ...refusals,
-      422: wrongField,
+      ...submission,
     },
-  },
-  status: {
-    ...get,
-    path: '/fal/queue/{owner}/{app}/requests/{id}/status',
-    summary: 'queue.status',
-    request: { params: request, query: logs },
+  }),
+  status: route('get', `${onePath}/status`, 'queue.status', {
+    request: { query: logs },
     responses: {
-      ...problems,
       200: json('Ended; with `error` and `error_type` unless it succeeded.', {
         status: 'COMPLETED',
         ...exampleUrls,
@@ -193,48 +184,30 @@ export const falDocuments = {
       }),
       202: json('Queued or running.', { status: 'IN_PROGRESS', ...exampleUrls, logs: [] }),
     },
-  },
-  streamStatus: {
-    ...get,
-    path: '/fal/queue/{owner}/{app}/requests/{id}/status/stream',
-    summary: 'queue.streamStatus',
-    request: { params: request, query: logs },
+  }),
+  streamStatus: route('get', `${onePath}/status/stream`, 'queue.streamStatus', {
+    request: { query: logs },
     responses: {
-      ...problems,
       200: events('Every change, until the end.', { status: 'IN_QUEUE', queue_position: 0, ...exampleUrls }),
     },
-  },
-  result: {
-    ...get,
-    path: '/fal/queue/{owner}/{app}/requests/{id}',
-    summary: 'queue.result',
-    request: { params: request },
+  }),
+  result: route('get', onePath, 'queue.result', {
     responses: {
-      ...problems,
       ...failures,
       200: json('The pictures.', exampleResult),
       400: problem('Not ended yet.', 'request_in_progress', 'Request is still in progress'),
     },
-  },
-  cancel: {
-    method: 'put' as const,
-    tags,
-    path: '/fal/queue/{owner}/{app}/requests/{id}/cancel',
-    summary: 'queue.cancel',
-    request: { params: request },
+  }),
+  cancel: route('put', `${onePath}/cancel`, 'queue.cancel', {
     responses: {
-      ...problems,
       202: json('Canceled, or at its next step.', { status: 'CANCELLATION_REQUESTED' }),
       400: json('It has ended.', { status: 'ALREADY_COMPLETED', message: 'The request is succeeded.' }),
     },
-  },
-  run: {
-    ...post,
-    path: '/fal/run/{owner}/{app}',
-    summary: 'run',
+  }),
+  run: route('post', '/fal/run/{owner}/{app}', 'run', {
     description: 'Answers when the request has ended. Closing the connection cancels nothing.',
+    request: { headers, body },
     responses: {
-      ...problems,
       ...failures,
       200: json('The pictures.', exampleResult),
       408: problem(
@@ -242,21 +215,13 @@ export const falDocuments = {
         'still_open',
         `Request ${exampleId} goes on: fetch its result from the queue.`,
       ),
-      ...refusals,
-      422: wrongField,
+      ...submission,
     },
-  },
-  stream: {
-    ...post,
-    path: '/fal/run/{owner}/{app}/stream',
-    summary: 'stream',
+  }),
+  stream: route('post', '/fal/run/{owner}/{app}/stream', 'stream', {
     description:
       'Previews as they come, then the result as `run` has it. A failure breaks the connection off. Closing it cancels nothing.',
-    responses: {
-      ...problems,
-      200: events('Previews, and the result.', exampleResult),
-      ...refusals,
-      422: wrongField,
-    },
-  },
+    request: { headers, body },
+    responses: { 200: events('Previews, and the result.', exampleResult), ...submission },
+  }),
 };

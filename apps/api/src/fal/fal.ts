@@ -12,16 +12,17 @@ import {
   submitPicture,
 } from '../drop-in/foreign-pictures.ts';
 import { awaitEnd } from '../follow/await-end.ts';
+import { isEnd } from '../follow/tail-events.ts';
 import { cancelFound, findRequest } from '../follow/find-request.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { BrokenStream, requestEvents, type RequestEventsOptions } from '../follow/stream-events.ts';
+import { BrokenStream, requestEvents, type RequestEventsOptions, streamEvents } from '../follow/stream-events.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError, checkField, invalidField } from '../http/api-error.ts';
-import type { Route } from '../http/api-route.ts';
+import { type Route, routesOf } from '../http/api-route.ts';
 import { errorResponse } from '../http/error-response.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { absoluteUrl, noStore } from '../http/urls.ts';
-import { onceStored } from '../submit/once-stored.ts';
+import { onceStored } from '../submit/submit-over-http.ts';
 import { queryOf } from './fal-proxy.ts';
 import { bodyOf, falDocuments, falNames, falSchema, idHeader, priorityHeader } from './fal-schema.ts';
 
@@ -30,67 +31,46 @@ const slackMs = 10_000;
 /** How a request waits that is sent with `priority: "low"`. */
 const lowPriority = 10;
 
-export const falRoutes: readonly Route[] = [
-  {
-    ...falDocuments.submit,
-    async handle(c, context) {
-      const { id, position } = await submit(c, context);
-      return c.json({ status: 'IN_QUEUE', ...urlsOf(c, id), queue_position: position ?? 0 }, 200, headersOf(id));
-    },
+export const falRoutes: readonly Route[] = routesOf(falDocuments, {
+  async submit(c, context) {
+    const { id, position } = await submit(c, context);
+    return c.json({ status: 'IN_QUEUE', ...urlsOf(c, id), queue_position: position ?? 0 }, 200, headersOf(id));
   },
-  {
-    ...falDocuments.status,
-    async handle(c, context) {
+  async status(c, context) {
+    const request = await find(c, context);
+    const isEnded = isTerminalState(request.state);
+    return c.json(statusOf(c, request, context.clock.now()), isEnded ? 200 : 202, headersOf(request.id));
+  },
+  streamStatus: (c, context) =>
+    streamEvents(c, context, async () => {
       const request = await find(c, context);
-      const isEnded = isTerminalState(request.state);
-      return c.json(statusOf(c, request, context.clock.now()), isEnded ? 200 : 202, headersOf(request.id));
-    },
+      c.header(idHeader, request.id);
+      return requestEvents(context, request, { framesOf: statusFrames(c, request.id), breaksOff: true });
+    }),
+  result: async (c, context) => answerOf(c, context, await find(c, context)),
+  async cancel(c, context) {
+    const { id } = await find(c, context);
+    const result = await cancelFound(c, context, id);
+    if (result.status !== 'ended') return c.json({ status: 'CANCELLATION_REQUESTED' }, 202, headersOf(id));
+    return c.json({ status: 'ALREADY_COMPLETED', message: `The request is ${result.state}.` }, 400, headersOf(id));
   },
-  {
-    ...falDocuments.streamStatus,
-    handle: (c, context) =>
-      context.streamEvents(c, async () => {
-        const request = await find(c, context);
-        c.header(idHeader, request.id);
-        return requestEvents(context, request, { framesOf: statusFrames(c, request.id), breaksOff: true });
-      }),
+  async run(c, context) {
+    const { id } = await submit(c, context);
+    const answer = await onceStored(async () => {
+      const request = await awaitEnd(c, context, id, context.config.requestTimeoutS * 1000 + slackMs);
+      return isTerminalState(request.state) ? answerOf(c, context, request) : undefined;
+    });
+    // Neither a 5xx nor a 429: after those the client would send a second request.
+    return answer ?? refuse(c, 408, 'still_open', `Request ${id} goes on: fetch its result from the queue.`);
   },
-  {
-    ...falDocuments.result,
-    handle: async (c, context) => answerOf(c, context, await find(c, context)),
-  },
-  {
-    ...falDocuments.cancel,
-    async handle(c, context) {
-      const { id } = await find(c, context);
-      const result = await cancelFound(c, context, id);
-      if (result.status !== 'ended') return c.json({ status: 'CANCELLATION_REQUESTED' }, 202, headersOf(id));
-      return c.json({ status: 'ALREADY_COMPLETED', message: `The request is ${result.state}.` }, 400, headersOf(id));
-    },
-  },
-  {
-    ...falDocuments.run,
-    async handle(c, context) {
+  stream: (c, context) =>
+    streamEvents(c, context, async () => {
       const { id } = await submit(c, context);
-      const answer = await onceStored(async () => {
-        const request = await awaitEnd(c, context, id, context.config.requestTimeoutS * 1000 + slackMs);
-        return isTerminalState(request.state) ? answerOf(c, context, request) : undefined;
-      });
-      // Neither a 5xx nor a 429: after those the client would send a second request.
-      return answer ?? refuse(c, 408, 'still_open', `Request ${id} goes on: fetch its result from the queue.`);
-    },
-  },
-  {
-    ...falDocuments.stream,
-    handle: (c, context) =>
-      context.streamEvents(c, async () => {
-        const { id } = await submit(c, context);
-        c.header(idHeader, id);
-        const framesOf = pictureFrames(c, context, id);
-        return requestEvents(context, { id, state: 'queued' }, { framesOf, breaksOff: true });
-      }),
-  },
-];
+      c.header(idHeader, id);
+      const framesOf = pictureFrames(c, context, id);
+      return requestEvents(context, { id, state: 'queued' }, { framesOf, breaksOff: true });
+    }),
+});
 
 async function submit(c: ApiCall, context: ApiContext) {
   const input = parseForeign(falSchema, await readJsonBody(c, context.config.maxBodyBytes));
@@ -194,26 +174,12 @@ function statusFrames(c: ApiCall, id: string): FramesOf {
   const isLogged = queryOf(c, 'logs') === '1';
   const frame = (status: object): string => sseFrame({ data: { ...status, ...urls } });
   return async function* (event) {
-    switch (event.type) {
-      case 'queued':
-        return yield frame({ status: 'IN_QUEUE', queue_position: event.position });
-      case 'started':
-        return yield frame({ status: 'IN_PROGRESS', logs: [] });
-      case 'progress':
-      case 'preview':
-        if (isLogged) yield frame({ status: 'IN_PROGRESS', logs: [logOf(event, event.timestampMs)] });
-        return;
-      case 'output':
-      case 'delta':
-      case 'snapshot':
-      case 'reset':
-        return;
-      case 'succeeded':
-      case 'failed':
-      case 'canceled':
-      case 'expired':
-        yield frame({ status: 'COMPLETED', logs: [], ...failureOf({ state: event.type, error: event.error }) });
-    }
+    if (event.type === 'queued') yield frame({ status: 'IN_QUEUE', queue_position: event.position });
+    else if (event.type === 'started') yield frame({ status: 'IN_PROGRESS', logs: [] });
+    else if (isLogged && (event.type === 'progress' || event.type === 'preview'))
+      yield frame({ status: 'IN_PROGRESS', logs: [logOf(event, event.timestampMs)] });
+    else if (isEnd(event))
+      yield frame({ status: 'COMPLETED', logs: [], ...failureOf({ state: event.type, error: event.error }) });
   };
 }
 
@@ -228,7 +194,7 @@ function pictureFrames(c: ApiCall, context: ApiContext, id: string): FramesOf {
       yield sseFrame({
         data: await resultOf(c, context, await findRequest(context.askStore, id, c.get('owner'))),
       });
-    else if (event.type === 'failed' || event.type === 'canceled' || event.type === 'expired') {
+    else if (isEnd(event)) {
       const { error: detail, error_type } = failureOf({ state: event.type, error: event.error });
       yield sseFrame({ data: { detail, error_type } });
       throw new BrokenStream(detail);

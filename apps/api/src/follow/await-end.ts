@@ -1,7 +1,8 @@
 import { isTerminalState, type RequestStatus } from '@darkroom/core';
+import type { ApiContext } from '../context.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { findRequest } from './find-request.ts';
-import { checkMs, type FollowDeps } from './tail-events.ts';
+import { checkMs } from './tail-events.ts';
 import { createWakeSignal, onAbort } from './wake-signal.ts';
 
 /** The longest wait over HTTP, seconds: proxies cut silent connections soon after that. */
@@ -14,7 +15,7 @@ export const maxWaitS = 60;
  */
 export async function awaitEnd(
   c: ApiCall,
-  { askStore, hub, every, draining }: FollowDeps,
+  { askStore, hub, every, draining }: ApiContext,
   id: string,
   waitMs: number,
 ): Promise<RequestStatus> {

@@ -1,20 +1,16 @@
-import { isTerminalState, type RequestEvent } from '@darkroom/core';
-import { type EventHub, readEvents, readRequest } from '@darkroom/store';
-import type { Every } from '../server/every-interval.ts';
-import { type AskStore, isStoreAway } from '../server/store-guard.ts';
+import { isTerminalState, type RequestEvent, type TerminalState } from '@darkroom/core';
+import { readEvents, readRequest } from '@darkroom/store';
+import type { ApiContext } from '../context.ts';
+import { isStoreAway } from '../server/store-guard.ts';
 import { createLiveEvents, type LiveEvents } from './live-events.ts';
 import { onAbort } from './wake-signal.ts';
 
 /** `done`: nothing will follow. `draining`: this process stops, go on reading elsewhere. */
 export type TailItem = RequestEvent | 'heartbeat' | 'draining' | 'done';
 
-/** What it takes to follow a request. */
-export interface FollowDeps {
-  askStore: AskStore;
-  hub: EventHub;
-  every: Every;
-  /** Aborted when this process stops. */
-  draining: AbortSignal;
+/** Whether nothing follows it. */
+export function isEnd(event: RequestEvent): event is Extract<RequestEvent, { type: TerminalState }> {
+  return isTerminalState(event.type);
 }
 
 export interface TailOptions {
@@ -46,7 +42,7 @@ interface Reader {
  * notices when none comes. Pulled: nothing is read ahead of the reader.
  */
 export async function* tailEvents(
-  deps: FollowDeps,
+  deps: ApiContext,
   id: string,
   { after, isEnded, signal }: TailOptions,
 ): AsyncGenerator<TailItem, void> {
@@ -66,7 +62,7 @@ export async function* tailEvents(
       for (const event of events ?? []) {
         yield event;
         reader.last = event.sequence;
-        if (isTerminalState(event.type)) return yield 'done';
+        if (isEnd(event)) return yield 'done';
       }
       if (events?.length === 0 && reader.isEnded) return yield 'done';
       if (events === undefined || events.length === 0) await reader.live.changed();
@@ -77,7 +73,7 @@ export async function* tailEvents(
 }
 
 /** All that wakes a reader besides the events. */
-function listen({ hub, every, draining }: FollowDeps, reader: Reader, signal: AbortSignal): (() => void)[] {
+function listen({ hub, every, draining }: ApiContext, reader: Reader, signal: AbortSignal): (() => void)[] {
   const { live } = reader;
   const wakeFor = (due: 'isCheckDue' | 'isHeartbeatDue') => (): void => {
     reader[due] = true;
@@ -92,7 +88,7 @@ function listen({ hub, every, draining }: FollowDeps, reader: Reader, signal: Ab
 }
 
 /** What follows `reader.last`; empty when there is nothing yet, undefined when that cannot be known right now. */
-async function nextEvents(deps: FollowDeps, id: string, reader: Reader): Promise<readonly RequestEvent[] | undefined> {
+async function nextEvents(deps: ApiContext, id: string, reader: Reader): Promise<readonly RequestEvent[] | undefined> {
   const { live } = reader;
   try {
     if (reader.isCheckDue) await checkEnd(deps, id, reader);
@@ -113,7 +109,7 @@ async function nextEvents(deps: FollowDeps, id: string, reader: Reader): Promise
 }
 
 /** Sees what no published event told us, above all the end. */
-async function checkEnd({ askStore }: FollowDeps, id: string, reader: Reader): Promise<void> {
+async function checkEnd({ askStore }: ApiContext, id: string, reader: Reader): Promise<void> {
   const result = await askStore((store) => readRequest(store, id));
   reader.isCheckDue = false;
   reader.isEnded = result.status !== 'found' || isTerminalState(result.request.state);

@@ -9,19 +9,30 @@ import { errorBody, errorSchema } from './error-response.ts';
 
 export type Api = OpenAPIHono<ApiEnv>;
 
-/**
- * A route as the OpenAPI document shows it, and what answers it. Handlers check what comes themselves, with the schemas
- * that the document shows: zod-openapi's own validators do not tell a message which value came.
- */
-export type Route = Parameters<typeof createRoute>[0] & {
-  handle: (c: ApiCall, context: ApiContext) => Response | Promise<Response>;
-};
+/** A route as the OpenAPI document shows it. What `params` does not say of the names in the path is any text. */
+export type RouteDocument = Parameters<typeof createRoute>[0] & { params?: Readonly<Record<string, z.ZodType>> };
 
-/** Adds a route to the app and to the OpenAPI document. Names in its path of which it says nothing are any text. */
-export function addRoute(api: Api, context: ApiContext, { handle, ...config }: Route): void {
-  const names = [...config.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => [name, z.string()]);
-  const params = names.length === 0 ? {} : { params: z.object(Object.fromEntries(names)) };
-  const route = createRoute({ ...config, request: { ...params, ...config.request } });
+/**
+ * Answers a route. Handlers check what comes themselves, with the schemas that the document shows: zod-openapi's own
+ * validators do not tell a message which value came.
+ */
+export type Handle = (c: ApiCall, context: ApiContext) => Response | Promise<Response>;
+export type Route = RouteDocument & { handle: Handle };
+
+/** Routes that are described in one place and answered in another. */
+export function routesOf<Name extends string>(
+  documents: Readonly<Record<Name, RouteDocument>>,
+  handlers: Readonly<Record<Name, Handle>>,
+): Route[] {
+  return (Object.keys(documents) as Name[]).map((name) => ({ ...documents[name], handle: handlers[name] }));
+}
+
+/** Adds a route to the app and to the OpenAPI document. */
+export function addRoute(api: Api, context: ApiContext, { handle, params = {}, ...config }: Route): void {
+  const names = [...config.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => [name, params[name!] ?? z.string()]);
+  const request =
+    names.length === 0 ? config.request : { ...config.request, params: z.object(Object.fromEntries(names)) };
+  const route = createRoute({ ...config, ...(request && { request }) });
   api.openAPIRegistry.registerPath(route);
   api.on(route.method.toUpperCase(), route.getRoutingPath(), (c) => handle(c, context));
 }

@@ -14,6 +14,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { ApiContext } from '../context.ts';
+import { streamEvents } from '../follow/stream-events.ts';
 import { doneFrame, sseFrame } from '../follow/sse-frame.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
@@ -49,7 +50,7 @@ export function streamStored(
   submission: StoredSubmission,
   framesOf: (submitted: SubmittedRequest, watch: ClientWatch) => AsyncIterable<string>,
 ): Promise<Response> {
-  return context.streamEvents(c, async () => {
+  return streamEvents(c, context, async () => {
     const { submitted, watch } = await submitWatched(c, context, submission);
     return {
       async *frames(gone) {

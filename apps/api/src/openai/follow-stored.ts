@@ -1,6 +1,6 @@
 import type { RequestEvent } from '@darkroom/core';
 import type { ApiContext } from '../context.ts';
-import { checkMs, tailEvents } from '../follow/tail-events.ts';
+import { checkMs, isEnd, tailEvents } from '../follow/tail-events.ts';
 import { createWakeSignal, onAbort } from '../follow/wake-signal.ts';
 import type { ApiError } from '../http/api-error.ts';
 import { drainMs } from '../server/api-server.ts';
@@ -41,8 +41,7 @@ export async function* followStored<Item>(
           yield* itemsOf(item);
           after = item.sequence;
           if (item.type === 'succeeded') return;
-          if (item.type === 'failed' || item.type === 'canceled' || item.type === 'expired')
-            throw endedWithoutPictures(id, item.type, item.error);
+          if (isEnd(item)) throw endedWithoutPictures(id, item.type, item.error);
         }
       } catch (error) {
         if (!isStoreAway(error)) throw error;

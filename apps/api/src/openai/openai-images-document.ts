@@ -2,7 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { outputFormats } from '@darkroom/kinds';
 import { invalidField, overloaded } from '../http/api-error.ts';
-import { commonErrors, errorAnswer, exampleId, type Route } from '../http/api-route.ts';
+import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../http/api-route.ts';
 import { submitErrors, submitHeaders } from '../submit/submit-over-http.ts';
 import { imagesBodySchema } from './openai-images-schema.ts';
 import { imageUsage, imageUsageSchema } from './openai-usage.ts';
@@ -94,7 +94,7 @@ comment comes every 15 s.
 **A client that goes away cancels its request**, streaming or not, unless it sent an \`Idempotency-Key\`: then it may come back for
 it. After the request is stored no answer is a 5xx, and none makes an SDK send it a second time: the error is a 422.`;
 
-export const imagesGenerationsDocument: Omit<Route, 'handle'> = {
+export const imagesGenerationsDocument: RouteDocument = {
   method: 'post',
   path: '/v1/images/generations',
   summary: 'Ask for pictures as of OpenAI',

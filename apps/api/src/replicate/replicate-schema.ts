@@ -1,6 +1,6 @@
 /** What Replicate takes, as a body of `POST /v1/predict`, and the description of its routes. */
 import { z } from '@hono/zod-openapi';
-import { foreignAnswer as json, foreignErrors } from '../drop-in/foreign-errors.ts';
+import { foreignAnswer as json, foreignDocuments, foreignErrors } from '../drop-in/foreign-document.ts';
 import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
 import { type ErrorView, invalidField } from '../http/api-error.ts';
 import { exampleId } from '../http/api-route.ts';
@@ -130,23 +130,13 @@ const wrongField = json(
   'A field is wrong. Nothing is stored.',
   replicateError(invalidField('num_outputs', 20, 'a whole number from 1 to 10'), undefined).body,
 );
-const id = z.object({ id: z.string().openapi({ example: exampleId }) });
-const model = z.object({
-  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
-  name: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
-});
-const modelVersion = model.extend({
-  version: z.string().openapi({ description: 'The name again.', example: 'emoji-sd' }),
-});
 const headers = z.object({
   prefer: z.string().optional().openapi({
     description: '`wait` or `wait=seconds`, 60 at most: answers when it has ended, or then.',
     example: 'wait=60',
   }),
 });
-const tags = ['replicate'];
 const created = {
-  ...problems,
   201: json('Stored; `starting` unless it has ended: the client takes `processing` for an end.', examplePrediction),
   ...refusals,
   422: wrongField,
@@ -160,52 +150,39 @@ fetches files without a key. A prediction that did not end in time is \`failed\`
 Where the server asks for keys there is no \`urls.stream\`, which the client reads without one. Pictures are png in quality
 100 unless \`output_format\` and \`output_quality\` say otherwise.`;
 
-const get = { method: 'get' as const, tags };
-const post = { method: 'post' as const, tags };
+const route = foreignDocuments('replicate', problems, {
+  id: z.string().openapi({ example: exampleId }),
+  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
+  name: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
+  version: z.string().openapi({ description: 'The name again.', example: 'emoji-sd' }),
+});
+const models = '/replicate/v1/models';
+const model = `${models}/{owner}/{name}`;
+const predictions = '/replicate/v1/predictions';
+const pageOf = (result: object) => ({ previous: null, next: null, results: [result] });
 
 export const replicateDocuments = {
-  create: {
-    ...post,
-    path: '/replicate/v1/predictions',
-    summary: 'predictions.create, run and stream by version',
+  create: route('post', predictions, 'predictions.create, run and stream by version', {
     description: howTo,
     request: { headers, body: bodyWith(versionBodySchema) },
     responses: created,
-  },
-  createOfModel: {
-    ...post,
-    path: '/replicate/v1/models/{owner}/{name}/predictions',
-    summary: 'predictions.create, run and stream by model',
-    request: { params: model, headers, body: bodyWith(modelBodySchema) },
+  }),
+  createOfModel: route('post', `${model}/predictions`, 'predictions.create, run and stream by model', {
+    request: { headers, body: bodyWith(modelBodySchema) },
     responses: created,
-  },
-  get: {
-    ...get,
-    path: '/replicate/v1/predictions/{id}',
-    summary: 'predictions.get',
-    request: { params: id },
-    responses: { ...problems, 200: json('The prediction.', examplePrediction) },
-  },
-  cancel: {
-    ...post,
-    path: '/replicate/v1/predictions/{id}/cancel',
-    summary: 'predictions.cancel',
+  }),
+  get: route('get', `${predictions}/{id}`, 'predictions.get', {
+    responses: { 200: json('The prediction.', examplePrediction) },
+  }),
+  cancel: route('post', `${predictions}/{id}/cancel`, 'predictions.cancel', {
     description: 'Answers when it has left, at its next step; one that has ended stays as it is.',
-    request: { params: id },
-    responses: {
-      ...problems,
-      200: json('The prediction.', { ...examplePrediction, status: 'canceled', output: null }),
-    },
-  },
-  stream: {
-    ...get,
-    path: '/replicate/v1/predictions/{id}/stream',
-    summary: 'urls.stream',
+    responses: { 200: json('The prediction.', { ...examplePrediction, status: 'canceled', output: null }) },
+  }),
+  stream: route('get', `${predictions}/{id}/stream`, 'urls.stream', {
     description:
       'Events `output` (a URL), `logs` (a progress bar), `error` (words) and at last `done` (`{}`, or with a `reason`: canceled or error).',
-    request: { params: id, headers: z.object({ 'last-event-id': z.string().optional() }) },
+    request: { headers: z.object({ 'last-event-id': z.string().optional() }) },
     responses: {
-      ...problems,
       200: {
         description: 'The events from the first, or those after Last-Event-ID.',
         content: {
@@ -214,38 +191,15 @@ export const replicateDocuments = {
       },
       422: wrongField,
     },
-  },
-  models: {
-    ...get,
-    path: '/replicate/v1/models',
-    summary: 'models.list',
-    responses: {
-      ...problems,
-      200: json('All models, on one page.', { previous: null, next: null, results: [exampleModel] }),
-    },
-  },
-  model: {
-    ...get,
-    path: '/replicate/v1/models/{owner}/{name}',
-    summary: 'models.get',
-    request: { params: model },
-    responses: { ...problems, 200: json('The model.', exampleModel) },
-  },
-  versions: {
-    ...get,
-    path: '/replicate/v1/models/{owner}/{name}/versions',
-    summary: 'models.versions.list',
-    request: { params: model },
-    responses: {
-      ...problems,
-      200: json('The one there is.', { previous: null, next: null, results: [exampleVersion] }),
-    },
-  },
-  version: {
-    ...get,
-    path: '/replicate/v1/models/{owner}/{name}/versions/{version}',
-    summary: 'models.versions.get',
-    request: { params: modelVersion },
-    responses: { ...problems, 200: json('The version.', exampleVersion) },
-  },
+  }),
+  models: route('get', models, 'models.list', {
+    responses: { 200: json('All models, on one page.', pageOf(exampleModel)) },
+  }),
+  model: route('get', model, 'models.get', { responses: { 200: json('The model.', exampleModel) } }),
+  versions: route('get', `${model}/versions`, 'models.versions.list', {
+    responses: { 200: json('The one there is.', pageOf(exampleVersion)) },
+  }),
+  version: route('get', `${model}/versions/{version}`, 'models.versions.get', {
+    responses: { 200: json('The version.', exampleVersion) },
+  }),
 };

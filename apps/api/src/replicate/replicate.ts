@@ -12,16 +12,17 @@ import {
   submitPicture,
 } from '../drop-in/foreign-pictures.ts';
 import { awaitEnd } from '../follow/await-end.ts';
+import { isEnd } from '../follow/tail-events.ts';
 import { cancelFound } from '../follow/find-request.ts';
 import { preferredWaitMs } from '../follow/prefer-wait.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { requestEvents, type RequestEventsOptions } from '../follow/stream-events.ts';
+import { requestEvents, type RequestEventsOptions, streamEvents } from '../follow/stream-events.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { modelNotFound } from '../http/api-error.ts';
-import type { Route } from '../http/api-route.ts';
+import { type Route, routesOf } from '../http/api-route.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { absoluteUrl, noStore } from '../http/urls.ts';
-import { onceStored } from '../submit/once-stored.ts';
+import { onceStored } from '../submit/submit-over-http.ts';
 import { positionOf } from '../v1/events.ts';
 import {
   bodyOf,
@@ -40,65 +41,38 @@ const owner = 'darkroom';
 /** How long a cancellation waits for the step to end. */
 const cancelMs = 5000;
 
-export const replicateRoutes: readonly Route[] = [
-  {
-    ...documents.create,
-    async handle(c, context) {
-      const body = await readJsonBody(c, context.config.maxBodyBytes);
-      const { version, input } = parseForeign(versionFrameSchema, body);
-      return create(c, context, version.replace(/^.*[/:]/, ''), input);
-    },
+export const replicateRoutes: readonly Route[] = routesOf(documents, {
+  async create(c, context) {
+    const body = await readJsonBody(c, context.config.maxBodyBytes);
+    const { version, input } = parseForeign(versionFrameSchema, body);
+    return create(c, context, version.replace(/^.*[/:]/, ''), input);
   },
-  {
-    ...documents.createOfModel,
-    async handle(c, context) {
-      const { input } = parseForeign(modelFrameSchema, await readJsonBody(c, context.config.maxBodyBytes));
-      return create(c, context, c.req.param('name') ?? '', input);
-    },
+  async createOfModel(c, context) {
+    const { input } = parseForeign(modelFrameSchema, await readJsonBody(c, context.config.maxBodyBytes));
+    return create(c, context, c.req.param('name') ?? '', input);
   },
-  {
-    ...documents.get,
-    handle: async (c, context) => answer(c, context, await findPicture(c, context)),
+  get: async (c, context) => answer(c, context, await findPicture(c, context)),
+  async cancel(c, context) {
+    const { id } = await findPicture(c, context);
+    await cancelFound(c, context, id);
+    return answer(c, context, await awaitEnd(c, context, id, cancelMs));
   },
-  {
-    ...documents.cancel,
-    async handle(c, context) {
-      const { id } = await findPicture(c, context);
-      await cancelFound(c, context, id);
-      return answer(c, context, await awaitEnd(c, context, id, cancelMs));
-    },
+  stream(c, context) {
+    const after = positionOf(c);
+    return streamEvents(c, context, async () => {
+      const request = await findPicture(c, context);
+      const framesOf = predictionFrames(c, context, request.id);
+      return requestEvents(context, request, { after, framesOf, breaksOff: true });
+    });
   },
-  {
-    ...documents.stream,
-    handle(c, context) {
-      const after = positionOf(c);
-      return context.streamEvents(c, async () => {
-        const request = await findPicture(c, context);
-        const framesOf = predictionFrames(c, context, request.id);
-        return requestEvents(context, request, { after, framesOf, breaksOff: true });
-      });
-    },
+  async models(c, context) {
+    const cards = await listPictureModels(context);
+    return c.json(pageOf(cards.map((card) => modelOf(c, card))), 200, noStore);
   },
-  {
-    ...documents.models,
-    async handle(c, context) {
-      const cards = await listPictureModels(context);
-      return c.json(pageOf(cards.map((card) => modelOf(c, card))), 200, noStore);
-    },
-  },
-  {
-    ...documents.model,
-    handle: async (c, context) => c.json(modelOf(c, await findCard(c, context)), 200, noStore),
-  },
-  {
-    ...documents.versions,
-    handle: async (c, context) => c.json(pageOf([versionOf(await findCard(c, context))]), 200),
-  },
-  {
-    ...documents.version,
-    handle: async (c, context) => c.json(versionOf(await findCard(c, context)), 200),
-  },
-];
+  model: async (c, context) => c.json(modelOf(c, await findCard(c, context)), 200, noStore),
+  versions: async (c, context) => c.json(pageOf([versionOf(await findCard(c, context))]), 200),
+  version: async (c, context) => c.json(versionOf(await findCard(c, context)), 200),
+});
 
 async function create(c: ApiCall, context: ApiContext, model: string, input: unknown): Promise<Response> {
   const waitMs = preferredWaitMs(c.req.header('prefer'));
@@ -187,29 +161,17 @@ function errorOf({ state, error }: Pick<Shown, 'state' | 'error'>): string | nul
 }
 
 function predictionFrames(c: ApiCall, context: ApiContext, id: string): RequestEventsOptions['framesOf'] {
-  return async function* (item) {
-    const frame = (event: string, data: string): string => sseFrame({ event, id: `${item.sequence}-0`, data });
-    switch (item.type) {
-      case 'queued':
-      case 'started':
-      case 'delta':
-      case 'snapshot':
-      case 'reset':
-        return;
-      case 'progress':
-      case 'preview':
-        return yield frame('logs', `${progressBar(item.done, item.total ?? 0)}\n`);
-      case 'output':
-        if (item.chunkIndex < item.output.chunks - 1) return;
-        return yield frame('output', await openPictureUrl(c, context, { id, output: item.output, onlyHttps: true }));
-      case 'succeeded':
-        return yield frame('done', '{}');
-      case 'canceled':
-        return yield frame('done', '{"reason":"canceled"}');
-      case 'failed':
-      case 'expired':
-        yield frame('error', errorOf({ state: item.type, error: item.error }) ?? '');
-        yield frame('done', '{"reason":"error"}');
+  return async function* (event) {
+    const frame = (name: string, data: string): string => sseFrame({ event: name, id: `${event.sequence}-0`, data });
+    if (event.type === 'progress' || event.type === 'preview')
+      yield frame('logs', `${progressBar(event.done, event.total ?? 0)}\n`);
+    else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
+      yield frame('output', await openPictureUrl(c, context, { id, output: event.output, onlyHttps: true }));
+    else if (isEnd(event)) {
+      const failure = errorOf({ state: event.type, error: event.error });
+      if (failure !== null) yield frame('error', failure);
+      const reason = failure === null ? event.type : 'error';
+      yield frame('done', JSON.stringify(reason === 'succeeded' ? {} : { reason }));
     }
   };
 }

@@ -1,12 +1,7 @@
 import type { ModelCard } from '@darkroom/core';
-import { type Kind, type Kinds, requestFields } from '@darkroom/kinds';
+import { type Kind, requestFields } from '@darkroom/kinds';
+import type { ApiContext } from '../context.ts';
 import { kindUnknown, modelNotFound, noModels } from '../http/api-error.ts';
-import type { Cached } from '../server/cached.ts';
-
-export interface ChooseModelDeps {
-  models: Cached<readonly ModelCard[]>;
-  kinds: Kinds;
-}
 
 export interface ModelChoice {
   body: unknown;
@@ -18,7 +13,7 @@ export interface ModelChoice {
 
 /** The model that a body asks for, and what the door knows of its kind. Throws 404 or 503 when there is none. */
 export async function chooseModel(
-  { models, kinds }: ChooseModelDeps,
+  { models, kinds }: ApiContext,
   choice: ModelChoice,
 ): Promise<{ card: ModelCard; kind: Kind }> {
   let chosen = choose(await models.get(), choice);

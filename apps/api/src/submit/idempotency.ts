@@ -9,10 +9,11 @@ import {
 } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import type { ApiKey } from '../auth/api-keys.ts';
+import type { ApiContext } from '../context.ts';
 import { ApiError, checkField } from '../http/api-error.ts';
 import { invalidBody } from '../http/read-json-body.ts';
 import type { AskStore } from '../server/store-guard.ts';
-import { admit, type AdmitDeps } from './admit.ts';
+import { admit } from './admit.ts';
 
 /** Letters, digits and signs, as in the draft of the header: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header */
 export const idempotencyKey = z.string().regex(/^[\x21-\x7e]{1,255}$/);
@@ -41,18 +42,18 @@ export interface AdmitOnceResult {
  * Throws 409 when the key came with another body.
  */
 export async function admitOnce(
-  deps: AdmitDeps,
+  context: ApiContext,
   { apiKey, key, fingerprint, envelope: created, createFor }: AdmitOnceOptions,
 ): Promise<AdmitOnceResult> {
   const { owner, id: newId, timeoutMs } = created;
   const subject = { owner, key };
   const claim = async (expiredId?: string): Promise<string> => {
-    const { status, id, wasStored } = await deps.askStore((store) => {
+    const { status, id, wasStored } = await context.askStore((store) => {
       const ttlMs = timeoutMs + store.resultTtlMs;
       return claimIdempotencyKey(store, subject, { fingerprint, newId, ttlMs, ...(expiredId && { expiredId }) });
     });
     // One that is only claimed may be about to be stored: there is nothing of it yet.
-    if (!wasStored || expiredId !== undefined || (await isKept(deps.askStore, id, owner))) {
+    if (!wasStored || expiredId !== undefined || (await isKept(context.askStore, id, owner))) {
       if (status === 'conflict') throw idempotencyConflict();
       return id;
     }
@@ -62,15 +63,15 @@ export async function admitOnce(
   // The id says where it is stored; the default may have been another model when it was claimed.
   const model = modelOfRequestId(id);
   const envelope = { ...(model === undefined || model === created.model ? created : await createFor(model)), id };
-  const result = await admit(deps, envelope, { apiKey, isFoundAgain: true });
+  const result = await admit(context, envelope, { apiKey, isFoundAgain: true });
   const outcome = result.status === 'admitted' || result.status === 'duplicate' ? 'stored' : 'refused';
-  deps
+  context
     .askStore((store) => {
       const ttlMs = timeoutMs + store.resultTtlMs;
       return settleIdempotencyKey(store, subject, { id, ttlMs }, outcome);
     })
     // Lost: the key stays claimed, and the same body still finds the request.
-    .catch((error: unknown) => deps.log.warn({ request_id: id, error: String(error) }, 'a key was not settled'));
+    .catch((error: unknown) => context.log.warn({ request_id: id, error: String(error) }, 'a key was not settled'));
   return { result, envelope };
 }
 

@@ -2,12 +2,13 @@ import { DarkroomError, type RequestEnvelope, type RequestStatus } from '@darkro
 import { activeTrace } from '@darkroom/service';
 import { type AdmitRequestResult, newRequestId } from '@darkroom/store';
 import type { ApiKey } from '../auth/api-keys.ts';
-import { type Allowance, type CountSubmission, rateLimitExceeded } from '../auth/limit-rate.ts';
-import type { EndEstimate, EstimateEnd } from '../follow/estimate-end.ts';
+import { type Allowance, rateLimitExceeded } from '../auth/limit-rate.ts';
+import type { ApiContext } from '../context.ts';
+import { type EndEstimate, endOf } from '../follow/estimate-end.ts';
 import { findRequest } from '../follow/find-request.ts';
 import { invalidFields, modelUnserved, overloaded, tooHeavy, tooManyBytes, tooManyOpen } from '../http/api-error.ts';
-import { admit, type AdmitDeps } from './admit.ts';
-import { chooseModel, type ChooseModelDeps } from './choose-model.ts';
+import { admit } from './admit.ts';
+import { chooseModel } from './choose-model.ts';
 import { admitOnce, checkIdempotencyKey, fingerprintOf, isStored } from './idempotency.ts';
 
 export interface Submission {
@@ -37,40 +38,29 @@ export interface SubmittedRequest extends Pick<RequestStatus, 'id' | 'model' | '
   isReplayed: boolean;
 }
 
-export interface SubmitDeps extends AdmitDeps, ChooseModelDeps {
-  /** 0 to 2³²−1. */
-  drawSeed: () => number;
-  countSubmission: CountSubmission;
-  estimateEnd: EstimateEnd;
-}
-
 /** Takes a request in. Throws ApiError when it may not come in; then nothing is stored. */
-export type SubmitRequest = (submission: Submission) => Promise<SubmittedRequest>;
-
-export function createRequestSubmitter(deps: SubmitDeps): SubmitRequest {
-  return async (submission) => {
-    const { apiKey, idempotencyKey, path, body } = submission;
-    const keyed =
-      idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprintOf(path, body) };
-    await count(deps, submission, keyed);
-    if (keyed !== undefined) checkIdempotencyKey(keyed.key);
-    const createFor = (defaultModel: string | undefined): Promise<RequestEnvelope> =>
-      createEnvelope(deps, submission, defaultModel);
-    const created = await createFor(deps.config.defaultModel);
-    const { envelope, result } =
-      keyed === undefined
-        ? { envelope: created, result: await admit(deps, created, { apiKey, isFoundAgain: false }) }
-        : await admitOnce(deps, { ...keyed, apiKey, envelope: created, createFor });
-    // The 40 random bits of an id came twice within a millisecond, for one model and owner: not while randomness works.
-    if (keyed === undefined && result.status === 'duplicate')
-      throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
-    return submitted(deps, envelope, result);
-  };
+export async function submitRequest(context: ApiContext, submission: Submission): Promise<SubmittedRequest> {
+  const { apiKey, idempotencyKey, path, body } = submission;
+  const keyed =
+    idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprintOf(path, body) };
+  await count(context, submission, keyed);
+  if (keyed !== undefined) checkIdempotencyKey(keyed.key);
+  const createFor = (defaultModel: string | undefined): Promise<RequestEnvelope> =>
+    createEnvelope(context, submission, defaultModel);
+  const created = await createFor(context.config.defaultModel);
+  const { envelope, result } =
+    keyed === undefined
+      ? { envelope: created, result: await admit(context, created, { apiKey, isFoundAgain: false }) }
+      : await admitOnce(context, { ...keyed, apiKey, envelope: created, createFor });
+  // The 40 random bits of an id came twice within a millisecond, for one model and owner: not while randomness works.
+  if (keyed === undefined && result.status === 'duplicate')
+    throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
+  return submitted(context, envelope, result);
 }
 
 /** Throws 429 for a key that has sent too much; what is stored already is sent again for nothing. */
 async function count(
-  { askStore, countSubmission }: SubmitDeps,
+  { askStore, countSubmission }: ApiContext,
   { apiKey, onAllowance }: Submission,
   keyed: { key: string; fingerprint: string } | undefined,
 ): Promise<void> {
@@ -83,7 +73,7 @@ async function count(
 }
 
 async function submitted(
-  { askStore, estimateEnd, config: { ownerMaxBytes } }: SubmitDeps,
+  context: ApiContext,
   envelope: RequestEnvelope,
   result: AdmitRequestResult,
 ): Promise<SubmittedRequest> {
@@ -92,13 +82,13 @@ async function submitted(
     case 'admitted': {
       const { position, isPossible, costAhead } = result;
       const { outputs: outputCount } = envelope;
-      const eta = await estimateEnd({ ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
+      const eta = await endOf(context, { ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
       return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input };
     }
     case 'duplicate': {
-      const request = await findRequest(askStore, id, owner);
+      const request = await findRequest(context.askStore, id, owner);
       const { state, queuePosition: position, isPossible } = request;
-      const eta = await estimateEnd(request);
+      const eta = await endOf(context, request);
       return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input };
     }
     case 'overloaded':
@@ -106,18 +96,19 @@ async function submitted(
     case 'limited':
       throw tooManyOpen(result.open);
     case 'over-budget':
-      throw tooManyBytes({ ...result, limit: ownerMaxBytes });
+      throw tooManyBytes({ ...result, limit: context.config.ownerMaxBytes });
     case 'unserved':
       throw modelUnserved(model);
   }
 }
 
 async function createEnvelope(
-  { config, models, kinds, drawSeed, askStore, clock }: SubmitDeps,
+  context: ApiContext,
   { apiKey: { name: owner }, body, kind: only, refine = (input) => input }: Submission,
   defaultModel: string | undefined,
 ): Promise<RequestEnvelope> {
-  const { card, kind } = await chooseModel({ models, kinds }, { body, defaultModel, only });
+  const { config, drawSeed, askStore, clock } = context;
+  const { card, kind } = await chooseModel(context, { body, defaultModel, only });
   const result = kind.resolve(body, card, {
     timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
     webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },

@@ -5,7 +5,7 @@ import { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../context.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { requestEvents } from '../follow/stream-events.ts';
+import { requestEvents, streamEvents } from '../follow/stream-events.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { checkField, invalidField, tooManyStreams } from '../http/api-error.ts';
 import { errorAnswer, requestErrors, type Route } from '../http/api-route.ts';
@@ -61,7 +61,7 @@ One of the last four ends every request; \`data: [DONE]\` follows it. A comment 
   handle(c, context) {
     const id = requestIdOf(c);
     const after = positionOf(c);
-    return context.streamEvents(c, async () => {
+    return streamEvents(c, context, async () => {
       const request = await findRequest(context.askStore, id, c.get('owner'));
       return requestEvents(context, request, {
         after,

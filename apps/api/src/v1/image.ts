@@ -14,10 +14,8 @@ export const imageRoute: Route = {
   path: '/v1/predict/{id}/images/{index}',
   summary: 'One picture',
   description: 'The bytes themselves, as soon as this picture is done, until the request expires.',
-  request: {
-    params: z.object({ id: z.string(), index: z.string().openapi({ description: 'From 0.', example: '0' }) }),
-    headers: z.object({ 'if-none-match': z.string().optional() }),
-  },
+  params: { index: z.string().openapi({ description: 'From 0.', example: '0' }) },
+  request: { headers: z.object({ 'if-none-match': z.string().optional() }) },
   responses: {
     ...requestErrors,
     200: { description: 'The picture.', content: { 'image/png': file, 'image/jpeg': file, 'image/webp': file } },

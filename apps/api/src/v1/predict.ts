@@ -6,8 +6,7 @@ import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { requestUrls } from '../http/urls.ts';
-import { onceStored } from '../submit/once-stored.ts';
-import { submitErrors, submitHeaders, submitOverHttp } from '../submit/submit-over-http.ts';
+import { onceStored, submitErrors, submitHeaders, submitOverHttp } from '../submit/submit-over-http.ts';
 import { acceptedSchema, pictureBodySchema, requestSchema } from './api-schemas.ts';
 import { requestAnswer } from './request-answer.ts';
 

@@ -1,6 +1,7 @@
 import { isoTime, type RequestStatus } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
+import { endOf } from '../follow/estimate-end.ts';
 import { readTexts } from '../follow/read-texts.ts';
 import { requestGone } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
@@ -8,14 +9,15 @@ import type { AskStore } from '../server/store-guard.ts';
 
 /** A request as clients see it. `isInline`: with the bytes of its outputs, in a second round trip. */
 export async function requestAnswer(
-  { askStore, kinds, estimateEnd }: ApiContext,
+  context: ApiContext,
   request: RequestStatus,
   { isInline = false }: { isInline?: boolean } = {},
 ) {
+  const { askStore, kinds } = context;
   const { id, outputs } = request;
   const kind = kinds.of(request.kind);
   const [eta, texts, inlined] = await Promise.all([
-    estimateEnd(request),
+    endOf(context, request),
     kind?.outputs === 'text' ? readTexts(askStore, request) : [],
     isInline && kind?.outputs === 'bytes' ? readOutputs(askStore, request) : undefined,
   ]);

@@ -45,7 +45,7 @@ export const resendRoute: Route = {
   path: '/v1/webhooks/deliveries/{id}/resend',
   summary: 'Send a failed webhook again',
   description: 'With all its attempts anew. The message is the same: same `webhook-id`, same body.',
-  request: { params: z.object({ id: z.string().openapi({ example: exampleId }) }) },
+  params: { id: z.string().openapi({ example: exampleId }) },
   responses: {
     ...commonErrors,
     202: jsonAnswer('To be sent now.', webhookResentSchema),

@@ -2,9 +2,24 @@ import { z } from '@hono/zod-openapi';
 import { missingApiKey } from '../auth/bearer-key.ts';
 import { wrongHost } from '../auth/host-check.ts';
 import { type ApiError, type ErrorView, overloaded, toApiError } from '../http/api-error.ts';
-import { exampleNoModel } from '../http/api-route.ts';
+import { exampleNoModel, type RouteDocument } from '../http/api-route.ts';
 import { bodyTooLarge, invalidBody, wrongType } from '../http/read-json-body.ts';
 import { exampleRateLimit } from '../submit/submit-over-http.ts';
+
+type Described = Pick<RouteDocument, 'description' | 'request' | 'responses'>;
+
+/** How routes stand in the document that speak as another API: with its `errors`, and what is in their paths. */
+export function foreignDocuments(tag: string, errors: RouteDocument['responses'], params: RouteDocument['params']) {
+  return (
+    method: RouteDocument['method'],
+    path: string,
+    summary: string,
+    { responses, ...more }: Described,
+  ): RouteDocument => ({
+    ...{ method, path, summary, ...more, tags: [tag], responses: { ...errors, ...responses } },
+    ...(params && { params }),
+  });
+}
 
 /** The description of an answer in the shape of another API. */
 export function foreignAnswer(description: string, example: object) {
