@@ -7,7 +7,7 @@ import { serveStatic } from '@hono/node-server/serve-static';
 import { boardPath } from '../auth/admin-access.ts';
 import type { ApiContext } from '../context.ts';
 import type { Api } from '../http/api-route.ts';
-import { pageHeaders } from '../pages/page-headers.ts';
+import { pageHeaders } from '../pages/page-file.ts';
 
 /** It styles its elements in place, and would load a font from somebody else's server. */
 const headers = pageHeaders({ 'style-src': "'self' 'unsafe-inline'", 'font-src': "'self'", 'base-uri': "'self'" });

@@ -2,16 +2,40 @@
 import { isoTime } from '@darkroom/core';
 import { activeTrace } from '@darkroom/service';
 import { type DeadRequest, dropRequest, listDead, listModelIds, retryRequest } from '@darkroom/store';
-import type { z } from '@hono/zod-openapi';
+import { z } from '@hono/zod-openapi';
 import { present, requestIdOf } from '../follow/find-request.ts';
 import { ApiError } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, exampleId, jsonAnswer, requestErrors, type Route } from '../http/api-route.ts';
 import { noStore } from '../http/urls.ts';
 import { withoutPrivate } from '../submit/admit.ts';
-import { deadRequestListSchema, droppedSchema, notAnAdmin, retriedSchema } from './admin-schema.ts';
-import { audit } from './audit.ts';
+import { listSchema } from '../v1/api-schemas.ts';
+import { audit, notAnAdmin } from './admin-action.ts';
 
 const listedPerModel = 50;
+
+const deadRequestSchema = z
+  .strictObject({
+    request_id: z.string().openapi({ example: exampleId }),
+    model: z.string(),
+    owner: z.string().nullable().openapi({ description: 'The name of the key; null when its time is over.' }),
+    failed_at: z.iso.datetime(),
+    attempts: z.int().min(0).nullable().openapi({ description: 'Deliveries to a worker.' }),
+    code: z.string().nullable(),
+    reason: z.string(),
+    is_retryable: z.boolean().openapi({ description: 'What it asked for is still stored.' }),
+  })
+  .openapi('DeadRequest');
+export const deadRequestListSchema = listSchema('DeadRequestList', deadRequestSchema);
+
+export const retriedSchema = z
+  .strictObject({
+    request_id: z.string().openapi({ description: 'Of the new request.', example: exampleId }),
+    retry_of: z.string(),
+    is_new: z.boolean().openapi({ description: 'False when it was retried before: the request is that one.' }),
+  })
+  .openapi('Retried');
+
+const droppedSchema = z.strictObject({ request_id: z.string(), status: z.literal('dropped') }).openapi('Dropped');
 
 const list: Route = {
   method: 'get',
@@ -81,7 +105,7 @@ const drop: Route = {
 
 export const adminRequestRoutes: readonly Route[] = [list, retry, drop];
 
-function deadView(dead: DeadRequest): z.infer<typeof deadRequestListSchema>['data'][number] {
+function deadView(dead: DeadRequest): z.infer<typeof deadRequestSchema> {
   return {
     request_id: dead.id,
     model: dead.model,

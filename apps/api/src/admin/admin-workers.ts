@@ -1,14 +1,17 @@
 import { cutText } from '@darkroom/core';
 import { resumeWorker, withdrawWorker } from '@darkroom/store';
+import { z } from '@hono/zod-openapi';
 import { ApiError } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
-import { knownModel } from './admin-models.ts';
-import { notAnAdmin, workerDrainSchema } from './admin-schema.ts';
-import { audit } from './audit.ts';
+import { audit, knownModel, notAnAdmin } from './admin-action.ts';
+
+const drainSchema = z
+  .strictObject({ model: z.string(), worker: z.string(), draining: z.boolean() })
+  .openapi('WorkerDrain');
 
 const responses = {
   ...commonErrors,
-  200: jsonAnswer('So it is, now or before.', workerDrainSchema),
+  200: jsonAnswer('So it is, now or before.', drainSchema),
   403: notAnAdmin,
   404: errorAnswer(
     'No such worker (`worker_not_found`), or no such model (`model_not_found`).',

@@ -3,7 +3,7 @@ import { isTerminalState, type RequestEvent, type RequestStatus } from '@darkroo
 import type { ApiContext } from '../context.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { tooManyStreams } from '../http/api-error.ts';
-import { routeOf } from '../http/measure-requests.ts';
+import { routeOf } from '../http/observe-requests.ts';
 import { isStoreAway } from '../server/store-guard.ts';
 import { doneFrame, heartbeatFrame, sseFrame } from './sse-frame.ts';
 import { tailEvents } from './tail-events.ts';

@@ -31,12 +31,11 @@ export function errorBody({ type, code, message, param }: ApiError): z.infer<typ
   return { message, error: { message, type, code, param: param ?? null } };
 }
 
-function viewOf(c: ApiCall, error: ApiError): ReturnType<ErrorView> {
-  return c.get('errorView')?.(error, c.get('requestId')) ?? { body: { ...errorBody(error) } };
-}
+const ourView: ErrorView = (error) => ({ body: errorBody(error) });
 
 export function errorResponse(c: ApiCall, error: ApiError): Response {
-  const { body, status = error.status, headers } = viewOf(c, error);
+  const { errorView: view = ourView, requestId } = c.var;
+  const { body, status = error.status, headers } = view(error, requestId);
   return c.json(body, status, { ...error.headers, ...headers });
 }
 

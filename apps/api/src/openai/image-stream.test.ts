@@ -42,9 +42,10 @@ function dataOf(frame: Frame | undefined): Record<string, unknown> {
   return JSON.parse(frame?.data ?? 'null') as Record<string, unknown>;
 }
 
-/** When the first event of a type was written, by Redis, ms. */
+/** When the last event of a type was written, by Redis, ms. */
 async function timeOf({ store }: TestApi, id: string, type: RequestEvent['type']): Promise<number> {
-  return (await readEvents(store, id, { after: 0 })).findLast((event) => event.type === type)!.timestampMs;
+  return (await readEvents(store, id, { after: 0, limit: 10_000 })).findLast((event) => event.type === type)!
+    .timestampMs;
 }
 
 describe('OpenAI’s events', () => {

@@ -5,7 +5,8 @@ import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../http/api-route.ts';
 import { submitErrors, submitHeaders } from '../submit/submit-over-http.ts';
 import { imagesBodySchema } from './openai-images-schema.ts';
-import { imageUsage, imageUsageSchema } from './openai-usage.ts';
+import type { PartialPicture } from './follow-pictures.ts';
+import { chunkedFrames, imageEventFrames, type ImageFrames, imageUsage, imageUsageSchema } from './image-frames.ts';
 import { endedWithoutPictures } from './stored-request-error.ts';
 
 export const imagesResponseSchema = z
@@ -40,37 +41,19 @@ const requestIdHeader = {
   },
 };
 
-const partialEvent = {
-  type: 'image_generation.partial_image',
-  b64_json: '/9j/4…',
-  partial_image_index: 0,
-  created_at: 1_795_225_246,
-  size: '128x128',
-  quality: 'auto',
-  background: 'opaque',
-  output_format: 'jpeg',
-  image_index: 0,
+/** A picture in the making, as the two kinds of streams have it. */
+const partial: PartialPicture = {
+  type: 'partial',
+  imageIndex: 0,
+  partialIndex: 0,
   step: 5,
-  total_steps: 20,
-  progress: 0.25,
-  request_id: exampleId,
+  totalSteps: 20,
+  data: Buffer.from('/9j/', 'base64'),
+  contentType: 'image/jpeg',
+  timestampMs: 1_795_225_246_318,
 };
-
-const chunkedFrame = {
-  step: 20,
-  total_steps: 20,
-  progress: 1,
-  image: 'iVBOR…',
-  timestamp: 1_795_225_246.318,
-  is_final: true,
-  is_chunked: true,
-  chunk_id: `${exampleId}-0-20`,
-  chunk_index: 0,
-  total_chunks: 2,
-  output_format: 'png',
-  image_index: 0,
-  request_id: exampleId,
-};
+const request = { id: exampleId, input: { width: 128, height: 128, numInferenceSteps: 20 } };
+const exampleOf = (framesOf: ImageFrames) => ({ value: [...framesOf(partial, request)].join('') });
 
 const description = `For OpenAI's SDKs: a view of a request as \`POST /v1/predict\` makes it. The answer waits until all pictures are done.
 \`null\` in a field is its default. \`url\`s are whole, under the name by which the client reached the server
@@ -122,8 +105,8 @@ export const imagesGenerationsDocument: RouteDocument = {
         // Without a schema: tools hold each event against it, and OpenAPI 3.1 has no other for the items of a stream.
         'text/event-stream': {
           examples: {
-            openai: { value: `event: ${partialEvent.type}\ndata: ${JSON.stringify(partialEvent)}\n\n` },
-            chunked: { value: `data: ${JSON.stringify(chunkedFrame)}\n\n` },
+            openai: exampleOf(imageEventFrames),
+            chunked: exampleOf(chunkedFrames),
           },
         },
       },

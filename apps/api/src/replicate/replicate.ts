@@ -11,10 +11,9 @@ import {
   secondsBetween,
   submitPicture,
 } from '../drop-in/foreign-pictures.ts';
-import { awaitEnd } from '../follow/await-end.ts';
+import { awaitEnd, preferredWaitMs } from '../follow/await-end.ts';
 import { isEnd } from '../follow/tail-events.ts';
 import { cancelFound } from '../follow/find-request.ts';
-import { preferredWaitMs } from '../follow/prefer-wait.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
 import { requestEvents, type RequestEventsOptions, streamEvents } from '../follow/stream-events.ts';
 import type { ApiCall } from '../http/api-env.ts';

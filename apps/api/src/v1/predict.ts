@@ -1,7 +1,6 @@
 import { isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { awaitEnd } from '../follow/await-end.ts';
-import { preferredWaitMs } from '../follow/prefer-wait.ts';
+import { awaitEnd, preferredWaitMs } from '../follow/await-end.ts';
 import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
 import { readJsonBody } from '../http/read-json-body.ts';

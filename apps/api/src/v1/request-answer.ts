@@ -1,8 +1,7 @@
-import { isoTime, type RequestStatus } from '@darkroom/core';
-import { readOutput } from '@darkroom/store';
+import { isoTime, type RequestStatus, textAfter } from '@darkroom/core';
+import { readEvents, readOutput } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { endOf } from '../follow/estimate-end.ts';
-import { readTexts } from '../follow/read-texts.ts';
 import { requestGone } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
 import type { AskStore } from '../server/store-guard.ts';
@@ -52,4 +51,24 @@ async function readOutputs(askStore: AskStore, { id, outputs }: RequestStatus): 
     return [index, output.data];
   });
   return new Map(await Promise.all(entries));
+}
+
+/** Entries of the log at a time; a long one has been compacted to fewer. */
+const limit = 256;
+
+/** What stands by now of each output of a request of text, `''` where nothing does. One round trip, as a rule. */
+async function readTexts(
+  askStore: AskStore,
+  { id, outputCount }: Pick<RequestStatus, 'id' | 'outputCount'>,
+): Promise<string[]> {
+  const texts = Array.from({ length: outputCount }, () => '');
+  for (let after: number | undefined = 0; after !== undefined;) {
+    const from: number = after;
+    const events = await askStore((store) => readEvents(store, id, { after: from, limit }));
+    for (const event of events)
+      if (event.type === 'delta' || event.type === 'snapshot' || event.type === 'reset')
+        texts[event.index] = textAfter(texts[event.index] ?? '', event);
+    after = events.length < limit ? undefined : events.at(-1)?.sequence;
+  }
+  return texts;
 }

@@ -1,9 +1,8 @@
 /** One request: where it is and what came of it, and how to cancel it. */
 import { isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { awaitEnd, maxWaitS } from '../follow/await-end.ts';
+import { awaitEnd, maxWaitS, queryWait, queryWaitMs } from '../follow/await-end.ts';
 import { cancelFound, requestIdOf } from '../follow/find-request.ts';
-import { queryWait, queryWaitMs } from '../follow/prefer-wait.ts';
 import { ApiError, checkField, invalidField } from '../http/api-error.ts';
 import { errorAnswer, exampleId, jsonAnswer, requestErrors, retryAfterHeader, type Route } from '../http/api-route.ts';
 import { cancelSchema, requestSchema } from './api-schemas.ts';

@@ -5,7 +5,12 @@ import { z } from '@hono/zod-openapi';
 import { ApiError, checkField, invalidField } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
 import { noStore } from '../http/urls.ts';
-import { webhookDeliveryListSchema, webhookResentSchema, webhookSecretSchema } from './api-schemas.ts';
+import {
+  webhookDeliveryListSchema,
+  type webhookDeliverySchema,
+  webhookResentSchema,
+  webhookSecretSchema,
+} from './api-schemas.ts';
 
 const status = z.enum(['failed', 'pending']).default('failed');
 const limit = z
@@ -77,7 +82,7 @@ this server and is not an old one sent again.`,
   },
 };
 
-function deliveryView(delivery: WebhookDelivery): z.infer<typeof webhookDeliveryListSchema>['data'][number] {
+function deliveryView(delivery: WebhookDelivery): z.infer<typeof webhookDeliverySchema> {
   return {
     id: delivery.id,
     request_id: delivery.requestId,
