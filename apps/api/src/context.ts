@@ -53,8 +53,9 @@ export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps
   setMaxListeners(0, draining);
   const metrics = createApiMetrics(deps.metrics ?? new Metrics({ app: 'api', log }));
   const askStore = createStoreGuard(store, storeWaitMs);
+  const shared = { config, log, hub, draining, clock, every, apiKeys, kinds, drawSeed, metrics, askStore };
   return {
-    ...{ config, log, hub, draining, clock, every, apiKeys, kinds, drawSeed, metrics, askStore },
+    ...shared,
     /** Cards change when a worker brings a new one. */
     models: createCached(clock, () => askStore(listModels)),
     /** How all models are doing, by id. */

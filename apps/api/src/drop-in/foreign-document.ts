@@ -4,20 +4,25 @@ import { wrongHost } from '../auth/host-check.ts';
 import { type ApiError, type ErrorView, overloaded, toApiError } from '../http/api-error.ts';
 import { exampleNoModel, type RouteDocument } from '../http/api-route.ts';
 import { bodyTooLarge, invalidBody, wrongType } from '../http/read-json-body.ts';
-import { exampleRateLimit } from '../submit/submit-over-http.ts';
+import { exampleRateLimit } from '../submit/submit-document.ts';
 
 type Described = Pick<RouteDocument, 'description' | 'request' | 'responses'>;
 
 /** How routes stand in the document that speak as another API: with its `errors`, and what is in their paths. */
-export function foreignDocuments(tag: string, errors: RouteDocument['responses'], params: RouteDocument['params']) {
+export function foreignDocuments(tag: string, errors: Described['responses'], params: Record<string, z.ZodType>) {
   return (
     method: RouteDocument['method'],
     path: string,
     summary: string,
     { responses, ...more }: Described,
   ): RouteDocument => ({
-    ...{ method, path, summary, ...more, tags: [tag], responses: { ...errors, ...responses } },
-    ...(params && { params }),
+    ...more,
+    method,
+    path,
+    summary,
+    params,
+    tags: [tag],
+    responses: { ...errors, ...responses },
   });
 }
 

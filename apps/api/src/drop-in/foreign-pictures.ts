@@ -1,24 +1,34 @@
 /** What routes have in common that speak as another API of pictures. */
-import type { OutputInfo, RequestStatus } from '@darkroom/core';
+import type { FieldProblem, OutputInfo, RequestStatus } from '@darkroom/core';
 import { imageUrl, picture } from '@darkroom/kinds';
 import { readOutput } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
-import { requestGone, requestNotFound } from '../http/api-error.ts';
+import { ApiError, invalidFields, requestGone, requestNotFound } from '../http/api-error.ts';
 import { absoluteUrl } from '../http/urls.ts';
-import { submitOverHttp } from '../submit/submit-over-http.ts';
-import type { SubmittedRequest } from '../submit/submit-request.ts';
-import { inTheirNames } from './foreign-input.ts';
+import { type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
 
 /** Takes in a body of ours that was made of theirs; what is wrong with it is told in their `names`. */
-export function submitPicture(
+export async function submitPicture(
   c: ApiCall,
   context: ApiContext,
   body: object,
   names: Readonly<Record<string, string>>,
 ): Promise<SubmittedRequest> {
-  return inTheirNames(names, () => submitOverHttp(c, context, { body, kind: picture.id }));
+  try {
+    return await submitRequest(c, context, { body, kind: picture.id });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.problems.length === 0) throw error;
+    throw invalidFields(error.problems.map((problem) => renamed(problem, names)));
+  }
+}
+
+function renamed(problem: FieldProblem, names: Readonly<Record<string, string>>): FieldProblem {
+  const { field, message } = problem;
+  const name = field === undefined ? undefined : names[field];
+  if (field === undefined || name === undefined) return problem;
+  return { ...problem, field: name, message: message.replace(field, name).replace('"auto" or "WIDTHxHEIGHT", ', '') };
 }
 
 /** The request that a path names. Throws as `findRequest`, and 404 for one of anything but pictures or of another model. */
@@ -29,21 +39,15 @@ export async function findPicture(c: ApiCall, { askStore }: ApiContext, model?: 
   return request;
 }
 
-export interface OpenPictureUrlOptions {
-  id: string;
-  output: OutputInfo;
-  /** Some clients make nothing of the others. */
-  onlyHttps?: boolean;
-}
-
 /**
  * A URL that opens a picture for whoever holds it. The clients of other APIs fetch pictures without a key, so where the
- * image route asks for one this is the picture itself as a `data:` URL, and so it is over http with `onlyHttps`.
+ * image route asks for one this is the picture itself as a `data:` URL. So it is over http with `onlyHttps`: some clients
+ * make nothing of such URLs.
  */
 export async function openPictureUrl(
   c: ApiCall,
   { askStore }: ApiContext,
-  { id, output, onlyHttps = false }: OpenPictureUrlOptions,
+  { id, output, onlyHttps = false }: { id: string; output: OutputInfo; onlyHttps?: boolean },
 ): Promise<string> {
   const url = absoluteUrl(c, imageUrl(id, output.index));
   if (c.get('owner') === '' && (!onlyHttps || url.startsWith('https:'))) return url;

@@ -22,7 +22,7 @@ import { type Route, routesOf } from '../http/api-route.ts';
 import { errorResponse } from '../http/error-response.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { absoluteUrl, noStore } from '../http/urls.ts';
-import { onceStored } from '../submit/submit-over-http.ts';
+import { onceStored } from '../submit/submit-request.ts';
 import { queryOf } from './fal-proxy.ts';
 import { bodyOf, falDocuments, falNames, falSchema, idHeader, priorityHeader } from './fal-schema.ts';
 

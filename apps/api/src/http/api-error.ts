@@ -1,12 +1,4 @@
-import {
-  cutText,
-  DarkroomError,
-  describeValue,
-  type ErrorCode,
-  type FieldProblem,
-  invalidValue,
-  type ModelCard,
-} from '@darkroom/core';
+import { cutText, DarkroomError, describeValue, type ErrorCode, type FieldProblem, invalidValue } from '@darkroom/core';
 import type { z } from '@hono/zod-openapi';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 
@@ -75,7 +67,7 @@ function typeOf(status: number): ErrorType {
 
 /** Seconds after which a client that was turned away may ask again. */
 export const retryAfterS = 5;
-const retryLater = { 'Retry-After': String(retryAfterS) };
+export const retryLater = { 'Retry-After': String(retryAfterS) };
 
 const statusOfCode: Readonly<Partial<Record<ErrorCode, ContentfulStatusCode>>> = {
   invalid_request: 400,
@@ -128,12 +120,12 @@ export function checkField<Schema extends z.ZodType>(
 }
 
 /** For what is not there right now, and may be soon. */
-function notNow(code: string, message: string, param?: 'model'): ApiError {
+export function notNow(code: string, message: string, param?: 'model'): ApiError {
   return new ApiError({ status: 503, code, param, message, headers: retryLater });
 }
 
 /** For a key that has as much as it may. */
-function tooMany(code: string, message: string, headers = { 'Retry-After': '1' }): ApiError {
+export function tooMany(code: string, message: string, headers = { 'Retry-After': '1' }): ApiError {
   return new ApiError({ status: 429, code, message, headers });
 }
 
@@ -143,41 +135,8 @@ export function modelNotFound(model: string, known: readonly { id: string }[]): 
   return new ApiError({ status: 404, code: 'model_not_found', param: 'model', message });
 }
 
-/** No worker has ever brought a model: a matter of time on a system that has just been started. */
-export function noModels(): ApiError {
-  return notNow('no_models', 'No worker has brought a model yet, try again later.');
-}
-
-/** A worker of a newer version has brought it. */
-export function kindUnknown({ id, kind }: ModelCard): ApiError {
-  const message = `model ${id} is of the kind ${describeValue(kind)}, which this server does not know.`;
-  return notNow('kind_unknown', message, 'model');
-}
-
-export function modelUnserved(model: string): ApiError {
-  return notNow('model_unserved', `No worker serves ${model} right now, try again later.`, 'model');
-}
-
 export function overloaded(): ApiError {
   return notNow('overloaded', 'Service overloaded, try again later.');
-}
-
-/** Queued and running. */
-export function tooManyOpen(open: number): ApiError {
-  const message = `This key has ${open} open requests, which is all it may have at once; wait for one to end.`;
-  return tooMany('too_many_open_requests', message);
-}
-
-/** It alone could keep more bytes than one request may. */
-export function tooHeavy(field: string, bytes: number, limit: number): ApiError {
-  const message = `${field} lets this request keep up to ${bytes} bytes, expected less of it: a request may keep ${limit}`;
-  return invalidFields([{ field, code: 'invalid_value', message }]);
-}
-
-/** With what is `kept` of the owner's others it could keep more bytes than all of them may. */
-export function tooManyBytes({ bytes, kept, limit }: { bytes: number; kept: number; limit: number }): ApiError {
-  const message = `This request may keep up to ${bytes} bytes beside the ${kept} of your others, and all of them may keep ${limit}; wait for results to expire.`;
-  return tooMany('too_many_bytes', message, retryLater);
 }
 
 export function tooManyStreams(open: number): ApiError {

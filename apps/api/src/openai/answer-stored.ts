@@ -19,18 +19,15 @@ import { doneFrame, sseFrame } from '../follow/sse-frame.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import { errorBody, loggableError } from '../http/error-response.ts';
-import { submitOverHttp } from '../submit/submit-over-http.ts';
-import type { Submission, SubmittedRequest } from '../submit/submit-request.ts';
+import { type Submission, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
 import { toStoredError } from './stored-request-error.ts';
 import { type ClientWatch, watchClient } from './watch-client.ts';
-
-type StoredSubmission = Pick<Submission, 'body' | 'kind' | 'refine'>;
 
 /** Answers when all is done, with what `answerOf` makes of it. */
 export async function answerStored(
   c: ApiCall,
   context: ApiContext,
-  submission: StoredSubmission,
+  submission: Submission,
   answerOf: (submitted: SubmittedRequest, watch: ClientWatch) => Promise<object>,
 ): Promise<Response> {
   const { submitted, watch } = await submitWatched(c, context, submission);
@@ -47,7 +44,7 @@ export async function answerStored(
 export function streamStored(
   c: ApiCall,
   context: ApiContext,
-  submission: StoredSubmission,
+  submission: Submission,
   framesOf: (submitted: SubmittedRequest, watch: ClientWatch) => AsyncIterable<string>,
 ): Promise<Response> {
   return streamEvents(c, context, async () => {
@@ -75,8 +72,8 @@ export function streamStored(
   });
 }
 
-async function submitWatched(c: ApiCall, context: ApiContext, submission: StoredSubmission) {
-  const submitted = await submitOverHttp(c, context, submission);
+async function submitWatched(c: ApiCall, context: ApiContext, submission: Submission) {
+  const submitted = await submitRequest(c, context, submission);
   c.header('X-Request-Id', submitted.id);
   return { submitted, watch: watchClient(c, context, submitted.id) };
 }

@@ -26,10 +26,10 @@ export interface CompletedPicture {
   timestampMs: number;
 }
 
-export interface FollowPicturesOptions {
+interface FollowPicturesOptions {
   id: string;
   watch: ClientWatch;
-  /** Partial pictures of each picture, at most. */
+  /** Of each picture, at most. */
   partialImages: number;
   /** Whether the finished pictures' bytes are wanted. */
   withData: boolean;

@@ -23,9 +23,7 @@ export const imagesGenerationsRoute: Route = {
     const submission = { body: picture, kind: pictureKind.id, refine };
     const urlOf = responseFormat === 'url' ? (path: string): string => absoluteUrl(c, path) : undefined;
     if (stream === undefined)
-      return answerStored(c, context, submission, (submitted, watch) =>
-        imagesAnswer(context, { submitted, watch, urlOf }),
-      );
+      return answerStored(c, context, submission, (submitted, watch) => imagesAnswer(context, watch, submitted, urlOf));
     const framesOf = stream === 'chunked' ? chunkedFrames : imageEventFrames;
     return streamStored(c, context, submission, async function* ({ id, input }, watch) {
       for await (const item of followPictures(context, { id, watch, partialImages, withData: true }))
@@ -41,17 +39,14 @@ function withPartials(input: PictureInput, partialImages: number): PictureInput 
   return { ...input, previewEvery: partialImages === 0 ? 0 : distance };
 }
 
-interface ImagesAnswerOptions {
-  submitted: SubmittedRequest;
-  watch: ClientWatch;
-  /** Undefined where the pictures themselves are wanted. */
-  urlOf: ((path: string) => string) | undefined;
-}
-
-/** Waits for all pictures. */
-async function imagesAnswer(context: ApiContext, { submitted, watch, urlOf }: ImagesAnswerOptions) {
-  const { id } = submitted;
-  const input = submitted.input as PictureInput;
+/** Waits for all pictures. `urlOf`: undefined where they themselves are wanted. */
+async function imagesAnswer(
+  context: ApiContext,
+  watch: ClientWatch,
+  { id, input: made }: SubmittedRequest,
+  urlOf: ((path: string) => string) | undefined,
+) {
+  const input = made as PictureInput;
   const steps = input.n * input.numInferenceSteps;
   const answer: z.infer<typeof imagesResponseSchema> = {
     created: 0,

@@ -3,7 +3,7 @@ import { z } from '@hono/zod-openapi';
 import { outputFormats } from '@darkroom/kinds';
 import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../http/api-route.ts';
-import { submitErrors, submitHeaders } from '../submit/submit-over-http.ts';
+import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
 import { imagesBodySchema } from './openai-images-schema.ts';
 import type { PartialPicture } from './follow-pictures.ts';
 import { chunkedFrames, imageEventFrames, type ImageFrames, imageUsage, imageUsageSchema } from './image-frames.ts';

@@ -21,7 +21,7 @@ import { modelNotFound } from '../http/api-error.ts';
 import { type Route, routesOf } from '../http/api-route.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { absoluteUrl, noStore } from '../http/urls.ts';
-import { onceStored } from '../submit/submit-over-http.ts';
+import { onceStored } from '../submit/submit-request.ts';
 import { positionOf } from '../v1/events.ts';
 import {
   bodyOf,

@@ -4,21 +4,15 @@ import { admitRequest, type AdmitRequestResult, cancelRequest } from '@darkroom/
 import type { ApiKey } from '../auth/api-keys.ts';
 import type { ApiContext } from '../context.ts';
 
-export interface AdmitOptions {
-  /** Whose rights count. */
-  apiKey: ApiKey;
-  /** Whether the client will find the request again after an answer of 503. */
-  isFoundAgain: boolean;
-}
-
 /**
  * Stores a request, if it may come in. A client that is told that Redis is away was promised nothing and will ask again:
- * what a Redis that hung stores after that answer is taken back, so that no worker draws it.
+ * what a Redis that hung stores after that answer is taken back, so that no worker draws it, unless it will find the
+ * request again (`isFoundAgain`).
  */
 export async function admit(
   context: ApiContext,
   envelope: RequestEnvelope,
-  { apiKey: { weight, openRequests }, isFoundAgain }: AdmitOptions,
+  { apiKey: { weight, openRequests }, isFoundAgain }: { apiKey: ApiKey; isFoundAgain: boolean },
 ): Promise<AdmitRequestResult> {
   const { queueMaxLength, unservedModels, storePrompts, ownerMaxBytes } = context.config;
   const models = openRequests === undefined ? [] : await context.models.get();

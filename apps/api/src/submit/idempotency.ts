@@ -22,29 +22,28 @@ export function checkIdempotencyKey(key: string): void {
   checkField(idempotencyKey, 'Idempotency-Key', key, '1 to 255 characters of ASCII without spaces');
 }
 
-export interface AdmitOnceOptions {
-  apiKey: ApiKey;
+/** A submission under the name that the client has for it. */
+export interface Keyed {
   key: string;
   fingerprint: string;
+}
+
+export interface AdmitOnceOptions extends Keyed {
+  apiKey: ApiKey;
   envelope: RequestEnvelope;
   /** The same body as an envelope for a server whose default is this model. */
   createFor: (defaultModel: string) => Promise<RequestEnvelope>;
 }
 
-export interface AdmitOnceResult {
-  result: AdmitRequestResult;
-  /** Not the one given when the key stands for a request already: `result` is `duplicate` then. */
-  envelope: RequestEnvelope;
-}
-
 /**
  * Stores a request unless its key stands for one already. Two more round trips than `admit`, one of them not waited for.
- * Throws 409 when the key came with another body.
+ * Throws 409 when the key came with another body. The envelope is not the one given when the key stands for a request
+ * already: the result is `duplicate` then.
  */
 export async function admitOnce(
   context: ApiContext,
   { apiKey, key, fingerprint, envelope: created, createFor }: AdmitOnceOptions,
-): Promise<AdmitOnceResult> {
+): Promise<{ result: AdmitRequestResult; envelope: RequestEnvelope }> {
   const { owner, id: newId, timeoutMs } = created;
   const subject = { owner, key };
   const claim = async (expiredId?: string): Promise<string> => {
@@ -78,7 +77,7 @@ export async function admitOnce(
 /** Whether a submission was stored before, and is still kept. */
 export async function isStored(
   askStore: AskStore,
-  { owner, key, fingerprint }: { owner: string; key: string; fingerprint: string },
+  { owner, key, fingerprint }: Keyed & { owner: string },
 ): Promise<boolean> {
   const record = await askStore((store) => readIdempotencyKey(store, { owner, key }));
   if (record?.fingerprint !== fingerprint) return false;

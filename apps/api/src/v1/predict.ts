@@ -5,7 +5,8 @@ import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { requestUrls } from '../http/urls.ts';
-import { onceStored, submitErrors, submitHeaders, submitOverHttp } from '../submit/submit-over-http.ts';
+import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
+import { onceStored, submitRequest } from '../submit/submit-request.ts';
 import { acceptedSchema, pictureBodySchema, requestSchema } from './api-schemas.ts';
 import { requestAnswer } from './request-answer.ts';
 
@@ -50,7 +51,7 @@ export const predictRoute: Route = {
   async handle(c, context) {
     const waitMs = preferredWaitMs(c.req.header('prefer'));
     const body = await readJsonBody(c, context.config.maxBodyBytes);
-    const { id, state, position, isPossible, eta } = await submitOverHttp(c, context, { body });
+    const { id, state, position, isPossible, eta } = await submitRequest(c, context, { body });
     const urls = requestUrls(id);
     c.header('Location', urls.self);
     if (waitMs > 0) {

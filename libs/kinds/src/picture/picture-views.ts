@@ -2,14 +2,12 @@
 import type { OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
 import type { z } from 'zod';
 import type { EventView, KindEvent } from '../kind.ts';
-import type { PictureCard } from './picture-card.ts';
-import { type PictureInput, seedOfPicture } from './picture-input.ts';
+import { type PictureCard, type PictureInput, seedOfPicture } from './picture-input.ts';
 import type { imageShape, pictureModelShape, pictureRequestShape, promptCutShape } from './picture-view-shapes.ts';
 
 type View<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
 
-/** A picture of a request. */
-export type ImageView = View<typeof imageShape>;
+type ImageView = View<typeof imageShape>;
 
 /** Without prompts after the end, where they are not kept. */
 export type StoredPictureInput = Omit<PictureInput, 'prompt' | 'negativePrompt'> & Partial<PictureInput>;
@@ -40,40 +38,32 @@ export function promptCutView([output]: readonly OutputInfo[]): View<typeof prom
   };
 }
 
-export function pictureResultView(
+function resultView(
   id: string,
   outputs: readonly OutputInfo[],
-  inlined: ReadonlyMap<number, Uint8Array> = new Map(),
+  inlined?: ReadonlyMap<number, Uint8Array>,
 ): View<typeof promptCutShape> & { images: ImageView[] } {
   const images = outputs.map((output) => {
-    const data = inlined.get(output.index);
+    const data = inlined?.get(output.index);
     return { ...imageView(id, output), ...(data === undefined ? {} : { b64_json: base64Of(data) }) };
   });
   return { ...promptCutView(outputs), images };
 }
 
-export interface PictureProgressView {
-  /** Which of the request's pictures. */
-  index: number;
-  step: number;
-  total_steps: number;
-  /** 0 to 1. */
-  progress: number;
-}
-
-export function pictureProgressView({ index, done, total = 0 }: OutputProgress): PictureProgressView {
+/** `progress`: 0 to 1. */
+function progressView({ index, done, total = 0 }: OutputProgress) {
   return { index, step: done, total_steps: total, progress: total > 0 ? done / total : 0 };
 }
 
-export function pictureEventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView {
+function eventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView {
   switch (event.type) {
     case 'progress':
-      return { name: 'progress', data: pictureProgressView(event) };
+      return { name: 'progress', data: progressView(event) };
     case 'preview': {
       const { contentType, data } = event;
       // A data URL goes straight into an <img>. Without its bytes, which go at the end, a preview is progress.
       const preview = data === undefined ? {} : { preview: `data:${contentType};base64,${base64Of(data)}` };
-      return { name: 'progress', data: { ...pictureProgressView(event), ...preview } };
+      return { name: 'progress', data: { ...progressView(event), ...preview } };
     }
     case 'output':
       return { name: 'image', data: chunkView(id, event, chunk) };
@@ -103,7 +93,7 @@ function chunkView(
   };
 }
 
-export function pictureRequestView(request: RequestStatus): View<typeof pictureRequestShape> {
+function requestView(request: RequestStatus): View<typeof pictureRequestShape> {
   const { model, state, done, total } = request;
   const input = request.input as StoredPictureInput;
   return {
@@ -135,7 +125,7 @@ function parametersOf(model: string, input: StoredPictureInput): View<typeof pic
   };
 }
 
-export function pictureModelView(card: PictureCard): View<typeof pictureModelShape> {
+function modelView(card: PictureCard): View<typeof pictureModelShape> {
   const { sizes, steps, guidance } = card;
   return {
     sizes: { multiple: sizes.multiple, min: sizes.min, max: sizes.max },
@@ -155,3 +145,6 @@ export function pictureModelView(card: PictureCard): View<typeof pictureModelSha
 function base64Of(data: Uint8Array): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
 }
+
+/** What a kind has to show. */
+export const pictureViews = { modelView, requestView, resultView, progressView, eventView };

@@ -1,50 +1,13 @@
-/** What all routes have in common that take requests in. */
+/** How routes that take requests in stand in the OpenAPI document. */
 import { z } from '@hono/zod-openapi';
-import { allowanceHeaders, rateLimitExceeded } from '../auth/limit-rate.ts';
-import type { ApiContext } from '../context.ts';
-import type { ApiCall } from '../http/api-env.ts';
+import { rateLimitExceeded } from '../auth/limit-rate.ts';
 import { commonErrors, errorAnswer, noSuchModel, retryAfterHeader } from '../http/api-route.ts';
 import { bodyTooLarge, wrongType } from '../http/read-json-body.ts';
-import { isStoreAway } from '../server/store-guard.ts';
 import { idempotencyConflict, idempotencyKey } from './idempotency.ts';
-import { type Submission, type SubmittedRequest, submitRequest } from './submit-request.ts';
-
-/** Takes in what came with an HTTP request, says in headers what became of it, and notes its id for the log. */
-export async function submitOverHttp(
-  c: ApiCall,
-  context: ApiContext,
-  request: Pick<Submission, 'body' | 'kind' | 'refine'>,
-): Promise<SubmittedRequest> {
-  const submitted = await submitRequest(context, {
-    ...request,
-    apiKey: c.get('apiKey'),
-    idempotencyKey: c.req.header('idempotency-key'),
-    path: c.req.path,
-    onAllowance(allowance) {
-      for (const [name, value] of Object.entries(allowanceHeaders(allowance))) c.header(name, value);
-    },
-  });
-  c.set('requestId', submitted.id);
-  if (submitted.isReplayed) c.header('Idempotent-Replayed', 'true');
-  return submitted;
-}
-
-/**
- * Runs what is left to do for a request that has just been stored: undefined when Redis cannot be asked any more. A 5xx
- * at that point would make clients that try again send a second request.
- */
-export async function onceStored<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
-  try {
-    return await work();
-  } catch (error) {
-    if (isStoreAway(error)) return undefined;
-    throw error;
-  }
-}
 
 const countHeader = (description: string) => ({ description, schema: { type: 'string' as const } });
 
-export const exampleRateLimit = rateLimitExceeded({ perMinute: 60, resetS: 12 });
+export const exampleRateLimit = rateLimitExceeded({ perMinute: 60, resetMs: 12_000 });
 
 /** What every route that takes a request in may answer before it is stored, besides 400 and 503. */
 export const submitErrors = {
