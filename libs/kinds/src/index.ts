@@ -4,7 +4,6 @@ export * from './kinds.ts';
 export * from './picture/picture-input.ts';
 export * from './picture/picture.ts';
 export * from './picture/picture-schema.ts';
-export * from './picture/picture-view-shapes.ts';
 export * from './picture/picture-views.ts';
 export * from './request-fields.ts';
 export * from './resolve-body.ts';

@@ -3,7 +3,7 @@ import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { errorSchema } from '../http/error-response.ts';
 import { drainGraceMs } from './follow-stored.ts';
-import { imagesResponseSchema } from './openai-images-document.ts';
+import { imagesResponseSchema } from './openai-images-schema.ts';
 import { endOverdue } from '../testing/end-overdue.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { generate, onlyId, stateOf, storedIds } from '../testing/generate.ts';

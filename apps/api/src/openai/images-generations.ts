@@ -10,8 +10,7 @@ import type { SubmittedRequest } from '../submit/submit-request.ts';
 import { answerStored, streamStored } from './answer-stored.ts';
 import { followPictures } from './follow-pictures.ts';
 import { base64Of, chunkedFrames, imageEventFrames, imageUsage } from './image-frames.ts';
-import { imagesGenerationsDocument, type imagesResponseSchema } from './openai-images-document.ts';
-import { parseImagesBody } from './openai-images-schema.ts';
+import { imagesGenerationsDocument, type imagesResponseSchema, parseImagesBody } from './openai-images-schema.ts';
 import type { ClientWatch } from './watch-client.ts';
 
 export const imagesGenerationsRoute: Route = {

@@ -1,4 +1,5 @@
 /** What Replicate takes, as a body of `POST /v1/predict`, and the description of its routes. */
+import { isoTime, type ModelCard } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import { foreignAnswer as json, foreignDocuments, foreignErrors } from '../drop-in/foreign-document.ts';
 import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
@@ -108,22 +109,51 @@ const examplePrediction = {
   completed_at: '2026-11-21T01:40:47.600Z',
   urls: { get: exampleUrl, cancel: `${exampleUrl}/cancel`, stream: `${exampleUrl}/stream` },
 };
-const exampleVersion = {
-  id: 'emoji-sd',
-  created_at: '2026-11-21T01:40:46.000Z',
-  cog_version: null,
-  openapi_schema: {},
+
+/** Where tools for Replicate look for the inputs of a model. */
+const openApi = {
+  openapi: '3.1.0',
+  info: { title: 'Cog', version: '0.1.0' },
+  paths: {},
+  components: {
+    schemas: {
+      Input: z.toJSONSchema(inputSchema),
+      Output: { type: 'array', items: { type: 'string', format: 'uri' } },
+    },
+  },
 };
-const exampleModel = {
-  url: 'http://127.0.0.1:8080/replicate/v1/models/darkroom/emoji-sd',
-  owner: 'darkroom',
-  name: 'emoji-sd',
-  description: 'StableDiffusionPipeline',
-  visibility: 'public',
-  is_official: false,
-  run_count: 0,
-  latest_version: exampleVersion,
-};
+/** Models have no owners here: any is taken, and this one shown. */
+export const owner = 'darkroom';
+
+export function versionOf({ id, created }: Pick<ModelCard, 'id' | 'created'>, schema: object = openApi) {
+  return { id, created_at: isoTime(created * 1000), cog_version: null, openapi_schema: schema };
+}
+
+/** `root`: the URL under which the client reached us. */
+export function modelOf(root: string, card: Pick<ModelCard, 'id' | 'created' | 'pipeline'>, schema?: object) {
+  return {
+    url: new URL(`/replicate/v1/models/${owner}/${card.id}`, root).href,
+    owner,
+    name: card.id,
+    description: card.pipeline,
+    visibility: 'public',
+    is_official: false,
+    run_count: 0,
+    latest_version: versionOf(card, schema),
+  };
+}
+
+/** All there is: lists have one page. */
+export function pageOf(results: readonly object[]) {
+  return { previous: null, next: null, results };
+}
+
+const exampleModel = modelOf(
+  'http://127.0.0.1:8080',
+  { id: 'emoji-sd', created: 1_795_225_246, pipeline: 'StableDiffusionPipeline' },
+  {},
+);
+const exampleVersion = exampleModel.latest_version;
 
 const { common: problems, refusals } = foreignErrors(replicateError);
 const wrongField = json(
@@ -159,7 +189,6 @@ const route = foreignDocuments('replicate', problems, {
 const models = '/replicate/v1/models';
 const model = `${models}/{owner}/{name}`;
 const predictions = '/replicate/v1/predictions';
-const pageOf = (result: object) => ({ previous: null, next: null, results: [result] });
 
 export const replicateDocuments = {
   create: route('post', predictions, 'predictions.create, run and stream by version', {
@@ -193,11 +222,11 @@ export const replicateDocuments = {
     },
   }),
   models: route('get', models, 'models.list', {
-    responses: { 200: json('All models, on one page.', pageOf(exampleModel)) },
+    responses: { 200: json('All models, on one page.', pageOf([exampleModel])) },
   }),
   model: route('get', model, 'models.get', { responses: { 200: json('The model.', exampleModel) } }),
   versions: route('get', `${model}/versions`, 'models.versions.list', {
-    responses: { 200: json('The one there is.', pageOf(exampleVersion)) },
+    responses: { 200: json('The one there is.', pageOf([exampleVersion])) },
   }),
   version: route('get', `${model}/versions/{version}`, 'models.versions.get', {
     responses: { 200: json('The version.', exampleVersion) },

@@ -1,7 +1,6 @@
 /** The view of a request that `replicate` from npm knows, used as it is (docs/drop-in.md). */
 import { isoTime, isTerminalState, type ModelCard, type RequestStatus } from '@darkroom/core';
 import { picture, type StoredPictureInput } from '@darkroom/kinds';
-import { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../context.ts';
 import { parseForeign } from '../drop-in/foreign-input.ts';
 import {
@@ -27,16 +26,18 @@ import {
   bodyOf,
   inputSchema,
   modelFrameSchema,
+  modelOf,
+  owner,
+  pageOf,
   replicateDocuments as documents,
   replicateNames,
   versionFrameSchema,
+  versionOf,
 } from './replicate-schema.ts';
 
 /** What a prediction is shown from; a request that could not be read again has no more. */
 type Shown = Pick<RequestStatus, 'id' | 'model' | 'state' | 'input' | 'createdAtMs'> & Partial<RequestStatus>;
 
-/** Models have no owners here: any is taken, and this one shown. */
-const owner = 'darkroom';
 /** How long a cancellation waits for the step to end. */
 const cancelMs = 5000;
 
@@ -66,9 +67,9 @@ export const replicateRoutes: readonly Route[] = routesOf(documents, {
   },
   async models(c, context) {
     const cards = await listPictureModels(context);
-    return c.json(pageOf(cards.map((card) => modelOf(c, card))), 200, noStore);
+    return c.json(pageOf(cards.map((card) => modelOf(absoluteUrl(c, '/'), card))), 200, noStore);
   },
-  model: async (c, context) => c.json(modelOf(c, await findCard(c, context)), 200, noStore),
+  model: async (c, context) => c.json(modelOf(absoluteUrl(c, '/'), await findCard(c, context)), 200, noStore),
   versions: async (c, context) => c.json(pageOf([versionOf(await findCard(c, context))]), 200),
   version: async (c, context) => c.json(versionOf(await findCard(c, context)), 200),
 });
@@ -186,38 +187,3 @@ async function findCard(c: ApiCall, context: ApiContext): Promise<ModelCard> {
   if (card === undefined || version !== name) throw modelNotFound(version ?? name, cards);
   return card;
 }
-
-/** All there is: lists have one page. */
-function pageOf(results: readonly object[]) {
-  return { previous: null, next: null, results };
-}
-
-function modelOf(c: ApiCall, card: ModelCard) {
-  return {
-    url: absoluteUrl(c, `/replicate/v1/models/${owner}/${card.id}`),
-    owner,
-    name: card.id,
-    description: card.pipeline,
-    visibility: 'public',
-    is_official: false,
-    run_count: 0,
-    latest_version: versionOf(card),
-  };
-}
-
-function versionOf({ id, created }: ModelCard) {
-  return { id, created_at: isoTime(created * 1000), cog_version: null, openapi_schema: openApi };
-}
-
-/** Where tools for Replicate look for the inputs of a model. */
-const openApi = {
-  openapi: '3.1.0',
-  info: { title: 'Cog', version: '0.1.0' },
-  paths: {},
-  components: {
-    schemas: {
-      Input: z.toJSONSchema(inputSchema),
-      Output: { type: 'array', items: { type: 'string', format: 'uri' } },
-    },
-  },
-};
