@@ -1,10 +1,9 @@
 /** Who may administer. What browsers send by themselves (Basic) lets nobody change anything, so no other page can have them do so. */
 import { isLoopback } from '@darkroom/config';
 import { auth as basicAuth } from 'hono/utils/basic-auth';
-import { bearerKeyOf, unauthorized } from './bearer-key.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
-import { anybody, type ApiKey, type ApiKeys, hashKey } from './api-keys.ts';
+import { anybody, type ApiKey, type ApiKeys, bearerKeyOf, hashKey, unauthorized } from './api-keys.ts';
 
 /** `loopback`: whoever is on this machine, as the server has no keys at all. `none`: there is no `/admin`. */
 export type AdminAccess = 'none' | 'keys' | 'loopback';

@@ -1,8 +1,7 @@
 import type { MiddlewareHandler } from 'hono';
 import { type AdminAccess, adminOf } from './admin-access.ts';
 import type { ApiCall, ApiEnv } from '../http/api-env.ts';
-import { anybody, type ApiKey, type ApiKeys, isOpenToAll } from './api-keys.ts';
-import { bearerKeyOf } from './bearer-key.ts';
+import { anybody, type ApiKey, type ApiKeys, bearerKeyOf, isOpenToAll } from './api-keys.ts';
 
 /** What is the same for everybody: the pages, the documents, whether the server is well. All else needs a key. */
 const openPaths = /^\/(?:$|(?:client\.html|admin)$|assets\/|docs(?:\/|$)|openapi\.json$|health$)/;

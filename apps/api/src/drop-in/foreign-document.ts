@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi';
-import { missingApiKey } from '../auth/bearer-key.ts';
+import { missingApiKey } from '../auth/api-keys.ts';
 import { wrongHost } from '../auth/host-check.ts';
 import { type ApiError, type ErrorView, overloaded, toApiError } from '../http/api-error.ts';
 import { exampleNoModel, type RouteDocument } from '../http/api-route.ts';
@@ -8,31 +8,16 @@ import { exampleRateLimit } from '../submit/submit-document.ts';
 
 type Described = Pick<RouteDocument, 'description' | 'request' | 'responses'>;
 
-/** How routes stand in the document that speak as another API: with its `errors`, and what is in their paths. */
-export function foreignDocuments(tag: string, errors: Described['responses'], params: Record<string, z.ZodType>) {
-  return (
-    method: RouteDocument['method'],
-    path: string,
-    summary: string,
-    { responses, ...more }: Described,
-  ): RouteDocument => ({
-    ...more,
-    method,
-    path,
-    summary,
-    params,
-    tags: [tag],
-    responses: { ...errors, ...responses },
-  });
-}
-
 /** The description of an answer in the shape of another API. */
 export function foreignAnswer(description: string, example: object) {
   return { description, content: { 'application/json': { schema: z.looseObject({}), example } } };
 }
 
-/** The errors of routes that speak as another API: those of all, and those of submissions before anything is stored. */
-export function foreignErrors(view: ErrorView) {
+/**
+ * How routes stand in the document that speak as another API, with errors as `view` has them and `params` in their paths.
+ * `refusals`: the errors of submissions before anything is stored.
+ */
+export function foreignDocuments(tag: string, view: ErrorView, params: Record<string, z.ZodType>) {
   const described = (answers: Readonly<Record<string, ApiError>>) =>
     Object.fromEntries(
       Object.entries(answers).map(([description, error]) => {
@@ -40,7 +25,7 @@ export function foreignErrors(view: ErrorView) {
         return [status, foreignAnswer(description, body)];
       }),
     );
-  const common = described({
+  const errors = described({
     'No key, or none of this server.': missingApiKey(),
     'No such model or request.': exampleNoModel,
     'Not a name of this server (only without keys).': wrongHost('example.org'),
@@ -53,5 +38,9 @@ export function foreignErrors(view: ErrorView) {
     'The body is too large.': bodyTooLarge(1_048_576),
     'No application/json.': wrongType(''),
   });
-  return { common, refusals };
+  const route = (method: RouteDocument['method'], path: string, summary: string, more: Described): RouteDocument => {
+    const responses = { ...errors, ...more.responses };
+    return { ...more, method, path, summary, params, tags: [tag], responses };
+  };
+  return { route, refusals };
 }

@@ -1,7 +1,7 @@
 /** What fal takes, as a body of `POST /v1/predict`, and the description of its routes. */
 import { outputFormats } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { foreignAnswer as json, foreignDocuments, foreignErrors } from '../drop-in/foreign-document.ts';
+import { foreignAnswer as json, foreignDocuments } from '../drop-in/foreign-document.ts';
 import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
 import { ApiError, type ErrorView, invalidField } from '../http/api-error.ts';
@@ -123,7 +123,11 @@ const exampleResult = {
   timings: { inference: 1.52 },
 };
 
-const { common: problems, refusals } = foreignErrors(falError);
+const { route, refusals } = foreignDocuments('fal', falError, {
+  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
+  app: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
+  id: z.string().openapi({ example: exampleId }),
+});
 const wrongField = json(
   'A field is wrong (`ValidationError`). Nothing is stored.',
   falError(invalidField('num_images', 20, 'a whole number from 1 to 10'), undefined).body,
@@ -157,11 +161,6 @@ Results have no \`has_nsfw_concepts\`, and pictures are png unless \`output_form
 keys, picture URLs are \`data:\` URLs. Object lifecycle and runner hint headers have no effect; webhooks are refused.`;
 
 const submission = { ...refusals, 422: wrongField };
-const route = foreignDocuments('fal', problems, {
-  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
-  app: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
-  id: z.string().openapi({ example: exampleId }),
-});
 const onePath = '/fal/queue/{owner}/{app}/requests/{id}';
 
 export const falDocuments = {

@@ -1,5 +1,5 @@
 /** The view of a request that `@fal-ai/client` knows, used as it is (docs/drop-in.md). */
-import { isoTime, isTerminalState, type OutputInfo, type OutputProgress, type RequestStatus } from '@darkroom/core';
+import { isoTime, isTerminalState, type OutputProgress, type RequestStatus } from '@darkroom/core';
 import type { StoredPictureInput } from '@darkroom/kinds';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { ApiContext } from '../context.ts';
@@ -150,20 +150,16 @@ function refuse(c: ApiCall, status: number, code: string, message: string): Resp
   return errorResponse(c, new ApiError({ status: status as ContentfulStatusCode, code, message, headers }));
 }
 
-async function resultOf(
-  c: ApiCall,
-  context: ApiContext,
-  { id, input, outputs, startedAtMs, endedAtMs }: RequestStatus,
-) {
-  const { prompt, seed } = input as StoredPictureInput;
-  const images = await Promise.all(outputs.map((output) => imageOf(c, context, id, output)));
-  return { images, seed, prompt, timings: { inference: secondsBetween(startedAtMs, endedAtMs) ?? null } };
-}
-
-async function imageOf(c: ApiCall, context: ApiContext, id: string, output: OutputInfo) {
-  const { contentType, bytes, width, height } = output;
-  const url = await openPictureUrl(c, context, { id, output });
-  return { url, width, height, content_type: contentType, file_size: bytes };
+async function resultOf(c: ApiCall, context: ApiContext, request: RequestStatus) {
+  const { id, outputs, startedAtMs, endedAtMs } = request;
+  const { prompt, seed } = request.input as StoredPictureInput;
+  const images = outputs.map(async (output) => {
+    const { contentType, bytes, width, height } = output;
+    const url = await openPictureUrl(c, context, { id, output });
+    return { url, width, height, content_type: contentType, file_size: bytes };
+  });
+  const timings = { inference: secondsBetween(startedAtMs, endedAtMs) ?? null };
+  return { images: await Promise.all(images), seed, prompt, timings };
 }
 
 type FramesOf = RequestEventsOptions['framesOf'];

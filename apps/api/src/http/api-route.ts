@@ -1,5 +1,5 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi';
-import { missingApiKey } from '../auth/bearer-key.ts';
+import { missingApiKey } from '../auth/api-keys.ts';
 import { wrongHost } from '../auth/host-check.ts';
 import type { ApiContext } from '../context.ts';
 import { storeUnavailable } from '../server/store-guard.ts';

@@ -1,7 +1,7 @@
 /** What Replicate takes, as a body of `POST /v1/predict`, and the description of its routes. */
 import { isoTime, type ModelCard } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { foreignAnswer as json, foreignDocuments, foreignErrors } from '../drop-in/foreign-document.ts';
+import { foreignAnswer as json, foreignDocuments } from '../drop-in/foreign-document.ts';
 import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
 import { type ErrorView, invalidField } from '../http/api-error.ts';
 import { exampleId } from '../http/api-route.ts';
@@ -155,7 +155,12 @@ const exampleModel = modelOf(
 );
 const exampleVersion = exampleModel.latest_version;
 
-const { common: problems, refusals } = foreignErrors(replicateError);
+const { route, refusals } = foreignDocuments('replicate', replicateError, {
+  id: z.string().openapi({ example: exampleId }),
+  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
+  name: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
+  version: z.string().openapi({ description: 'The name again.', example: 'emoji-sd' }),
+});
 const wrongField = json(
   'A field is wrong. Nothing is stored.',
   replicateError(invalidField('num_outputs', 20, 'a whole number from 1 to 10'), undefined).body,
@@ -180,12 +185,6 @@ fetches files without a key. A prediction that did not end in time is \`failed\`
 Where the server asks for keys there is no \`urls.stream\`, which the client reads without one. Pictures are png in quality
 100 unless \`output_format\` and \`output_quality\` say otherwise.`;
 
-const route = foreignDocuments('replicate', problems, {
-  id: z.string().openapi({ example: exampleId }),
-  owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
-  name: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
-  version: z.string().openapi({ description: 'The name again.', example: 'emoji-sd' }),
-});
 const models = '/replicate/v1/models';
 const model = `${models}/{owner}/{name}`;
 const predictions = '/replicate/v1/predictions';
