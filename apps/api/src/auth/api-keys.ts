@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type ApiConfig, ConfigError, keyNamePattern } from '@darkroom/config';
 import { z } from 'zod';
-import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 
 /** What a key may do. Keys of one name are one owner with the same rights. */
@@ -106,9 +105,8 @@ function readKeysFile(path: string | undefined): z.infer<typeof fileSchema>['key
 /** `Bearer` is ours and OpenAI's, `Token` Replicate's older clients', `Key` fal's. */
 const authorizationPattern = /^(?:Bearer|Token|Key) +(?<key>\S+) *$/i;
 
-/** The key that came; throws 401 when it is none of ours. */
-export function bearerKeyOf(c: ApiCall, keys: ApiKeys): ApiKey {
-  const authorization = c.req.header('authorization');
+/** The key that came in this header; throws 401 when it is none of ours. */
+export function bearerKeyOf(authorization: string | undefined, keys: ApiKeys): ApiKey {
   if (authorization === undefined) throw missingApiKey();
   const text = authorizationPattern.exec(authorization)?.groups?.['key'];
   if (text === undefined)

@@ -12,7 +12,7 @@ export function authenticate(keys: ApiKeys, adminAccess: AdminAccess): Middlewar
   const keyOf = (c: ApiCall): ApiKey => {
     if (openPaths.test(c.req.path)) return anybody;
     if (c.req.path.startsWith('/admin/') && adminAccess !== 'none') return adminOf(c, keys, adminAccess);
-    return isOpen ? anybody : bearerKeyOf(c, keys);
+    return isOpen ? anybody : bearerKeyOf(c.req.header('authorization'), keys);
   };
   return async (c, next) => {
     const key = keyOf(c);

@@ -1,6 +1,6 @@
 /** The view of a request that `@fal-ai/client` knows, used as it is (docs/drop-in.md). */
 import { isoTime, isTerminalState, type OutputProgress, type RequestStatus } from '@darkroom/core';
-import type { StoredPictureInput } from '@darkroom/kinds';
+import { base64Of, type StoredPictureInput } from '@darkroom/kinds';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { ApiContext } from '../context.ts';
 import { parseForeign } from '../drop-in/foreign-input.ts';
@@ -184,7 +184,7 @@ function pictureFrames(c: ApiCall, context: ApiContext, id: string): FramesOf {
   return async function* (event) {
     if (event.type === 'preview' && event.data !== undefined) {
       const { contentType, data, done, total } = event;
-      const url = `data:${contentType};base64,${Buffer.from(data).toString('base64')}`;
+      const url = `data:${contentType};base64,${base64Of(data)}`;
       yield sseFrame({ data: { images: [{ url, content_type: contentType }], step: done, total_steps: total } });
     } else if (event.type === 'succeeded')
       yield sseFrame({

@@ -34,14 +34,13 @@ export async function* followStored<Item>(
           if (item === 'draining') break;
           // The log is over without an end: so is the time of the results.
           if (item === 'done') throw endedWithoutPictures(id, 'succeeded', undefined);
-          if (item === 'heartbeat') {
-            yield item;
-            continue;
+          if (item === 'heartbeat') yield item;
+          else {
+            yield* itemsOf(item);
+            after = item.sequence;
+            if (item.type === 'succeeded') return;
+            if (isEnd(item)) throw endedWithoutPictures(id, item.type, item.error);
           }
-          yield* itemsOf(item);
-          after = item.sequence;
-          if (item.type === 'succeeded') return;
-          if (isEnd(item)) throw endedWithoutPictures(id, item.type, item.error);
         }
       } catch (error) {
         if (!isStoreAway(error)) throw error;

@@ -1,6 +1,6 @@
 /** What a stream of pictures is made of. */
 import type { OutputInfo } from '@darkroom/core';
-import { type PictureInput, promptCutView } from '@darkroom/kinds';
+import { base64Of, type PictureInput, promptCutView } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { sseFrame } from '../follow/sse-frame.ts';
 import type { CompletedPicture, PartialPicture } from './follow-pictures.ts';
@@ -101,7 +101,3 @@ export const chunkedFrames: ImageFrames = function* (picture, { id, input }) {
     yield sseFrame({ data });
   }
 };
-
-export function base64Of(data: Uint8Array): string {
-  return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
-}

@@ -1,5 +1,5 @@
 /** `POST /v1/images/generations`: OpenAI's way of asking for pictures, as a view of a request like any other. */
-import { imageUrl, picture as pictureKind, type PictureInput } from '@darkroom/kinds';
+import { base64Of, imageUrl, picture as pictureKind, type PictureInput } from '@darkroom/kinds';
 import type { z } from 'zod';
 import type { ApiContext } from '../context.ts';
 import { heartbeatFrame } from '../follow/sse-frame.ts';
@@ -9,7 +9,7 @@ import { absoluteUrl } from '../http/urls.ts';
 import type { SubmittedRequest } from '../submit/submit-request.ts';
 import { answerStored, streamStored } from './answer-stored.ts';
 import { followPictures } from './follow-pictures.ts';
-import { base64Of, chunkedFrames, imageEventFrames, imageUsage } from './image-frames.ts';
+import { chunkedFrames, imageEventFrames, imageUsage } from './image-frames.ts';
 import { imagesGenerationsDocument, type imagesResponseSchema, parseImagesBody } from './openai-images-schema.ts';
 import type { ClientWatch } from './watch-client.ts';
 

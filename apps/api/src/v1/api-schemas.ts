@@ -3,6 +3,7 @@ import { requestStates } from '@darkroom/core';
 import { imageShape, pictureModelShape, pictureRequestShape, pictureSchema, promptCutShape } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { exampleId } from '../http/api-route.ts';
+import { requestUrls } from '../http/urls.ts';
 
 const time = z.iso.datetime().openapi({ example: '2026-11-21T01:40:46.000Z' });
 const count = z.int().min(0);
@@ -32,13 +33,7 @@ export const acceptedSchema = z
       .openapi({ description: 'Requests that will be dispatched before this one; null once it runs.', example: 0 }),
     eta_seconds: etaSchema.optional(),
     is_possible: z.boolean().openapi({ description: 'Whether a live worker serves the model right now.' }),
-    urls: urlsSchema.openapi({
-      example: {
-        self: `/v1/predict/${exampleId}`,
-        events: `/v1/predict/${exampleId}/events`,
-        cancel: `/v1/predict/${exampleId}`,
-      },
-    }),
+    urls: urlsSchema.openapi({ example: requestUrls(exampleId) }),
   })
   .openapi('Accepted');
 

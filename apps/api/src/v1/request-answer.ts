@@ -1,4 +1,4 @@
-import { isoTime, type RequestStatus, textAfter } from '@darkroom/core';
+import { isoTime, type RequestEvent, type RequestStatus, textAfter } from '@darkroom/core';
 import { readEvents, readOutput } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { endOf } from '../follow/estimate-end.ts';
@@ -62,13 +62,13 @@ async function readTexts(
   { id, outputCount }: Pick<RequestStatus, 'id' | 'outputCount'>,
 ): Promise<string[]> {
   const texts = Array.from({ length: outputCount }, () => '');
-  for (let after: number | undefined = 0; after !== undefined;) {
-    const from: number = after;
-    const events = await askStore((store) => readEvents(store, id, { after: from, limit }));
+  let events: RequestEvent[] = [];
+  do {
+    const after = events.at(-1)?.sequence ?? 0;
+    events = await askStore((store) => readEvents(store, id, { after, limit }));
     for (const event of events)
       if (event.type === 'delta' || event.type === 'snapshot' || event.type === 'reset')
         texts[event.index] = textAfter(texts[event.index] ?? '', event);
-    after = events.length < limit ? undefined : events.at(-1)?.sequence;
-  }
+  } while (events.length === limit);
   return texts;
 }

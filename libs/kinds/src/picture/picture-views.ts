@@ -202,7 +202,8 @@ function modelView(card: PictureCard): View<typeof pictureModelShape> {
   };
 }
 
-function base64Of(data: Uint8Array): string {
+/** Without a copy. */
+export function base64Of(data: Uint8Array): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
 }
 
