@@ -5,9 +5,9 @@ import { z } from '@hono/zod-openapi';
 import { exampleId } from '../http/api-route.ts';
 import { requestUrls } from '../http/urls.ts';
 
-const time = z.iso.datetime().openapi({ example: '2026-11-21T01:40:46.000Z' });
-const count = z.int().min(0);
-const requestId = z.string().openapi({ example: exampleId });
+export const time = z.iso.datetime().openapi({ example: '2026-11-21T01:40:46.000Z' });
+export const count = z.int().min(0);
+export const requestId = z.string().openapi({ example: exampleId });
 
 /** All of something, under its name in the document. */
 export function listSchema<Item extends z.ZodType>(name: string, item: Item) {
@@ -73,32 +73,6 @@ export const requestSchema = z
 export const cancelSchema = z
   .strictObject({ request_id: z.string(), status: z.enum(['canceled', 'canceling']) })
   .openapi('Cancel');
-
-export const webhookDeliverySchema = z
-  .strictObject({
-    id: z.string().openapi({
-      description: 'The `webhook-id` of the message.',
-      example: 'msg_01kaj3v0q8f3zt6m0c9d7p2xwe_17_e3b0c442',
-    }),
-    request_id: requestId,
-    type: z.string().openapi({ example: 'request.succeeded' }),
-    url: z.string(),
-    status: z.enum(['failed', 'pending']),
-    attempts: count,
-    last_error: z.string().nullable().openapi({ example: 'HTTP 503' }),
-    created_at: time,
-    failed_at: time.nullable().openapi({ description: 'Null while it is being tried.' }),
-  })
-  .openapi('WebhookDelivery');
-export const webhookDeliveryListSchema = listSchema('WebhookDeliveryList', webhookDeliverySchema);
-
-export const webhookResentSchema = z
-  .strictObject({ id: z.string(), status: z.literal('pending') })
-  .openapi('WebhookResent');
-
-export const webhookSecretSchema = z
-  .strictObject({ key: z.string().openapi({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' }) })
-  .openapi('WebhookSecret');
 
 export const healthSchema = z
   .strictObject({

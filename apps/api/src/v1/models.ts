@@ -1,6 +1,3 @@
-import type { ModelCard } from '@darkroom/core';
-import type { Kinds } from '@darkroom/kinds';
-import type { ModelStats } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { modelNotFound } from '../http/api-error.ts';
 import { commonErrors, jsonAnswer, noSuchModel, type Route } from '../http/api-route.ts';
@@ -30,20 +27,18 @@ export const modelRoute: Route = {
 
 async function listViews({ models, pools, kinds }: ApiContext) {
   const [cards, stats] = await Promise.all([models.get(), pools.get()]);
-  return cards.map((card) => modelView(kinds, card, stats.get(card.id)));
-}
-
-function modelView(kinds: Kinds, card: ModelCard, pool: ModelStats | undefined) {
-  const isPaused = pool?.isPaused === true;
-  const isServed = pool !== undefined && pool.workers.loading + pool.workers.idle + pool.workers.busy > 0;
-  return {
-    id: card.id,
-    object: 'model',
-    created: card.created,
-    owned_by: card.ownedBy,
-    is_possible: isServed && !isPaused,
-    is_paused: isPaused,
-    pipeline: card.pipeline,
-    ...kinds.ofModel(card)?.modelView(card),
-  };
+  return cards.map((card) => {
+    const { isPaused = false, workers } = stats.get(card.id) ?? {};
+    const isServed = workers !== undefined && workers.loading + workers.idle + workers.busy > 0;
+    return {
+      id: card.id,
+      object: 'model',
+      created: card.created,
+      owned_by: card.ownedBy,
+      is_possible: isServed && !isPaused,
+      is_paused: isPaused,
+      pipeline: card.pipeline,
+      ...kinds.ofModel(card)?.modelView(card),
+    };
+  });
 }

@@ -5,12 +5,7 @@ import { z } from '@hono/zod-openapi';
 import { ApiError, checkField, invalidField } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
 import { noStore } from '../http/urls.ts';
-import {
-  webhookDeliveryListSchema,
-  type webhookDeliverySchema,
-  webhookResentSchema,
-  webhookSecretSchema,
-} from './api-schemas.ts';
+import { count, listSchema, requestId, time } from './api-schemas.ts';
 
 const status = z.enum(['failed', 'pending']).default('failed');
 const limit = z
@@ -19,6 +14,32 @@ const limit = z
   .default('20');
 const statusExpected = 'failed or pending';
 const exampleId = 'msg_01kaj3v0q8f3zt6m0c9d7p2xwe_17_e3b0c442';
+
+const webhookDeliverySchema = z
+  .strictObject({
+    id: z.string().openapi({
+      description: 'The `webhook-id` of the message.',
+      example: exampleId,
+    }),
+    request_id: requestId,
+    type: z.string().openapi({ example: 'request.succeeded' }),
+    url: z.string(),
+    status: z.enum(['failed', 'pending']),
+    attempts: count,
+    last_error: z.string().nullable().openapi({ example: 'HTTP 503' }),
+    created_at: time,
+    failed_at: time.nullable().openapi({ description: 'Null while it is being tried.' }),
+  })
+  .openapi('WebhookDelivery');
+export const webhookDeliveryListSchema = listSchema('WebhookDeliveryList', webhookDeliverySchema);
+
+export const webhookResentSchema = z
+  .strictObject({ id: z.string(), status: z.literal('pending') })
+  .openapi('WebhookResent');
+
+export const webhookSecretSchema = z
+  .strictObject({ key: z.string().openapi({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' }) })
+  .openapi('WebhookSecret');
 
 export const deliveriesRoute: Route = {
   method: 'get',
@@ -39,8 +60,8 @@ pending one waits for its first attempt or its next. One that succeeded leaves n
   },
   async handle(c, { askStore }) {
     const state = checkField(status, 'status', c.req.query('status'), statusExpected);
-    const count = Number(checkField(limit, 'limit', c.req.query('limit'), 'a whole number from 1 to 100'));
-    const deliveries = await askStore((store) => listDeliveries(store, c.get('owner'), { state, limit: count }));
+    const most = Number(checkField(limit, 'limit', c.req.query('limit'), 'a whole number from 1 to 100'));
+    const deliveries = await askStore((store) => listDeliveries(store, c.get('owner'), { state, limit: most }));
     return c.json({ object: 'list', data: deliveries.map(deliveryView) }, 200);
   },
 };
