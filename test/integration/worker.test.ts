@@ -1,7 +1,8 @@
 /** The worker against a real queue and an engine that does what the test says. */
 import { DarkroomError } from '@darkroom/core';
-import type { ModelCard, RequestEnvelope } from '@darkroom/core';
-import type { Executor, ExecutorEvent, ExecutorRequest } from '@darkroom/executor';
+import type { ModelCard, RequestEnvelope, RowRequest } from '@darkroom/core';
+import type { Executor, ExecutorEvent } from '@darkroom/executor';
+import { Metrics } from '@darkroom/service';
 import {
   admitRequest,
   cancelRequest,
@@ -18,8 +19,8 @@ import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
 import type { OutputEncoder } from '../../apps/worker/src/request/active-request.ts';
-import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
-import { Worker } from '../../apps/worker/src/worker.ts';
+
+import { Worker, type WorkerOptions } from '../../apps/worker/src/worker.ts';
 
 const card = { id: 'tiny' } as ModelCard;
 const pixels = { data: Uint8Array.of(1, 2, 3), facts: { seed: 7 } };
@@ -45,7 +46,7 @@ function createHeldEncoder(): { encode: () => Promise<Encoded>; finish: () => vo
 }
 
 class FakeExecutor implements Executor {
-  readonly submitted: ExecutorRequest[] = [];
+  readonly submitted: RowRequest[] = [];
   readonly canceled: string[] = [];
   starting: () => Promise<ModelCard> = () => Promise.resolve(card);
   isRunning = false;
@@ -59,7 +60,7 @@ class FakeExecutor implements Executor {
     this.isRunning = true;
     return card;
   }
-  submit(requests: readonly ExecutorRequest[]): void {
+  submit(requests: readonly RowRequest[]): void {
     if (!this.isRunning) throw new Error('the engine is not running');
     this.submitted.push(...requests);
   }
@@ -110,6 +111,7 @@ function optionsOf(store: StoreConnection, createExecutor: CreateExecutor): Work
     engineTimeoutMs: 60_000,
     info: {},
     log: silentLogger(),
+    metrics: new Metrics({ app: 'worker', log: silentLogger() }),
     loads: new LoadWatch({ store, model: 'tiny', host: 'box', log: silentLogger() }),
     encoder: { encodeOutput, encodePreview: encodeOutput },
     createExecutor,
@@ -208,7 +210,7 @@ it('hears of what it lost by the next thing that it writes', async () => {
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   expect(await bury(store)).toEqual([id]);
-  const [{ id: token }] = executor.submitted as [ExecutorRequest];
+  const [{ id: token }] = executor.submitted as [RowRequest];
   executor.emit([{ type: 'progress', requestId: token, index: 0, done: 1, total: 2 }]);
   await expect.poll(() => executor.canceled).toEqual([token]);
   expect(await types(store, id)).toEqual(['queued', 'started', 'queued']);
@@ -246,7 +248,7 @@ it('ends no request that it dropped because it was lost, though it is its own ag
   const id = await submit(store);
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
-  const [{ id: token }] = executor.submitted as [ExecutorRequest];
+  const [{ id: token }] = executor.submitted as [RowRequest];
   // A master that then gave way to one that knows nothing of a burial.
   Object.assign(store.redis, { 'workers/heartbeat-worker': () => Promise.resolve('buried') });
   await worker.beatOnce();

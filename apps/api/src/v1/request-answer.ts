@@ -1,28 +1,22 @@
-import { isoTime, type RequestStatus } from '@darkroom/core';
-import type { Kinds } from '@darkroom/kinds';
-import { readOutput } from '@darkroom/store';
-import type { EstimateEnd } from '../follow/estimate-end.ts';
-import { readTexts } from '../follow/read-texts.ts';
+import { isoTime, type RequestEvent, type RequestStatus, textAfter } from '@darkroom/core';
+import { readEvents, readOutput } from '@darkroom/store';
+import type { ApiContext } from '../context.ts';
+import { endOf } from '../follow/estimate-end.ts';
 import { requestGone } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
 import type { AskStore } from '../server/store-guard.ts';
 
-export interface RequestAnswerDeps {
-  askStore: AskStore;
-  kinds: Kinds;
-  estimateEnd: EstimateEnd;
-}
-
 /** A request as clients see it. `isInline`: with the bytes of its outputs, in a second round trip. */
 export async function requestAnswer(
-  { askStore, kinds, estimateEnd }: RequestAnswerDeps,
+  context: ApiContext,
   request: RequestStatus,
   { isInline = false }: { isInline?: boolean } = {},
 ) {
+  const { askStore, kinds } = context;
   const { id, outputs } = request;
   const kind = kinds.of(request.kind);
   const [eta, texts, inlined] = await Promise.all([
-    estimateEnd(request),
+    endOf(context, request),
     kind?.outputs === 'text' ? readTexts(askStore, request) : [],
     isInline && kind?.outputs === 'bytes' ? readOutputs(askStore, request) : undefined,
   ]);
@@ -57,4 +51,24 @@ async function readOutputs(askStore: AskStore, { id, outputs }: RequestStatus): 
     return [index, output.data];
   });
   return new Map(await Promise.all(entries));
+}
+
+/** Entries of the log at a time; a long one has been compacted to fewer. */
+const limit = 256;
+
+/** What stands by now of each output of a request of text, `''` where nothing does. One round trip, as a rule. */
+async function readTexts(
+  askStore: AskStore,
+  { id, outputCount }: Pick<RequestStatus, 'id' | 'outputCount'>,
+): Promise<string[]> {
+  const texts = Array.from({ length: outputCount }, () => '');
+  let events: RequestEvent[] = [];
+  do {
+    const after = events.at(-1)?.sequence ?? 0;
+    events = await askStore((store) => readEvents(store, id, { after, limit }));
+    for (const event of events)
+      if (event.type === 'delta' || event.type === 'snapshot' || event.type === 'reset')
+        texts[event.index] = textAfter(texts[event.index] ?? '', event);
+  } while (events.length === limit);
+  return texts;
 }

@@ -1,19 +1,8 @@
 import type { RequestEnvelope } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
-/** What earlier deliveries of a request have left. */
-export interface ResumePoint {
-  /** Indexes of finished outputs. */
-  finished: ReadonlySet<number>;
-  /** The last checkpoint of each output that has one, by index. */
-  checkpoints: ReadonlyMap<number, Buffer>;
-}
-
-/** One round trip. */
-export async function readResumePoint(
-  store: StoreConnection,
-  { model, id, outputs }: RequestEnvelope,
-): Promise<ResumePoint> {
+/** What earlier deliveries of a request have left: indexes of finished outputs, and the last checkpoint of others, by index. One round trip. */
+export async function readResumePoint(store: StoreConnection, { model, id, outputs }: RequestEnvelope) {
   const keys = store.keysOf(model);
   const indexes = Array.from({ length: outputs }, (_value, index) => index);
   const [infos, bytes] = await Promise.all([

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { ModelCard } from '@darkroom/core';
-import { modelsKey } from '../connection/keys.ts';
+import { systemKeys } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** What readers of a card need and is too large for it, such as a tokenizer: under the name that the card has for it. */
@@ -16,7 +16,7 @@ export async function publishModel(store: StoreConnection, card: ModelCard, asse
     const bytes = await promisify(gzip)(asset.bytes);
     await store.redis.hset(store.keysOf(card.id).asset, { name: asset.name, bytes });
   }
-  await store.redis.hset(modelsKey(store.prefix), card.id, JSON.stringify(card));
+  await store.redis.hset(systemKeys(store.prefix).models, card.id, JSON.stringify(card));
 }
 
 /** Undefined when there is none of that name: a worker with another version of the model has published its own. One round trip. */
@@ -27,7 +27,7 @@ export async function readAsset(store: StoreConnection, model: string, name: str
 
 /** Cards of all known models, by id. One round trip. */
 export async function listModels(store: StoreConnection): Promise<ModelCard[]> {
-  const cards = await store.redis.hvals(modelsKey(store.prefix));
+  const cards = await store.redis.hvals(systemKeys(store.prefix).models);
   // Cards of before there were kinds have none: all were of pictures.
   return cards
     .map((card) => ({ kind: 'picture', ...(JSON.parse(card) as object) }) as ModelCard)
@@ -36,5 +36,17 @@ export async function listModels(store: StoreConnection): Promise<ModelCard[]> {
 
 /** The ids of all known models. One round trip. */
 export function listModelIds(store: StoreConnection): Promise<string[]> {
-  return store.redis.hkeys(modelsKey(store.prefix));
+  return store.redis.hkeys(systemKeys(store.prefix).models);
+}
+
+/** A paused model takes requests in and starts none. What runs goes on, and deadlines do too. Safe to call twice. */
+export async function pauseModel(store: StoreConnection, model: string): Promise<void> {
+  await store.redis.set(store.keysOf(model).paused, '1');
+}
+
+/** Wakes the formers. Safe to call twice. */
+export async function resumeModel(store: StoreConnection, model: string): Promise<void> {
+  const { paused, wakeup } = store.keysOf(model);
+  await store.redis.del(paused);
+  await store.redis.publish(wakeup, 'resumed');
 }
