@@ -10,3 +10,8 @@ export * from './picture/picture-view-shapes.ts';
 export * from './picture/picture-views.ts';
 export * from './request-fields.ts';
 export * from './resolve-body.ts';
+export * from './text/codec/chat-template.ts';
+export * from './text/codec/incremental-detokenizer.ts';
+export * from './text/codec/text-codec.ts';
+export type * from './text/text-card.ts';
+export * from './text/text-input.ts';
