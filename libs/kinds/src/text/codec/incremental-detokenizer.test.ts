@@ -54,14 +54,21 @@ describe('text of bytes', () => {
     expect(pieces.map(({ text }) => text)).toEqual(['a', '', '', '', 'é']);
   });
 
+  it('has other text where a token is not known, and no half of a character before it', () => {
+    const detokenizer = new IncrementalDetokenizer(bytes, ['░b']);
+    for (const id of idsOf('🐈').slice(0, -1)) detokenizer.push(id);
+    expect(detokenizer.pushText('░')).toEqual({ text: '', units: 1 });
+    expect(detokenizer.push(97)).toEqual({ text: '░a', units: 1 });
+  });
+
   it('stands twice after it was cloned', () => {
     const detokenizer = new IncrementalDetokenizer(bytes, ['🐈b']);
     for (const id of idsOf('a🐈').slice(0, -1)) detokenizer.push(id);
     const other = detokenizer.clone();
     const last = idsOf('🐈').at(-1)!;
     for (const each of [detokenizer, other]) {
-      expect(each.push(last)).toEqual({ text: '' });
-      expect(each.push(98)).toEqual({ text: '', stop: '🐈b' });
+      expect(each.push(last)).toEqual({ text: '', units: 2 });
+      expect(each.push(98)).toEqual({ text: '', stop: '🐈b', units: 1 });
     }
   });
 });

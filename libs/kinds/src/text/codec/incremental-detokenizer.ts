@@ -14,6 +14,8 @@ export interface TokenText {
   readonly text: string;
   /** The stop text that this token completed; the text ends before it. */
   readonly stop?: string;
+  /** UTF-16 code units of the characters that it completed, said or held back. */
+  readonly units: number;
 }
 
 /**
@@ -33,12 +35,15 @@ export class IncrementalDetokenizer {
 
   /** Takes the next token. After a stop text none is to be given. */
   push(id: number): TokenText {
-    return this.#tokens.isSpecial(id) ? { text: '' } : this.#matcher.push(this.#decoder.push(this.#tokens.bytesOf(id)));
+    if (this.#tokens.isSpecial(id)) return { text: '', units: 0 };
+    const characters = this.#decoder.push(this.#tokens.bytesOf(id));
+    return { ...this.#matcher.push(characters), units: characters.length };
   }
 
-  /** Takes text that no token stands for, such as what is shown in place of unknown tokens. */
+  /** Takes text that stands for a token which is not known yet. */
   pushText(text: string): TokenText {
-    return this.#matcher.push(text);
+    this.#decoder = new CharacterDecoder();
+    return { ...this.#matcher.push(text), units: text.length };
   }
 
   /** The text has ended: gives what was held back. Of a character that never was completed nothing is left. */
