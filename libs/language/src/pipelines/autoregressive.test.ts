@@ -5,8 +5,7 @@ import { textAfter } from '@darkroom/core';
 import type { TextInput, TokenLogprob } from '@darkroom/kinds';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
-import { RandomNumbers } from '../sampling/random-numbers.ts';
-import { textInput, TextTable } from '../testing/text-table.ts';
+import { inCompany, randomInput, textInput, TextTable } from '../testing/text-table.ts';
 import { loadTextPipeline } from './load-text-pipeline.ts';
 import type { TextPipeline } from './text-pipeline.ts';
 
@@ -62,25 +61,10 @@ describe('greedy text', () => {
   });
 });
 
-/** Requests of all kinds, the same ones for the same number. */
-function randomInput(number: number): TextInput {
-  const random = new RandomNumbers(number);
-  const between = (low: number, high: number) => low + Math.floor(random.next() * (high - low + 1));
-  const long = random.next() < 0.3;
-  const prompt = Array.from({ length: between(1, long ? 200 : 40) }, () => between(4, 2047));
-  const isGreedy = random.next() < 0.3;
-  return textInput({
-    prompt: random.next() < 0.5 ? wish : prompt,
-    maxTokens: between(1, 40),
-    temperature: isGreedy ? 0 : 0.5 + random.next(),
-    topK: between(0, 1) * 40,
-    topP: between(0, 1) === 0 ? 1 : 0.9,
-    minP: between(0, 3) === 0 ? 0.02 : 0,
-    frequencyPenalty: between(0, 3) === 0 ? 0.5 : 0,
-    ...(between(0, 2) === 0 && { logprobs: 3 }),
-    seed: number,
-    ignoreEos: random.next() < 0.5,
-  });
+/** Requests of all kinds, the same one for the same number. */
+function inputOf(number: number): TextInput {
+  const input = randomInput(number, wish);
+  return number % 3 === 0 ? { ...input, logprobs: 3 } : input;
 }
 
 describe('rows', () => {
@@ -88,37 +72,23 @@ describe('rows', () => {
 
   it('have the bytes they have alone in any company, and from every checkpoint', async () => {
     const alone = [];
-    for (let at = 0; at < count; at++) alone.push(await new TextTable(pipeline).write(randomInput(at)));
+    for (let at = 0; at < count; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
     for (let round = 0; round < 3; round++) {
-      const random = new RandomNumbers(round);
-      const table = new TextTable(pipeline);
-      const waiting = Array.from({ length: count }, (_, at) => at);
-      while (waiting.length > 0 || table.size > 0) {
-        while (waiting.length > 0 && table.size < 12 && random.next() < 0.5) {
-          const [at] = waiting.splice(Math.floor(random.next() * waiting.length), 1);
-          // Some come with what another worker had written.
-          const { checkpoints } = alone[at!]!;
-          const checkpoint = checkpoints[Math.floor(random.next() * 2 * checkpoints.length)];
-          await table.join(`${at}`, randomInput(at!), checkpoint);
-        }
-        await table.turn();
-      }
-      for (const [at, { output, tokens }] of alone.entries()) {
-        const result = table.results.get(`${at}`)!;
-        expect(result.output.data).toEqual(output.data);
-        expect(result.tokens).toEqual(tokens);
-      }
+      const together = await inCompany(pipeline, { seed: round, inputOf, alone });
+      expect(together.map(({ tokens, text }) => ({ tokens, text }))).toEqual(
+        alone.map(({ tokens, text }) => ({ tokens, text })),
+      );
     }
   });
 
   it('say their text in pieces that make the whole, each from where the last ended', async () => {
     for (let at = 0; at < 20; at++) {
-      const { events, text, tokens } = await new TextTable(pipeline).write(randomInput(at));
+      const { events, text, tokens } = await new TextTable(pipeline).write(inputOf(at));
       const deltas = events.flatMap((event) => (event.type === 'delta' ? [event] : []));
       const whole = deltas.reduce((before, delta) => textAfter(before, { ...delta, index: 0 } as never), '');
       expect(whole).toBe(text);
       const ids = deltas.map(({ facts }) => facts!['ids']).join('');
-      const said = tokens.at(-1) === end && !randomInput(at).ignoreEos ? tokens.slice(0, -1) : tokens;
+      const said = tokens.at(-1) === end && !inputOf(at).ignoreEos ? tokens.slice(0, -1) : tokens;
       expect(ids).toBe(said.map((id) => `${id},`).join(''));
     }
   });
@@ -126,7 +96,7 @@ describe('rows', () => {
   it('go on from a checkpoint where it left off, and say so', async () => {
     const input = textInput({ prompt: wish, temperature: 1, seed: 5, maxTokens: 30, ignoreEos: true });
     const whole = await new TextTable(pipeline).write(input);
-    for (const checkpoint of whole.checkpoints.slice(0, -1)) {
+    for (const checkpoint of whole.checkpoints) {
       const { events, text, facts } = await new TextTable(pipeline).write(input, checkpoint);
       expect(text).toBe(whole.text);
       expect({ ...facts, cached_tokens: 0 }).toEqual({ ...whole.facts, cached_tokens: 0 });

@@ -12,7 +12,7 @@ import { tokenLogprob } from '../sampling/token-logprobs.ts';
 import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
-import { idleStepTokens, notNumbers, shareStep, type TextPipeline, type TextPipelineOptions } from './text-pipeline.ts';
+import { notNumbers, shareStep, stepBudget, type TextPipeline, type TextPipelineOptions } from './text-pipeline.ts';
 
 /** One text that grows at its end. */
 export interface AutoregressiveRow extends TextRow {
@@ -47,7 +47,8 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   }
 
   async step(rows: readonly AutoregressiveRow[]): Promise<StepReport<AutoregressiveRow>> {
-    const parts = shareStep(rows, this.#budgetOf(rows), ({ unread }, budget) => Math.min(unread, budget));
+    const budget = stepBudget(rows, this.#rows, this.#options.stepTokens);
+    const parts = shareStep(rows, budget, ({ unread }) => Math.min(unread, budget));
     const reads = parts.map(({ row, count }) => {
       const logitsFrom = count === row.unread ? count - 1 : count;
       return { cache: row.cache, ids: unreadIds(row, count), keeps: true, logitsFrom };
@@ -112,13 +113,6 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
         return this.unread === 1 && this.written.tokens.length === limit - 1 ? 1 : undefined;
       },
     };
-  }
-
-  /** Tokens that may be read in this step, where each row is as wide as the widest. */
-  #budgetOf([first]: readonly AutoregressiveRow[]): number {
-    if (first!.shapeKey === 'write') return Infinity;
-    const isWriting = [...this.#rows].some(({ shapeKey, isDone }) => shapeKey === 'write' && !isDone);
-    return isWriting ? this.#options.stepTokens : idleStepTokens;
   }
 
   /** @param logits after the row's last token; they are changed. */

@@ -1,6 +1,7 @@
 import { loadDecoder, type LoadDecoderOptions } from '../decoder/load-decoder.ts';
 import { readTextModelDirectory, type ReadTextModelOptions } from '../model/text-model-directory.ts';
 import { AutoregressivePipeline } from './autoregressive.ts';
+import { BlockDiffusionPipeline } from './block-diffusion.ts';
 import type { TextPipeline } from './text-pipeline.ts';
 
 /** Which model, and how it is run. */
@@ -22,5 +23,6 @@ export async function loadTextPipeline(options: LoadTextPipelineOptions): Promis
   const model = await readTextModelDirectory(directory, options);
   const { decoder, component } = await loadDecoder(model, options);
   const { card, config, codec } = model;
-  return new AutoregressivePipeline({ card, config, codec, decoder, component, stepTokens });
+  const Pipeline = config.mode === 'autoregressive' ? AutoregressivePipeline : BlockDiffusionPipeline;
+  return new Pipeline({ card, config, codec, decoder, component, stepTokens });
 }

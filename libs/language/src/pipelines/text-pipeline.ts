@@ -21,29 +21,37 @@ export interface TextPipelineOptions {
 }
 
 /** Tokens of prompts that are read in one step where nobody waits for it. */
-export const idleStepTokens = 512;
+const idleStepTokens = 512;
 
-/** A row's part of what is to be read in this step. */
-export interface ReadPart<Row> {
+/**
+ * Tokens that a step may take.
+ *
+ * @param present rows of the step, of one shape: `read` or `write`.
+ * @param all rows that there are.
+ */
+export function stepBudget(present: readonly TextRow[], all: Iterable<TextRow>, stepTokens: number): number {
+  if (present[0]!.shapeKey === 'write') return Infinity;
+  const isWriting = [...all].some(({ shapeKey, isDone }) => shapeKey === 'write' && !isDone);
+  return isWriting ? stepTokens : idleStepTokens;
+}
+
+/** A row's part of a step. */
+export interface StepPart<Row> {
   readonly row: Row;
   readonly count: number;
 }
 
 /**
- * Shares a step out among rows with something to read, the first of them first: as many as there is room for, since all of
- * them take as much as the longest.
+ * Shares a step out, the first rows first: among as many as there is room for, since each takes as much as the widest.
  *
- * @param sizeOf tokens of a row's next piece, given the room there is; at least 1.
+ * @param countOf tokens that a row has for a step; at least 1.
+ * @returns at least the first row's part.
  */
-export function shareStep<Row>(
-  rows: readonly Row[],
-  budget: number,
-  sizeOf: (row: Row, budget: number) => number,
-): ReadPart<Row>[] {
-  const parts: ReadPart<Row>[] = [];
+export function shareStep<Row>(rows: readonly Row[], budget: number, countOf: (row: Row) => number): StepPart<Row>[] {
+  const parts: StepPart<Row>[] = [];
   let width = 0;
   for (const row of rows) {
-    const count = sizeOf(row, budget);
+    const count = countOf(row);
     const wider = Math.max(width, count);
     if (parts.length > 0 && (parts.length + 1) * wider > budget) continue;
     parts.push({ row, count });

@@ -113,21 +113,25 @@ export class WrittenText {
     return { type: 'snapshot', offset: this.#text.length, text, facts: { ids: idsText(shown), calls } };
   }
 
-  /** The tokens of a block that stays, after those before: as `push`, until the text ends. */
-  settle(block: readonly number[], calls: number): RowSnapshot {
+  /**
+   * The tokens of a block that stays, after those before: as `push`, until the text ends.
+   *
+   * @param isLast whether it ends with them in any case.
+   */
+  settle(block: readonly number[], { calls, isLast }: { calls: number; isLast: boolean }): RowSnapshot {
     const offset = this.#text.length;
     for (const id of block) if (this.#end === undefined) this.push(id);
+    if (isLast && this.#end === undefined) this.finishLength();
     const ids = idsText(this.#unsaid.map(({ id }) => id));
     this.#unsaid = [];
     this.#said = this.#text.length;
     return { type: 'snapshot', offset, text: this.#text.slice(offset), facts: { ids, calls, settled: 1 } };
   }
 
-  /** Where a stop text would end it, if these came next: the number of tokens until then. */
-  tokensToStop(ids: readonly number[]): number | undefined {
+  /** Whether an end token or a stop text would end it, if these came next. */
+  wouldEnd(ids: readonly number[]): boolean {
     const detokenizer = this.#detokenizer.clone();
-    const at = ids.findIndex((id) => detokenizer.push(id).stop !== undefined);
-    return at === -1 ? undefined : at + 1;
+    return ids.some((id) => this.isEnd(id) || detokenizer.push(id).stop !== undefined);
   }
 
   #finish(end: TextEnd): void {

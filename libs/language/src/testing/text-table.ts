@@ -2,6 +2,7 @@ import type { DarkroomError, RowCheckpoint, RowEvent, RowOutput } from '@darkroo
 import type { TextInput, TextOutputFacts } from '@darkroom/kinds';
 import type { TextPipeline } from '../pipelines/text-pipeline.ts';
 import type { TextRow } from '../row/text-row.ts';
+import { RandomNumbers } from '../sampling/random-numbers.ts';
 
 /** A request with the defaults of a greedy one. */
 export function textInput(changes: Partial<TextInput> & Pick<TextInput, 'prompt'>): TextInput {
@@ -16,7 +17,7 @@ export interface TextResult {
   readonly tokens: readonly number[];
   readonly facts: TextOutputFacts;
   readonly output: RowOutput;
-  /** After each step that said something. */
+  /** After each step that said something, but the last. */
   readonly checkpoints: readonly RowCheckpoint[];
 }
 
@@ -68,7 +69,7 @@ export class TextTable {
       this.calls.push({ shape, names: group.map(({ name }) => name) });
       for (const entry of group) {
         entry.events.push(...(events.get(entry.row) ?? []));
-        if (events.has(entry.row)) entry.checkpoints.push(this.#pipeline.checkpoint(entry.row));
+        if (events.has(entry.row) && !entry.row.isDone) entry.checkpoints.push(this.#pipeline.checkpoint(entry.row));
         const failure = failures.get(entry.row);
         if (failure !== undefined) this.failures.set(entry.name, failure);
         if (failure !== undefined || entry.row.isDone) await this.#end(entry);
@@ -98,4 +99,44 @@ export class TextTable {
     }
     this.leave(name);
   }
+}
+
+/** A request of any kind, the same one for the same number: short and long, greedy and not, of the wish or of random tokens. */
+export function randomInput(number: number, wish: readonly number[]): TextInput {
+  const random = new RandomNumbers(number);
+  const between = (low: number, high: number) => low + Math.floor(random.next() * (high - low + 1));
+  const isLong = random.next() < 0.3;
+  const prompt = Array.from({ length: between(1, isLong ? 200 : 40) }, () => between(4, 2047));
+  const isGreedy = random.next() < 0.3;
+  return textInput({
+    prompt: random.next() < 0.5 ? wish : prompt,
+    maxTokens: between(1, 40),
+    temperature: isGreedy ? 0 : 0.5 + random.next(),
+    topK: between(0, 1) * 40,
+    topP: between(0, 1) === 0 ? 1 : 0.9,
+    minP: between(0, 3) === 0 ? 0.02 : 0,
+    frequencyPenalty: between(0, 3) === 0 ? 0.5 : 0,
+    seed: number,
+    ignoreEos: random.next() < 0.5,
+  });
+}
+
+/** The same requests in random company: they join and leave at any step, some from where another worker had left them. */
+export async function inCompany(
+  pipeline: TextPipeline,
+  { seed, inputOf, alone }: { seed: number; inputOf: (at: number) => TextInput; alone: readonly TextResult[] },
+): Promise<TextResult[]> {
+  const random = new RandomNumbers(seed);
+  const table = new TextTable(pipeline);
+  const waiting = [...alone.keys()];
+  while (waiting.length > 0 || table.size > 0) {
+    while (waiting.length > 0 && table.size < 12 && random.next() < 0.5) {
+      const [at] = waiting.splice(Math.floor(random.next() * waiting.length), 1);
+      const { checkpoints } = alone[at!]!;
+      const checkpoint = checkpoints[Math.floor(random.next() * 2 * checkpoints.length)];
+      await table.join(`${at}`, inputOf(at!), checkpoint);
+    }
+    await table.turn();
+  }
+  return alone.map((_, at) => table.results.get(`${at}`)!);
 }
