@@ -20,8 +20,9 @@ function input(text: string, changes: Partial<TextInput> = {}): TextInput {
   return { prompt, ...sampling, ...rest, ...changes };
 }
 
-/** Of the short inputs of the suites, each takes as many slots: there is room for three. */
-const shortSlots = input('a cat').prompt.length + 16;
+const catPrompt = input('a cat').prompt;
+/** What a short input of the suites takes. */
+const shortSlots = catPrompt.length + 16;
 
 function subjectOf(directory: string): ExecutorSubject & RowSubject {
   return {
@@ -32,7 +33,8 @@ function subjectOf(directory: string): ExecutorSubject & RowSubject {
         onEvents,
         loadPipeline: () => loadTextPipeline({ directory, threads: 1 }),
       }),
-    shortInput: ({ number, outputs }) => input('a cat', { seed: number, n: outputs, temperature: 2 }),
+    shortInput: ({ number, outputs }) =>
+      input('a cat', { seed: number, n: outputs, temperature: 2, logitBias: { [300 + 37 * number]: 12 } }),
     longInput: input('a cat', { maxTokens: 64 }),
     badInput: { input: input('a cat', { prompt: [] }), message: 'prompt: Too small: expected array to have >=1 items' },
     canBeKilled: false,
@@ -45,9 +47,9 @@ describeExecutor('in process, with the writer by blocks', subjectOf(directories.
 describeRows('in process, with the writer by blocks', subjectOf(directories.bd));
 
 describe.each(Object.entries(directories))('an engine with %s', (mode, directory) => {
+  const loadPipeline = () => loadTextPipeline({ directory, threads: 1 });
   async function open({ maxSlots = 4000, checkpointEvery = 0 } = {}) {
     const log = new EventLog();
-    const loadPipeline = () => loadTextPipeline({ directory, threads: 1 });
     const executor = new InProcessExecutor({ maxSlots, checkpointEvery, onEvents: log.listener, loadPipeline });
     await executor.start();
     const textOf = (id: string, index = 0) => log.outputs(id).get(index)?.toString();
