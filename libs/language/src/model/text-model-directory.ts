@@ -49,12 +49,12 @@ export async function readTextModelDirectory(
   { id, dtypes = { all: 'auto', parts: {} } }: ReadTextModelOptions = {},
 ): Promise<TextModelDirectory> {
   const directory = resolve(path);
-  const [read, codecDocument, graph, { mtimeMs }] = await Promise.all([
+  const [read, codecDocument, graph] = await Promise.all([
     readTextModelConfig(directory),
     readCodecFiles(directory),
     findGraph(directory, dtypes),
-    stat(join(directory, 'config.json')),
   ]);
+  const { mtimeMs } = await stat(join(directory, 'config.json'));
   const codec = createTextCodec(codecDocument);
   const config = { ...read, endIds: [...new Set([...read.endIds, ...codec.endIds])] };
   checkVocabulary(codec, config);
