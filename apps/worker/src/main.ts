@@ -1,18 +1,17 @@
 import { hostname } from 'node:os';
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
 import type { PipelineComponent } from '@darkroom/core';
-import type { LoadModelOptions } from '@darkroom/diffusion';
-import type { PictureInput } from '@darkroom/kinds';
-import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
-import { ProcessExecutor } from '@darkroom/executor';
+import { type LoadModelOptions, ProcessExecutor } from '@darkroom/executor';
 import { type MainContext, runMain, type Service, ServiceGroup, storeService } from '@darkroom/service';
 import { checkServer, openStore } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
 import { logComponents } from './engine/log-components.ts';
 import { readModel } from './engine/read-model.ts';
+import { roomOf } from './engine/room.ts';
 import { readVersion } from './processes/read-version.ts';
 import { WorkerProcesses } from './processes/worker-processes.ts';
+import { encoderOf } from './request/output-encoder.ts';
 import { Worker } from './worker.ts';
 
 await runMain('worker', async (context) => {
@@ -37,6 +36,7 @@ function modelOptions(config: Config<'worker'>): LoadModelOptions {
     isStrictAboutDevice: config.isStrictAboutDevice,
     hasLowMemory: config.hasLowMemory,
     vaeTileSize: config.vaeTileSize,
+    stepTokens: config.stepTokens,
     ...(config.numThreads === 0 ? {} : { threads: config.numThreads }),
   };
 }
@@ -46,10 +46,11 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
   const model = modelOptions(config);
   const store = openStore(context);
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
-  const { card } = await loads.watch(() => readModel(config.modelDir, model, log));
+  const { card, asset, tokenBytes } = await loads.watch(() => readModel(model, log));
+  const capacity = roomOf(card, { ...config, tokenBytes, availableBytes: process.availableMemory() });
   const engine = {
     model,
-    maxSlots: config.batchMaxSize,
+    maxSlots: capacity,
     checkpointEvery: config.checkpointSteps,
     environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
   };
@@ -60,8 +61,9 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
   const worker = new Worker({
     store,
     card,
+    asset,
     workerId: config.workerId,
-    capacity: config.batchMaxSize,
+    capacity,
     chunkBytes: config.chunkBytes,
     heartbeatMs: config.heartbeatMs,
     engineTimeoutMs: config.engineTimeoutS * 1000,
@@ -69,11 +71,7 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
     info,
     log,
     metrics,
-    encoder: {
-      // The API's schema is what wrote it, and the pipeline has checked it by now.
-      encodeOutput: (input, output) => encodePicture(output, input as PictureInput),
-      encodePreview,
-    },
+    encoder: encoderOf(card.kind),
     loads,
     createExecutor: (onEvents) => new ProcessExecutor({ ...engine, onEvents, onLoaded }),
   });

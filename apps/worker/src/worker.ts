@@ -12,6 +12,7 @@ import {
   type InboxMessage,
   type LeasedRequest,
   openInbox,
+  type ModelAsset,
   publishModel,
   registerWorker,
   type RequestEnd,
@@ -32,8 +33,10 @@ import { WriteQueue } from './request/write-queue.ts';
 export interface WorkerOptions extends Pick<ActiveRequestOptions, 'encoder' | 'chunkBytes'> {
   store: StoreConnection;
   card: ModelCard;
+  /** What readers of the card need beside it. */
+  asset?: ModelAsset | undefined;
   workerId: string;
-  /** Rows that share a step. */
+  /** What fits at once: rows of pictures, tokens of text. */
   capacity: number;
   heartbeatMs: number;
   /** An engine that has work and says nothing for longer than this, and than its work should take, hangs. */
@@ -69,12 +72,15 @@ export class Worker extends BaseService<WorkerOptions> {
   readonly #watch: EngineWatch;
   #markDrained: () => void = () => {};
   readonly #drained = new Promise<void>((resolve) => (this.#markDrained = resolve));
+  /** As the engine says it, which knows more than the files tell. */
+  #card: ModelCard;
   #state: 'loading' | 'ready' | 'stopping' = 'loading';
   #isReceiving = false;
 
   constructor(options: WorkerOptions) {
     super(options);
     const { store, card, workerId, capacity, chunkBytes, heartbeatMs, engineTimeoutMs, encoder, log } = options;
+    this.#card = card;
     this.#meter = new StepMeter({ metrics: options.metrics, model: card.id, capacity });
     this.#watch = new EngineWatch({ timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs });
     const identity = { model: card.id, workerId, incarnation: randomUUID() };
@@ -160,15 +166,16 @@ export class Worker extends BaseService<WorkerOptions> {
     stopSignal?.throwIfAborted();
     const abandon = (): void => void this.#executor.shutdown();
     stopSignal?.addEventListener('abort', abandon, { once: true });
-    await loads.watch(() => this.#executor.start()).finally(() => stopSignal?.removeEventListener('abort', abandon));
+    const starting = loads.watch(() => this.#executor.start());
+    this.#card = await starting.finally(() => stopSignal?.removeEventListener('abort', abandon));
     stopSignal?.throwIfAborted();
   }
 
   async #register(): Promise<void> {
-    const { store, card, capacity, loads, info } = this.options;
+    const { store, asset, capacity, loads, info } = this.options;
     const state = this.#state === 'ready' ? 'ready' : 'loading';
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
-    if (state === 'ready') await Promise.all([publishModel(store, card), loads.clear()]);
+    if (state === 'ready') await Promise.all([publishModel(store, this.#card, asset), loads.clear()]);
     await registerWorker(store, this.#identity, { state, capacity, info });
   }
 

@@ -9,7 +9,7 @@ const workerAndModel = readBy('worker', 'model');
 export const workerSettings = {
   modelDir: worker('MODEL_DIR', path, {
     default: 'models/emoji-sd',
-    doc: 'The directory of the model, in the diffusers ONNX layout.',
+    doc: 'The directory of the model: pictures in the diffusers ONNX layout, text in that of Optimum and transformers.js.',
   }),
   modelId: worker('MODEL_ID', modelId, {
     computed: 'the name of the directory',
@@ -34,6 +34,14 @@ export const workerSettings = {
   vaeTileSize: workerAndModel('VAE_TILE_SIZE', wholeNumber(64, 65_536, 'pixels'), {
     default: '1024',
     doc: 'A picture of more pixels than a square of this side is decoded in pieces: less memory, more time.',
+  }),
+  kvTokens: worker('KV_TOKENS', wholeNumber(1, 100_000_000, 'tokens'), {
+    absent: '`BATCH_MAX_SIZE` texts of full length, or what a quarter of the free memory holds',
+    doc: 'The room of a worker for text: tokens of prompts and answers that its cache holds at once.',
+  }),
+  stepTokens: worker('STEP_TOKENS', wholeNumber(1, 65_536, 'tokens'), {
+    default: '64',
+    doc: 'Tokens of prompts that are read in one step while others write, who wait for it. More reads long prompts faster and makes the others pause longer.',
   }),
   numWorkerProcesses: worker('NUM_WORKER_PROCESSES', wholeNumber(1, 64, 'processes'), {
     absent: 'one for each visible GPU if `DEVICE` begins with `cuda` without a number, else 1',

@@ -92,6 +92,7 @@ export const falError: ErrorView = ({ status, code, message, problems }, request
       missing_field: 'missing',
       unknown_field: 'extra_forbidden',
       invalid_body: 'json_invalid',
+      context_length_exceeded: 'value_error',
     }[code],
   }));
   return {

@@ -1,6 +1,6 @@
 import { DarkroomError, type RequestEnvelope, type RequestStatus } from '@darkroom/core';
 import { activeTrace } from '@darkroom/service';
-import { type AdmitRequestResult, newRequestId } from '@darkroom/store';
+import { type AdmitRequestResult, newRequestId, readAsset } from '@darkroom/store';
 import { allowanceHeaders, rateLimitExceeded } from '../auth/limit-rate.ts';
 import type { ApiContext } from '../context.ts';
 import { type EndEstimate, endOf } from '../follow/estimate-end.ts';
@@ -116,10 +116,17 @@ async function createEnvelope(
   const { config, drawSeed, askStore, clock } = context;
   const { body, owner, refine = (input) => input } = options;
   const { card, kind } = await chooseModel(context, options);
-  const result = kind.resolve(body, card, {
+  const result = await kind.resolve(body, card, {
     timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
     webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },
     drawSeed,
+    async readAsset(model, name) {
+      const asset = await askStore((store) => readAsset(store, model, name));
+      // A worker with another version of the model has just come; its card is next.
+      if (asset === undefined)
+        throw notNow('model_unserved', `No worker serves ${model} right now, try again later.`, 'model');
+      return asset;
+    },
   });
   if (result.status === 'invalid') throw invalidFields(result.problems);
   const { priority, timeoutS, startTimeoutS, webhook } = result.request;

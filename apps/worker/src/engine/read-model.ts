@@ -1,15 +1,27 @@
-import { describeModel, type ModelDirectory, readModelDirectory } from '@darkroom/diffusion/model-files';
+import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
+import type { ModelCard } from '@darkroom/core';
+import type { LoadModelOptions } from '@darkroom/executor';
+import { isTextModel, readTextModelDirectory } from '@darkroom/language';
 import type { Logger } from '@darkroom/service';
+import type { ModelAsset } from '@darkroom/store';
 
-type Options = Parameters<typeof readModelDirectory>[1];
+/** What a worker knows of its model before an engine has loaded it. */
+export interface WorkerModel {
+  card: ModelCard;
+  /** What readers of the card need beside it. */
+  asset?: ModelAsset;
+  /** Of text: bytes of cache that each token takes. */
+  tokenBytes?: number;
+}
 
 /**
  * Reads the model's directory and the heads of its graphs, and logs which files are its parts and what of it costs time.
  *
- * @throws DarkroomError `model_unsupported` as `readModelDirectory` and `describeModel` do.
+ * @throws DarkroomError `model_unsupported` as the readers of both kinds do.
  */
-export async function readModel(path: string, options: Options, log: Logger): Promise<ModelDirectory> {
-  const directory = await readModelDirectory(path, options);
+export async function readModel(options: LoadModelOptions, log: Logger): Promise<WorkerModel> {
+  if (await isTextModel(options.directory)) return readTextModel(options, log);
+  const directory = await readModelDirectory(options.directory, options);
   const { graphs, hasTimestepPerRow } = describeModel(directory);
   for (const { part, files, dtype, bytes } of graphs) {
     log.info({ model: directory.card.id, part, file: files[0], dtype, bytes }, 'a part of the model');
@@ -19,4 +31,12 @@ export async function readModel(path: string, options: Options, log: Logger): Pr
     log.warn({ model: directory.card.id, cost }, 'the denoiser was exported with one timestep for all rows');
   }
   return directory;
+}
+
+async function readTextModel(options: LoadModelOptions, log: Logger): Promise<WorkerModel> {
+  const { card, codecDocument: bytes, graph, config } = await readTextModelDirectory(options.directory, options);
+  const { layers, keyHeads, headWidth } = config;
+  log.info({ model: card.id, mode: card.mode, file: graph }, 'a model of text');
+  // Keys and values, in fp32.
+  return { card, asset: { name: card.codec, bytes }, tokenBytes: 2 * layers * keyHeads * headWidth * 4 };
 }

@@ -1,7 +1,7 @@
 /** What the worker's main process and an engine's process say to each other, over Node's IPC with structured clones. */
 import type { DarkroomErrorOptions, ModelCard, PipelineComponent, PipelineRow, RowRequest } from '@darkroom/core';
-import type { LoadModelOptions } from '@darkroom/diffusion';
 import type { EngineOptions } from '../engine/engine.ts';
+import type { LoadModelOptions } from '../engine/load-model.ts';
 import type { EngineEvent } from '../executor-event.ts';
 import type { EngineStatus } from '../executor.ts';
 

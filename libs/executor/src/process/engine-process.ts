@@ -3,13 +3,13 @@
  * lease, no lock and no connection, so it may block for a whole step, and be killed at any time.
  */
 import { Worker } from 'node:worker_threads';
-import { DarkroomError, type Pipeline } from '@darkroom/core';
-import { loadPipeline, type PictureRow } from '@darkroom/diffusion';
+import { DarkroomError, type Pipeline, type PipelineRow } from '@darkroom/core';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import { Engine } from '../engine/engine.ts';
+import { loadModel } from '../engine/load-model.ts';
 
-let engine: Engine<PictureRow> | undefined;
-let pipeline: Pipeline<PictureRow> | undefined;
+let engine: Engine<PipelineRow> | undefined;
+let pipeline: Pipeline<PipelineRow> | undefined;
 
 /** Resolves when the kernel has the message: an engine that outruns its parent waits instead of piling up. */
 function send(message: MessageFromEngine): Promise<void> {
@@ -21,7 +21,7 @@ function send(message: MessageFromEngine): Promise<void> {
 
 async function start({ model, ...options }: EngineProcessOptions): Promise<void> {
   try {
-    pipeline = await loadPipeline(model);
+    pipeline = await loadModel(model);
     engine = new Engine({ ...options, pipeline, onEvents: (events) => send({ type: 'events', events }) });
     await send({ type: 'ready', card: pipeline.card, components: pipeline.components });
   } catch (error) {

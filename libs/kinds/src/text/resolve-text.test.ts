@@ -138,7 +138,7 @@ describe('is refused with the field, what came and what was expected:', () => {
       { prompt: 'a', temperature: -1 },
       'invalid_value: temperature is -1, expected a number from 0 to 2',
     ],
-    ['no texts', { prompt: 'a', n: 0 }, 'invalid_value: n is 0, expected a whole number from 1 to 16'],
+    ['no texts', { prompt: 'a', n: 0 }, 'invalid_value: n is 0, expected a whole number from 1 to 10'],
     [
       'a long stop',
       { prompt: 'a', stop: 'x'.repeat(10_000) },

@@ -40,6 +40,8 @@ function modeProblems(request: TextRequest, card: TextCard): FieldProblem[] {
         problems.push(
           invalidValue(field, request[field], `nothing: ${card.id} writes token by token, and has no blocks`),
         );
+  if (card.block !== undefined && request.logprobs === true)
+    problems.push(invalidValue('logprobs', true, `nothing: ${card.id} writes several tokens at once, and says none`));
   if (request.confidence_threshold !== undefined && request.tokens_per_step !== undefined)
     problems.push(invalidValue('tokens_per_step', request.tokens_per_step, 'nothing beside confidence_threshold'));
   if (request.top_logprobs !== undefined && request.logprobs !== true)

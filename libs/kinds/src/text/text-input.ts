@@ -34,12 +34,20 @@ export interface TextInput {
   tokensPerCall?: number;
 }
 
-/** The facts of a piece of text (`delta`, `snapshot`). Joined pieces add numbers up and append strings. */
+/** What stands in a snapshot for a token that is not known yet; its id there is that of the model's mask. */
+export const maskText = '░';
+
+/**
+ * The facts of a piece of text: of a `delta`, or of a `snapshot`, whose ids are those of its whole block. Joined pieces add
+ * numbers up and append strings. The end token is in no piece, nor are tokens of a stop text.
+ */
 export interface TextPieceFacts {
   /** Ids of its tokens, each with a comma behind it: `12,7,`. */
   ids: string;
   /** Of block diffusion: calls of the model since the last piece. */
   calls?: number;
+  /** Of block diffusion: 1 in the last snapshot of a block. What stands in it stays. */
+  settled?: number;
   /** For each token one line of JSON, ended by a line feed: `TokenLogprob`. */
   logprobs?: string;
 }

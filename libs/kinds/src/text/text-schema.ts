@@ -7,7 +7,7 @@ import { maxSeed, requestFields } from '../request-fields.ts';
 export const maxTextCharacters = 1_000_000;
 const maxMessages = 1000;
 /** Texts of a request; each takes room of its own. */
-export const maxTexts = 16;
+export const maxTexts = 10;
 const maxStops = 16;
 const maxStopCharacters = 256;
 const maxBiases = 1024;
@@ -20,6 +20,7 @@ const { model, ...otherRequestFields } = requestFields;
 const promptExpected = `text of 1 to ${maxTextCharacters} characters, or a list of ids of tokens`;
 const messagesExpected = `a list of 1 to ${maxMessages} messages {"role", "content"}`;
 const stopExpected = `a text of 1 to ${maxStopCharacters} characters, or a list of at most ${maxStops}`;
+const shareExpected = 'a number above 0, at most 1';
 const biasExpected = `an object of at most ${maxBiases} numbers from -100 to 100 by ids of tokens`;
 
 const messageSchema = z.looseObject({
@@ -70,7 +71,10 @@ export const textSchema = z.strictObject({
   temperature: finiteNumber(0, 2)
     .optional()
     .meta({ description: '0 takes the most probable token. Default: the model’s.' }),
-  top_p: finiteNumber(0, 1)
+  top_p: z
+    .number({ error: shareExpected })
+    .gt(0, { error: shareExpected })
+    .max(1, { error: shareExpected })
     .optional()
     .meta({ description: 'The most probable tokens that have this much together. Default: the model’s.' }),
   top_k: wholeNumber(0, maxTokenCount)

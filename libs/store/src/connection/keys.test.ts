@@ -36,7 +36,7 @@ const webhook = { url: 'https://example.com', events: ['started' as const], prog
 /** A store in which all keys are that there may be. */
 async function seedAll(): Promise<StoreConnection> {
   const store = openTestStore();
-  await publishModel(store, { id: 'tiny' } as never);
+  await publishModel(store, { id: 'tiny' } as never, { name: 'codec', bytes: new Uint8Array(1) });
   await newRequestId(store, { model: 'tiny', owner: '', nowMs: 1 });
   const { worker, delivery } = await seedRunning(store, { webhook });
   const preview = { data: Buffer.from('x'), contentType: 'image/webp' };

@@ -1,0 +1,112 @@
+import { Template } from '@huggingface/jinja';
+import { DarkroomError } from '@darkroom/core';
+
+/** A message as OpenAI's clients send it, its content as one text. */
+export interface ChatMessage {
+  readonly role: string;
+  readonly content: string;
+  /** What else templates read, such as `tool_calls` and `tool_call_id`. */
+  readonly [field: string]: unknown;
+}
+
+export interface RenderChatOptions {
+  /** As OpenAI's clients send them: `{type: 'function', function: {name, description, parameters}}`. */
+  readonly tools?: readonly object[];
+  /** The answer's beginning stands at the end; true by default. */
+  readonly addGenerationPrompt?: boolean;
+}
+
+/** Makes one text of messages, in the way a model was taught to read them. */
+export interface ChatTemplate {
+  /** Whether it shows tools to the model. */
+  readonly hasTools: boolean;
+  /**
+   * @throws DarkroomError `invalid_request` if the template does not take these messages, or has no tools.
+   */
+  render(messages: readonly ChatMessage[], options?: RenderChatOptions): string;
+}
+
+/** The templates of a tokenizer_config.json by their names; one without a name is `default`. */
+export type TemplateSources = Readonly<Record<string, string>>;
+
+/**
+ * Reads a model's template.
+ *
+ * @param specials names that templates use for special tokens, such as `bos_token`.
+ * @throws Error if it is no Jinja.
+ */
+export function createChatTemplate(sources: TemplateSources, specials: Readonly<Record<string, string>>): ChatTemplate {
+  const plain = new Template(sources['default'] ?? Object.values(sources)[0]!);
+  const withTools = sources['tool_use'] === undefined ? plain : new Template(sources['tool_use']);
+  const renderWith = (template: Template, messages: readonly ChatMessage[], options: RenderChatOptions) => {
+    const { tools = null, addGenerationPrompt = true } = options;
+    const shown = messages.map(withParsedArguments);
+    return template.render({ ...specials, messages: shown, tools, add_generation_prompt: addGenerationPrompt });
+  };
+  const hasTools = showsTools((options) => renderWith(withTools, [{ role: 'user', content: 'Hi' }], options));
+
+  return {
+    hasTools,
+    render(messages, options = {}) {
+      const usesTools = options.tools !== undefined;
+      if (usesTools && !hasTools) throw refusal('tools', "the model's template has none");
+      try {
+        const render = (shown: readonly ChatMessage[]) => renderWith(usesTools ? withTools : plain, shown, options);
+        const role = lostRole(messages, render);
+        if (role !== undefined) throw refusal('messages', `the model's template has no role ${JSON.stringify(role)}`);
+        return render(messages);
+      } catch (error) {
+        if (DarkroomError.isInstance(error)) throw error;
+        const reason = (error as Error).message.slice(0, longestReason);
+        throw refusal('messages', `the model's template does not take them: ${reason}`, error);
+      }
+    },
+  };
+}
+
+const longestReason = 300;
+
+/** Clients send arguments of calls as JSON in a string; templates write an object out themselves. */
+function withParsedArguments(message: ChatMessage): ChatMessage {
+  const calls = message['tool_calls'];
+  if (!Array.isArray(calls)) return message;
+  const tool_calls = calls.map((call: { function?: { arguments?: unknown } }) => {
+    const given = call.function?.arguments;
+    return typeof given === 'string' ? { ...call, function: { ...call.function, arguments: parsed(given) } } : call;
+  });
+  return { ...message, tool_calls };
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return json;
+  }
+}
+
+/** Templates do not say whether they know tools, so one is shown to it. */
+function showsTools(render: (options: RenderChatOptions) => string): boolean {
+  const name = 'darkroom_probe_of_tools';
+  const parameters = { type: 'object', properties: {} };
+  try {
+    return render({ tools: [{ type: 'function', function: { name, description: name, parameters } }] }).includes(name);
+  } catch {
+    return false;
+  }
+}
+
+/** Many templates pass over roles that they do not know: what was said would never reach the model. */
+function lostRole(messages: readonly ChatMessage[], render: (messages: readonly ChatMessage[]) => string) {
+  const roles = [...new Set(messages.flatMap(({ role, content }) => (content.trim() === '' ? [] : [role])))];
+  const probeOf = (role: string) => `probe${roles.indexOf(role)}of${roles.length}roles`;
+  const probes = messages.map((message) =>
+    message.content.trim() === '' ? message : { ...message, content: probeOf(message.role) },
+  );
+  const text = render(probes);
+  return roles.find((role) => !text.includes(probeOf(role)));
+}
+
+function refusal(field: string, problem: string, cause?: unknown): DarkroomError {
+  return new DarkroomError({ code: 'invalid_request', op: 'text.render-chat', message: `${field}: ${problem}`, cause });
+}

@@ -1,0 +1,167 @@
+/**
+ * What turns text into ids of tokens and back, made from the bytes of one document: the model's tokenizer.json,
+ * tokenizer_config.json and, where it has one, its chat_template.jinja. The door and the engine make it from the same bytes.
+ */
+import { DarkroomError } from '@darkroom/core';
+import { Tokenizer } from '@huggingface/tokenizers';
+import { z } from 'zod';
+import { type ChatMessage, type ChatTemplate, createChatTemplate, type RenderChatOptions } from './chat-template.ts';
+import { IncrementalDetokenizer, type TokenTexts } from './incremental-detokenizer.ts';
+import { createTokenBytes, type DecoderConfig } from './token-bytes.ts';
+
+export interface TextCodec extends TokenTexts {
+  /** Ids are below this. */
+  readonly vocabularySize: number;
+  /** Tokens that end a text, as tokenizer_config.json names them; none if it does not. */
+  readonly endIds: readonly number[];
+  readonly hasChatTemplate: boolean;
+  /** Whether its template knows tools. */
+  readonly hasTools: boolean;
+  /**
+   * Ids of a text. Texts of special tokens become these tokens.
+   *
+   * @param addSpecialTokens whether what the model wants at the beginning and end is added; a rendered chat has it already.
+   */
+  encode(text: string, options: { addSpecialTokens: boolean }): number[];
+  /**
+   * Messages as one text, to be encoded without special tokens.
+   *
+   * @throws DarkroomError `invalid_request` if the model has no template, or its template does not take them.
+   */
+  renderChat(messages: readonly ChatMessage[], options?: RenderChatOptions): string;
+  /** The text of all these tokens, without special ones. */
+  decode(ids: readonly number[]): string;
+}
+
+/** The contents of a model's files. */
+export interface TextCodecFiles {
+  /** tokenizer.json. */
+  readonly tokenizer: unknown;
+  /** tokenizer_config.json. */
+  readonly config: unknown;
+  /** chat_template.jinja; it goes before the one in tokenizer_config.json. */
+  readonly chatTemplate?: string | undefined;
+}
+
+const specialTokenSchema = z.union([
+  z.string(),
+  z.looseObject({ content: z.string() }).transform(({ content }) => content),
+]);
+const decoderSchema: z.ZodType<DecoderConfig> = z.looseObject({
+  type: z.string(),
+  get decoders() {
+    return z.array(decoderSchema).optional();
+  },
+  pattern: z.looseObject({ String: z.string().optional() }).optional(),
+  content: z.string().optional(),
+  replacement: z.string().optional(),
+});
+const templateSchema = z.union([
+  z.string().transform((template) => ({ default: template })),
+  z
+    .array(z.object({ name: z.string(), template: z.string() }))
+    .min(1)
+    .transform((named) => Object.fromEntries(named.map(({ name, template }) => [name, template]))),
+]);
+const documentSchema = z.object({
+  tokenizer: z.looseObject({
+    added_tokens: z
+      .array(z.looseObject({ id: z.number().int(), content: z.string(), special: z.boolean() }))
+      .default([]),
+    decoder: decoderSchema.nullish(),
+    model: z.looseObject({ vocab: z.union([z.record(z.string(), z.number()), z.array(z.unknown())]) }),
+  }),
+  config: z.looseObject({ chat_template: templateSchema.nullish() }),
+  chatTemplate: z.string().optional(),
+});
+
+/** The document that `createTextCodec` reads; the same bytes for the same files. */
+export function encodeTextCodecFiles({ tokenizer, config, chatTemplate }: TextCodecFiles): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify({ tokenizer, config, chatTemplate }));
+}
+
+/**
+ * Makes a codec.
+ *
+ * @throws DarkroomError `model_unsupported` naming the file and what is wrong with it.
+ */
+export function createTextCodec(document: Uint8Array): TextCodec {
+  const files = parseDocument(document);
+  const definition = files.tokenizer;
+  const tokenizer = attempt('tokenizer.json', () => new Tokenizer(definition, files.config));
+  const bytesOf = attempt('tokenizer.json', () => createTokenBytes(tokenizer, definition.decoder));
+  const special = new Set(definition.added_tokens.flatMap((token) => (token.special ? [token.id] : [])));
+  const template = readTemplate(files);
+  let highest = -1;
+  for (const id of tokenizer.get_vocab().values()) highest = Math.max(highest, id);
+  const endToken = specialTokenSchema.safeParse(files.config['eos_token']).data;
+  const endId = endToken === undefined ? undefined : tokenizer.token_to_id(endToken);
+  if (endToken !== undefined && endId === undefined)
+    throw fileError('tokenizer_config.json', `eos_token: ${JSON.stringify(endToken)} is not in the vocabulary`);
+
+  const codec: TextCodec = {
+    vocabularySize: highest + 1,
+    endIds: endId === undefined ? [] : [endId],
+    hasChatTemplate: template !== undefined,
+    hasTools: template?.hasTools ?? false,
+    encode: (text, { addSpecialTokens }) => tokenizer.encode(text, { add_special_tokens: addSpecialTokens }).ids,
+    renderChat(messages, options) {
+      if (template !== undefined) return template.render(messages, options);
+      const message = 'messages: the model has no template for them; it takes a prompt';
+      throw new DarkroomError({ code: 'invalid_request', op: 'text.render-chat', message });
+    },
+    decode(ids) {
+      const detokenizer = new IncrementalDetokenizer(codec);
+      return ids.map((id) => detokenizer.push(id).text).join('') + detokenizer.end();
+    },
+    bytesOf,
+    isSpecial: (id) => special.has(id),
+  };
+  return codec;
+}
+
+type Files = z.infer<typeof documentSchema>;
+
+function parseDocument(document: Uint8Array): Files {
+  let json: unknown;
+  try {
+    json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(document));
+  } catch (error) {
+    throw fileError('codec', 'is not JSON', error);
+  }
+  const result = documentSchema.safeParse(json);
+  if (result.success) return result.data;
+  const [{ path, message }] = result.error.issues as [z.core.$ZodIssue];
+  const [part, ...field] = path;
+  const file = part === 'tokenizer' ? 'tokenizer.json' : 'tokenizer_config.json';
+  throw fileError(file, field.length === 0 ? message : `${field.join('.')}: ${message}`, result.error);
+}
+
+function readTemplate({ config, chatTemplate }: Files): ChatTemplate | undefined {
+  const sources = chatTemplate === undefined ? config.chat_template : { default: chatTemplate };
+  if (sources == null) return undefined;
+  const file = chatTemplate === undefined ? 'tokenizer_config.json' : 'chat_template.jinja';
+  return attempt(file, () => createChatTemplate(sources, specialTexts(config)));
+}
+
+/** Texts of special tokens by the names that templates have for them. */
+function specialTexts(config: Readonly<Record<string, unknown>>): Record<string, string> {
+  const entries = Object.entries(config).flatMap(([name, value]) => {
+    const text = name.endsWith('_token') ? specialTokenSchema.safeParse(value).data : undefined;
+    return text === undefined ? [] : [[name, text] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
+function attempt<Value>(file: string, make: () => Value): Value {
+  try {
+    return make();
+  } catch (error) {
+    throw fileError(file, `cannot be used: ${(error as Error).message}`, error);
+  }
+}
+
+function fileError(file: string, problem: string, cause?: unknown): DarkroomError {
+  const message = `${file}: ${problem}`;
+  return new DarkroomError({ code: 'model_unsupported', op: 'text.create-codec', message, cause });
+}

@@ -1,0 +1,35 @@
+/** A loaded graph that reads tokens and gives logits, and the caches of what it has read. */
+
+/** What the graph keeps of the tokens that a row has read. */
+export interface TokenCache {
+  /** Tokens that are in it. */
+  readonly length: number;
+}
+
+/** One row's part in a call. */
+export interface DecoderRead<Cache extends TokenCache = TokenCache> {
+  /** Of the tokens before these. */
+  readonly cache: Cache;
+  /** At least one. */
+  readonly ids: readonly number[];
+  /** Whether the cache has these tokens too afterwards. */
+  readonly keeps: boolean;
+  /** Of which of these tokens the logits are given: of those from this one on; of none if it is their number. */
+  readonly logitsFrom: number;
+}
+
+/** Calls must not overlap. */
+export interface Decoder<Cache extends TokenCache = TokenCache> {
+  /** Logits of one position. */
+  readonly vocabularySize: number;
+  /** An empty cache. It takes memory as it grows. */
+  createCache(): Cache;
+  /**
+   * Calls the graph once for all rows. What is given for a row does not depend on the others.
+   *
+   * @returns logits of each row's positions asked for, one after the other; overwritten by the next call.
+   * @throws DarkroomError if that fails; the caches are as they were then.
+   */
+  run(reads: readonly DecoderRead<Cache>[]): Promise<readonly Float32Array[]>;
+  dispose(): Promise<void>;
+}

@@ -1,0 +1,94 @@
+import type { Device, PipelineComponent } from '@darkroom/core';
+import { loadOnnxSession, type OnnxSession, type TensorSpec } from '@darkroom/runtime';
+import { DarkroomError } from '@darkroom/core';
+import { join } from 'node:path';
+import type { TextModelDirectory } from '../model/text-model-directory.ts';
+import { modelFileError } from '../model/model-file.ts';
+import type { Decoder } from './decoder.ts';
+import { cacheNames, PlainDecoder } from './plain-decoder.ts';
+
+/** Where and how the graph runs. */
+export interface LoadDecoderOptions {
+  /** In the order of preference; `cpu` if absent. */
+  devices?: readonly Device[];
+  /** Only the first of them will do. */
+  isStrictAboutDevice?: boolean;
+  /** Threads of one model call. */
+  threads?: number;
+}
+
+export interface LoadedDecoder {
+  readonly decoder: Decoder;
+  readonly component: PipelineComponent;
+}
+
+/**
+ * Loads the model's graph, checks its inputs and outputs against the config, and calls it once.
+ *
+ * @throws DarkroomError naming the file: `model_unsupported` if it is not what config.json says, else `engine_failed` or
+ * `out_of_memory`.
+ */
+export async function loadDecoder(model: TextModelDirectory, options: LoadDecoderOptions = {}): Promise<LoadedDecoder> {
+  const { devices, isStrictAboutDevice, threads } = options;
+  const session = await namingFile(
+    model.graph,
+    loadOnnxSession({
+      file: join(model.path, model.graph),
+      ...(devices === undefined ? {} : { devices }),
+      ...(isStrictAboutDevice === undefined ? {} : { isStrict: isStrictAboutDevice }),
+      ...(threads === undefined ? {} : { threads }),
+    }),
+  );
+  try {
+    checkTensors(model, session);
+    const { layers, keyHeads, headWidth, vocabularySize } = model.config;
+    const shape = { tensors: 2 * layers, heads: keyHeads, width: headWidth };
+    const decoder: Decoder = new PlainDecoder({ session, vocabularySize, shape });
+    const trial = { cache: decoder.createCache(), ids: [0, 0], keeps: false, logitsFrom: 1 };
+    await namingFile(model.graph, decoder.run([trial]));
+    const { device, refusals } = session;
+    return { decoder, component: { part: 'onnx', device, refusals } };
+  } catch (error) {
+    await session.dispose();
+    throw error;
+  }
+}
+
+function checkTensors({ graph, config }: TextModelDirectory, { inputs, outputs }: OnnxSession): void {
+  const shape = { tensors: 2 * config.layers, heads: config.keyHeads, width: config.headWidth };
+  const caches = cacheNames('past_key_values', shape);
+  const known = new Set(['input_ids', 'attention_mask', 'position_ids', ...caches]);
+  const foreign = inputs.find(({ name }) => !known.has(name) && !name.startsWith('past_key_values.'));
+  if (foreign !== undefined) throw modelFileError(graph, `has an input ${foreign.name}, which is not known`);
+  const layers = inputs.filter(({ name }) => name.startsWith('past_key_values.')).length / 2;
+  if (layers !== config.layers) {
+    const problem = `has caches of ${layers} layers, and config.json says num_hidden_layers ${config.layers}`;
+    throw modelFileError(graph, problem);
+  }
+  const expectShape = (specs: readonly TensorSpec[], name: string, expected: readonly (number | undefined)[]) => {
+    const given = specs.find((spec) => spec.name === name)?.shape;
+    if (given === undefined) throw modelFileError(graph, `has no ${name}`);
+    const fits = expected.every(
+      (side, at) => side === undefined || typeof given[at] !== 'number' || given[at] === side,
+    );
+    if (fits && given.length === expected.length) return;
+    const wanted = expected.map((side) => side ?? '…').join(', ');
+    throw modelFileError(graph, `${name} is [${given.join(', ')}], and config.json says [${wanted}]`);
+  };
+  for (const name of ['input_ids', 'attention_mask']) expectShape(inputs, name, [undefined, undefined]);
+  const cache = [undefined, shape.heads, undefined, shape.width];
+  for (const name of caches) expectShape(inputs, name, cache);
+  for (const name of cacheNames('present', shape)) expectShape(outputs, name, cache);
+  expectShape(outputs, 'logits', [undefined, undefined, config.vocabularySize]);
+}
+
+/** The same error, its message beginning with the file that it is about. */
+async function namingFile<Value>(file: string, attempt: Promise<Value>): Promise<Value> {
+  try {
+    return await attempt;
+  } catch (error) {
+    if (!DarkroomError.isInstance(error)) throw error;
+    const { code, op, message, cause } = error;
+    throw new DarkroomError({ code, op, message: `${file}: ${message}`, cause });
+  }
+}

@@ -1,0 +1,117 @@
+import type { TextCard, TextMode } from '@darkroom/kinds';
+import { z } from 'zod';
+import { checkModelJson, modelFileError, readModelJson } from './model-file.ts';
+
+/** What the model's config.json and generation_config.json say. */
+export interface TextModelConfig {
+  readonly mode: TextMode;
+  /** Logits that it gives for each position; ids of tokens are below this. */
+  readonly vocabularySize: number;
+  readonly layers: number;
+  /** Heads of keys and values. */
+  readonly keyHeads: number;
+  /** Numbers of one key. */
+  readonly headWidth: number;
+  /** Tokens that it reads and writes together. */
+  readonly maxModelTokens: number;
+  /** Tokens that end a text. */
+  readonly endIds: readonly number[];
+  /** What is meant where a request does not say. */
+  readonly defaults: TextCard['defaults'];
+  /** Of block diffusion. */
+  readonly block?: { readonly size: number; readonly confidenceThreshold: number; readonly maskId: number };
+}
+
+/** By what config.json calls them: SmolLM2 is a llama. */
+const modesOfTypes: Readonly<Record<string, TextMode>> = {
+  llama: 'autoregressive',
+  qwen2: 'autoregressive',
+  qwen3: 'autoregressive',
+  gemma3_text: 'autoregressive',
+  phi: 'autoregressive',
+  phi3: 'autoregressive',
+  block_diffusion: 'block_diffusion',
+};
+
+/** Of a model whose generation_config.json has no max_new_tokens: an answer, and not all that it could write. */
+const defaultMaxTokens = 1024;
+
+const count = z.number().int().min(1);
+const idsSchema = z
+  .union([z.number().int().min(0), z.array(z.number().int().min(0))])
+  .nullish()
+  .transform((ids) => (ids == null ? [] : [ids].flat()));
+const configSchema = z.looseObject({
+  model_type: z.string(),
+  vocab_size: count,
+  hidden_size: count,
+  num_hidden_layers: count,
+  num_attention_heads: count,
+  num_key_value_heads: count.nullish(),
+  head_dim: count.nullish(),
+  max_position_embeddings: count,
+  eos_token_id: idsSchema,
+  block_size: count.optional(),
+  mask_token_id: z.number().int().min(0).optional(),
+  confidence_threshold: z.number().min(0).max(1).default(0.9),
+});
+const generationSchema = z.looseObject({
+  eos_token_id: idsSchema,
+  do_sample: z.boolean().nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().gt(0).max(1).nullish(),
+  top_k: z.number().int().min(0).nullish(),
+  max_new_tokens: count.nullish(),
+  confidence_threshold: z.number().min(0).max(1).nullish(),
+});
+
+/**
+ * Reads both files.
+ *
+ * @throws DarkroomError `model_unsupported` naming the file and the field.
+ */
+export async function readTextModelConfig(directory: string): Promise<TextModelConfig> {
+  const [json, generationJson = {}] = await Promise.all([
+    readModelJson(directory, 'config.json'),
+    readModelJson(directory, 'generation_config.json'),
+  ]);
+  const config = checkModelJson('config.json', json, configSchema);
+  const generation = checkModelJson('generation_config.json', generationJson, generationSchema);
+  const mode = modeOf(config.model_type);
+  const { do_sample: samples, temperature, top_p: topP, top_k: topK } = generation;
+  const isGreedy = samples === false;
+  return {
+    mode,
+    vocabularySize: config.vocab_size,
+    layers: config.num_hidden_layers,
+    keyHeads: config.num_key_value_heads ?? config.num_attention_heads,
+    headWidth: config.head_dim ?? config.hidden_size / config.num_attention_heads,
+    maxModelTokens: config.max_position_embeddings,
+    endIds: [...new Set([...generation.eos_token_id, ...config.eos_token_id])],
+    defaults: {
+      maxTokens: generation.max_new_tokens ?? defaultMaxTokens,
+      temperature: isGreedy ? 0 : (temperature ?? 1),
+      topP: (isGreedy ? undefined : topP) ?? 1,
+      topK: (isGreedy ? undefined : topK) ?? 0,
+    },
+    ...(mode === 'block_diffusion' && { block: blockOf(config, generation.confidence_threshold) }),
+  };
+}
+
+function modeOf(type: string): TextMode {
+  if (Object.hasOwn(modesOfTypes, type)) return modesOfTypes[type]!;
+  const supported = Object.keys(modesOfTypes).join(', ');
+  throw modelFileError('config.json', `model_type: ${type} is not supported; supported are ${supported}`);
+}
+
+function blockOf(
+  config: z.infer<typeof configSchema>,
+  threshold: number | null | undefined,
+): NonNullable<TextModelConfig['block']> {
+  const { block_size: size, mask_token_id: maskId, vocab_size: vocabulary } = config;
+  if (size === undefined) throw modelFileError('config.json', 'block_size: is missing');
+  if (maskId === undefined) throw modelFileError('config.json', 'mask_token_id: is missing');
+  if (maskId >= vocabulary)
+    throw modelFileError('config.json', `mask_token_id: ${maskId} is not below vocab_size, ${vocabulary}`);
+  return { size, maskId, confidenceThreshold: threshold ?? config.confidence_threshold };
+}

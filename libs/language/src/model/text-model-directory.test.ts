@@ -1,0 +1,132 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createTextCodec } from '@darkroom/kinds';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadTextPipeline } from '../pipelines/load-text-pipeline.ts';
+import { readTextModelDirectory } from './text-model-directory.ts';
+
+const models = resolve(import.meta.dirname, '../../../../models');
+
+const unsupported = (message: string) => ({
+  code: 'model_unsupported',
+  message: expect.stringContaining(message) as string,
+});
+
+describe('the card of a text model', () => {
+  it('says what the embedded writer can do', async () => {
+    const { card, codecDocument } = await readTextModelDirectory(join(models, 'emoji-writer'));
+    expect(card).toEqual({
+      id: 'emoji-writer',
+      created: expect.any(Number) as number,
+      ownedBy: 'darkroom',
+      kind: 'text',
+      pipeline: 'AutoregressivePipeline',
+      mode: 'autoregressive',
+      maxModelTokens: 256,
+      vocabularySize: 2048,
+      codec: createHash('sha256').update(codecDocument).digest('hex'),
+      hasChatTemplate: true,
+      hasTools: false,
+      defaults: { maxTokens: 24, temperature: 0, topP: 1, topK: 0 },
+      deterministic: { is: true },
+    });
+    expect(createTextCodec(codecDocument).decode([68])).toBe('a');
+  });
+
+  it('says how the other one makes its blocks', async () => {
+    const { card, config } = await readTextModelDirectory(join(models, 'emoji-writer-diffusion'), { id: 'other' });
+    expect(card).toMatchObject({
+      id: 'other',
+      pipeline: 'BlockDiffusionPipeline',
+      mode: 'block_diffusion',
+      block: { size: 8, confidenceThreshold: 0.9 },
+    });
+    expect(config).toMatchObject({ endIds: [2], block: { maskId: 3 } });
+  });
+
+  it.each(['emoji-writer', 'emoji-writer-diffusion'])('says that rows of %s keep their bytes', async (name) => {
+    const pipeline = await loadTextPipeline({ directory: join(models, name), threads: 1 });
+    expect(pipeline.card.deterministic).toEqual({ is: true });
+    expect(pipeline.components).toEqual([{ part: 'onnx', device: 'cpu', refusals: [] }]);
+    await pipeline.dispose();
+  });
+});
+
+describe('a text model', () => {
+  let directory: string;
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'darkroom-text-'));
+    await cp(join(models, 'emoji-writer-diffusion'), directory, { recursive: true });
+  });
+  afterEach(() => rm(directory, { recursive: true }));
+
+  async function change(file: string, changes: Record<string, unknown>): Promise<void> {
+    const json = JSON.parse(await readFile(join(directory, file), 'utf8')) as Record<string, unknown>;
+    await writeFile(join(directory, file), JSON.stringify({ ...json, ...changes }));
+  }
+  const failure = (options = {}) =>
+    loadTextPipeline({ directory, id: 'broken', threads: 1, ...options }).then(
+      () => expect.fail('it was loaded'),
+      (error: unknown) => error,
+    );
+  it.each([
+    [{ model_type: 'mamba' }, 'config.json: model_type: mamba is not supported; supported are llama, qwen2, '],
+    [{ vocab_size: 2000 }, 'tokenizer.json: has 2048 tokens, and config.json says vocab_size 2000'],
+    [
+      { vocab_size: 2050 },
+      'model_int8.onnx: logits is [batch_size, sequence_length, 2048], and config.json says […, …, 2050]',
+    ],
+    [{ num_hidden_layers: 5 }, 'model_int8.onnx: has caches of 4 layers, and config.json says num_hidden_layers 5'],
+    [{ num_key_value_heads: 3 }, 'past_key_values.0.key is [batch_size, 2, past_sequence_length, 32], and config.json'],
+    [{ head_dim: 64 }, 'past_key_values.0.key is [batch_size, 2, past_sequence_length, 32], and config.json'],
+    [{ block_size: undefined }, 'config.json: block_size: is missing'],
+    [{ mask_token_id: 9999 }, 'config.json: mask_token_id: 9999 is not below vocab_size, 2048'],
+    [{ max_position_embeddings: 'many' }, 'config.json: max_position_embeddings: '],
+  ])('whose config.json has %j is refused by the file and the figures', async (changes, message) => {
+    await change('config.json', changes);
+    expect(await failure()).toMatchObject(unsupported(message));
+  });
+
+  it('whose end token is none is refused', async () => {
+    await change('generation_config.json', { eos_token_id: [2, 2048] });
+    expect(await failure()).toMatchObject(unsupported('eos_token_id: 2048 is not a token of tokenizer.json'));
+  });
+
+  it.each(['config.json', 'tokenizer.json'])('without %s is refused', async (file) => {
+    await rm(join(directory, file));
+    expect(await failure()).toMatchObject(unsupported(`${file}: is missing`));
+  });
+
+  it('says which graphs it has', async () => {
+    const parts = {};
+    expect(await failure({ dtypes: { all: 'fp32', parts } })).toMatchObject(
+      unsupported('onnx: has no graph in fp32; there is model_int8.onnx'),
+    );
+    expect(await failure({ dtypes: { all: 'auto', parts: { unet: 'int8' } } })).toMatchObject(
+      unsupported('onnx: has no unet: a text model is one graph'),
+    );
+    await rm(join(directory, 'onnx/model_int8.onnx'));
+    expect(await failure()).toMatchObject(unsupported('onnx: has none of model_int8.onnx, model.onnx, '));
+  });
+
+  it('whose graph is cut short is refused by its name', async () => {
+    const graph = join(directory, 'onnx/model_int8.onnx');
+    await writeFile(graph, (await readFile(graph)).subarray(0, 100_000));
+    expect(await failure()).toMatchObject({
+      code: 'engine_failed',
+      message: expect.stringContaining('onnx/model_int8.onnx: a model file could not be loaded') as string,
+    });
+  });
+
+  it('has the defaults of its generation_config.json', async () => {
+    await change('generation_config.json', { do_sample: true, temperature: 0.7, top_p: 0.8, top_k: 20 });
+    const { card } = await readTextModelDirectory(directory, { id: 'a' });
+    expect(card.defaults).toEqual({ maxTokens: 24, temperature: 0.7, topP: 0.8, topK: 20 });
+    await rm(join(directory, 'generation_config.json'));
+    const without = await readTextModelDirectory(directory, { id: 'a' });
+    expect(without.card.defaults).toEqual({ maxTokens: 1024, temperature: 1, topP: 1, topK: 0 });
+    expect(without.config.endIds).toEqual([2]);
+  });
+});

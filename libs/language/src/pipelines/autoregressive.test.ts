@@ -1,0 +1,219 @@
+/** The embedded writer, against what transformers wrote with its weights: tools/golden/record-text.py. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { textAfter } from '@darkroom/core';
+import type { TextInput, TokenLogprob } from '@darkroom/kinds';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readTextModelDirectory } from '../model/text-model-directory.ts';
+import { inCompany, randomInput, textInput, TextTable } from '../testing/text-table.ts';
+import { loadTextPipeline } from './load-text-pipeline.ts';
+import type { TextPipeline } from './text-pipeline.ts';
+
+interface Case {
+  messages: { role: string; content: string }[];
+  prompt: number[];
+  tokens: number[];
+  text: string;
+}
+
+const root = resolve(import.meta.dirname, '../../../..');
+const directory = resolve(root, 'models/emoji-writer');
+const vectors = resolve(root, 'tools/golden/vectors/emoji-writer-greedy.json');
+const { cases } = JSON.parse(readFileSync(vectors, 'utf8')) as { cases: Case[] };
+const { codec } = await readTextModelDirectory(directory);
+const end = 2;
+
+let pipeline: TextPipeline;
+beforeAll(async () => {
+  pipeline = await loadTextPipeline({ directory, threads: 1, stepTokens: 16 });
+});
+afterAll(() => pipeline.dispose());
+
+const promptOf = (text: string) =>
+  codec.encode(codec.renderChat([{ role: 'user', content: text }]), { addSpecialTokens: false });
+const wish = promptOf('an animal that lives in the forest');
+
+describe('greedy text', () => {
+  it('is that of transformers, token for token, for each alone', async () => {
+    for (const { messages, prompt, tokens, text } of cases) {
+      expect(codec.encode(codec.renderChat(messages), { addSpecialTokens: false })).toEqual(prompt);
+      const result = await new TextTable(pipeline).write(textInput({ prompt }));
+      expect(result).toMatchObject({ tokens, text });
+      expect(result.facts).toEqual({
+        finish_reason: 'stop',
+        prompt_tokens: prompt.length,
+        completion_tokens: tokens.length,
+        cached_tokens: expect.any(Number) as number,
+        calls: tokens.length,
+      });
+    }
+  });
+
+  it('is the same for all together', async () => {
+    const table = new TextTable(pipeline);
+    for (const [at, { prompt }] of cases.entries()) {
+      await table.join(`${at}`, textInput({ prompt }));
+      if (at % 3 === 0) await table.turn();
+    }
+    await table.run();
+    expect(cases.map((_, at) => table.results.get(`${at}`)!.tokens)).toEqual(cases.map(({ tokens }) => tokens));
+    expect(Math.max(...table.calls.map(({ names }) => names.length))).toBeGreaterThan(8);
+  });
+});
+
+/** Requests of all kinds, the same one for the same number. */
+function inputOf(number: number): TextInput {
+  const input = randomInput(number, wish);
+  return number % 3 === 0 ? { ...input, logprobs: 3 } : input;
+}
+
+describe('rows', () => {
+  const count = 36;
+
+  it('have the bytes they have alone in any company, and from every checkpoint', async () => {
+    const alone = [];
+    for (let at = 0; at < count; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
+    for (let round = 0; round < 2; round++) {
+      const together = await inCompany(pipeline, { seed: round, inputOf, alone });
+      expect(together.map(({ tokens, text }) => ({ tokens, text }))).toEqual(
+        alone.map(({ tokens, text }) => ({ tokens, text })),
+      );
+    }
+  });
+
+  it('say their text in pieces that make the whole, each from where the last ended', async () => {
+    for (let at = 0; at < 20; at++) {
+      const { events, text, tokens } = await new TextTable(pipeline).write(inputOf(at));
+      const deltas = events.flatMap((event) => (event.type === 'delta' ? [event] : []));
+      const whole = deltas.reduce((before, delta) => textAfter(before, { ...delta, index: 0 } as never), '');
+      expect(whole).toBe(text);
+      const ids = deltas.map(({ facts }) => facts!['ids']).join('');
+      const said = tokens.at(-1) === end && !inputOf(at).ignoreEos ? tokens.slice(0, -1) : tokens;
+      expect(ids).toBe(said.map((id) => `${id},`).join(''));
+    }
+  });
+
+  it('go on from a checkpoint where it left off, and say so', async () => {
+    const input = textInput({ prompt: wish, temperature: 1, seed: 5, maxTokens: 30, ignoreEos: true });
+    const whole = await new TextTable(pipeline).write(input);
+    for (const checkpoint of whole.checkpoints) {
+      const { events, text, facts } = await new TextTable(pipeline).write(input, checkpoint);
+      expect(text).toBe(whole.text);
+      expect({ ...facts, cached_tokens: 0 }).toEqual({ ...whole.facts, cached_tokens: 0 });
+      expect(events[0]).toEqual({ type: 'progress', done: checkpoint.done + 1 });
+    }
+  });
+
+  it('start afresh with a checkpoint that does not fit', async () => {
+    const input = textInput({ prompt: wish });
+    const whole = await new TextTable(pipeline).write(input);
+    for (const text of ['', '{}', '{"tokens":[5000],"random":[1,2,3,4],"calls":0}'])
+      expect(
+        await new TextTable(pipeline).write(input, { done: 1, data: new TextEncoder().encode(text) }),
+      ).toMatchObject({
+        text: whole.text,
+      });
+  });
+});
+
+describe('a long prompt', () => {
+  const long = Array.from({ length: 200 }, (_, at) => 4 + at);
+
+  it('is read in pieces, between which the others write', async () => {
+    const table = new TextTable(pipeline);
+    await table.join('writes', textInput({ prompt: wish, ignoreEos: true, maxTokens: 60 }));
+    await table.turn();
+    await table.turn();
+    await table.join('reads', textInput({ prompt: long, maxTokens: 2 }));
+    const before = table.calls.length;
+    while (!table.results.has('reads')) await table.turn();
+    const calls = table.calls.slice(before).map(({ shape }) => shape);
+    // 200 tokens in pieces of 16, and after each of them a step of the one who writes.
+    expect(calls.slice(0, 26)).toEqual(Array.from({ length: 26 }, (_, at) => (at % 2 === 0 ? 'write' : 'read')));
+  });
+});
+
+describe('a text', () => {
+  it('ends at its limit, in the middle of a wish', async () => {
+    const { tokens, facts } = await new TextTable(pipeline).write(textInput({ prompt: wish, maxTokens: 3 }));
+    expect([tokens.length, facts.finish_reason, facts.completion_tokens]).toEqual([3, 'length', 3]);
+  });
+
+  it('ends where the model has no more room', async () => {
+    const prompt = Array.from({ length: 250 }, (_, at) => 4 + at);
+    const { tokens, facts } = await new TextTable(pipeline).write(
+      textInput({ prompt, maxTokens: 24, ignoreEos: true }),
+    );
+    expect([tokens.length, facts.finish_reason]).toEqual([6, 'length']);
+  });
+
+  it.each([
+    [' fox', 'a'],
+    ['ox on a gr', 'a f'],
+    ['a', ''],
+  ])('ends before %j, of which nothing is said', async (stop, text) => {
+    const result = await new TextTable(pipeline).write(textInput({ prompt: wish, stop: ['never', stop] }));
+    expect(result).toMatchObject({ text, facts: { finish_reason: 'stop', stop } });
+    const said = result.events.flatMap((event) => (event.type === 'delta' ? [event.text] : []));
+    expect(said.join('')).toBe(text);
+    expect(result.facts.completion_tokens).toBe(result.tokens.length);
+    const ids = result.events.flatMap((event) => (event.type === 'delta' ? [event.facts!['ids'] as string] : []));
+    expect(codec.decode(ids.join('').split(',').filter(Boolean).map(Number)).startsWith(text)).toBe(true);
+  });
+
+  it('has the biases and penalties that were asked for', async () => {
+    const plain = await new TextTable(pipeline).write(textInput({ prompt: wish }));
+    const banned = plain.tokens[1]!;
+    const biased = await new TextTable(pipeline).write(textInput({ prompt: wish, logitBias: { [banned]: -100 } }));
+    expect(biased.tokens).not.toContain(banned);
+    const loop = textInput({ prompt: wish, ignoreEos: true, maxTokens: 60 });
+    const kinds = async (input: TextInput) => new Set((await new TextTable(pipeline).write(input)).tokens).size;
+    expect(await kinds({ ...loop, frequencyPenalty: 2 })).toBeGreaterThan(await kinds(loop));
+  });
+
+  it('says how probable its tokens were', async () => {
+    const { events, tokens } = await new TextTable(pipeline).write(textInput({ prompt: wish, logprobs: 2 }));
+    const lines = events.flatMap((event) => (event.type === 'delta' ? [event.facts!['logprobs'] as string] : []));
+    const said = lines
+      .join('')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as TokenLogprob);
+    expect(said.map(({ token }) => token)).toEqual(tokens.slice(0, -1).map((id) => codec.decode([id])));
+    for (const { token, logprob, bytes, top } of said) {
+      expect(top).toHaveLength(2);
+      expect(top[0]).toEqual({ token, logprob, bytes });
+      expect(logprob).toBeLessThanOrEqual(0);
+    }
+  });
+
+  it('differs by the output and by the seed', async () => {
+    const input = textInput({ prompt: wish, temperature: 1.2, n: 3, seed: 2 ** 32 - 1, maxTokens: 40 });
+    const table = new TextTable(pipeline);
+    await table.join('a', input);
+    await table.run();
+    const texts = [0, 1, 2].map((index) => table.results.get(`a/${index}`)!.text);
+    expect(new Set(texts).size).toBe(3);
+    // The seed of the second is the first after the last.
+    expect((await new TextTable(pipeline).write({ ...input, n: 1, seed: 0 })).text).toBe(texts[1]);
+  });
+});
+
+describe('a request', () => {
+  it.each<[Partial<TextInput>, string]>([
+    [{ prompt: [] }, 'prompt: '],
+    [{ prompt: [1, 2048] }, 'prompt and logitBias: 2048 is not a token; the model has 2048'],
+    [{ logitBias: { 9999: 1 } }, 'prompt and logitBias: 9999 is not a token'],
+    [{ prompt: Array.from({ length: 256 }, () => 5) }, 'prompt: has 256 tokens, and the model reads and writes 256'],
+    [{ temperature: -1 }, 'temperature: '],
+    [{ n: 0 }, 'n: '],
+    [{ stop: [''] }, 'stop.0: '],
+  ])('with %j is refused', async (changes, message) => {
+    await expect(
+      pipeline.createRows({ id: 'a', input: textInput({ prompt: wish, ...changes }) }),
+    ).rejects.toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining(message) as string,
+    });
+  });
+});

@@ -1,0 +1,46 @@
+import type { PipelineComponent } from '@darkroom/core';
+import { checkDeterminism } from '../decoder/check-determinism.ts';
+import type { Decoder } from '../decoder/decoder.ts';
+import { loadDecoder, type LoadDecoderOptions } from '../decoder/load-decoder.ts';
+import {
+  readTextModelDirectory,
+  type ReadTextModelOptions,
+  type TextModelDirectory,
+} from '../model/text-model-directory.ts';
+import { AutoregressivePipeline } from './autoregressive.ts';
+import { BlockDiffusionPipeline } from './block-diffusion.ts';
+import type { TextPipeline } from './text-pipeline.ts';
+
+/** Which model, and how it is run. */
+export interface LoadTextPipelineOptions extends ReadTextModelOptions, LoadDecoderOptions {
+  /** Path of the model's directory. */
+  directory: string;
+  /** Tokens of prompts that are read in one step beside rows that write, which wait for it. */
+  stepTokens?: number;
+}
+
+/**
+ * Loads whatever text model a directory holds.
+ *
+ * @throws DarkroomError `model_unsupported` if the directory is not one we can serve, `engine_failed` or `out_of_memory`
+ * if its graph cannot be loaded.
+ */
+export async function loadTextPipeline(options: LoadTextPipelineOptions): Promise<TextPipeline> {
+  const { directory, stepTokens = 64 } = options;
+  const model = await readTextModelDirectory(directory, options);
+  const { decoder, component } = await loadDecoder(model, options);
+  const { config, codec } = model;
+  const deterministic = await determinismOf(decoder, model, component);
+  const Pipeline = config.mode === 'autoregressive' ? AutoregressivePipeline : BlockDiffusionPipeline;
+  return new Pipeline({ card: { ...model.card, deterministic }, config, codec, decoder, component, stepTokens });
+}
+
+function determinismOf(decoder: Decoder, { card, config }: TextModelDirectory, { device }: PipelineComponent) {
+  if (device !== 'cpu') {
+    const reason = `on ${device} the last bits of a row change with the rows that share its steps`;
+    return Promise.resolve({ is: false, reason } as const);
+  }
+  const { vocabularySize, maxModelTokens } = card;
+  const isCausal = config.mode === 'autoregressive';
+  return checkDeterminism({ decoder, vocabularySize, maxModelTokens, width: config.block?.size ?? 1, isCausal });
+}

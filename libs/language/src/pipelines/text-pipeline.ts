@@ -1,0 +1,67 @@
+import { DarkroomError, type Pipeline, type PipelineComponent } from '@darkroom/core';
+import type { TextCard, TextCodec } from '@darkroom/kinds';
+import type { Decoder } from '../decoder/decoder.ts';
+import type { TextModelConfig } from '../model/text-model-config.ts';
+import type { TextRow } from '../row/text-row.ts';
+
+/** A loaded model that writes. */
+export interface TextPipeline<Row extends TextRow = TextRow> extends Pipeline<Row> {
+  readonly card: TextCard;
+}
+
+/** What both kinds of pipelines are made of. */
+export interface TextPipelineOptions {
+  card: TextCard;
+  config: TextModelConfig;
+  codec: TextCodec;
+  decoder: Decoder;
+  component: PipelineComponent;
+  /** Tokens of prompts that are read in one step beside rows that write, which wait for it. */
+  stepTokens: number;
+}
+
+/** Tokens of prompts that are read in one step where nobody waits for it. */
+const idleStepTokens = 512;
+
+/**
+ * Tokens that a step may take.
+ *
+ * @param present rows of the step, of one shape: `read` or `write`.
+ * @param all rows that there are.
+ */
+export function stepBudget(present: readonly TextRow[], all: Iterable<TextRow>, stepTokens: number): number {
+  if (present[0]!.shapeKey === 'write') return Infinity;
+  const isWriting = [...all].some(({ shapeKey, isDone }) => shapeKey === 'write' && !isDone);
+  return isWriting ? stepTokens : idleStepTokens;
+}
+
+/** A row's part of a step. */
+export interface StepPart<Row> {
+  readonly row: Row;
+  readonly count: number;
+}
+
+/**
+ * Shares a step out, the first rows first: among as many as there is room for, since each takes as much as the widest.
+ *
+ * @param countOf tokens that a row has for a step; at least 1.
+ * @returns at least the first row's part.
+ */
+export function shareStep<Row>(rows: readonly Row[], budget: number, countOf: (row: Row) => number): StepPart<Row>[] {
+  const parts: StepPart<Row>[] = [];
+  let width = 0;
+  for (const row of rows) {
+    const count = countOf(row);
+    const wider = Math.max(width, count);
+    if (parts.length > 0 && (parts.length + 1) * wider > budget) continue;
+    parts.push({ row, count });
+    width = wider;
+  }
+  return parts;
+}
+
+/** What a row fails with when nothing can be chosen. */
+export function notNumbers(): DarkroomError {
+  const message = 'the text could not be written: the model gave values that are not numbers';
+  return new DarkroomError({ code: 'engine_failed', op: 'language.step', message });
+}

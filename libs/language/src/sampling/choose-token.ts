@@ -1,0 +1,165 @@
+/**
+ * Chooses the next token of logits. The steps and their order are those of transformers' processors: temperature, top-k,
+ * top-p, min-p. Nothing is sorted but the few tokens at a border: of 49,152 logits a sort takes 20 ms.
+ */
+import type { TextInput } from '@darkroom/kinds';
+import type { RandomNumbers } from './random-numbers.ts';
+import { type LogitRange, topRange } from './top-tokens.ts';
+
+export type SamplingOptions = Pick<TextInput, 'temperature' | 'topP' | 'topK' | 'minP'>;
+
+/** A token, and how probable it was among those it was chosen from (0–1). */
+export interface ChosenToken {
+  readonly id: number;
+  readonly probability: number;
+}
+
+/** Tokens that may be chosen, in the order of their ids. */
+export interface Candidates {
+  readonly count: number;
+  readonly ids: Uint32Array;
+  /** In proportion to their probabilities; the best has 1. */
+  readonly weights: Float64Array;
+  readonly totalWeight: number;
+}
+
+/**
+ * The most probable token; the first of equals.
+ *
+ * @returns −1 if a logit is no number, or none is finite.
+ */
+export function bestToken(logits: Float32Array): number {
+  let best = -1;
+  let highest = -Infinity;
+  for (let id = 0; id < logits.length; id++) {
+    const logit = logits[id]!;
+    // Of NaN nothing is true.
+    if (logit <= highest) continue;
+    if (!(logit < Infinity)) return -1;
+    highest = logit;
+    best = id;
+  }
+  return best;
+}
+
+/**
+ * Chooses at random, or the best where the temperature is 0.
+ *
+ * @param logits of all tokens; −Infinity for those that cannot be.
+ * @param random one number is taken of it, and none where the temperature is 0.
+ * @returns −1 if a logit is no number, or none is finite.
+ */
+export function chooseToken(logits: Float32Array, options: SamplingOptions, random: RandomNumbers): number {
+  if (options.temperature === 0) return bestToken(logits);
+  const candidates = selectCandidates(logits, options);
+  return candidates === undefined ? -1 : chooseAmong(candidates, random).id;
+}
+
+/** The same, with how probable it was: at temperature 0 among all tokens. @returns undefined where that is −1. */
+export function chooseRatedToken(
+  logits: Float32Array,
+  options: SamplingOptions,
+  random: RandomNumbers,
+): ChosenToken | undefined {
+  if (options.temperature !== 0) {
+    const candidates = selectCandidates(logits, options);
+    return candidates && chooseAmong(candidates, random);
+  }
+  const id = bestToken(logits);
+  return id === -1 ? undefined : { id, probability: probabilityOf(logits, id) };
+}
+
+function chooseAmong({ ids, weights, count, totalWeight }: Candidates, random: RandomNumbers): ChosenToken {
+  let left = random.next() * totalWeight;
+  let at = -1;
+  do left -= weights[++at]!;
+  while (left >= 0 && at < count - 1);
+  return { id: ids[at]!, probability: weights[at]! / totalWeight };
+}
+
+/** Of all tokens, at temperature 1. */
+function probabilityOf(logits: Float32Array, id: number): number {
+  const logit = logits[id]!;
+  let total = 0;
+  for (let at = 0; at < logits.length; at++) total += Math.exp(logits[at]! - logit);
+  return 1 / total;
+}
+
+/**
+ * Tokens that temperature, top-k, top-p and min-p leave. The arrays are used again by the next call.
+ *
+ * @returns undefined if a logit is no number, or none is finite.
+ */
+export function selectCandidates(
+  logits: Float32Array,
+  { temperature, topK, topP, minP }: SamplingOptions,
+): Candidates | undefined {
+  const { highest, lowest } = topK > 0 && topK < logits.length ? topRange(logits, topK) : wholeRange(logits);
+  if (!Number.isFinite(highest)) return undefined;
+  const { ids, weights } = scratchOf(logits.length);
+  let count = 0;
+  for (let id = 0; id < logits.length; id++) {
+    const logit = logits[id]!;
+    if (logit < lowest || logit === -Infinity) continue;
+    ids[count] = id;
+    weights[count] = Math.exp((logit - highest) / temperature);
+    count += 1;
+  }
+  const least = Math.max(topP < 1 ? weightOfNucleus(weights.subarray(0, count), topP) : 0, minP);
+  return keepFrom(least, { ids, weights, count });
+}
+
+function wholeRange(logits: Float32Array): LogitRange {
+  const best = bestToken(logits);
+  return { highest: best === -1 ? NaN : logits[best]!, lowest: -Infinity };
+}
+
+function keepFrom(least: number, { ids, weights, count }: Omit<Candidates, 'totalWeight'>): Candidates {
+  let kept = 0;
+  let totalWeight = 0;
+  for (let at = 0; at < count; at++) {
+    const weight = weights[at]!;
+    if (weight < least) continue;
+    ids[kept] = ids[at]!;
+    weights[kept] = weight;
+    totalWeight += weight;
+    kept += 1;
+  }
+  return { ids, weights, count: kept, totalWeight };
+}
+
+/** Of what is at most e⁻³² of the best there is no need to know the order. */
+const buckets = new Float64Array(1024);
+const bucketsPerNat = 32;
+
+/**
+ * The least weight in the smallest set of the heaviest that has at least `share` of all: weights are counted by their
+ * magnitude, and only those of the magnitude at which the set ends are sorted. Equals at the end stay together.
+ */
+function weightOfNucleus(weights: Float64Array, share: number): number {
+  buckets.fill(0);
+  let total = 0;
+  for (let at = 0; at < weights.length; at++) {
+    const weight = weights[at]!;
+    buckets[bucketOf(weight)]! += weight;
+    total += weight;
+  }
+  let missing = share * total;
+  let bucket = 0;
+  while (bucket < buckets.length - 1 && missing > buckets[bucket]!) missing -= buckets[bucket++]!;
+  const border = weights.filter((weight) => bucketOf(weight) === bucket).toSorted();
+  let at = border.length;
+  while (at > 1 && missing > border[at - 1]!) missing -= border[--at]!;
+  return border[at - 1] ?? 0;
+}
+
+function bucketOf(weight: number): number {
+  return Math.min(Math.floor(-Math.log(weight) * bucketsPerNat), buckets.length - 1);
+}
+
+let scratch = { ids: new Uint32Array(0), weights: new Float64Array(0) };
+
+function scratchOf(size: number): typeof scratch {
+  if (scratch.ids.length < size) scratch = { ids: new Uint32Array(size), weights: new Float64Array(size) };
+  return scratch;
+}

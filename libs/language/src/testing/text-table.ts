@@ -1,0 +1,142 @@
+import type { DarkroomError, RowCheckpoint, RowEvent, RowOutput } from '@darkroom/core';
+import type { TextInput, TextOutputFacts } from '@darkroom/kinds';
+import type { TextPipeline } from '../pipelines/text-pipeline.ts';
+import type { TextRow } from '../row/text-row.ts';
+import { RandomNumbers } from '../sampling/random-numbers.ts';
+
+/** A request with the defaults of a greedy one. */
+export function textInput(changes: Partial<TextInput> & Pick<TextInput, 'prompt'>): TextInput {
+  const sampling = { temperature: 0, topP: 1, topK: 0, minP: 0, presencePenalty: 0, frequencyPenalty: 0 };
+  return { n: 1, maxTokens: 24, ...sampling, logitBias: {}, seed: 1, stop: [], ignoreEos: false, ...changes };
+}
+
+/** What has come of a row. */
+export interface TextResult {
+  readonly events: readonly RowEvent[];
+  readonly text: string;
+  readonly tokens: readonly number[];
+  readonly facts: TextOutputFacts;
+  readonly output: RowOutput;
+  /** After each step that said something, but the last. */
+  readonly checkpoints: readonly RowCheckpoint[];
+}
+
+interface Entry {
+  readonly name: string;
+  readonly row: TextRow;
+  readonly events: RowEvent[];
+  readonly checkpoints: RowCheckpoint[];
+}
+
+/** A table of rows as the engine has one, stepped by hand: tests say who joins, and when. */
+export class TextTable {
+  readonly results = new Map<string, TextResult>();
+  readonly failures = new Map<string, DarkroomError>();
+  /** Rows of each call. */
+  readonly calls: { readonly shape: string; readonly names: readonly string[] }[] = [];
+  readonly #pipeline: TextPipeline;
+  #entries: Entry[] = [];
+
+  constructor(pipeline: TextPipeline) {
+    this.#pipeline = pipeline;
+  }
+
+  get size(): number {
+    return this.#entries.length;
+  }
+
+  /** Lets the rows of a request in. Those of more than one output are called `name/index`. */
+  async join(name: string, input: TextInput, checkpoint?: RowCheckpoint): Promise<void> {
+    const checkpoints = new Map(checkpoint === undefined ? [] : [[0, checkpoint]]);
+    for (const row of await this.#pipeline.createRows({ id: name, input, checkpoints }))
+      this.#entries.push({ name: input.n > 1 ? `${name}/${row.index}` : name, row, events: [], checkpoints: [] });
+  }
+
+  /** Takes a row out. */
+  leave(name: string): void {
+    for (const { row } of this.#entries.filter((entry) => entry.name === name)) this.#pipeline.release(row);
+    this.#entries = this.#entries.filter((entry) => entry.name !== name);
+  }
+
+  /** A step of each shape there is. */
+  async turn(): Promise<void> {
+    for (const shape of new Set(this.#entries.map(({ row }) => row.shapeKey))) {
+      const all = this.#entries.filter(({ row }) => row.shapeKey === shape);
+      for (const entry of all) if (entry.row.isDone) await this.#end(entry);
+      const group = all.filter(({ row }) => !row.isDone);
+      if (group.length === 0) continue;
+      const { events, failures } = await this.#pipeline.step(group.map(({ row }) => row));
+      this.calls.push({ shape, names: group.map(({ name }) => name) });
+      for (const entry of group) {
+        entry.events.push(...(events.get(entry.row) ?? []));
+        if (events.has(entry.row) && !entry.row.isDone) entry.checkpoints.push(this.#pipeline.checkpoint(entry.row));
+        const failure = failures.get(entry.row);
+        if (failure !== undefined) this.failures.set(entry.name, failure);
+        if (failure !== undefined || entry.row.isDone) await this.#end(entry);
+      }
+    }
+  }
+
+  /** Until all are done. */
+  async run(): Promise<void> {
+    while (this.#entries.length > 0) await this.turn();
+  }
+
+  /** Alone, from beginning to end. */
+  async write(input: TextInput, checkpoint?: RowCheckpoint): Promise<TextResult> {
+    await this.join('alone', input, checkpoint);
+    await this.run();
+    return this.results.get('alone')!;
+  }
+
+  async #end(entry: Entry): Promise<void> {
+    const { name, row, events, checkpoints } = entry;
+    if (row.isDone) {
+      const output = await this.#pipeline.finish(row);
+      const facts = output.facts as unknown as TextOutputFacts;
+      const text = new TextDecoder().decode(output.data);
+      this.results.set(name, { events, text, tokens: row.written.tokens, facts, output, checkpoints });
+    }
+    this.leave(name);
+  }
+}
+
+/** A request of any kind, the same one for the same number: short and long, greedy and not, of the wish or of random tokens. */
+export function randomInput(number: number, wish: readonly number[]): TextInput {
+  const random = new RandomNumbers(number);
+  const between = (low: number, high: number) => low + Math.floor(random.next() * (high - low + 1));
+  const isLong = random.next() < 0.3;
+  const prompt = Array.from({ length: between(1, isLong ? 200 : 40) }, () => between(4, 2047));
+  const isGreedy = random.next() < 0.3;
+  return textInput({
+    prompt: random.next() < 0.5 ? wish : prompt,
+    maxTokens: between(1, 40),
+    temperature: isGreedy ? 0 : 0.5 + random.next(),
+    topK: between(0, 1) * 40,
+    topP: between(0, 1) === 0 ? 1 : 0.9,
+    minP: between(0, 3) === 0 ? 0.02 : 0,
+    frequencyPenalty: between(0, 3) === 0 ? 0.5 : 0,
+    seed: number,
+    ignoreEos: random.next() < 0.5,
+  });
+}
+
+/** The same requests in random company: they join and leave at any step, some from where another worker had left them. */
+export async function inCompany(
+  pipeline: TextPipeline,
+  { seed, inputOf, alone }: { seed: number; inputOf: (at: number) => TextInput; alone: readonly TextResult[] },
+): Promise<TextResult[]> {
+  const random = new RandomNumbers(seed);
+  const table = new TextTable(pipeline);
+  const waiting = [...alone.keys()];
+  while (waiting.length > 0 || table.size > 0) {
+    while (waiting.length > 0 && table.size < 12 && random.next() < 0.5) {
+      const [at] = waiting.splice(Math.floor(random.next() * waiting.length), 1);
+      const { checkpoints } = alone[at!]!;
+      const checkpoint = checkpoints[Math.floor(random.next() * 2 * checkpoints.length)];
+      await table.join(`${at}`, inputOf(at!), checkpoint);
+    }
+    await table.turn();
+  }
+  return alone.map((_, at) => table.results.get(`${at}`)!);
+}
