@@ -37,6 +37,7 @@ async function listViews({ models, pools, kinds }: ApiContext) {
       owned_by: card.ownedBy,
       is_possible: isServed && !isPaused,
       is_paused: isPaused,
+      kind: card.kind,
       pipeline: card.pipeline,
       ...kinds.ofModel(card)?.modelView(card),
     };
