@@ -13,7 +13,7 @@ export function modelsKey(prefix: string): string {
 
 /** Hash of what could not be loaded, for the whole system: it may be a model that is not known. */
 export function loadFailuresKey(prefix: string): string {
-  return `${prefix}:load-failures`;
+  return `${prefix}:v2:load-failures`;
 }
 
 /** What request ids are authenticated with, for the whole system. */
