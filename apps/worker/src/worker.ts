@@ -22,6 +22,7 @@ import { EngineWatch } from './engine/engine-watch.ts';
 import { PaceMeter } from './meters/pace-meter.ts';
 import { type DropReason, StepMeter } from './meters/step-meter.ts';
 import { ActiveRequest, type EngineEnding, type EngineRequestEvent } from './request/active-request.ts';
+import { gatherPreviews } from './request/gather-previews.ts';
 import { type LeftToDo, readLeftToDo } from './request/left-to-do.ts';
 import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
@@ -54,7 +55,7 @@ export class Worker extends BaseService {
 
   constructor(options: WorkerOptions) {
     super();
-    this.#options = options;
+    this.#options = { ...options, encoder: gatherPreviews(options.encoder) };
     const { store, card, workerId, capacity, heartbeatMs, engineTimeoutMs, log } = options;
     const { metrics = new Metrics({ app: 'worker', log }) } = options;
     this.#meter = new StepMeter({ metrics, model: card.id, capacity });
@@ -182,9 +183,9 @@ export class Worker extends BaseService {
     const request = this.#createRequest(leased);
     this.#active.set(leased.token, request);
     try {
-      const { indexes, checkpoints } = await readLeftToDo(store, leased);
-      request.finishedOutputs = leased.envelope.outputs - indexes.length;
-      this.#begin(request, { indexes, checkpoints, attempt: leased.attempt });
+      const left = await readLeftToDo(store, leased);
+      request.goOnFrom(left);
+      this.#begin(request, { ...left, attempt: leased.attempt });
     } catch (error) {
       this.#active.delete(leased.token);
       // Without an engine, because it has just died or this worker stops, it is none of the request's doing.

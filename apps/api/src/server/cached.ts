@@ -24,8 +24,10 @@ export function createCached<Value>({ load, maxAgeMs, clock }: CachedOptions<Val
     });
     return entry.value;
   };
+  // A clock that was set back makes it old too.
+  const isFresh = ({ readAtMs }: { readAtMs: number }): boolean => Math.abs(clock.now() - readAtMs) < maxAgeMs;
   return {
-    get: () => (cached !== undefined && clock.now() - cached.readAtMs < maxAgeMs ? cached.value : reload()),
+    get: () => (cached !== undefined && isFresh(cached) ? cached.value : reload()),
     reload,
   };
 }

@@ -1,8 +1,7 @@
 import { isoTime, type RequestStatus } from '@darkroom/core';
 import type { Kinds } from '@darkroom/kinds';
-import { readOutput } from '@darkroom/store';
+import { readOutput, readTexts } from '@darkroom/store';
 import type { EstimateEnd } from '../follow/estimate-end.ts';
-import { readTexts } from '../follow/read-texts.ts';
 import { requestGone } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
 import type { AskStore } from '../server/store-guard.ts';
@@ -23,7 +22,7 @@ export async function requestAnswer(
   const kind = kinds.of(request.kind);
   const [eta, texts, inlined] = await Promise.all([
     estimateEnd(request),
-    kind?.outputs === 'text' ? readTexts(askStore, request) : [],
+    kind?.outputs === 'text' ? askStore((store) => readTexts(store, id, request.outputCount)) : [],
     isInline && kind?.outputs === 'bytes' ? readOutputs(askStore, request) : undefined,
   ]);
   return {

@@ -22,6 +22,7 @@ import {
 } from '@darkroom/store';
 import { type DropReason, isLoss } from '../meters/step-meter.ts';
 import { encodeCheckpoint } from './checkpoint-bytes.ts';
+import type { LeftToDo } from './left-to-do.ts';
 import { OutputTextLog } from './output-text.ts';
 import type { WriteQueue } from './write-queue.ts';
 
@@ -70,6 +71,8 @@ export class ActiveRequest {
   ending: Promise<void> | undefined;
   readonly #options: ActiveRequestOptions;
   readonly #startedAtMs = Date.now();
+  /** When nobody waits for it any more, by `performance.now()`. */
+  readonly #untilMs: number;
   /** Of each output under way, how much is done, in the kind's units and from 0 to 1. */
   readonly #done = new Map<number, { done: number; share: number }>();
   readonly #texts = new Map<number, OutputTextLog>();
@@ -79,6 +82,13 @@ export class ActiveRequest {
     this.#options = options;
     this.envelope = options.leased.envelope;
     this.delivery = { id: this.envelope.id, token: options.leased.token };
+    this.#untilMs = performance.now() + options.leased.remainingMs;
+  }
+
+  /** What earlier deliveries have left stands. */
+  goOnFrom({ indexes, texts }: Pick<LeftToDo, 'indexes' | 'texts'>): void {
+    this.finishedOutputs = this.envelope.outputs - indexes.length;
+    for (const [index, text] of texts) this.#texts.set(index, new OutputTextLog(text));
   }
 
   /** Cost of one of its outputs. */
@@ -120,9 +130,13 @@ export class ActiveRequest {
     this.#done.set(index, { done, share: total === undefined ? 0 : done / total });
     const progress = { index, done, ...(total === undefined ? {} : { total }) };
     const of = this.#progressOfAll(total);
+    const encoding = preview && this.#options.encoder.encodePreview(preview);
+    // Told when it is its turn.
+    encoding?.catch(() => {});
     this.#enqueue(async () => {
-      if (preview === undefined) return this.#write({ type: 'progress', progress, of });
-      const { data, contentType } = await this.#options.encoder.encodePreview(preview);
+      if (encoding === undefined)
+        return this.#write({ type: 'progress', progress, of, isOfText: this.#texts.has(index) });
+      const { data, contentType } = await encoding;
       this.#write({ type: 'preview', progress, of, data, contentType });
     });
   }
@@ -136,8 +150,9 @@ export class ActiveRequest {
   #text({ type, index, offset, text, facts }: DeltaEvent | SnapshotEvent): undefined {
     const log = this.#texts.get(index) ?? new OutputTextLog();
     this.#texts.set(index, log);
-    const whole = log.add({ index, offset, text });
+    const { differsFrom, whole } = log.add({ type, index, offset, text });
     this.#enqueue(async () => {
+      if (differsFrom !== undefined) this.#write({ type: 'reset', index, offset: differsFrom });
       this.#write({ type, index, offset, text, ...(facts && { facts }) });
       if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, ...whole });
     });
@@ -152,7 +167,9 @@ export class ActiveRequest {
 
   #output({ index, output }: OutputEvent): undefined {
     const { encoder, chunkBytes } = this.#options;
+    const endsAt = this.#texts.get(index)?.endsAt;
     this.#enqueue(async () => {
+      if (endsAt !== undefined) this.#write({ type: 'reset', index, offset: endsAt });
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
       for (const write of splitOutput(this.delivery, { index, contentType, data, facts: output.facts, chunkBytes }))
         this.#write(write);
@@ -212,6 +229,6 @@ export class ActiveRequest {
 
   #send(write: WriteBody): Promise<WriteOutcome> {
     const { writes, leased } = this.#options;
-    return writes.push({ ...write, delivery: this.delivery }, leased.deadlineMs);
+    return writes.push({ ...write, delivery: this.delivery }, this.#untilMs);
   }
 }

@@ -1,9 +1,10 @@
 /**
  * All that a worker writes, in the order in which it was said. What gathers while a call to Redis is under way goes out with the
- * next one, so a step of many requests costs one call; pieces of text wait a little for more of them. While Redis is away
+ * next one, so a step of many requests costs one call; pieces of text wait a little for more of them, and of the progress beside
+ * them only the newest is written. While Redis is away
  * what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
  */
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import {
   type RequestWrite,
   type StoreConnection,
@@ -16,17 +17,19 @@ import {
 export interface WriteQueueOptions {
   store: StoreConnection;
   identity: WorkerIdentity;
-  /** Nothing but text goes out so long after the last call at the earliest, ms. */
+  /** Text goes out so long after the last call at the earliest, unless something else does, ms. */
   textIntervalMs?: number;
 }
 
 interface Entry {
   write: RequestWrite;
-  /** When it is of no use any more, ms. */
+  /** When it is of no use any more, by `performance.now()`. */
   untilMs: number;
   /** Those who are told what became of it. */
   waiting: { resolve: (outcome: WriteOutcome) => void; reject: (error: unknown) => void }[];
 }
+
+type Delta = Extract<RequestWrite, { type: 'delta' }>;
 
 /** One call holds up all others of Redis for as long as it takes. */
 const mostWrites = 128;
@@ -56,15 +59,29 @@ export class WriteQueue {
   #append(write: RequestWrite, untilMs: number): Entry {
     const entry = { write, untilMs, waiting: [] };
     this.#entries.push(entry);
-    if (write.type !== 'delta') this.#hurry.abort();
+    if (outputOfText(write) === undefined) this.#hurry.abort();
     return entry;
   }
 
-  /** Adds text to what waits already, where nothing of the same request stands between. */
+  /** Adds to what waits already. */
   #join(write: RequestWrite): Entry | undefined {
-    if (write.type !== 'delta') return undefined;
-    const entry = this.#entries.findLast((other) => other.write.delivery.token === write.delivery.token);
-    if (entry?.write.type !== 'delta' || entry.write.index !== write.index) return undefined;
+    if (write.type === 'delta') return this.#joinText(write);
+    const output = outputOfText(write);
+    if (write.type !== 'progress' || output === undefined) return undefined;
+    // Only how far it is by now is worth a call.
+    const entry = this.#entries.find(
+      (other) => isOfSame(other, write) && other.write.type === 'progress' && outputOfText(other.write) === output,
+    );
+    if (entry !== undefined) entry.write = write;
+    return entry;
+  }
+
+  /** Where nothing of the same request stands between, but of other texts. */
+  #joinText(write: Delta): Entry | undefined {
+    const entry = this.#entries.findLast(
+      (other) => isOfSame(other, write) && [write.index, undefined].includes(outputOfText(other.write)),
+    );
+    if (entry?.write.type !== 'delta') return undefined;
     const { facts: _facts, ...earlier } = entry.write;
     entry.write = { ...earlier, text: earlier.text + write.text, ...joinFacts(entry.write, write) };
     return entry;
@@ -72,8 +89,8 @@ export class WriteQueue {
 
   async #send(): Promise<void> {
     this.#isSending = true;
-    // What is said in one go goes out together.
-    await Promise.resolve();
+    // What is said in one go goes out together, also where it was encoded.
+    await setImmediate();
     while (this.#entries.length > 0) {
       await this.#waitForText();
       this.#sentAtMs = performance.now();
@@ -110,13 +127,23 @@ export class WriteQueue {
 
   async #waitForText(): Promise<void> {
     const leftMs = this.#sentAtMs + this.#options.textIntervalMs - performance.now();
-    if (leftMs <= 0 || this.#entries.some(({ write }) => write.type !== 'delta')) return;
+    if (leftMs <= 0 || this.#entries.some(({ write }) => outputOfText(write) === undefined)) return;
     this.#hurry = new AbortController();
     await delay(leftMs, undefined, { signal: this.#hurry.signal }).catch(() => {});
   }
 }
 
-type Facts = NonNullable<Extract<RequestWrite, { type: 'delta' }>['facts']>;
+function isOfSame({ write }: Entry, { delivery }: RequestWrite): boolean {
+  return write.delivery.token === delivery.token;
+}
+
+/** The output of what can wait for more of its text: a piece, how far it is, and what only makes its log shorter. */
+function outputOfText(write: RequestWrite): number | undefined {
+  if (write.type === 'delta' || (write.type === 'snapshot' && write.isWhole === true)) return write.index;
+  return write.type === 'progress' && write.isOfText === true ? write.progress.index : undefined;
+}
+
+type Facts = NonNullable<Delta['facts']>;
 
 /** What is said of two pieces of text together: numbers are added, texts joined. */
 function joinFacts({ facts: left }: { facts?: Facts }, { facts: right }: { facts?: Facts }): { facts?: Facts } {

@@ -21,21 +21,23 @@ export interface RequestProgress {
   total?: number;
 }
 
-export type RequestWrite = { delivery: Delivery } & (
-  | { type: 'progress'; progress: OutputProgress; of: RequestProgress }
-  | { type: 'preview'; progress: OutputProgress; of: RequestProgress; data: Uint8Array; contentType: string }
-  | ({ type: 'delta' } & OutputText)
-  /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
-  | ({ type: 'snapshot'; isWhole?: boolean } & OutputText)
-  | { type: 'reset'; index: number; offset: number }
-  | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
-  /** `done` says whether this is further than any checkpoint before. */
-  | { type: 'checkpoint'; index: number; done: number; data: Uint8Array }
-  /** Promises slots of the lease to others before the request has ended. */
-  | { type: 'release'; slots: number }
-  | { type: 'end'; end: RequestEnd }
-  | { type: 'give-back'; reason: 'engine_failed' | 'worker_stopped' }
-);
+export type RequestWrite = { delivery: Delivery } &
+  /** `isOfText`: of an output that writes text, whose log is made short with it. */
+  (
+    | { type: 'progress'; progress: OutputProgress; of: RequestProgress; isOfText?: boolean }
+    | { type: 'preview'; progress: OutputProgress; of: RequestProgress; data: Uint8Array; contentType: string }
+    | ({ type: 'delta' } & OutputText)
+    /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
+    | ({ type: 'snapshot'; isWhole?: boolean } & OutputText)
+    | { type: 'reset'; index: number; offset: number }
+    | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
+    /** `done` says whether this is further than any checkpoint before. */
+    | { type: 'checkpoint'; index: number; done: number; data: Uint8Array }
+    /** Promises slots of the lease to others before the request has ended. */
+    | { type: 'release'; slots: number }
+    | { type: 'end'; end: RequestEnd }
+    | { type: 'give-back'; reason: 'engine_failed' | 'worker_stopped' }
+  );
 
 /**
  * `canceling`: written, and the request is to be dropped. `lost`: not ours any more, `ended`: it has ended otherwise;
@@ -69,8 +71,11 @@ export async function writeBatch(
 /** As the script takes it: what it is, and at most five values. */
 function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
   switch (write.type) {
-    case 'progress':
-      return ['event', json({ type: 'progress', ...write.progress }), '', write.of.done, write.of.total ?? 0];
+    case 'progress': {
+      const { progress, of, isOfText = false } = write;
+      const span = isOfText ? progress.index : '';
+      return ['event', json({ type: 'progress', ...progress }), '', of.done, of.total ?? 0, span];
+    }
     case 'preview': {
       const { progress, of, data, contentType } = write;
       return ['event', json({ type: 'preview', ...progress, contentType }), data, of.done, of.total ?? 0];

@@ -1,19 +1,15 @@
-import { type RequestStatus, textAfter } from '@darkroom/core';
-import { readEvents } from '@darkroom/store';
-import type { AskStore } from '../server/store-guard.ts';
+import { textAfter } from '@darkroom/core';
+import type { StoreConnection } from '../connection/store-connection.ts';
+import { readEvents } from './read-events.ts';
 
 /** Entries of the log at a time; a long one has been compacted to fewer. */
 const limit = 256;
 
 /** What stands by now of each output of a request of text, `''` where nothing does. One round trip, as a rule. */
-export async function readTexts(
-  askStore: AskStore,
-  { id, outputCount }: Pick<RequestStatus, 'id' | 'outputCount'>,
-): Promise<string[]> {
-  const texts = Array.from({ length: outputCount }, () => '');
+export async function readTexts(store: StoreConnection, id: string, outputs: number): Promise<string[]> {
+  const texts = Array.from({ length: outputs }, () => '');
   for (let after: number | undefined = 0; after !== undefined;) {
-    const from: number = after;
-    const events = await askStore((store) => readEvents(store, id, { after: from, limit }));
+    const events = await readEvents(store, id, { after, limit });
     for (const event of events)
       if (event.type === 'delta' || event.type === 'snapshot' || event.type === 'reset')
         texts[event.index] = textAfter(texts[event.index] ?? '', event);
