@@ -153,8 +153,8 @@ it('the progress of a text waits with it, only the newest is written, and all ar
   expect(said).toEqual([
     [1, 1],
     [1, '1'],
-    [1, 4],
     [1, '234'],
+    [1, 4],
     [0, '1234'],
   ]);
 });

@@ -70,17 +70,20 @@ export class WriteQueue {
     if (write.type !== 'progress' || output === undefined) return undefined;
     // Only how far it is by now is worth a call.
     const entry = this.#entries.find(
-      (other) => isOfSame(other, write) && other.write.type === 'progress' && outputOfText(other.write) === output,
+      ({ write: other }) => isOfSame(other, write) && other.type === 'progress' && outputOfText(other) === output,
     );
-    if (entry !== undefined) entry.write = write;
+    if (entry === undefined) return undefined;
+    this.#entries = [...this.#entries.filter((other) => other !== entry), entry];
+    entry.write = write;
     return entry;
   }
 
-  /** Where nothing of the same request stands between, but of other texts. */
+  /** Where nothing of the same request stands between, but other texts and how far they are. */
   #joinText(write: Delta): Entry | undefined {
-    const entry = this.#entries.findLast(
-      (other) => isOfSame(other, write) && [write.index, undefined].includes(outputOfText(other.write)),
-    );
+    const entry = this.#entries.findLast(({ write: other }) => {
+      const isSameText = 'index' in other && other.index === write.index;
+      return isOfSame(other, write) && (isSameText || outputOfText(other) === undefined);
+    });
     if (entry?.write.type !== 'delta') return undefined;
     const { facts: _facts, ...earlier } = entry.write;
     entry.write = { ...earlier, text: earlier.text + write.text, ...joinFacts(entry.write, write) };
@@ -133,8 +136,8 @@ export class WriteQueue {
   }
 }
 
-function isOfSame({ write }: Entry, { delivery }: RequestWrite): boolean {
-  return write.delivery.token === delivery.token;
+function isOfSame(one: RequestWrite, other: RequestWrite): boolean {
+  return one.delivery.token === other.delivery.token;
 }
 
 /** The output of what can wait for more of its text: a piece, how far it is, and what only makes its log shorter. */
