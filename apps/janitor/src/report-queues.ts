@@ -1,5 +1,5 @@
 /**
- * What the whole system looks like, for Prometheus: asked of Redis at every scrape, one round trip for each model. Every
+ * What the whole system looks like, for Prometheus: asked of Redis at every scrape, for all models at once. Every
  * janitor reports the same, so that one may be down: queries take `max`, never `sum`, over janitors.
  */
 import { type Clock, systemClock } from '@darkroom/core';

@@ -143,7 +143,7 @@ export const apiSettings = {
     variable: 'EVENT_STREAMS_MAX',
     kind: wholeNumber({ min: 1, max: 1_000_000 }),
     default: '5000',
-    doc: 'Open event streams of one key in one API process; past it 429. Without keys all readers are one. A stream takes about 75 KB.',
+    doc: 'Open event streams of one key in one API process; past it 429. Without keys all readers are one. A stream takes about 50 KB.',
     apps: ['api'],
   }),
   eventStreamIdleS: defineSetting({

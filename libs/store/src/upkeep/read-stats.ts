@@ -44,7 +44,7 @@ export interface PoolPace {
   remainingCost: number;
 }
 
-/** The same cost for any number of workers and requests. One round trip. */
+/** The same cost for any number of workers and requests. Two round trips. */
 export async function readStats(store: StoreConnection, model: string): Promise<ModelStats> {
   const { redis } = store;
   const keys = store.keysOf(model);
