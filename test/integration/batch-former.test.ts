@@ -4,7 +4,7 @@ import type { RequestEnvelope } from '@darkroom/core';
 import {
   admitRequest,
   cancelRequest,
-  createWakeups,
+  createEventHub,
   type Delivery,
   dispatchRequests,
   heartbeatWorker,
@@ -22,36 +22,28 @@ import {
 import { type Costs, createCostMeter, openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
-import { ModelFormer } from '../../apps/batch-former/src/model-former.ts';
 
 const policy: BatchPolicy = { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
 
-function createFormer(store: StoreConnection, overrides: Partial<BatchPolicy> = {}): ModelFormer {
-  const wakeups = createWakeups(store);
-  const former = new ModelFormer({
+function createFormer(
+  store: StoreConnection,
+  overrides: Partial<BatchPolicy> = {},
+  // Nothing happens because time passed.
+  slowTickMs = 3_600_000,
+) {
+  const wakeups = createEventHub(store);
+  const former = new BatchFormer({
     store,
-    model: 'tiny',
     wakeups,
     policy: { ...policy, ...overrides },
-    // Nothing here happens because time passed.
-    slowTickMs: 3_600_000,
+    slowTickMs,
     log: silentLogger(),
   });
   onTestFinished(async () => {
     await former.stop();
     wakeups.close();
   });
-  return former;
-}
-
-function createFormers(store: StoreConnection) {
-  const wakeups = createWakeups(store);
-  const formers = new BatchFormer({ store, wakeups, policy, log: silentLogger() });
-  onTestFinished(async () => {
-    await formers.stop();
-    wakeups.close();
-  });
-  return { formers, wakeups };
+  return { former, wakeups, runOnce: () => former.runOnce('tiny') };
 }
 
 async function register(store: StoreConnection, workerId: string, capacity = 8): Promise<void> {
@@ -263,10 +255,9 @@ it('a former whose one call fails leaves nothing to wait out: the next leases at
 
 it('reacts to requests and to freed slots by itself, for models it has just heard of', async () => {
   const store = openTestStore();
-  const { formers } = createFormers(store);
-  await formers.start();
+  const { former } = createFormer(store);
+  await former.start();
   await publishModel(store, { id: 'tiny' } as never);
-  await formers.discoverOnce();
   await register(store, 'w1', 1);
   const mailbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
   onTestFinished(() => mailbox.close());
@@ -282,7 +273,8 @@ it('what waits for company goes when its time is over, though nothing else happe
   const store = openTestStore();
   await register(store, 'w1');
   await submit(store);
-  const former = createFormer(store, { timeoutMs: 50 });
+  await publishModel(store, { id: 'tiny' } as never);
+  const { former } = createFormer(store, { timeoutMs: 50 });
   await former.start();
   await expect.poll(async () => idsOf(await inbox(store, 'w1'))).toHaveLength(1);
   const id = await submit(store);
@@ -292,11 +284,11 @@ it('what waits for company goes when its time is over, though nothing else happe
 it('tries a model again that it could not listen for', async () => {
   const store = openTestStore();
   await publishModel(store, { id: 'tiny' } as never);
-  const { formers, wakeups } = createFormers(store);
+  await publishModel(store, { id: 'other' } as never);
+  const { former, wakeups } = createFormer(store, {}, 100);
   const listen = vi.spyOn(wakeups, 'listen').mockRejectedValueOnce(new Error('NOPERM'));
-  await formers.discoverOnce().catch(() => {});
-  await formers.start();
-  await expect.poll(() => listen, { timeout: 3000 }).toHaveBeenCalledTimes(2);
+  await former.start();
+  await expect.poll(() => listen, { timeout: 3000 }).toHaveBeenCalledTimes(3);
 });
 
 it('many formers lease each request once', async () => {

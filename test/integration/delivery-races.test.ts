@@ -201,7 +201,7 @@ it('an inbox whose connection has gone silent is read over another', { timeout: 
   // The time until it counts as silent: else what comes late in the test would be lost with its connection.
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
-  const inbox = openInbox(behindProxy, identity, { silenceMs: 5000 });
+  const inbox = openInbox(behindProxy, identity);
   onTestFinished(() => inbox.close());
   expect(await inbox.next(0.1)).toEqual([]);
   // As when a firewall forgets a connection: neither side hears of it.

@@ -6,9 +6,8 @@ import { createReadiness, type MetricDescription, Metrics } from '@darkroom/serv
 import { openTestStore, silentLogger } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import { createApiMetrics } from '../../apps/api/src/http/api-metrics.ts';
-import { createFormerMetrics } from '../../apps/batch-former/src/former-metrics.ts';
-import { createKeySizeReport } from '../../apps/janitor/src/report-key-sizes.ts';
-import { reportQueues } from '../../apps/janitor/src/report-queues.ts';
+import { createFormerMetrics } from '../../apps/batch-former/src/batch-former.ts';
+import { createKeySizeReport, reportQueues } from '../../apps/janitor/src/report-queues.ts';
 import { createSenderMetrics } from '../../apps/webhook-sender/src/sender-metrics.ts';
 import { createWorkerSeries } from '../../apps/worker/src/meters/worker-series.ts';
 

@@ -3,7 +3,7 @@ import {
   admitRequest,
   cancelRequest,
   connectStore,
-  createWakeups,
+  createEventHub,
   type Delivery,
   isStoreReachable,
   publishModel,
@@ -25,8 +25,7 @@ import {
 } from '@darkroom/testing';
 import { createReadiness, Metrics } from '@darkroom/service';
 import { expect, it, onTestFinished } from 'vitest';
-import { createFormerMetrics } from '../../apps/batch-former/src/former-metrics.ts';
-import { ModelFormer } from '../../apps/batch-former/src/model-former.ts';
+import { BatchFormer, createFormerMetrics } from '../../apps/batch-former/src/batch-former.ts';
 import { Janitor } from '../../apps/janitor/src/janitor.ts';
 import { reportQueues } from '../../apps/janitor/src/report-queues.ts';
 
@@ -212,11 +211,10 @@ it('a Redis that hangs does not hang a probe', async () => {
 it('what a former was to lease, and what came of it', async () => {
   const store = await openStore();
   const metrics = new Metrics({ app: 'batch-former', log: silentLogger() });
-  const wakeups = createWakeups(store);
+  const wakeups = createEventHub(store);
   onTestFinished(() => wakeups.close());
-  const former = new ModelFormer({
+  const former = new BatchFormer({
     store,
-    model,
     wakeups,
     policy: { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 2 },
     log: silentLogger(),
@@ -229,7 +227,7 @@ it('what a former was to lease, and what came of it', async () => {
   const overdue = await submit(store);
   for (let count = 0; count < 3; count++) await submit(store);
   await store.redis.hset(store.keysOf(model).request(overdue), 'startDeadlineMs', 1);
-  await former.runOnce();
+  await former.runOnce(model);
   expect(await read('darkroom_leases_total', { outcome: 'leased' })).toBe(2);
   expect(await read('darkroom_leases_total', { outcome: 'expired' })).toBe(1);
   expect(await read('darkroom_lease_requests_sum')).toBe(2);

@@ -1,11 +1,12 @@
 /** A model that is paused under several formers: nothing more is leased by any, and all go on at once. */
 import {
   admitRequest,
-  createWakeups,
+  createEventHub,
   type Delivery,
   dispatchRequests,
   openInbox,
   pauseModel,
+  publishModel,
   readStats,
   registerWorker,
   resumeModel,
@@ -14,7 +15,7 @@ import {
 } from '@darkroom/store';
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import { ModelFormer } from '../../apps/batch-former/src/model-former.ts';
+import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
 
 const identity = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
 
@@ -24,11 +25,10 @@ async function openServed(capacity: number): Promise<StoreConnection> {
   return store;
 }
 
-function createFormer(store: StoreConnection): ModelFormer {
-  const wakeups = createWakeups(store);
-  const former = new ModelFormer({
+function createFormer(store: StoreConnection): BatchFormer {
+  const wakeups = createEventHub(store);
+  const former = new BatchFormer({
     store,
-    model: 'tiny',
     wakeups,
     policy: { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 2 },
     // Nothing here happens because time passed.
@@ -64,27 +64,28 @@ it('is leased nothing by any former though slots are free, and goes on where it 
   const formers = [createFormer(store), createFormer(store)];
   const ids = [await submit(store), await submit(store), await submit(store)];
   const next = openDeliveries(store);
-  await formers[0]!.runOnce();
+  await formers[0]!.runOnce('tiny');
   const [running] = await next();
   await pauseModel(store, 'tiny');
   await writeBatch(store, identity, [{ type: 'end', delivery: running!, end: { state: 'canceled' } }], { batch: 1 });
-  for (const former of formers) await former.runOnce();
+  for (const former of formers) await former.runOnce('tiny');
   // Nor by one that has looked before.
   const lease = { workerId: 'w1', isExclusive: false, requestIds: [ids[1]!] };
   expect(await dispatchRequests(store, 'tiny', [lease])).toEqual([{ status: 'waiting' }]);
   expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1 }, queued: 2, running: 0, isPaused: true });
   await resumeModel(store, 'tiny');
-  await formers[1]!.runOnce();
+  await formers[1]!.runOnce('tiny');
   expect((await next()).map(({ id }) => id)).toEqual([ids[1]]);
 });
 
 it('goes on when it is resumed', async () => {
   const store = await openServed(8);
   await pauseModel(store, 'tiny');
+  await publishModel(store, { id: 'tiny' } as never);
   const former = createFormer(store);
   await former.start();
   const id = await submit(store);
-  await former.runOnce();
+  await former.runOnce('tiny');
   const batch = openDeliveries(store)();
   await resumeModel(store, 'tiny');
   expect((await batch).map((request) => request.id)).toEqual([id]);

@@ -1,12 +1,12 @@
 /** Text all the way: from the door over former, worker and engine to whoever reads it, for each way to make it. */
 import { type ModelCard, type RowRequest, textAfter } from '@darkroom/core';
-import type { ExecutorListener, ExecutorRequest, Executor } from '@darkroom/executor';
+import type { Executor, ExecutorListener } from '@darkroom/executor';
 import { createKinds, picture } from '@darkroom/kinds';
-import { createWakeups, publishModel, readEvents, readOutput, type StoreConnection } from '@darkroom/store';
+import { createEventHub, publishModel, readEvents, readOutput, type StoreConnection } from '@darkroom/store';
 import { echo, echoCard, silentLogger } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { openTestApi, type TestApi } from '../../apps/api/src/testing/test-api.ts';
-import { ModelFormer } from '../../apps/batch-former/src/model-former.ts';
+import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
 import { Worker } from '../../apps/worker/src/worker.ts';
 import { ForwardingExecutor } from '../../libs/executor/src/testing/forwarding-executor.ts';
 import { InProcessExecutor } from '../../libs/executor/src/testing/in-process-executor.ts';
@@ -33,7 +33,7 @@ class LongWriter extends WriterPipeline {
 class LongForwarder extends ForwardingExecutor {
   words: number | undefined = 300;
 
-  override submit(requests: readonly ExecutorRequest[]): void {
+  override submit(requests: readonly RowRequest[]): void {
     super.submit(
       requests.map((request) => ({
         ...request,
@@ -59,9 +59,9 @@ async function open(): Promise<TestApi> {
   const test = await openTestApi({ kinds: createKinds([picture, echo]) });
   const { store } = test;
   await publishModel(store, echoCard);
-  const wakeups = createWakeups(store);
+  const wakeups = createEventHub(store);
   const policy = { maxSize: 100, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
-  const former = new ModelFormer({ store, model, wakeups, policy, log: silentLogger() });
+  const former = new BatchFormer({ store, wakeups, policy, log: silentLogger() });
   await former.start();
   onTestFinished(async () => {
     await former.stop();

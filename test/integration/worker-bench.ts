@@ -1,6 +1,7 @@
 /** A worker against a real queue, with an engine that does what the test says. */
-import type { ModelCard, RequestEnvelope } from '@darkroom/core';
-import type { Executor, ExecutorEvent, ExecutorRequest } from '@darkroom/executor';
+import type { ModelCard, RequestEnvelope, RowRequest } from '@darkroom/core';
+import type { Executor, ExecutorEvent } from '@darkroom/executor';
+import { Metrics } from '@darkroom/service';
 import {
   admitRequest,
   dispatchRequests,
@@ -13,8 +14,7 @@ import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, onTestFinished } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
 import type { OutputEncoder } from '../../apps/worker/src/request/active-request.ts';
-import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
-import { Worker } from '../../apps/worker/src/worker.ts';
+import { Worker, type WorkerOptions } from '../../apps/worker/src/worker.ts';
 
 export const card = { id: 'tiny' } as ModelCard;
 export const pixels = { data: Uint8Array.of(1, 2, 3), facts: { seed: 7 } };
@@ -22,7 +22,7 @@ export const pixels = { data: Uint8Array.of(1, 2, 3), facts: { seed: 7 } };
 export type Encoded = Awaited<ReturnType<OutputEncoder['encodeOutput']>>;
 
 export class FakeExecutor implements Executor {
-  readonly submitted: ExecutorRequest[] = [];
+  readonly submitted: RowRequest[] = [];
   readonly canceled: string[] = [];
   starting: () => Promise<ModelCard> = () => Promise.resolve(card);
   isRunning = false;
@@ -36,7 +36,7 @@ export class FakeExecutor implements Executor {
     this.isRunning = true;
     return card;
   }
-  submit(requests: readonly ExecutorRequest[]): void {
+  submit(requests: readonly RowRequest[]): void {
     if (!this.isRunning) throw new Error('the engine is not running');
     this.submitted.push(...requests);
   }
@@ -92,6 +92,7 @@ export function optionsOf(store: StoreConnection, createExecutor: CreateExecutor
     engineTimeoutMs: 60_000,
     info: {},
     log: silentLogger(),
+    metrics: new Metrics({ app: 'worker', log: silentLogger() }),
     loads: new LoadWatch({ store, model: 'tiny', host: 'box', log: silentLogger() }),
     encoder: encoderOf(),
     createExecutor,

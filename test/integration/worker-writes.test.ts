@@ -5,7 +5,7 @@ import type { ExecutorEvent } from '@darkroom/executor';
 import { connectStore, dispatchRequests, readEvents, readTexts, type StoreConnection } from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
+import type { WorkerOptions } from '../../apps/worker/src/worker.ts';
 import {
   type Encoded,
   encoderOf,

@@ -1,6 +1,5 @@
 /** The worker against a real queue and an engine that does what the test says. */
-import { DarkroomError, type ModelCard } from '@darkroom/core';
-import type { ExecutorRequest } from '@darkroom/executor';
+import { DarkroomError, type ModelCard, type RowRequest } from '@darkroom/core';
 import {
   cancelRequest,
   listModelIds,
@@ -104,7 +103,7 @@ it('hears of what it lost by the next thing that it writes', async () => {
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   expect(await bury(store)).toEqual([id]);
-  const [{ id: token }] = executor.submitted as [ExecutorRequest];
+  const [{ id: token }] = executor.submitted as [RowRequest];
   executor.emit([{ type: 'progress', requestId: token, index: 0, done: 1, total: 2 }]);
   await expect.poll(() => executor.canceled).toEqual([token]);
   expect(await types(store, id)).toEqual(['queued', 'started', 'queued']);
@@ -142,7 +141,7 @@ it('ends no request that it dropped because it was lost, though it is its own ag
   const id = await submit(store);
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
-  const [{ id: token }] = executor.submitted as [ExecutorRequest];
+  const [{ id: token }] = executor.submitted as [RowRequest];
   // A master that then gave way to one that knows nothing of a burial.
   Object.assign(store.redis, { 'workers/heartbeat-worker': () => Promise.resolve('buried') });
   await worker.beatOnce();

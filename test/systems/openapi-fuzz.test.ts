@@ -5,7 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createWakeups, readStats, publishModel, readWorkers, type StoreConnection } from '@darkroom/store';
+import { createEventHub, readStats, publishModel, readWorkers, type StoreConnection } from '@darkroom/store';
 import { expect, it, onTestFinished } from 'vitest';
 import { NothingWaits, NotRunning, runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
@@ -21,7 +21,7 @@ const png = Buffer.from(
 async function drawAtOnce(store: StoreConnection): Promise<() => Promise<void>> {
   await publishModel(store, card);
   await startWorker(store);
-  const wakeups = createWakeups(store);
+  const wakeups = createEventHub(store);
   let drawing = Promise.resolve();
   const stop = await wakeups.listen(card.id, () => {
     drawing = drawing.then(() => drawAll(store));

@@ -128,7 +128,7 @@ it('turns a Redis that is full into a 503', async () => {
   const store = openTestStore();
   const full = new Proxy(store, {
     get(target, name, receiver) {
-      if (name === 'keysOf')
+      if (name === 'keysOfRequest')
         return () => {
           throw new Error("OOM command not allowed when used memory > 'maxmemory'.");
         };

@@ -1,53 +1,121 @@
-import { BaseService, PeriodicLoop } from '@darkroom/service';
-import { listModelIds } from '@darkroom/store';
-import { ModelFormer, type ModelFormerOptions } from './model-former.ts';
+/**
+ * Brings the waiting requests of each model to its workers: looks, decides (libs/batching), and commits by one script that
+ * checks what was assumed. It holds nothing, so any number of formers may do so at once and one that dies loses nothing.
+ */
+import { type BatchPolicy, type Plan, planLeases } from '@darkroom/batching';
+import type { Dispatchable } from '@darkroom/core';
+import { BaseService, type Logger, LoopsByName, Metrics, startSpan } from '@darkroom/service';
+import {
+  dispatchRequests,
+  type DispatchOutcome,
+  type EventHub,
+  listModelIds,
+  readDispatchable,
+  type StoreConnection,
+} from '@darkroom/store';
 
-export type BatchFormerOptions = Omit<ModelFormerOptions, 'model'>;
+export interface BatchFormerOptions {
+  store: StoreConnection;
+  wakeups: Pick<EventHub, 'listen'>;
+  policy: BatchPolicy;
+  log: Logger;
+  metrics?: ReturnType<typeof createFormerMetrics>;
+  /** How long a lost wake-up can hold things up. */
+  slowTickMs?: number;
+}
 
-/** How soon a model that is new to the system gets its former. */
-const discoveryMs = 500;
+/** How soon a model that is new to the system is served. */
+const discoverEveryMs = 500;
 
-/** One former for each model that the system knows. */
+/**
+ * What one look brings at most, so that a turn is short however many there are; more takes more turns. Some requests more than
+ * find room: what must run alone, and waits for that, is to hide nobody.
+ */
+const view = { maxWorkers: 32, maxRequests: 256, beyondRoom: 32 };
+
 export class BatchFormer extends BaseService {
-  readonly #options: BatchFormerOptions;
-  readonly #formers = new Map<string, ModelFormer>();
-  readonly #discovering: PeriodicLoop;
+  readonly #options: Required<Omit<BatchFormerOptions, 'slowTickMs' | 'wakeups'>>;
+  readonly #dispatching: LoopsByName;
+  readonly #companyTimers = new Map<string, NodeJS.Timeout>();
 
-  constructor(options: BatchFormerOptions) {
+  constructor({ slowTickMs: intervalMs = 1000, wakeups, ...options }: BatchFormerOptions) {
     super();
-    this.#options = options;
-    this.#discovering = new PeriodicLoop({
-      name: 'discover models',
-      intervalMs: discoveryMs,
-      runOnce: () => this.discoverOnce(),
-      log: options.log,
+    const { store, log, metrics = createFormerMetrics(new Metrics({ app: 'batch-former', log })) } = options;
+    this.#options = { ...options, metrics };
+    this.#dispatching = new LoopsByName({
+      name: 'dispatch',
+      discover: () => listModelIds(store),
+      discoverEveryMs,
+      intervalMs,
+      runOnce: (model) => this.runOnce(model),
+      listen: (model, wake) => wakeups.listen(model, wake),
+      log,
     });
   }
 
-  /** Starts a former for every model that has none. */
-  async discoverOnce(): Promise<void> {
-    for (const model of await listModelIds(this.#options.store)) {
-      if (this.#formers.has(model)) continue;
-      const former = new ModelFormer({ ...this.#options, model });
-      this.#formers.set(model, former);
-      try {
-        await former.start();
-        this.#options.log.info({ model }, 'forming batches');
-      } catch (error) {
-        // It must not count as served; the next turn tries again, and the other models are none the worse.
-        this.#formers.delete(model);
-        this.#options.log.error({ model, err: error }, 'could not start forming batches');
+  /** Leases all of a model that can go. Two round trips, whatever the number of leases; one when there is nothing to do. */
+  async runOnce(model: string): Promise<void> {
+    const { store, policy } = this.#options;
+    for (;;) {
+      const seen = await readDispatchable(store, model, { ...view, beyondRoom: view.beyondRoom + policy.lookahead });
+      const plan = planLeases(seen, policy);
+      if (plan.againInMs !== undefined) {
+        clearTimeout(this.#companyTimers.get(model));
+        const timer = setTimeout(() => void this.#dispatching.trigger(model), plan.againInMs);
+        this.#companyTimers.set(model, timer);
       }
+      if (plan.leases.length === 0 && plan.reserveWorkerId === undefined) return;
+      const { reserveWorkerId } = plan;
+      const outcomes = await dispatchRequests(store, model, plan.leases, { reserveWorkerId });
+      this.#report(model, plan, outcomes, seen);
+      // What turned out to be gone has left its place to others, and more may wait than was seen; their wake-up may be long past.
+      const isCut = seen.requests.length === view.maxRequests || seen.workers.length >= view.maxWorkers;
+      const news = new Set<DispatchOutcome['status']>(isCut ? ['moved', 'expired', 'leased'] : ['moved', 'expired']);
+      if (!outcomes.some(({ status }) => news.has(status))) return;
     }
   }
 
   protected override async onStart(): Promise<void> {
-    await this.#discovering.start();
+    await this.#dispatching.start();
   }
 
   protected override async onStop(): Promise<void> {
-    await this.#discovering.stop();
-    await Promise.all([...this.#formers.values()].map((former) => former.stop()));
-    this.#formers.clear();
+    await this.#dispatching.stop();
+    for (const timer of this.#companyTimers.values()) clearTimeout(timer);
   }
+
+  #report(model: string, { leases }: Plan, outcomes: readonly DispatchOutcome[], seen: Dispatchable): void {
+    const { log, metrics } = this.#options;
+    const waitedMs = new Map(seen.requests.map(({ id, waitingSinceMs }) => [id, seen.nowMs - waitingSinceMs]));
+    let position = 0;
+    for (const { workerId, requestIds } of leases) {
+      const own = outcomes.slice(position, (position += requestIds.length));
+      for (const { status } of own) metrics.leases.inc({ model, outcome: status });
+      const leased = own.filter((outcome) => outcome.status === 'leased');
+      if (leased.length > 0) metrics.together.observe({ model }, leased.length);
+      const attributes = { 'darkroom.worker': workerId, 'darkroom.together': leased.length };
+      for (const { delivery, trace } of leased) {
+        const startedAtMs = Date.now() - (waitedMs.get(delivery.id) ?? 0);
+        startSpan('dispatch', { kind: 'consumer', parent: trace, startedAtMs, attributes }).end();
+        log.info({ request_id: delivery.id, worker: workerId, together: leased.length }, 'leased');
+      }
+    }
+  }
+}
+
+/** What formers count, over all models. */
+export function createFormerMetrics(metrics: Metrics) {
+  return {
+    leases: metrics.counter({
+      name: 'darkroom_leases_total',
+      help: 'What became of requests that were to go to a worker: leased, waiting (no room by then), moved (another former was faster), expired.',
+      labels: ['model', 'outcome'],
+    }),
+    together: metrics.histogram({
+      name: 'darkroom_lease_requests',
+      help: 'Requests that were leased to a worker together.',
+      labels: ['model'],
+      buckets: [1, 2, 3, 4, 6, 8, 12, 16, 32],
+    }),
+  };
 }

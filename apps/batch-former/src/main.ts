@@ -1,13 +1,12 @@
-import { closingService, type MainContext, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
-import { checkServer, connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
-import { BatchFormer } from './batch-former.ts';
-import { createFormerMetrics } from './former-metrics.ts';
+import { type MainContext, runMain, ServiceGroup, storeService } from '@darkroom/service';
+import { checkServer, createEventHub, isStoreReachable, openStore } from '@darkroom/store';
+import { BatchFormer, createFormerMetrics } from './batch-former.ts';
 
-await runMain('batch-former', ({ config, log, metrics, readiness, stopSignal }: MainContext<'batch-former'>) => {
-  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
-  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
+await runMain('batch-former', (context: MainContext<'batch-former'>) => {
+  const { config, log, metrics, readiness, stopSignal } = context;
+  const store = openStore(context);
   readiness.check = () => isStoreReachable(store);
-  const wakeups = createWakeups(store);
+  const wakeups = createEventHub(store);
   const former = new BatchFormer({
     store,
     wakeups,
@@ -21,6 +20,5 @@ await runMain('batch-former', ({ config, log, metrics, readiness, stopSignal }: 
     log,
     metrics: createFormerMetrics(metrics),
   });
-  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
-  return new ServiceGroup([closingService(() => store.close()), checked, former]);
+  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), former]);
 });

@@ -4,7 +4,7 @@
  */
 import { BaseService, type Logger, LoopsByName, Metrics, PeriodicLoop, startSpan } from '@darkroom/service';
 import { expireRequests, LeakSweeper, listModelIds, type StoreConnection, sweepWorkers } from '@darkroom/store';
-import { createKeySizeReport, type ReportKeySizes } from './report-key-sizes.ts';
+import { createKeySizeReport } from './report-queues.ts';
 
 export interface JanitorOptions {
   store: StoreConnection;
@@ -17,13 +17,6 @@ export interface JanitorOptions {
   metrics?: Metrics;
 }
 
-/** What one sweep has done. */
-export interface SweepResult {
-  buried: string[];
-  requeued: string[];
-  expired: string[];
-}
-
 /** Looks at the keys are spread over the interval, so that none takes long. */
 const leakPages = 60;
 
@@ -32,20 +25,14 @@ export class Janitor extends BaseService {
   readonly #sweeping: LoopsByName;
   readonly #leakSweeping: PeriodicLoop;
   readonly #leaks: LeakSweeper;
-  readonly #reportKeySizes: ReportKeySizes;
+  readonly #reportKeySizes: ReturnType<typeof createKeySizeReport>;
 
   constructor(options: JanitorOptions) {
     super();
-    const {
-      store,
-      log,
-      sweepIntervalMs,
-      leakSweepIntervalMs,
-      metrics = new Metrics({ app: 'janitor', log }),
-    } = options;
+    const { store, log, sweepIntervalMs, leakSweepIntervalMs, metrics } = options;
     this.#options = options;
     this.#leaks = new LeakSweeper(store);
-    this.#reportKeySizes = createKeySizeReport(metrics);
+    this.#reportKeySizes = createKeySizeReport(metrics ?? new Metrics({ app: 'janitor', log }));
     this.#sweeping = new LoopsByName({
       name: 'sweep',
       discover: () => listModelIds(store),
@@ -63,9 +50,9 @@ export class Janitor extends BaseService {
   }
 
   /** Buries a model's dead workers, requeues what they had, ends what is overdue. */
-  async sweepOnce(model: string): Promise<SweepResult> {
+  async sweepOnce(model: string) {
     const { store, log, sweepIntervalMs, workerTtlMs } = this.#options;
-    const result: SweepResult = { buried: [], requeued: [], expired: [] };
+    const result = { buried: [] as string[], requeued: [] as string[], expired: [] as string[] };
     const missedSweeps = Math.max(1, Math.ceil(workerTtlMs / sweepIntervalMs));
     // A little less than ours, so that each of our own counts.
     const options = { intervalMs: 0.9 * sweepIntervalMs, missedSweeps };
@@ -88,7 +75,7 @@ export class Janitor extends BaseService {
   /** Looks at one page of the store's keys: gives them their TTL back, and removes what dead workers left. */
   async sweepLeaksOnce(): Promise<void> {
     const { repaired, deleted, sizes } = await this.#leaks.sweepPage();
-    for (const [model, ofModel] of sizes ?? []) this.#reportKeySizes(model, ofModel);
+    this.#reportKeySizes(sizes ?? []);
     if (repaired.length + deleted.length > 0) this.#options.log.warn({ repaired, deleted }, 'swept leaks');
   }
 

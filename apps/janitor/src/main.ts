@@ -1,11 +1,11 @@
-import { closingService, type MainContext, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
-import { checkServer, connectStore, isStoreReachable, storeOptions } from '@darkroom/store';
+import { type MainContext, runMain, ServiceGroup, storeService } from '@darkroom/service';
+import { checkServer, isStoreReachable, openStore } from '@darkroom/store';
 import { Janitor } from './janitor.ts';
 import { reportQueues } from './report-queues.ts';
 
-await runMain('janitor', ({ config, log, metrics, readiness, stopSignal }: MainContext<'janitor'>) => {
-  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
-  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
+await runMain('janitor', (context: MainContext<'janitor'>) => {
+  const { config, log, metrics, readiness, stopSignal } = context;
+  const store = openStore(context);
   readiness.check = () => isStoreReachable(store);
   reportQueues({ store, metrics });
   const janitor = new Janitor({
@@ -16,6 +16,5 @@ await runMain('janitor', ({ config, log, metrics, readiness, stopSignal }: MainC
     leakSweepIntervalMs: config.leakSweepIntervalS * 1000,
     workerTtlMs: config.workerTtlMs,
   });
-  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
-  return new ServiceGroup([closingService(() => store.close()), checked, janitor]);
+  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), janitor]);
 });

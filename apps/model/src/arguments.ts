@@ -1,24 +1,6 @@
-import { parseArgs } from 'node:util';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { type DtypeChoice, dtypeChoiceRange, isModelId, parseDtypeChoice } from '@darkroom/core';
 import { CommandError } from './command-error.ts';
-
-export type Command =
-  | { command: 'help' }
-  | { command: 'list' }
-  | { command: 'check'; directory: string }
-  | CompareCommand
-  | { command: 'pull'; repo: string; revision: string; dtypes: DtypeChoice; name: string | undefined };
-
-export interface CompareCommand {
-  command: 'compare';
-  directory: string;
-  /** The first is what the others are compared with; empty for what there is. */
-  choices: DtypeChoice[];
-  prompts: number;
-  /** The model's own by default. */
-  steps: number | undefined;
-  rows: number;
-}
 
 export const usage = `npm run model -- pull <repo id> [--revision <branch, tag or commit>] [--dtype auto|fp32|fp16|int8[,<part>=<dtype>…]] [--name <id>]
     downloads a model from the Hugging Face hub into models/<id>; run again, it goes on where it was
@@ -29,20 +11,24 @@ npm run model -- check <directory>
 npm run model -- compare <directory> [<dtypes>…] [--prompts 32] [--steps <n>] [--rows 8]
     makes the same pictures in each dtype, such as fp32 int8 int8,vae_decoder=fp16: sizes, times, PSNR to the first`;
 
+export type Command = ReturnType<typeof readArguments>;
+export type PullCommand = ReturnType<typeof readPull>;
+export type CompareCommand = ReturnType<typeof readCompare>;
+
 /** @throws CommandError naming what is wrong with them. */
-export function readArguments(words: readonly string[]): Command {
+export function readArguments(words: readonly string[]) {
   const [command, ...rest] = words;
   switch (command) {
     case undefined:
     case 'help':
     case '--help':
     case '-h':
-      return { command: 'help' };
+      return { command: 'help' as const };
     case 'list':
-      read(rest, 0, {});
+      assertCount(parse(rest, {}).positionals, 0);
       return { command };
     case 'check':
-      return { command, directory: read(rest, 1, {}).positionals[0]! };
+      return { command, directory: assertCount(parse(rest, {}).positionals, 1)[0]! };
     case 'compare':
       return readCompare(rest);
     case 'pull':
@@ -52,35 +38,45 @@ export function readArguments(words: readonly string[]): Command {
   }
 }
 
-function readPull(words: readonly string[]): Command {
-  const text = { type: 'string' } as const;
-  const { positionals, values } = read(words, 1, { revision: text, dtype: text, name: text });
-  const repo = positionals[0]!;
-  const { revision = 'main', dtype: wanted = 'auto', name } = values as Partial<Record<string, string>>;
+function readPull(words: readonly string[]) {
+  const { positionals, values } = parse(words, {
+    revision: { type: 'string', default: 'main' },
+    dtype: { type: 'string', default: 'auto' },
+    name: { type: 'string' },
+  });
+  const repo = assertCount(positionals, 1)[0]!;
+  const { revision, name } = values;
   if (!/^(?!.*\.\.)[\w.-]+(?:\/[\w.-]+)?$/.test(repo)) {
     throw new CommandError(`${JSON.stringify(repo)} is no repository's id, such as owner/name`);
   }
-  const dtypes = readChoice('--dtype', wanted);
+  const dtypes = readChoice('--dtype', values.dtype);
   if (name !== undefined && !isModelId(name)) {
     const expected = '1 to 64 characters of a-z, 0-9, ".", "_" and "-", with a letter or digit at both ends';
     throw new CommandError(`--name is ${JSON.stringify(name)}, expected ${expected}`);
   }
-  return { command: 'pull', repo, revision, dtypes, name };
+  /** `name` is what the model is called here; by default the last part of the repository's name. */
+  return { command: 'pull' as const, repo, revision, dtypes, name };
 }
 
-function readCompare(words: readonly string[]): Command {
-  const text = { type: 'string' } as const;
-  const { positionals, values } = parse(words, { prompts: text, steps: text, rows: text });
+function readCompare(words: readonly string[]) {
+  const { positionals, values } = parse(words, {
+    prompts: { type: 'string', default: '32' },
+    steps: { type: 'string' },
+    rows: { type: 'string', default: '8' },
+  });
   const [directory, ...choices] = positionals;
   if (directory === undefined) throw new CommandError('expected a directory');
-  const { prompts = '32', steps, rows = '8' } = values as Partial<Record<string, string>>;
   return {
-    command: 'compare',
+    command: 'compare' as const,
     directory,
+    /** The first is what the others are compared with; empty for fp32 and what else there is. */
     choices: choices.map((choice) => readChoice('a dtype', choice)),
-    prompts: readCount('--prompts', prompts),
-    steps: steps === undefined ? undefined : readCount('--steps', steps),
-    rows: readCount('--rows', rows),
+    /** Pictures of each. */
+    prompts: readCount('--prompts', values.prompts),
+    /** The model's own by default. */
+    steps: values.steps === undefined ? undefined : readCount('--steps', values.steps),
+    /** Pictures that are made at once. */
+    rows: readCount('--rows', values.rows),
   };
 }
 
@@ -95,14 +91,15 @@ function readCount(what: string, text: string): number {
   throw new CommandError(`${what} is ${JSON.stringify(text)}, expected a whole number from 1 to 9999`);
 }
 
-function read(words: readonly string[], count: number, options: Record<string, { type: 'string' }>) {
-  const parsed = parse(words, options);
-  const { positionals } = parsed;
-  if (positionals.length === count) return parsed;
-  throw new CommandError(`expected ${count === 1 ? 'one argument' : 'no argument'}, not ${positionals.length}`);
+function assertCount(words: readonly string[], count: number): readonly string[] {
+  if (words.length === count) return words;
+  throw new CommandError(`expected ${count === 1 ? 'one argument' : 'no argument'}, not ${words.length}`);
 }
 
-function parse(words: readonly string[], options: Record<string, { type: 'string' }>) {
+function parse<const Options extends NonNullable<ParseArgsConfig['options']>>(
+  words: readonly string[],
+  options: Options,
+) {
   try {
     return parseArgs({ args: [...words], options, allowPositionals: true });
   } catch (error) {

@@ -1,8 +1,9 @@
 /** `npm run model`: gets models, lists, checks and compares them. */
-import { relative, resolve } from 'node:path';
+import { basename, relative, resolve } from 'node:path';
 import { ConfigError, loadConfig, type ModelConfig } from '@darkroom/config';
-import { DarkroomError } from '@darkroom/core';
-import { type Command, readArguments, usage } from './arguments.ts';
+import { DarkroomError, isModelId } from '@darkroom/core';
+import type { LoadModelOptions } from '@darkroom/diffusion';
+import { type Command, type PullCommand, readArguments, usage } from './arguments.ts';
 import { checkModel } from './check/check-model.ts';
 import { CommandError } from './command-error.ts';
 import { compareModel } from './compare/compare-model.ts';
@@ -17,12 +18,10 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => st
 
 const write = (text: string): void => void process.stdout.write(text);
 
-async function pull(command: Extract<Command, { command: 'pull' }>, config: ModelConfig): Promise<void> {
+async function pull(command: PullCommand, { hubEndpoint: endpoint, hubToken: token }: ModelConfig): Promise<void> {
   const progress = new Progress({ write, isTerminal: process.stdout.isTTY });
-  const { hubEndpoint, hubToken } = config;
   try {
-    const access = { endpoint: hubEndpoint, token: hubToken };
-    const options = { ...command, ...access, modelsDirectory, progress, signal: stop.signal };
+    const options = { ...command, endpoint, token, modelsDirectory, progress, signal: stop.signal };
     const { directory, isNew } = await pullModel(options);
     const shown = relative(process.cwd(), directory);
     write(`${isNew ? 'downloaded to' : 'already there:'} ${shown}
@@ -33,17 +32,22 @@ check it: npm run model -- check ${shown}
   }
 }
 
+/** The model of a directory, as a worker with the same settings has it. */
+function modelAt(directory: string, config: ModelConfig): LoadModelOptions {
+  const { modelDtype: dtypes, numThreads, devices, isStrictAboutDevice, hasLowMemory, vaeTileSize } = config;
+  const threads = numThreads === 0 ? {} : { threads: numThreads };
+  // A worker on a directory of another name needs MODEL_ID; what is found out here does not depend on it.
+  const id = isModelId(basename(resolve(directory))) ? {} : { id: 'unnamed' };
+  return { directory, dtypes, devices, isStrictAboutDevice, hasLowMemory, vaeTileSize, ...threads, ...id };
+}
+
 async function run(command: Command): Promise<void> {
   if (command.command === 'help') return write(`${usage}\n`);
   if (command.command === 'list') return write(`${await listModels(modelsDirectory)}\n`);
   const config = loadConfig('model');
   if (command.command === 'pull') return pull(command, config);
-  const { modelDtype: dtypes, numThreads, devices, isStrictAboutDevice, hasLowMemory, vaeTileSize } = config;
-  const threads = numThreads === 0 ? {} : { threads: numThreads };
-  const options = { devices, isStrictAboutDevice, hasLowMemory, vaeTileSize, ...threads };
-  const where = { options, signal: stop.signal, write };
-  if (command.command === 'compare') return compareModel({ ...command, ...where });
-  return checkModel({ directory: command.directory, dtypes, ...where });
+  const tried = { model: modelAt(command.directory, config), signal: stop.signal, write };
+  return command.command === 'check' ? checkModel(tried) : compareModel({ ...command, ...tried });
 }
 
 /** What is said of a failure: expected ones in their own words, others as the defects they are. */

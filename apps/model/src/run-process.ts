@@ -36,17 +36,17 @@ export async function runProcess<Message>(options: RunProcessOptions<Message>): 
   const child = fork(path, { execArgv: [], stdio: [...stdio], serialization: 'advanced', ...environment });
   let lastWords = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => (lastWords = (lastWords + text).slice(-keptText)));
-  let failure: Failed | undefined;
-  child.on('message', (message: { type: string }) => {
-    if (message.type === 'failed') failure = message as Failed;
-    else onMessage(message as Message);
+  let failure: string | undefined;
+  child.on('message', (message: Message & Partial<Failed>) => {
+    if (message.failure === undefined) onMessage(message);
+    else ({ failure } = message);
   });
   const kill = (): void => void child.kill('SIGKILL');
   signal.addEventListener('abort', kill, { once: true });
   child.send(request);
   const [code, endSignal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
   signal.removeEventListener('abort', kill);
-  if (failure !== undefined) throw new CommandError(failure.message);
+  if (failure !== undefined) throw new CommandError(failure);
   return `${howItEnded(code, endSignal)}\n${lastWords}`.trimEnd();
 }
 

@@ -1,17 +1,16 @@
-/** The last message of a process that could not do what it was to do. */
-export interface Failed {
-  readonly type: 'failed';
-  readonly message: string;
-}
-
 /** Sends a message to the process that started this one, and waits until it is out. */
-export function send(message: { readonly type: string }): Promise<void> {
+export function send(message: object): Promise<void> {
   return new Promise((resolve) => {
     process.send!(message, undefined, undefined, () => resolve());
   });
 }
 
-/** Does what the first message asks for, and ends this process; a failure is sent as `failed`. */
+/** The last message of a process that could not do what it was to do. */
+export interface Failed {
+  readonly failure: string;
+}
+
+/** Does what the first message asks for, and ends this process; a failure is sent as `Failed`. */
 export function serveRequest(work: (request: never) => Promise<void>): void {
   process.on('disconnect', () => process.exit(1));
   process.once('message', (request: unknown) => {
@@ -19,8 +18,7 @@ export function serveRequest(work: (request: never) => Promise<void>): void {
     work(request as never).then(
       () => process.exit(0),
       async (error: unknown) => {
-        const failed: Failed = { type: 'failed', message: describe(error) };
-        await send(failed);
+        await send({ failure: describe(error) } satisfies Failed);
         process.exit(1);
       },
     );

@@ -1,65 +1,52 @@
-import { announce } from './announce.ts';
-import { findElement } from './find-element.ts';
-import { createGalleryStorage, galleryKey } from './gallery-storage.ts';
-import { createGallery } from './gallery.ts';
-import { createKeyDialog } from './key-dialog.ts';
-import { createModelFields } from './model-fields.ts';
-import { createModelList } from './model-list.ts';
-import { createRequestForm } from './request-form.ts';
-import { openPageStorage } from './page-storage.ts';
-import { openSession } from './session.ts';
-import { createStreamSlots, slotCountOf } from './stream-slots.ts';
-import { addThemeButton } from './theme.ts';
-import type { Connection } from './watched-fetch.ts';
+import { createGallery } from './picture/gallery.ts';
+import { createModelFields } from './picture/model-fields.ts';
+import { createRequestForm } from './picture/request-form.ts';
+import { createGalleryStorage, galleryKey } from './requests/gallery-storage.ts';
+import { createStreamSlots, slotCountOf } from './requests/stream-slots.ts';
+import { openSession } from './server/session.ts';
+import { type Connection, watchedFetch } from './server/watched-fetch.ts';
+import { announce, showBanner } from './shell/announce.ts';
+import { findElement } from './shell/find-element.ts';
+import { createKeyDialog } from './shell/key-dialog.ts';
+import { openPageStorage } from './shell/page-storage.ts';
+import { startThemeButton } from './shell/theme.ts';
 
 const form = findElement(document, '#request', HTMLFormElement);
 const prompt = findElement(form, '#prompt', HTMLTextAreaElement);
 
-// Reading the property is what a browser refuses that blocks it.
-const storage = openPageStorage(() => localStorage);
-const session = openSession({ location: location.href, storage, onConnection: showConnection });
-const keyDialog = createKeyDialog((key) => {
-  session.setApiKey(key);
-  models.load();
+const storage = openPageStorage();
+const session = openSession({
+  storage,
+  keyName: 'darkroom.api-key',
+  fetch: watchedFetch(showConnection),
+  // For as long as somebody looks at it; the banner says what is wrong.
+  maxRetries: Number.POSITIVE_INFINITY,
+});
+const askForKey = createKeyDialog((key) => {
+  session.setKey(key);
+  models.start();
   gallery.pause();
   gallery.resume();
 });
 
-const modelFields = createModelFields(form);
-const models = createModelList({
-  session,
-  onModels: (found) => modelFields.show(found),
-  onProblem: (words) => (findElement(form, '#model-hint', HTMLParagraphElement).textContent = words),
-});
-
+const models = createModelFields(form, session);
 const gallery = createGallery({
-  elements: {
-    cards: findElement(document, '#cards', HTMLOListElement),
-    title: findElement(document, '#gallery-title', HTMLHeadingElement),
-    count: findElement(document, '#gallery-count', HTMLParagraphElement),
-    empty: findElement(document, '#empty', HTMLParagraphElement),
-  },
   storage: createGalleryStorage(storage),
   session,
   slots: createStreamSlots(slotCountOf(protocolOfPage())),
-  announce,
   onAgain(request) {
     requestForm.fill(request);
     prompt.scrollIntoView({ block: 'center' });
     prompt.focus({ preventScroll: true });
   },
 });
-
-const requestForm = createRequestForm({
-  form,
-  submit: (request) => session.client.submit(request),
-  onAccepted({ request_id: id }, request) {
-    gallery.add({ id, createdAtMs: Date.now(), request });
-    announce(`Submitted: ${request.prompt}`);
-  },
+const requestForm = createRequestForm(form, async (request) => {
+  const { request_id: id } = await session.client.submit(request);
+  gallery.add({ id, createdAtMs: Date.now(), request });
+  announce(`Submitted: ${request.prompt}`);
 });
 
-addThemeButton(findElement(document, '#theme', HTMLButtonElement), storage);
+startThemeButton(storage);
 addEventListener('storage', ({ key }) => {
   if (key === galleryKey) gallery.sync();
 });
@@ -74,19 +61,17 @@ document.addEventListener('keydown', (event) => {
 });
 followWhileSeen();
 gallery.sync();
-models.load();
+models.start();
 
 function showConnection(connection: Connection): void {
-  const banner = findElement(document, '#connection', HTMLParagraphElement);
-  if (connection === 'unauthorized') keyDialog.ask();
+  if (connection === 'unauthorized') askForKey();
   const words = {
     good: '',
     unauthorized: '',
     unreachable: 'The server cannot be reached. Nothing is lost; trying again…',
     unready: 'The server has no time right now. Trying again…',
-  }[connection];
-  if (banner.textContent !== words) banner.textContent = words;
-  banner.hidden = words === '';
+  };
+  showBanner('connection', words[connection]);
 }
 
 function protocolOfPage(): string | undefined {

@@ -1,13 +1,13 @@
 import type { Clock } from '@darkroom/core';
 import { readWebhookSecret, type SendOutcome, type StoreConnection, type WebhookMessage } from '@darkroom/store';
 import { Webhook } from 'standardwebhooks';
-import type { DeliveryPlaces } from './delivery-places.ts';
-import type { PostResult, PostWebhook } from './post-webhook.ts';
+import type { createDeliveryPlaces } from './delivery-places.ts';
+import { type PostResult, postWebhook } from './post-webhook.ts';
 
 export interface DeliverWebhookOptions {
   store: StoreConnection;
-  post: PostWebhook;
-  places: DeliveryPlaces;
+  allowPrivate: boolean;
+  takePlace: ReturnType<typeof createDeliveryPlaces>;
   clock: Clock;
   /** Aborts when the process is to end: what is under way then is sent again by another one. */
   stopping: AbortSignal;
@@ -20,15 +20,15 @@ const noPlaceMs = 2000;
 
 /** One attempt at a delivery: signed anew, because the signature covers the time of the attempt. */
 export async function deliverWebhook(
-  { store, post, places, clock, stopping }: DeliverWebhookOptions,
+  { store, allowPrivate, takePlace, clock, stopping }: DeliverWebhookOptions,
   { id, owner, url, payload }: WebhookMessage,
 ): Promise<SendOutcome> {
-  const giveBack = places.take({ owner, url });
+  const giveBack = takePlace({ owner, url });
   if (giveBack === undefined) return { status: 'postponed', delayMs: noPlaceMs };
   try {
-    const headers = signedHeaders(id, payload, { secret: await readWebhookSecret(store, owner), now: clock.now() });
+    const headers = signedHeaders(id, payload, await readWebhookSecret(store, owner), new Date(clock.now()));
     const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptTimeoutMs)]);
-    const result = await post({ url, headers, body: payload, signal });
+    const result = await postWebhook({ url, headers, body: payload, signal, allowPrivate });
     if (stopping.aborted && result.status === 'failed') return { status: 'postponed', delayMs: 0 };
     return outcomeOf(result);
   } finally {
@@ -36,12 +36,7 @@ export async function deliverWebhook(
   }
 }
 
-function signedHeaders(
-  id: string,
-  payload: string,
-  { secret, now }: { secret: string; now: number },
-): Record<string, string> {
-  const timestamp = new Date(now);
+function signedHeaders(id: string, payload: string, secret: string, timestamp: Date): Record<string, string> {
   return {
     'Content-Type': 'application/json',
     'Content-Length': String(Buffer.byteLength(payload)),
@@ -53,17 +48,9 @@ function signedHeaders(
 }
 
 function outcomeOf(result: PostResult): SendOutcome {
-  switch (result.status) {
-    case 'failed':
-      return { status: 'failed', reason: result.reason, isFinal: false };
-    case 'refused':
-      return { status: 'failed', reason: 'the address is not public', isFinal: true };
-    case 'answered':
-      return outcomeOfCode(result.code);
-  }
-}
-
-function outcomeOfCode(code: number): SendOutcome {
+  if (result.status === 'failed') return { ...result, isFinal: false };
+  if (result.status === 'refused') return { status: 'failed', reason: 'the address is not public', isFinal: true };
+  const { code } = result;
   if (code >= 200 && code < 300) return { status: 'delivered' };
   const isRedirect = code >= 300 && code < 400;
   const reason = `HTTP ${code}${isRedirect ? ': redirects are not followed' : ''}`;

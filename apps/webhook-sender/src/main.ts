@@ -1,19 +1,18 @@
-import { closingService, type MainContext, runMain, ServiceGroup, startupCheck } from '@darkroom/service';
-import { checkServer, connectStore, createWakeups, isStoreReachable, storeOptions } from '@darkroom/store';
+import { type MainContext, runMain, ServiceGroup, storeService } from '@darkroom/service';
+import { checkServer, createEventHub, isStoreReachable, openStore } from '@darkroom/store';
 import { WebhookSender } from './webhook-sender.ts';
 
-await runMain('webhook-sender', ({ config, log, metrics, readiness, stopSignal }: MainContext<'webhook-sender'>) => {
-  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
-  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
+await runMain('webhook-sender', (context: MainContext<'webhook-sender'>) => {
+  const { config, log, metrics, readiness, stopSignal } = context;
+  const store = openStore(context);
   readiness.check = () => isStoreReachable(store);
   const sender = new WebhookSender({
     store,
-    wakeups: createWakeups(store),
+    wakeups: createEventHub(store),
     log,
     metrics,
     allowPrivate: config.webhookAllowPrivate,
     lockMs: config.lockMs,
   });
-  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
-  return new ServiceGroup([closingService(() => store.close()), checked, sender]);
+  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), sender]);
 });

@@ -1,7 +1,6 @@
 /** Where a webhook may go, and what comes back, over real sockets. Only names are resolved by the tests. */
 import { expect, it } from 'vitest';
-import { createGuardedLookup, type Resolve } from './guarded-lookup.ts';
-import { createPostWebhook, type PostResult } from './post-webhook.ts';
+import { createGuardedLookup, type PostResult, postWebhook, type Resolve } from './post-webhook.ts';
 import { startReceiver } from './testing/receiver.ts';
 
 const patient = new AbortController().signal;
@@ -14,11 +13,13 @@ function postTo(
     ...options
   }: { allowPrivate?: boolean; signal?: AbortSignal; resolve?: Resolve } = {},
 ): Promise<PostResult> {
-  return createPostWebhook({ allowPrivate, ...options })({
+  return postWebhook({
     url,
     headers: { 'content-type': 'text/plain' },
     body: 'hello',
     signal,
+    allowPrivate,
+    ...options,
   });
 }
 

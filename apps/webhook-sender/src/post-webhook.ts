@@ -1,10 +1,10 @@
 /** One POST to a receiver that nobody here trusts. */
+import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
-import { mayBePublicHost } from '@darkroom/core';
-import { createGuardedLookup, PrivateAddressError, type Resolve } from './guarded-lookup.ts';
+import { isPublicAddress, mayBePublicHost } from '@darkroom/core';
 
 export interface PostWebhookOptions {
   url: string;
@@ -12,6 +12,10 @@ export interface PostWebhookOptions {
   body: string;
   /** Ends the attempt. */
   signal: AbortSignal;
+  /** Whether private addresses may be called too. */
+  allowPrivate: boolean;
+  /** For tests. */
+  resolve?: Resolve;
 }
 
 /** `refused`: the address is not public, and nothing was sent. `failed`: no answer came; the reason shows nothing of ours. */
@@ -20,15 +24,6 @@ export type PostResult =
   | { status: 'refused' }
   | { status: 'failed'; reason: string };
 
-export type PostWebhook = (options: PostWebhookOptions) => Promise<PostResult>;
-
-export interface CreatePostWebhookOptions {
-  /** Whether private addresses may be called too. */
-  allowPrivate: boolean;
-  /** For tests. */
-  resolve?: Resolve;
-}
-
 /** What is read of an answer's body; its receiver has no more to say to us. */
 const maxBodyBytes = 65_536;
 
@@ -36,34 +31,38 @@ const maxBodyBytes = 65_536;
  * Node's own client, because it follows no redirects and takes a `lookup`: the address that is checked is the one that
  * is connected to. Each call has a connection of its own.
  */
-export function createPostWebhook({ allowPrivate, resolve }: CreatePostWebhookOptions): PostWebhook {
-  const lookup = createGuardedLookup(resolve);
-  const guard: { lookup?: LookupFunction } = allowPrivate ? {} : { lookup };
-  return async ({ url, headers, body, signal }) => {
-    const target = new URL(url);
-    // An address in place of a name is never looked up.
-    if (!allowPrivate && !mayBePublicHost(target.hostname)) return { status: 'refused' };
-    const send = target.protocol === 'https:' ? httpsRequest : httpRequest;
-    const request = send(target, { ...guard, method: 'POST', agent: false, headers, signal });
-    // What comes after the answer, such as a reset, is nobody's concern, and must not end the process.
-    request.on('error', () => {});
-    // Without a listener Node closes the connection after a 101 and says nothing: neither an answer nor an error.
-    request.on('upgrade', (response, socket) => {
-      socket.destroy();
-      request.emit('response', response);
-    });
-    try {
-      request.end(body);
-      const [response] = (await once(request, 'response')) as [IncomingMessage];
-      await drain(response);
-      return { status: 'answered', code: response.statusCode ?? 0 };
-    } catch (error) {
-      if (error instanceof PrivateAddressError) return { status: 'refused' };
-      return { status: 'failed', reason: reasonOf(error) };
-    } finally {
-      request.destroy();
-    }
-  };
+export async function postWebhook({
+  url,
+  headers,
+  body,
+  signal,
+  allowPrivate,
+  resolve,
+}: PostWebhookOptions): Promise<PostResult> {
+  const target = new URL(url);
+  // An address in place of a name is never looked up.
+  if (!allowPrivate && !mayBePublicHost(target.hostname)) return { status: 'refused' };
+  const guard = allowPrivate ? {} : { lookup: createGuardedLookup(resolve) };
+  const send = target.protocol === 'https:' ? httpsRequest : httpRequest;
+  const request = send(target, { ...guard, method: 'POST', agent: false, headers, signal });
+  // What comes after the answer, such as a reset, is nobody's concern, and must not end the process.
+  request.on('error', () => {});
+  // Without a listener Node closes the connection after a 101 and says nothing: neither an answer nor an error.
+  request.on('upgrade', (response, socket) => {
+    socket.destroy();
+    request.emit('response', response);
+  });
+  try {
+    request.end(body);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    await drain(response);
+    return { status: 'answered', code: response.statusCode ?? 0 };
+  } catch (error) {
+    if (error instanceof PrivateAddressError) return { status: 'refused' };
+    return { status: 'failed', reason: reasonOf(error) };
+  } finally {
+    request.destroy();
+  }
 }
 
 /** Reads the body so that the receiver can end in order, but not for ever. The status has been given: a broken body changes nothing. */
@@ -100,4 +99,33 @@ function reasonOf(error: unknown): string {
   if (/CERT|SSL|TLS|SIGNATURE/.test(code)) return 'TLS failed';
   if (code.startsWith('HPE_')) return 'the answer is not HTTP';
   return reasons[code] ?? 'connection failed';
+}
+
+/** Looks up all addresses of a name; `dns.lookup`, but for tests. */
+export type Resolve = (
+  hostname: string,
+  options: { all: true },
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
+
+/** A name that leads to no address that we connect to. */
+class PrivateAddressError extends Error {
+  override name = 'PrivateAddressError';
+}
+
+/**
+ * The `lookup` of a connection: it yields public addresses only. The connection is made to what it yields, so a name
+ * that leads elsewhere a moment later (DNS rebinding) gains nothing.
+ */
+export function createGuardedLookup(resolve: Resolve = systemLookup): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      const allowed = (addresses ?? []).filter(({ address }) => isPublicAddress(address));
+      const [first] = allowed;
+      if (error !== null) callback(error, []);
+      else if (first === undefined) callback(new PrivateAddressError('The address is not public.'), []);
+      else if (options.all === true) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
 }

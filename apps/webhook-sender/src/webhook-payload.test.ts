@@ -2,7 +2,7 @@ import { createKinds, kinds } from '@darkroom/kinds';
 import type { OutboxEntry } from '@darkroom/store';
 import { echo } from '@darkroom/testing';
 import { expect, it } from 'vitest';
-import { webhookPayload } from './webhook-payload.ts';
+import { webhookMessage } from './webhook-payload.ts';
 
 const entry: OutboxEntry = {
   entryId: '1-0',
@@ -19,9 +19,9 @@ const entry: OutboxEntry = {
 it('names the failed request that an operator had retried, and leaves that out otherwise', () => {
   const data = { request_id: entry.requestId, model: 'tiny', status: 'running', attempt: 1 };
   const message = { type: 'request.started', timestamp: '1970-01-01T00:00:00.000Z' };
-  expect(JSON.parse(webhookPayload(entry, kinds))).toEqual({ ...message, data });
+  expect(JSON.parse(webhookMessage(entry, kinds).payload)).toEqual({ ...message, data });
   const retryOf = 'tiny-01kaj3v0q8f3zt6m0c9d7p2xwd';
-  expect(JSON.parse(webhookPayload({ ...entry, retryOf }, kinds))).toEqual({
+  expect(JSON.parse(webhookMessage({ ...entry, retryOf }, kinds).payload)).toEqual({
     ...message,
     data: { ...data, retry_of: retryOf },
   });
@@ -31,7 +31,10 @@ it('tells of progress and results as the kind of work shows them, of a preview a
   const both = createKinds([...kinds.all, echo]);
   const dataOf = (kind: string, event: object): unknown => {
     const told = { ...entry, kind, event: { sequence: 3, timestampMs: 0, ...event } as OutboxEntry['event'] };
-    const { type, data } = JSON.parse(webhookPayload(told, both)) as { type: string; data: Record<string, unknown> };
+    const { type, data } = JSON.parse(webhookMessage(told, both).payload) as {
+      type: string;
+      data: Record<string, unknown>;
+    };
     const { request_id: _id, model: _model, attempt: _attempt, ...rest } = data;
     return [type, rest];
   };

@@ -1,17 +1,13 @@
 import { isoTime, type RequestEvent } from '@darkroom/core';
 import type { Kind, Kinds } from '@darkroom/kinds';
-import type { OutboxEntry } from '@darkroom/store';
+import { createWebhookId, type OutboxEntry, type WebhookMessage } from '@darkroom/store';
 
-/** The type of the message about an event, such as `request.succeeded`. */
-export function webhookType({ event: { type } }: OutboxEntry): string {
-  return `request.${type === 'preview' ? 'progress' : type}`;
-}
-
-/** The body of the message about an event: names are those of the event stream, and no prompt is in it. */
-export function webhookPayload(entry: OutboxEntry, kinds: Kinds): string {
-  const { requestId, model, attempt, event, retryOf } = entry;
-  return JSON.stringify({
-    type: webhookType(entry),
+/** The message about an event: names in its body are those of the event stream, and no prompt is in it. */
+export function webhookMessage(entry: OutboxEntry, kinds: Kinds): WebhookMessage {
+  const { requestId, model, owner, url, attempt, event, retryOf } = entry;
+  const type = `request.${event.type === 'preview' ? 'progress' : event.type}`;
+  const payload = JSON.stringify({
+    type,
     timestamp: isoTime(event.timestampMs),
     // Undefined is left out.
     data: {
@@ -23,6 +19,8 @@ export function webhookPayload(entry: OutboxEntry, kinds: Kinds): string {
       ...detailsOf(requestId, event, kinds.of(entry.kind)),
     },
   });
+  const id = createWebhookId({ requestId, sequence: event.sequence, owner });
+  return { id, owner, requestId, type, url, payload };
 }
 
 function statusOf({ type }: RequestEvent): string {
@@ -31,22 +29,7 @@ function statusOf({ type }: RequestEvent): string {
 
 /** Of a kind that this process does not know there is nothing to tell but the event itself. */
 function detailsOf(requestId: string, event: RequestEvent, kind: Kind | undefined): object {
-  switch (event.type) {
-    case 'progress':
-    case 'preview':
-      return kind?.progressView(event) ?? {};
-    case 'succeeded':
-      return kind?.resultView(requestId, event.outputs) ?? {};
-    case 'failed':
-      return { error: event.error };
-    case 'queued':
-    case 'started':
-    case 'delta':
-    case 'snapshot':
-    case 'reset':
-    case 'output':
-    case 'canceled':
-    case 'expired':
-      return {};
-  }
+  if (event.type === 'progress' || event.type === 'preview') return kind?.progressView(event) ?? {};
+  if (event.type === 'succeeded') return kind?.resultView(requestId, event.outputs) ?? {};
+  return event.type === 'failed' ? { error: event.error } : {};
 }

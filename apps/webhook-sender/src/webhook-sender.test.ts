@@ -1,10 +1,9 @@
 /** From an event in the outbox to a signed message at the receiver, with the real Redis, queue and sockets. */
-import { kinds } from '@darkroom/kinds';
 import { createLogger } from '@darkroom/service';
 import {
   admitRequest,
   cancelRequest,
-  createWakeups,
+  createEventHub,
   listDeliveries,
   publishModel,
   readWebhookSecret,
@@ -16,19 +15,26 @@ import { openTestStore, testEnvelope } from '@darkroom/testing';
 import { Webhook } from 'standardwebhooks';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { createDeliveryPlaces } from './delivery-places.ts';
-import { moveOutbox } from './move-outbox.ts';
 import { createRetrySchedule, retryDelaysMs } from './retry-schedule.ts';
 import { type Received, startReceiver } from './testing/receiver.ts';
 import { WebhookSender } from './webhook-sender.ts';
 
 const soon = { timeout: 10_000, interval: 10 };
 
-async function startSender(
+interface Sender {
+  lines: string[];
+  sender: WebhookSender;
+}
+
+function createSender(
   store: StoreConnection,
-  { retries = 3, allowPrivate = true } = {},
-): Promise<{ lines: string[]; sender: WebhookSender }> {
-  await publishModel(store, { id: 'tiny' } as never);
-  const wakeups = createWakeups(store);
+  {
+    retries = 3,
+    allowPrivate = true,
+    ...options
+  }: { retries?: number; allowPrivate?: boolean; reclaimAfterMs?: number },
+): Sender {
+  const wakeups = createEventHub(store);
   const lines: string[] = [];
   const sender = new WebhookSender({
     store,
@@ -37,14 +43,21 @@ async function startSender(
     allowPrivate,
     lockMs: 5000,
     stopGraceMs: 0,
+    ...options,
     schedule: createRetrySchedule(Array.from({ length: retries }, () => 1)),
   });
-  await sender.start();
   onTestFinished(async () => {
     await sender.stop();
     wakeups.close();
   });
   return { lines, sender };
+}
+
+async function startSender(store: StoreConnection, options: Parameters<typeof createSender>[1] = {}): Promise<Sender> {
+  await publishModel(store, { id: 'tiny' } as never);
+  const made = createSender(store, options);
+  await made.sender.start();
+  return made;
 }
 
 /** A request that is canceled at once: its end is the only event. */
@@ -130,10 +143,11 @@ it('what a sender took before it died, and what it moved without dropping, arriv
   const drop = vi.spyOn(store.redis, 'multi').mockImplementationOnce(() => {
     throw new Error('died after enqueueing');
   });
-  await expect(moveOutbox(store, 'tiny', { kinds, limit: 10, reclaimAfterMs: 0, attempts: 3 })).rejects.toThrow('died');
+  const { sender } = createSender(store, { reclaimAfterMs: 0 });
+  await expect(sender.moveOnce('tiny')).rejects.toThrow('died');
   drop.mockRestore();
-  expect(await moveOutbox(store, 'tiny', { kinds, limit: 10, reclaimAfterMs: 0, attempts: 3 })).toBe(1);
-  expect(await moveOutbox(store, 'tiny', { kinds, limit: 10, reclaimAfterMs: 0, attempts: 3 })).toBe(0);
+  await sender.moveOnce('tiny');
+  expect(await store.redis.xlen(store.keysOf('tiny').webhooks)).toBe(0);
   await startSender(store);
   const second = await cancelOne(store, `${url}/second`);
   await vi.waitFor(() => expect(received.some(({ body }) => body.includes(second))).toBe(true), soon);
@@ -169,8 +183,8 @@ it('a receiver that never answers on any of its ports takes its share of the pla
 });
 
 it('an owner takes its share of the places and no more, whatever receivers it names, and so does a host', () => {
-  const places = createDeliveryPlaces({ perOwner: 2, perHost: 2 });
-  const take = (owner: string, url: string): (() => void) | undefined => places.take({ owner, url });
+  const takePlace = createDeliveryPlaces({ perOwner: 2, perHost: 2 });
+  const take = (owner: string, url: string): (() => void) | undefined => takePlace({ owner, url });
   const giveBack = take('ann', 'http://a.example:1/');
   expect(take('ann', 'http://A.example.:2/x')).toBeDefined();
   for (const [owner, url] of [

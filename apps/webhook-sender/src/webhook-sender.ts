@@ -6,24 +6,26 @@ import { type Clock, systemClock } from '@darkroom/core';
 import { type Kinds, kinds as allKinds } from '@darkroom/kinds';
 import { BaseService, type Logger, LoopsByName, Metrics } from '@darkroom/service';
 import {
+  dropOutboxEntries,
+  enqueueWebhooks,
+  type EventHub,
   listModelIds,
   openWebhookWorker,
+  type OutboxEntry,
   type SendOutcome,
   type StoreConnection,
-  type Wakeups,
+  takeOutbox,
   type WebhookMessage,
-  type WebhookWorker,
 } from '@darkroom/store';
 import { deliverWebhook } from './deliver-webhook.ts';
 import { createDeliveryPlaces } from './delivery-places.ts';
-import { moveOutbox } from './move-outbox.ts';
-import { createPostWebhook } from './post-webhook.ts';
 import { createRetrySchedule, type RetrySchedule } from './retry-schedule.ts';
 import { type AttemptOutcome, createSenderMetrics, type SenderMetrics } from './sender-metrics.ts';
+import { webhookMessage } from './webhook-payload.ts';
 
 export interface WebhookSenderOptions {
   store: StoreConnection;
-  wakeups: Wakeups;
+  wakeups: Pick<EventHub, 'listen'>;
   log: Logger;
   allowPrivate: boolean;
   /** How long a delivery stays with a sender that no longer renews its lock. */
@@ -31,6 +33,8 @@ export interface WebhookSenderOptions {
   schedule?: RetrySchedule;
   /** How long deliveries under way may take to finish when the process stops; then they are given back. */
   stopGraceMs?: number;
+  /** Entries that a sender took this long ago and still has are taken over: moving takes milliseconds. */
+  reclaimAfterMs?: number;
   metrics?: Metrics;
   /** The kinds of work whose results it tells of; all there are. */
   kinds?: Kinds;
@@ -41,31 +45,30 @@ export interface WebhookSenderOptions {
 const slowTickMs = 1000;
 /** Entries moved at a time. */
 const moveLimit = 100;
-/** Entries that a sender took this long ago and still has are taken over: moving takes milliseconds. */
-const reclaimAfterMs = 10_000;
 /** Connections of one process at a time, and those of them that may be of one owner and go to one host. */
 const concurrency = 64;
 const perOwner = 32;
 const perHost = 16;
 
 export class WebhookSender extends BaseService {
-  readonly #options: Required<Omit<WebhookSenderOptions, 'metrics'>>;
+  readonly #options: Required<Omit<WebhookSenderOptions, 'metrics' | 'wakeups'>>;
   readonly #metrics: SenderMetrics;
   readonly #moving: LoopsByName;
-  readonly #listeners = new Map<string, () => void>();
   #stopping = new AbortController();
-  #worker: WebhookWorker | undefined;
+  #worker: ReturnType<typeof openWebhookWorker> | undefined;
 
   constructor({
     schedule = createRetrySchedule(),
     stopGraceMs = 3000,
+    reclaimAfterMs = 10_000,
     clock = systemClock,
     kinds = allKinds,
     metrics,
+    wakeups,
     ...options
   }: WebhookSenderOptions) {
     super();
-    this.#options = { ...options, schedule, stopGraceMs, clock, kinds };
+    this.#options = { ...options, schedule, stopGraceMs, reclaimAfterMs, clock, kinds };
     this.#metrics = createSenderMetrics(metrics ?? new Metrics({ app: 'webhook-sender', log: options.log }));
     this.#moving = new LoopsByName({
       name: 'move the outbox',
@@ -73,32 +76,34 @@ export class WebhookSender extends BaseService {
       discoverEveryMs: slowTickMs,
       intervalMs: slowTickMs,
       runOnce: (model) => this.moveOnce(model),
+      listen: (model, wake) => wakeups.listen(model, wake, 'webhooks'),
       log: options.log,
     });
   }
 
-  /** Moves a model's outbox to the queue of deliveries, until it is empty. */
+  /**
+   * Moves a model's outbox to the queue of deliveries, until it is empty. A sender that dies on the way leaves entries to be
+   * taken again, and their messages have the same ids then.
+   */
   async moveOnce(model: string): Promise<void> {
-    const { store, schedule, kinds } = this.#options;
-    await this.#listen(model);
-    let moved = moveLimit;
-    while (moved >= moveLimit) {
-      moved = await moveOutbox(store, model, {
-        kinds,
-        limit: moveLimit,
-        reclaimAfterMs,
-        attempts: schedule.attempts,
-      });
-      this.#metrics.moved.inc(moved);
-    }
+    const { store, schedule, reclaimAfterMs, kinds } = this.#options;
+    let entries: OutboxEntry[];
+    do {
+      entries = await takeOutbox(store, model, { limit: moveLimit, reclaimAfterMs });
+      if (entries.length === 0) return;
+      const messages = entries.map((entry) => webhookMessage(entry, kinds));
+      await enqueueWebhooks(store, messages, { attempts: schedule.attempts });
+      const entryIds = entries.map(({ entryId }) => entryId);
+      await dropOutboxEntries(store, model, entryIds);
+      this.#metrics.moved.inc(entries.length);
+    } while (entries.length >= moveLimit);
   }
 
   protected override async onStart(): Promise<void> {
     const { store, schedule, allowPrivate, clock, lockMs, log } = this.#options;
     this.#stopping = new AbortController();
-    const post = createPostWebhook({ allowPrivate });
-    const places = createDeliveryPlaces({ perOwner, perHost });
-    const context = { store, post, places, clock, stopping: this.#stopping.signal };
+    const takePlace = createDeliveryPlaces({ perOwner, perHost });
+    const context = { store, allowPrivate, takePlace, clock, stopping: this.#stopping.signal };
     this.#worker = openWebhookWorker(store, {
       concurrency,
       lockMs,
@@ -117,18 +122,10 @@ export class WebhookSender extends BaseService {
 
   protected override async onStop(): Promise<void> {
     await this.#moving.stop();
-    for (const stop of this.#listeners.values()) stop();
-    this.#listeners.clear();
     const cutting = setTimeout(() => this.#stopping.abort(), this.#options.stopGraceMs);
     await this.#worker?.close();
     clearTimeout(cutting);
     this.#worker = undefined;
-  }
-
-  async #listen(model: string): Promise<void> {
-    if (this.#listeners.has(model)) return;
-    const stop = await this.#options.wakeups.listen(model, () => void this.#moving.trigger(model), 'webhooks');
-    this.#listeners.set(model, stop);
   }
 
   /** Receivers' URLs may hold secrets of theirs: only the host is logged. */

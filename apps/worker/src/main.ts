@@ -5,11 +5,11 @@ import type { LoadModelOptions } from '@darkroom/diffusion';
 import type { PictureInput } from '@darkroom/kinds';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { ProcessExecutor } from '@darkroom/executor';
-import { closingService, type MainContext, runMain, type Service, ServiceGroup, startupCheck } from '@darkroom/service';
-import { checkServer, connectStore, storeOptions } from '@darkroom/store';
+import { type MainContext, runMain, type Service, ServiceGroup, storeService } from '@darkroom/service';
+import { checkServer, openStore } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
-import { devicesOf, logComponents } from './engine/log-components.ts';
+import { logComponents } from './engine/log-components.ts';
 import { readModel } from './engine/read-model.ts';
 import { readVersion } from './processes/read-version.ts';
 import { WorkerProcesses } from './processes/worker-processes.ts';
@@ -20,15 +20,13 @@ await runMain('worker', async (context) => {
   // With a number somebody else has dealt them out.
   const gpus = config.devices[0] === 'cuda' ? (config.cudaVisibleDevices ?? listGpus()) : [];
   const count = config.numWorkerProcesses ?? Math.max(1, gpus.length);
-  return count === 1 ? createWorker(context) : superviseWorkers(context, count, gpus);
-});
-
-function superviseWorkers({ config, log, readiness }: MainContext<'worker'>, count: number, gpus: string[]): Service {
+  if (count === 1) return createWorker(context);
   const { workerId, metricsPort } = config;
-  const processes = new WorkerProcesses({ count, gpus, workerId, metricsPort, script: import.meta.filename, log });
-  readiness.check = () => processes.isReady;
+  const script = import.meta.filename;
+  const processes = new WorkerProcesses({ count, gpus, workerId, metricsPort, script, log: context.log });
+  context.readiness.check = () => processes.isReady;
   return processes;
-}
+});
 
 function modelOptions(config: Config<'worker'>): LoadModelOptions {
   return {
@@ -43,10 +41,10 @@ function modelOptions(config: Config<'worker'>): LoadModelOptions {
   };
 }
 
-async function createWorker({ config, log, metrics, readiness, stopSignal }: MainContext<'worker'>): Promise<Service> {
+async function createWorker(context: MainContext<'worker'>): Promise<Service> {
+  const { config, log, metrics, readiness, stopSignal } = context;
   const model = modelOptions(config);
-  const onError = (error: Error): void => log.warn({ reason: error.message }, 'no connection to Redis');
-  const store = connectStore({ ...storeOptions(config, onError), stopSignal });
+  const store = openStore(context);
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
   const { card } = await loads.watch(() => readModel(config.modelDir, model, log));
   const engine = {
@@ -57,8 +55,7 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
   };
   const info = { host: hostname(), pid: process.pid, device: config.devices.join(', '), version: readVersion() };
   const onLoaded = (components: readonly PipelineComponent[]): void => {
-    logComponents(components, { log, asked: config.devices });
-    info.device = devicesOf(components).join(', ');
+    info.device = logComponents(components, { log, asked: config.devices }).join(', ');
   };
   const worker = new Worker({
     store,
@@ -81,6 +78,5 @@ async function createWorker({ config, log, metrics, readiness, stopSignal }: Mai
     createExecutor: (onEvents) => new ProcessExecutor({ ...engine, onEvents, onLoaded }),
   });
   readiness.check = () => worker.isReady;
-  const checked = startupCheck({ check: () => checkServer(store), log, stopSignal });
-  return new ServiceGroup([closingService(() => store.close()), checked, worker]);
+  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), worker]);
 }

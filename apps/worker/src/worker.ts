@@ -3,8 +3,9 @@
  * executor and writes back what comes out. Inference runs in another process, so that none of this ever waits for it.
  */
 import { randomUUID } from 'node:crypto';
-import type { Executor, ExecutorEvent } from '@darkroom/executor';
-import { BaseService, Metrics, PeriodicLoop } from '@darkroom/service';
+import type { ModelCard } from '@darkroom/core';
+import type { EventOf, Executor, ExecutorListener } from '@darkroom/executor';
+import { BaseService, type Logger, type Metrics, PeriodicLoop } from '@darkroom/service';
 import {
   drainWorker,
   heartbeatWorker,
@@ -13,29 +14,48 @@ import {
   openInbox,
   publishModel,
   registerWorker,
+  type RequestEnd,
+  type StoreConnection,
   unregisterWorker,
   type WorkerIdentity,
   type WorkerInbox,
 } from '@darkroom/store';
-import { endHungEngine } from './engine/end-hung-engine.ts';
 import { EngineWatch } from './engine/engine-watch.ts';
+import type { LoadWatch } from './engine/load-watch.ts';
 import { PaceMeter } from './meters/pace-meter.ts';
 import { type DropReason, StepMeter } from './meters/step-meter.ts';
-import { ActiveRequest, type EngineEnding, type EngineRequestEvent } from './request/active-request.ts';
+import { ActiveRequest, type ActiveRequestOptions, type GiveBackReason } from './request/active-request.ts';
 import { gatherPreviews } from './request/gather-previews.ts';
-import { type LeftToDo, readLeftToDo } from './request/left-to-do.ts';
+import { readLeftToDo } from './request/left-to-do.ts';
 import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
-import type { WorkerOptions } from './worker-options.ts';
+
+export interface WorkerOptions extends Pick<ActiveRequestOptions, 'encoder' | 'chunkBytes'> {
+  store: StoreConnection;
+  card: ModelCard;
+  workerId: string;
+  /** Rows that share a step. */
+  capacity: number;
+  heartbeatMs: number;
+  /** An engine that has work and says nothing for longer than this, and than its work should take, hangs. */
+  engineTimeoutMs: number;
+  info: Readonly<Record<string, string | number>>;
+  log: Logger;
+  metrics: Metrics;
+  /** Aborted when the process is asked to stop, however far its start has come. */
+  stopSignal?: AbortSignal;
+  /** Tells the system when the model cannot be loaded. */
+  loads: LoadWatch;
+  createExecutor: (listener: ExecutorListener) => Executor;
+}
 
 /** How long one look into the inbox waits; a closing connection ends it sooner. */
 const inboxWaitS = 1;
 
-export class Worker extends BaseService {
-  readonly #options: WorkerOptions;
+export class Worker extends BaseService<WorkerOptions> {
   readonly #identity: WorkerIdentity;
   readonly #executor: Executor;
-  readonly #writes: WriteQueue;
+  readonly #requestOptions: ActiveRequestOptions;
   /**
    * By token, which is also what the engine knows a request by: one that was lost and leased to this worker again is
    * here twice until the engine has let go of the first, and what is said of one must not be taken for the other's.
@@ -54,26 +74,28 @@ export class Worker extends BaseService {
   #isReceiving = false;
 
   constructor(options: WorkerOptions) {
-    super();
-    this.#options = { ...options, encoder: gatherPreviews(options.encoder) };
-    const { store, card, workerId, capacity, heartbeatMs, engineTimeoutMs, log } = options;
-    const { metrics = new Metrics({ app: 'worker', log }) } = options;
-    this.#meter = new StepMeter({ metrics, model: card.id, capacity });
+    super(options);
+    const { store, card, workerId, capacity, chunkBytes, heartbeatMs, engineTimeoutMs, encoder, log } = options;
+    this.#meter = new StepMeter({ metrics: options.metrics, model: card.id, capacity });
     this.#watch = new EngineWatch({ timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs });
-    this.#identity = { model: card.id, workerId, incarnation: randomUUID() };
+    const identity = { model: card.id, workerId, incarnation: randomUUID() };
+    this.#identity = identity;
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
-    this.#writes = new WriteQueue({ store, identity: this.#identity });
+    const writes = new WriteQueue({ store, identity });
+    this.#requestOptions = {
+      writes,
+      encoder: gatherPreviews(encoder),
+      chunkBytes,
+      onRefused: (request, outcome) => this.#drop(request, outcome),
+      onError: ({ delivery }, error) => log.error({ request_id: delivery.id, err: error }, 'could not write'),
+    };
     const isKnown = (token: string): boolean => this.#active.has(token);
-    const strangeOptions = { store, identity: this.#identity, writes: this.#writes, heartbeatMs, isKnown, log };
-    this.#strange = new StrangeLeases(strangeOptions);
-    this.#inbox = openInbox(store, this.#identity);
-    this.#receiving = new PeriodicLoop({ name: 'inbox', intervalMs: 0, runOnce: () => this.#receiveOnce(), log });
-    this.#beating = new PeriodicLoop({
-      name: 'heartbeat',
-      intervalMs: heartbeatMs,
-      runOnce: () => this.beatOnce(),
-      log,
-    });
+    this.#strange = new StrangeLeases({ store, identity, writes, heartbeatMs, isKnown, log });
+    this.#inbox = openInbox(store, identity);
+    const loop = (name: string, intervalMs: number, runOnce: () => Promise<void>): PeriodicLoop =>
+      new PeriodicLoop({ name, intervalMs, runOnce, log });
+    this.#receiving = loop('inbox', 0, () => this.#receiveOnce());
+    this.#beating = loop('heartbeat', heartbeatMs, () => this.beatOnce());
   }
 
   /** Whether its model is loaded and it takes leases. */
@@ -81,18 +103,15 @@ export class Worker extends BaseService {
     return this.#state === 'ready';
   }
 
-  /** Ids of the requests it has. */
   get requestIds(): string[] {
     return [...this.#active.values()].map(({ delivery }) => delivery.id);
   }
 
   /** Says that it lives, by which its leases live too. One round trip. Ends an engine that hangs. */
   async beatOnce(): Promise<void> {
-    const { store, log } = this.#options;
+    const { store, log } = this.options;
     const pace = this.#pace.read(this.#active);
-    const remainingMs = pace && pace.costMs.slow * pace.remainingCost;
-    if (this.#watch.isOverdue({ nowMs: performance.now(), remainingMs, stepMs: pace?.stepMs.slow }))
-      endHungEngine(this.#executor, { timesOverdue: this.#watch.timesOverdue, requests: this.#active.size, log });
+    this.#watch.endIfHung(this.#executor, { pace, log });
     const { lastRead } = this.#inbox;
     if ((await heartbeatWorker(store, this.#identity, { pace, lastRead })) === 'alive') return;
     // Its inbox was buried with it, the drain's message included.
@@ -105,7 +124,7 @@ export class Worker extends BaseService {
   }
 
   protected override async onStart(): Promise<void> {
-    const { card, log } = this.#options;
+    const { card, log } = this.options;
     this.#state = 'loading';
     await this.#register();
     await this.#beating.start();
@@ -115,12 +134,12 @@ export class Worker extends BaseService {
     this.#isReceiving = true;
     await this.#receiving.start();
     await this.#strange.start();
-    log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.#options.capacity }, 'serving');
+    log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.options.capacity }, 'serving');
   }
 
   /** No new lease, every row checkpointed and given back, then gone. */
   protected override async onStop(): Promise<void> {
-    const { store } = this.#options;
+    const { store } = this.options;
     this.#state = 'stopping';
     // The inbox ends with the drain's own message, so that no lease before it is overlooked.
     if ((await drainWorker(store, this.#identity)) && this.#isReceiving) await this.#drained;
@@ -138,17 +157,16 @@ export class Worker extends BaseService {
 
   /** A stop does not wait until the model is there: nothing has to be given back before that. */
   async #load(): Promise<void> {
-    const { loads, stopSignal } = this.#options;
+    const { loads, stopSignal } = this.options;
     stopSignal?.throwIfAborted();
     const abandon = (): void => void this.#executor.shutdown();
     stopSignal?.addEventListener('abort', abandon, { once: true });
-    const starting = loads.watch(() => this.#executor.start());
-    await starting.finally(() => stopSignal?.removeEventListener('abort', abandon));
+    await loads.watch(() => this.#executor.start()).finally(() => stopSignal?.removeEventListener('abort', abandon));
     stopSignal?.throwIfAborted();
   }
 
   async #register(): Promise<void> {
-    const { store, card, capacity, loads, info } = this.#options;
+    const { store, card, capacity, loads, info } = this.options;
     const state = this.#state === 'ready' ? 'ready' : 'loading';
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
     if (state === 'ready') await Promise.all([publishModel(store, card), loads.clear()]);
@@ -156,7 +174,7 @@ export class Worker extends BaseService {
   }
 
   async #receiveOnce(): Promise<void> {
-    const { log } = this.#options;
+    const { log } = this.options;
     for (const message of await this.#inbox.next(inboxWaitS))
       // They are read, and the others are not to be lost with one.
       await this.#receive(message).catch((error: unknown) => log.error({ err: error }, 'could not take a message'));
@@ -177,15 +195,22 @@ export class Worker extends BaseService {
 
   /** Begins what was leased, or gives it back: nothing may stay here that no engine has. */
   async #accept(leased: LeasedRequest): Promise<void> {
-    const { store, log } = this.#options;
+    const { store, log } = this.options;
     // Read again, because the inbox was to start over and is still the same.
     if (this.#active.has(leased.token)) return;
-    const request = this.#createRequest(leased);
+    const request = new ActiveRequest(leased, this.#requestOptions);
     this.#active.set(leased.token, request);
     try {
       const left = await readLeftToDo(store, leased);
       request.goOnFrom(left);
-      this.#begin(request, { ...left, attempt: leased.attempt });
+      const { indexes, checkpoints } = left;
+      const { id, outputs, input } = leased.envelope;
+      log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: checkpoints.size }, 'started');
+      // It was canceled, or this worker taken for dead, while this was read.
+      if (request.dropped !== undefined) return this.#finish(request, { state: 'canceled' });
+      if (indexes.length === 0) return this.#finish(request, { state: 'succeeded', outputs });
+      this.#executor.submit([{ id: leased.token, input, indexes, checkpoints }]);
+      this.#watch.submitted(leased.token);
     } catch (error) {
       this.#active.delete(leased.token);
       // Without an engine, because it has just died or this worker stops, it is none of the request's doing.
@@ -195,30 +220,6 @@ export class Worker extends BaseService {
     }
   }
 
-  #createRequest(leased: LeasedRequest): ActiveRequest {
-    const { encoder, chunkBytes, log } = this.#options;
-    const request: ActiveRequest = new ActiveRequest({
-      writes: this.#writes,
-      leased,
-      encoder,
-      chunkBytes,
-      onRefused: (outcome) => this.#drop(request, outcome),
-      onError: (error) => log.error({ request_id: leased.envelope.id, err: error }, 'could not write'),
-    });
-    return request;
-  }
-
-  #begin(request: ActiveRequest, { indexes, checkpoints, attempt }: LeftToDo & { attempt: number }): void {
-    const { id, outputs, input } = request.envelope;
-    const { token } = request.delivery;
-    this.#options.log.info({ request_id: id, attempt, outputs, resumed: checkpoints.size }, 'started');
-    // It was canceled, or this worker taken for dead, while this was read.
-    if (request.dropped !== undefined) return this.#finish(request, { state: 'canceled' });
-    if (indexes.length === 0) return this.#finish(request, { state: 'succeeded' });
-    this.#executor.submit([{ id: token, input, indexes, checkpoints }]);
-    this.#watch.submitted(token);
-  }
-
   /** Takes a request out of the engine; its end comes as an event at the next step. */
   #drop(request: ActiveRequest, reason: DropReason): void {
     const { id, token } = request.delivery;
@@ -226,47 +227,40 @@ export class Worker extends BaseService {
     if (!this.#active.has(token) || request.dropped !== undefined) return;
     request.dropped = reason;
     this.#meter.dropped(reason);
-    this.#options.log.info({ request_id: id, reason }, 'dropping');
+    this.options.log.info({ request_id: id, reason }, 'dropping');
     this.#executor.cancel(token);
   }
 
-  #onEvents(events: readonly ExecutorEvent[]): void {
+  #onEvents(events: Parameters<ExecutorListener>[0]): void {
     this.#pace.observe(events, this.#active, performance.now());
     this.#meter.observe(events);
     this.#watch.observe(events);
     for (const event of events) {
-      if (event.type === 'engine-lost') void this.#onEngineLost(event.message, event.requestIds);
-      else if (event.type !== 'stats') this.#onRequestEvent(event);
+      if (event.type === 'engine-lost') void this.#onEngineLost(event);
+      if (event.type === 'engine-lost' || event.type === 'stats') continue;
+      const request = this.#active.get(event.requestId);
+      const end = request?.observe(event);
+      if (request !== undefined && end !== undefined) this.#finish(request, end);
     }
   }
 
-  #onRequestEvent(event: EngineRequestEvent): void {
-    const request = this.#active.get(event.requestId);
-    const ending = request?.observe(event);
-    if (request !== undefined && ending !== undefined) this.#finish(request, ending);
-  }
-
-  #finish(request: ActiveRequest, ending: EngineEnding): void {
-    request.ending = this.#storeEnd(request, ending);
-  }
-
-  async #storeEnd(request: ActiveRequest, ending: EngineEnding): Promise<void> {
-    const { log } = this.#options;
+  #finish(request: ActiveRequest, end: RequestEnd): void {
+    const { log } = this.options;
     const { id, token } = request.delivery;
-    try {
-      const outcome = await request.finish(ending);
-      log.info({ request_id: id, state: ending.state, outcome }, 'ended');
-    } catch (error) {
-      // Somebody goes on from what is stored, if it is not over by then.
-      log.error({ request_id: id, err: error }, 'could not finish');
-      void this.#strange.giveBack(request.delivery, 'engine_failed');
-    }
-    this.#active.delete(token);
+    request.ending = request
+      .finish(end)
+      .then((outcome) => log.info({ request_id: id, state: end.state, outcome }, 'ended'))
+      .catch((error: unknown) => {
+        // Somebody goes on from what is stored, if it is not over by then.
+        log.error({ request_id: id, err: error }, 'could not finish');
+        void this.#strange.giveBack(request.delivery, 'engine_failed');
+      })
+      .finally(() => this.#active.delete(token));
   }
 
-  async #giveBack(request: ActiveRequest, reason: 'worker_stopped' | 'engine_failed'): Promise<void> {
+  async #giveBack(request: ActiveRequest, reason: GiveBackReason): Promise<void> {
     const outcome = await request.giveBack(reason);
-    this.#options.log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
+    this.options.log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
   }
 
   /** Asked again after every wait, since a stop may come meanwhile. */
@@ -275,8 +269,8 @@ export class Worker extends BaseService {
   }
 
   /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started. */
-  async #onEngineLost(message: string, tokens: readonly string[]): Promise<void> {
-    const { loads, log } = this.#options;
+  async #onEngineLost({ message, requestIds: tokens }: EventOf<'engine-lost'>): Promise<void> {
+    const { loads, log } = this.options;
     log.error({ reason: message, requests: tokens.length }, 'engine lost');
     if (this.#isStopping()) return;
     this.#state = 'loading';

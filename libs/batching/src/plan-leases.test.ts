@@ -1,18 +1,12 @@
+import type { Dispatchable, OpenWorker, WaitingRequest } from '@darkroom/core';
 import { describe, expect, it } from 'vitest';
-import {
-  type BatchPolicy,
-  type Candidate,
-  type FreeWorker,
-  type Plan,
-  planLeases,
-  type Snapshot,
-} from './plan-leases.ts';
+import { type BatchPolicy, type Plan, planLeases } from './plan-leases.ts';
 
 const policy: BatchPolicy = { maxSize: 8, timeoutMs: 10, isBatching: true, maxAttempts: 3, lookahead: 0 };
 const nowMs = 1000;
 
 /** 'a1', 'b2': shape and slots; a trailing '!' is a last attempt, a trailing '?' one that has just come. */
-function waiting(...names: string[]): Candidate[] {
+function waiting(...names: string[]): WaitingRequest[] {
   return names.map((name, index) => ({
     id: `${name}#${index}`,
     shapeKey: name.charAt(0),
@@ -23,22 +17,22 @@ function waiting(...names: string[]): Candidate[] {
 }
 
 /** All its slots are promised to others, and its last rows are still on their way. */
-function finishing(id: string, ...shapes: string[]): FreeWorker {
+function finishing(id: string, ...shapes: string[]): OpenWorker {
   return { ...idle(id), shapes };
 }
 
-function idle(id: string, capacity = 8): FreeWorker {
+function idle(id: string, capacity = 8): OpenWorker {
   return { id, isIdle: true, free: capacity, capacity, shapes: [] };
 }
 
-function busy(id: string, free: number, ...shapes: string[]): FreeWorker {
+function busy(id: string, free: number, ...shapes: string[]): OpenWorker {
   return { id, isIdle: false, free, capacity: 8, shapes };
 }
 
 function plan(
-  workers: FreeWorker[],
-  requests: Candidate[],
-  { reservedWorkerId, ...changes }: Partial<BatchPolicy> & Partial<Pick<Snapshot, 'reservedWorkerId'>> = {},
+  workers: OpenWorker[],
+  requests: WaitingRequest[],
+  { reservedWorkerId, ...changes }: Partial<BatchPolicy> & Partial<Pick<Dispatchable, 'reservedWorkerId'>> = {},
 ): Plan {
   return planLeases({ nowMs, reservedWorkerId, workers, requests }, { ...policy, ...changes });
 }

@@ -5,36 +5,7 @@
  * a batch that does not fill their free slots waits up to `timeoutMs` for company.
  */
 
-/** A worker that takes requests, as `readDispatchable` tells of it: idle ones first, then those with most room. */
-export interface FreeWorker {
-  id: string;
-  isIdle: boolean;
-  /** Slots, above 0. */
-  free: number;
-  capacity: number;
-  /** Shapes of what it runs. */
-  shapes: readonly string[];
-}
-
-export interface Candidate {
-  id: string;
-  /** Requests with the same key may share a step. */
-  shapeKey: string;
-  slots: number;
-  /** Deliveries to a worker so far that count. */
-  attempts: number;
-  /** By the same clock as `nowMs`. */
-  waitingSinceMs: number;
-}
-
-export interface Snapshot {
-  nowMs: number;
-  /** The worker that is being emptied for a request that must run alone. */
-  reservedWorkerId: string | undefined;
-  workers: readonly FreeWorker[];
-  /** In the order of dispatch. */
-  requests: readonly Candidate[];
-}
+import type { Dispatchable, OpenWorker, PlannedLease, WaitingRequest } from '@darkroom/core';
 
 export interface BatchPolicy {
   /** Slots that one lease fills at most. */
@@ -48,15 +19,8 @@ export interface BatchPolicy {
   lookahead: number;
 }
 
-export interface Lease {
-  workerId: string;
-  /** The worker is idle, and nobody joins these. */
-  isExclusive: boolean;
-  requestIds: readonly string[];
-}
-
 export interface Plan {
-  leases: readonly Lease[];
+  leases: readonly PlannedLease[];
   /** To be kept free of others, until what must run alone finds it idle. */
   reserveWorkerId: string | undefined;
   /** Decide again after this time if nothing else happens before: a batch waits for company, ms. */
@@ -68,25 +32,21 @@ export interface Plan {
  * that already runs its shape, else to the one with most room. What must run alone, because it may be what kills its workers,
  * waits for an idle worker and stops nobody else.
  */
-export function planLeases({ nowMs, reservedWorkerId, workers, requests }: Snapshot, policy: BatchPolicy): Plan {
+export function planLeases({ nowMs, reservedWorkerId, workers, requests }: Dispatchable, policy: BatchPolicy): Plan {
   const free = new Map(workers.map((worker) => [worker.id, { ...worker }]));
-  const leases: Lease[] = [];
-  const mustBeAlone = ({ attempts }: Candidate): boolean => !policy.isBatching || attempts >= policy.maxAttempts - 1;
+  const leases: PlannedLease[] = [];
+  const mustBeAlone = ({ attempts }: WaitingRequest): boolean =>
+    !policy.isBatching || attempts >= policy.maxAttempts - 1;
   const reserveWorkerId = leaseAlone(requests.filter(mustBeAlone), { free, leases, reservedWorkerId, policy });
   if (reserveWorkerId !== undefined) free.delete(reserveWorkerId);
-  const next = withinRoom(
-    requests.filter((request) => !mustBeAlone(request)),
-    [...free.values()],
-    policy.lookahead,
-  );
+  const shared = requests.filter((request) => !mustBeAlone(request));
+  const next = withinRoom(shared, [...free.values()], policy.lookahead);
   let againInMs: number | undefined;
   for (const group of groupByShape(next)) {
     const idle = [...free.values()].filter(({ isIdle }) => isIdle).length;
     const slots = sumOf(group, ({ slots: own }) => own);
-    const room = Math.min(
-      policy.maxSize,
-      sumOf([...free.values()], (worker) => worker.free),
-    );
+    const left = sumOf([...free.values()], (worker) => worker.free);
+    const room = Math.min(policy.maxSize, left);
     const waitMs = group[0]!.waitingSinceMs + policy.timeoutMs - nowMs;
     if (idle === 0 && room > 0 && slots < room && waitMs > 0) {
       againInMs = Math.min(againInMs ?? waitMs, waitMs);
@@ -100,13 +60,13 @@ export function planLeases({ nowMs, reservedWorkerId, workers, requests }: Snaps
 }
 
 interface Board {
-  free: Map<string, FreeWorker>;
-  leases: Lease[];
+  free: Map<string, OpenWorker>;
+  leases: PlannedLease[];
 }
 
 /** An idle worker for each. Returns the worker to be emptied for the first that found none. */
 function leaseAlone(
-  requests: readonly Candidate[],
+  requests: readonly WaitingRequest[],
   { free, leases, reservedWorkerId, policy }: Board & { reservedWorkerId: string | undefined; policy: BatchPolicy },
 ): string | undefined {
   for (const { id } of requests) {
@@ -123,7 +83,7 @@ function leaseAlone(
 }
 
 /** In parts of about `share` slots; the last request of a part may overhang, and then waits for its room inside the worker. */
-function leaseShared(requests: readonly Candidate[], { free, leases, share }: Board & { share: number }): void {
+function leaseShared(requests: readonly WaitingRequest[], { free, leases, share }: Board & { share: number }): void {
   let rest = [...requests];
   while (rest.length > 0) {
     const candidates = [...free.values()].filter((worker) => worker.free > 0);
@@ -146,26 +106,23 @@ function leaseShared(requests: readonly Candidate[], { free, leases, share }: Bo
 
 /** Those that go next: nobody else is to overtake them because of a shape. */
 function withinRoom(
-  requests: readonly Candidate[],
-  workers: readonly FreeWorker[],
+  requests: readonly WaitingRequest[],
+  workers: readonly OpenWorker[],
   lookahead: number,
-): readonly Candidate[] {
+): readonly WaitingRequest[] {
   let room = sumOf(workers, ({ free }) => free);
   let count = 0;
   while (count < requests.length && room > 0) room -= requests[count++]!.slots;
   return requests.slice(0, count === 0 ? 0 : count + lookahead);
 }
 
-function roomiest(workers: readonly FreeWorker[]): FreeWorker | undefined {
-  return workers.reduce<FreeWorker | undefined>(
-    (best, worker) => (best && best.free >= worker.free ? best : worker),
-    undefined,
-  );
+function roomiest(workers: readonly OpenWorker[]): OpenWorker | undefined {
+  return workers.toSorted((left, right) => right.free - left.free)[0];
 }
 
 /** Each in order, the shape whose first request waits longest before the others. */
-function groupByShape(requests: readonly Candidate[]): Candidate[][] {
-  const groups = new Map<string, Candidate[]>();
+function groupByShape(requests: readonly WaitingRequest[]): WaitingRequest[][] {
+  const groups = new Map<string, WaitingRequest[]>();
   for (const request of requests) {
     const group = groups.get(request.shapeKey);
     if (group === undefined) groups.set(request.shapeKey, [request]);

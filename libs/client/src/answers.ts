@@ -8,31 +8,22 @@ export type EndedStatus = 'succeeded' | 'failed' | 'canceled' | 'expired';
 export type RequestStatus = 'queued' | 'running' | EndedStatus;
 
 /** Paths below the client's `baseUrl`. */
-export interface RequestUrls {
-  self: string;
-  events: string;
-  cancel: string;
-}
+export type RequestUrls = Record<'self' | 'events' | 'cancel', string>;
 
-/** Estimated seconds from now until a request ends. */
-export interface EtaSeconds {
+/** From one number to another, both included. */
+interface Range {
   min: number;
   max: number;
 }
 
-/** What `submit` resolves to. */
-export interface AcceptedRequest {
-  request_id: string;
-  /** `queued`, unless its idempotency key found an earlier submit. */
-  status: RequestStatus;
-  /** Requests that will be dispatched before this one; null once it runs. */
-  queue_position: number | null;
-  /** Left out while there is nothing to estimate from. */
-  eta_seconds?: EtaSeconds;
-  /** Whether a live worker serves the model right now. */
-  is_possible: boolean;
-  urls: RequestUrls;
-}
+/** Estimated seconds from now until a request ends. */
+export type EtaSeconds = Range;
+
+/** What `submit` resolves to; its `status` is `queued`, unless its idempotency key found an earlier submit. */
+export type AcceptedRequest = Pick<
+  RequestView,
+  'request_id' | 'status' | 'queue_position' | 'eta_seconds' | 'is_possible' | 'urls'
+>;
 
 /** What `cancel` resolves to: `canceling` leaves at its next step. */
 export interface CanceledRequest {
@@ -47,9 +38,8 @@ export interface ImageInfo {
   /** A path below the client's `baseUrl`. */
   url: string;
   seed: number;
-  /** Pixels. */
+  /** Pixels, as is `height`. */
   width: number;
-  /** Pixels. */
   height: number;
   /** Such as `image/png`. */
   content_type: string;
@@ -95,7 +85,7 @@ export interface RequestView {
   ended_at: string | null;
   /** Until when the pictures can be fetched; null while open. */
   expires_at: string | null;
-  /** Requests ahead of this one; null once it runs. */
+  /** Requests that will be dispatched before this one; null once it runs. */
   queue_position: number | null;
   /** Left out when there is nothing to estimate from, and once it has ended. */
   eta_seconds?: EtaSeconds;
@@ -148,9 +138,9 @@ export interface Model {
   /** Such as `StableDiffusionPipeline`. */
   pipeline: string;
   /** Pixels: width and height are multiples of `multiple`, from `min` to `max`. */
-  sizes: { multiple: number; min: number; max: number };
-  steps: { min: number; max: number };
-  guidance: { min: number; max: number };
+  sizes: Range & { multiple: number };
+  steps: Range;
+  guidance: Range;
   /** What `scheduler` takes. */
   schedulers: string[];
   /** What is longer is cut. */

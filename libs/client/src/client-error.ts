@@ -1,12 +1,6 @@
 /** What a {@link ClientError} says, field by field. */
-export interface ClientErrorOptions {
-  status?: number | undefined;
-  code: string;
-  message: string;
-  param?: string | undefined;
-  retryAfterS?: number | undefined;
-  cause?: unknown;
-}
+export type ClientErrorOptions = Pick<ClientError, 'code' | 'message'> &
+  Partial<Pick<ClientError, 'status' | 'param' | 'retryAfterS' | 'cause'>>;
 
 /**
  * Whatever went wrong, except an abort: that throws the signal's reason.
@@ -43,18 +37,14 @@ export class ClientError extends Error {
   }
 }
 
-/** 502 and 504 are what a proxy says while the API behind it starts again. */
-const passingStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504]);
-
 /** Whether the request may have arrived all the same: no answer came, or a proxy lost it. */
 export function isAnswerLost(error: unknown): error is ClientError {
   return error instanceof ClientError && [undefined, 502, 504].includes(error.status);
 }
 
-/** Whether the same GET may fare better later. */
+/** Whether the same GET may fare better later. 502 and 504 are what a proxy says while the API behind it starts again. */
 export function isPassing(error: unknown): error is ClientError {
-  if (!(error instanceof ClientError)) return false;
-  return error.status === undefined || passingStatuses.has(error.status);
+  return error instanceof ClientError && [undefined, 429, 502, 503, 504].includes(error.status);
 }
 
 /** The error in an answer that is not 2xx; reads its body. `what` such as `GET /v1/predict/x`. */

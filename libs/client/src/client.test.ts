@@ -191,6 +191,13 @@ describe('cancel', () => {
   });
 });
 
+it('ask brings what another path answers, and tries once', async () => {
+  const test = await openClient([json(200, { time: 'now' }), failure(503, 'unavailable')]);
+  expect(await test.client.ask('GET', '/status')).toEqual({ time: 'now' });
+  await expect(test.client.ask('POST', '/admin/x')).rejects.toMatchObject({ status: 503, code: 'unavailable' });
+  expect(test.asked.map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /status', 'POST /admin/x']);
+});
+
 it('images brings all bytes', async () => {
   const test = await openClient([succeeded, bytes(picture), bytes(picture)]);
   expect(await test.client.images('tiny-1')).toEqual([

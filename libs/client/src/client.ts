@@ -1,5 +1,14 @@
-import type { AcceptedRequest, CanceledRequest, EndedRequest, Model, Picture, RequestView } from './answers.ts';
-import { awaitEnd, cancelRequest, getRequest, listModels, submitRequest } from './calls.ts';
+import {
+  type AcceptedRequest,
+  type CanceledRequest,
+  type EndedRequest,
+  isEnded,
+  type Model,
+  type Picture,
+  type RequestView,
+} from './answers.ts';
+import { ClientError, isAnswerLost } from './client-error.ts';
+import { requestPath, retrying, sendForJson } from './http.ts';
 import { type Call, type ClientOptions, withDefaults } from './options.ts';
 import type { PictureRequest } from './picture-request.ts';
 import { fetchPicture } from './pictures.ts';
@@ -21,42 +30,94 @@ export interface StreamOptions extends SignalOptions {
   after?: string | undefined;
 }
 
-/** Every function throws {@link ClientError}, or the reason of its signal. All try again by themselves. */
-export interface Client {
-  /** The models and their limits. */
-  models(options?: SignalOptions): Promise<Model[]>;
-  /** Asks for pictures; resolves at once. Tried again when an answer gets lost, and stored once. */
-  submit(request: PictureRequest, options?: SubmitOptions): Promise<AcceptedRequest>;
-  /** Where a request is. 404: there is none; 410: its time is over. */
-  get(id: string, options?: SignalOptions): Promise<RequestView>;
-  /** Resolves when the request has ended, whichever way: look at its `status`. */
-  wait(id: string, options?: SignalOptions): Promise<EndedRequest>;
-  /**
-   * The request's events, each once and none left out, over broken connections and restarted servers, with whole
-   * pictures; over after one of `succeeded`, `failed`, `canceled` and `expired`. Leaving the loop cancels nothing.
-   */
-  stream(id: string, options?: StreamOptions): AsyncGenerator<RequestEvent, void>;
-  /** Waiting: `canceled`; running: `canceling`, it leaves at its next step. 409: it has ended. */
-  cancel(id: string, options?: SignalOptions): Promise<CanceledRequest>;
-  /** The pictures that are done, with their bytes; all of them after `wait`. */
-  images(id: string, options?: SignalOptions): Promise<Picture[]>;
-}
+/** Seconds for which `wait` leaves a connection silent: many proxies cut it after 30 or 60. */
+const longPollS = 25;
+/** Seconds between polls when the server names none. */
+const pollEveryS = 1;
+
+/** Every function throws {@link ClientError}, or the reason of its signal. All but `ask` try again by themselves. */
+export type Client = ReturnType<typeof createClient>;
 
 /** A client of a Darkroom API. Holds no connection and needs no closing. */
-export function createClient(options: ClientOptions): Client {
+export function createClient(options: ClientOptions) {
   const defaults = withDefaults(options);
   const callOf = ({ signal }: SignalOptions = {}): Call => ({ ...defaults, signal });
   return {
-    models: (given) => listModels(callOf(given)),
-    submit: (request, given) => submitRequest(callOf(given), request, given?.idempotencyKey),
-    get: (id, given) => getRequest(callOf(given), id),
-    wait: (id, given) => awaitEnd(callOf(given), id),
-    stream: (id, given) => streamRequest(callOf(given), id, given?.after),
-    cancel: (id, given) => cancelRequest(callOf(given), id),
-    async images(id, given) {
+    /** The models and their limits. */
+    models: async (given?: SignalOptions): Promise<Model[]> =>
+      (await getJson<{ data: Model[] }>(callOf(given), '/v1/models')).data,
+    /** Asks for pictures; resolves at once. Tried again when an answer gets lost, and stored once. */
+    submit: (request: PictureRequest, given?: SubmitOptions): Promise<AcceptedRequest> =>
+      submitRequest(callOf(given), request, given?.idempotencyKey),
+    /** Where a request is. 404: there is none; 410: its time is over. */
+    get: (id: string, given?: SignalOptions): Promise<RequestView> => getJson(callOf(given), requestPath(id)),
+    /** Resolves when the request has ended, whichever way: look at its `status`. */
+    wait: (id: string, given?: SignalOptions): Promise<EndedRequest> => awaitEnd(callOf(given), requestPath(id)),
+    /**
+     * The request's events, each once and none left out, over broken connections and restarted servers, with whole
+     * pictures; over after one of `succeeded`, `failed`, `canceled` and `expired`. Leaving the loop cancels nothing.
+     */
+    stream: (id: string, given?: StreamOptions): AsyncGenerator<RequestEvent, void> =>
+      streamRequest(callOf(given), id, given?.after),
+    /** Waiting: `canceled`; running: `canceling`, it leaves at its next step. 409: it has ended. */
+    cancel: (id: string, given?: SignalOptions): Promise<CanceledRequest> => cancelRequest(callOf(given), id),
+    /** The pictures that are done, with their bytes; all of them after `wait`. */
+    async images(id: string, given?: SignalOptions): Promise<Picture[]> {
       const call = callOf(given);
-      const { images } = await getRequest(call, id);
+      const { images } = await getJson<RequestView>(call, requestPath(id));
       return Promise.all(images.map((image) => fetchPicture(call, image)));
     },
+    /** What the API answers at a path that has no function here, such as `/status`; tried once. */
+    ask: async <Body>(method: 'GET' | 'POST', path: string, given?: SignalOptions): Promise<Body> =>
+      (await sendForJson<Body>(callOf(given), path, { method })).body,
   };
+}
+
+async function getJson<Body>(call: Call, path: string): Promise<Body> {
+  return (await retrying(call, () => sendForJson<Body>(call, path))).body;
+}
+
+/** Tried again when the answer got lost: the key makes all tries one request. A refusal (503, 429) is thrown at once. */
+async function submitRequest(call: Call, request: PictureRequest, key = randomKey()): Promise<AcceptedRequest> {
+  const headers = { 'content-type': 'application/json', 'idempotency-key': key };
+  const options = { method: 'POST', headers, body: JSON.stringify(request) } as const;
+  const attempt = () => sendForJson<AcceptedRequest>(call, '/v1/predict', options);
+  return (await retrying(call, attempt, isAnswerLost)).body;
+}
+
+/** 128 random bits. `crypto.randomUUID` is not there on pages without TLS. */
+function randomKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** Long polls, which bring neither previews nor pictures. */
+async function awaitEnd(call: Call, path: string): Promise<EndedRequest> {
+  for (;;) {
+    const { body, retryAfterS = pollEveryS } = await retrying(call, (failures) =>
+      // Something in between may have less patience than this one; then short polls do the same soon enough.
+      failures > 0
+        ? sendForJson<RequestView>(call, path)
+        : sendForJson<RequestView>(call, `${path}?wait=${longPollS}`, { heldBackMs: longPollS * 1000 }),
+    );
+    if (isEnded(body)) return body;
+    await call.delay(retryAfterS * 1000, call.signal);
+  }
+}
+
+/** Canceling twice is canceling once, so a lost answer is asked for again; a 409 then may be our own doing. */
+async function cancelRequest(call: Call, id: string): Promise<CanceledRequest> {
+  let tries = 0;
+  const attempt = (failures: number) => {
+    tries = failures + 1;
+    return sendForJson<CanceledRequest>(call, requestPath(id), { method: 'DELETE' });
+  };
+  try {
+    return (await retrying(call, attempt)).body;
+  } catch (error) {
+    if (tries === 1 || !(error instanceof ClientError) || error.status !== 409) throw error;
+    const { status } = await getJson<RequestView>(call, requestPath(id));
+    if (status === 'canceled') return { request_id: id, status };
+    throw error;
+  }
 }

@@ -7,6 +7,11 @@ const maxBackOffMs = 15_000;
 /** The longest timer there is; a longer one would fire at once. */
 const maxTimerMs = 2 ** 31 - 1;
 
+/** Path of a request below the client's `baseUrl`. */
+export function requestPath(id: string): string {
+  return `/v1/predict/${encodeURIComponent(id)}`;
+}
+
 /** One HTTP request. */
 export interface SendOptions {
   method?: 'GET' | 'POST' | 'DELETE';
@@ -53,7 +58,7 @@ export function connectionFailed(what: string, cause?: unknown): ClientError {
 }
 
 /** What came, and in how many seconds asking again makes sense. */
-export interface JsonAnswer<Body> {
+interface JsonAnswer<Body> {
   body: Body;
   retryAfterS: number | undefined;
 }
@@ -71,9 +76,20 @@ export async function sendForJson<Body>(call: Call, path: string, options?: Send
 
 /** An answer's body, whole; throws as {@link readParts}. */
 export async function readBytes(call: Call, { body }: Response): Promise<Uint8Array<ArrayBuffer>> {
-  const parts: Uint8Array<ArrayBuffer>[] = [];
+  const parts: Uint8Array[] = [];
   if (body !== null) for await (const part of readParts(call, body)) parts.push(part);
-  return new Uint8Array(await new Blob(parts).arrayBuffer());
+  return joined(parts);
+}
+
+/** All parts in one. */
+export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let offset = 0;
+  for (const part of parts) {
+    whole.set(part, offset);
+    offset += part.length;
+  }
+  return whole;
 }
 
 /** A body as it comes. Throws {@link ClientError} when it breaks off or stalls, or the signal's reason. */

@@ -3,14 +3,4 @@ export { ClientError, type ClientErrorOptions } from './client-error.ts';
 export { createClient, type Client, type SignalOptions, type StreamOptions, type SubmitOptions } from './client.ts';
 export type { ClientOptions } from './options.ts';
 export type { OutputFormat, PictureRequest, PreviewRequest } from './picture-request.ts';
-export type {
-  CanceledEvent,
-  ExpiredEvent,
-  FailedEvent,
-  ImageEvent,
-  ProgressEvent,
-  QueuedEvent,
-  RequestEvent,
-  StartedEvent,
-  SucceededEvent,
-} from './stream-event.ts';
+export type * from './stream-event.ts';

@@ -46,17 +46,16 @@ export function withDefaults({
   return { baseUrl: base, fetch, headers, maxRetries, timeoutMs, silenceMs, delay, random };
 }
 
-function cancelableDelay(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
+async function cancelableDelay(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve) => {
+    const over = (): void => {
       clearTimeout(timer);
-      reject(signal?.reason as Error);
-    };
-    if (signal?.aborted === true) return reject(signal.reason as Error);
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop);
+      signal?.removeEventListener('abort', over);
       resolve();
-    }, ms);
-    signal?.addEventListener('abort', stop, { once: true });
+    };
+    const timer = setTimeout(over, ms);
+    signal?.addEventListener('abort', over);
   });
+  signal?.throwIfAborted();
 }

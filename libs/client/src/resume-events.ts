@@ -1,21 +1,24 @@
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import { requestPath } from './calls.ts';
+import type { ImageInfo } from './answers.ts';
 import { ClientError, isPassing } from './client-error.ts';
-import { backOff, connectionFailed, readParts, send } from './http.ts';
+import { backOff, connectionFailed, readParts, requestPath, send } from './http.ts';
 import type { Call } from './options.ts';
-import { isEnd, isKnownType, type SentEvent } from './stream-event.ts';
+import type { ImageEvent, RequestEvent } from './stream-event.ts';
 
-/** What lives longer than a connection. */
-interface Position {
-  /** Id of the last whole event. */
-  last: string | undefined;
-  /** From the server's `retry:`. */
-  retryMs: number | undefined;
-  /** Connections in a row that brought nothing. */
-  failures: number;
-  /** The last event was the end. */
-  isEnded: boolean;
+/** A part of a picture, as `image` events bring it. */
+export interface ChunkEvent extends ImageInfo, Pick<ImageEvent, 'type' | 'id' | 'request_id' | 'timestamp'> {
+  /** From 0. */
+  chunk_index: number;
+  total_chunks: number;
+  /** Null when the bytes were gone when the event was read. */
+  b64: string | null;
 }
+
+/** An event as the API sends it: pictures in chunks. */
+type SentEvent = Exclude<RequestEvent, ImageEvent> | ChunkEvent;
+
+const endTypes: ReadonlySet<string> = new Set<SentEvent['type']>(['succeeded', 'failed', 'canceled', 'expired']);
+const types: ReadonlySet<string> = new Set([...endTypes, 'queued', 'started', 'progress', 'image']);
 
 /**
  * The events of a request in order, those after the event `after` or all, each once, over as many connections as it
@@ -27,40 +30,40 @@ export async function* resumeEvents(
   id: string,
   after: string | undefined,
 ): AsyncGenerator<SentEvent, void> {
-  const position: Position = { last: after, retryMs: undefined, failures: 0, isEnded: false };
+  let last = after;
+  let isEnded = false;
+  let retryMs: number | undefined;
+  // Connections in a row that brought nothing.
+  let failures = 0;
+  const parserOptions: ParserOptions = {
+    onRetry: (ms) => (retryMs = ms),
+    // Heartbeats come every 15 s, so silence is a connection whose other end is gone without a word.
+    onComment: () => (failures = 0),
+  };
   for (;;) {
     let error = connectionFailed(`the events of ${id} were cut`);
     try {
-      if (yield* readConnection(call, id, position)) return;
+      for await (const message of readMessages(call, await openEvents(call, id, last), parserOptions)) {
+        if (message.data === '[DONE]') return;
+        // A server or proxy that does not know where we were begins anew.
+        if (message.id === undefined || (last !== undefined && !isAfter(message.id, last))) continue;
+        const event = eventOf(message, message.id);
+        last = message.id;
+        failures = 0;
+        if (event === undefined) continue;
+        isEnded = endTypes.has(event.type);
+        yield event;
+      }
     } catch (caught) {
       if (!isPassing(caught)) throw caught;
       error = caught;
     }
     // Nothing follows the end, so nothing is lost with the rest.
-    if (position.isEnded) return;
-    const { failures, retryMs } = position;
+    if (isEnded) return;
     if (failures >= call.maxRetries) throw error;
     await backOff(call, { failures, retryMs, retryAfterS: error.retryAfterS });
-    position.failures++;
+    failures++;
   }
-}
-
-/** One connection; true after `[DONE]`, false when it was cut. */
-async function* readConnection(call: Call, id: string, position: Position): AsyncGenerator<SentEvent, boolean> {
-  for await (const message of readMessages(call, await openEvents(call, id, position.last), position)) {
-    if (message.data === '[DONE]') return true;
-    const { id: eventId } = message;
-    // A server or proxy that does not know where we were begins anew.
-    if (eventId === undefined || (position.last !== undefined && compareEventIds(eventId, position.last) <= 0))
-      continue;
-    const event = eventOf(message, eventId);
-    position.last = eventId;
-    position.failures = 0;
-    if (event === undefined) continue;
-    position.isEnded = isEnd(event);
-    yield event;
-  }
-  return false;
 }
 
 async function openEvents(call: Call, id: string, last: string | undefined): Promise<ReadableStream<Uint8Array>> {
@@ -74,40 +77,33 @@ async function openEvents(call: Call, id: string, last: string | undefined): Pro
   throw new ClientError({ status: response.status, code: 'invalid_answer', message });
 }
 
+type ParserOptions = Pick<Parameters<typeof createParser>[0], 'onRetry' | 'onComment'>;
+
 /** Ends when the connection does, in order or not: a message without its empty line is not one. */
 async function* readMessages(
   call: Call,
   body: ReadableStream<Uint8Array>,
-  position: Position,
+  options: ParserOptions,
 ): AsyncGenerator<EventSourceMessage, void> {
   const decoder = new TextDecoder();
   const messages: EventSourceMessage[] = [];
-  const parser = createParser({
-    onEvent: (message) => messages.push(message),
-    onRetry: (retryMs) => (position.retryMs = retryMs),
-    // Heartbeats come every 15 s, so silence is a connection whose other end is gone without a word.
-    onComment: () => (position.failures = 0),
-  });
+  const parser = createParser({ ...options, onEvent: (message) => messages.push(message) });
   for await (const bytes of readParts(call, body)) {
     parser.feed(decoder.decode(bytes, { stream: true }));
     yield* messages.splice(0);
   }
 }
 
-/** Below 0 when `left` comes before `right`. Ids are those of Redis streams, `<sequence>-<number>` or `<sequence>`. */
-function compareEventIds(left: string, right: string): number {
-  const [leftParts, rightParts] = [partsOf(left), partsOf(right)];
-  return leftParts[0] - rightParts[0] || leftParts[1] - rightParts[1];
+/** Whether the event `id` comes after `last`. Ids are those of Redis streams, `<sequence>-<number>` or `<sequence>`. */
+function isAfter(id: string, last: string): boolean {
+  const [sequence = 0, number = 0] = id.split('-').map(Number);
+  const [lastSequence = 0, lastNumber = 0] = last.split('-').map(Number);
+  return sequence > lastSequence || (sequence === lastSequence && number > lastNumber);
 }
 
-function partsOf(id: string): [sequence: number, number: number] {
-  const [sequence = '', number = '0'] = id.split('-');
-  return [Number(sequence), Number(number)];
-}
-
-/** Undefined for an event that this version does not know. */
-function eventOf({ event: type, data }: EventSourceMessage, id: string): SentEvent | undefined {
-  if (!isKnownType(type)) return undefined;
+/** Undefined for an event that this version does not know: later ones of the API may bring others. */
+function eventOf({ event: type = '', data }: EventSourceMessage, id: string): SentEvent | undefined {
+  if (!types.has(type)) return undefined;
   try {
     return { ...(JSON.parse(data) as object), type, id } as SentEvent;
   } catch (error) {

@@ -1,6 +1,7 @@
-import type { ImageInfo, Picture, RequestFailure } from './answers.ts';
+import type { Picture, RequestFailure, RequestView } from './answers.ts';
 
-interface EventBase {
+interface EventOf<Type extends string> {
+  type: Type;
   /** Its place in the request's log: `stream(id, { after })` begins behind it. */
   id: string;
   request_id: string;
@@ -9,8 +10,7 @@ interface EventBase {
 }
 
 /** It waits. Comes again when the worker that ran it was lost or stopped. */
-export interface QueuedEvent extends EventBase {
-  type: 'queued';
+export interface QueuedEvent extends EventOf<'queued'> {
   /** Requests that will be dispatched before this one. */
   queue_position: number;
   /** From 1. */
@@ -18,15 +18,13 @@ export interface QueuedEvent extends EventBase {
 }
 
 /** A worker has it. */
-export interface StartedEvent extends EventBase {
-  type: 'started';
+export interface StartedEvent extends EventOf<'started'> {
   /** From 1. */
   attempt: number;
 }
 
 /** One picture is a step further. */
-export interface ProgressEvent extends EventBase {
-  type: 'progress';
+export interface ProgressEvent extends EventOf<'progress'> {
   /** Of the picture, from 0. */
   index: number;
   /** Steps done. */
@@ -42,34 +40,25 @@ export interface ProgressEvent extends EventBase {
  * A picture is done. All of its chunks came, or it was fetched. It may come a second time from the worker that takes
  * over after a `queued` event with a higher `attempt`; the later one is the one that stays.
  */
-export interface ImageEvent extends EventBase, Picture {
-  type: 'image';
-}
+export interface ImageEvent extends EventOf<'image'>, Picture {}
 
-/** The end: all pictures are done. */
-export interface SucceededEvent extends EventBase {
-  type: 'succeeded';
-  /** As in `RequestView`. Servers of before 2026-11-21 do not say it. */
-  prompt_tokens_cut?: number | null;
-  negative_prompt_tokens_cut?: number | null;
-  images: ImageInfo[];
-}
+/** The end: all pictures are done. Servers of before 2026-11-21 do not say what was cut. */
+export interface SucceededEvent
+  extends
+    EventOf<'succeeded'>,
+    Partial<Pick<RequestView, 'prompt_tokens_cut' | 'negative_prompt_tokens_cut'>>,
+    Pick<RequestView, 'images'> {}
 
 /** The end: it could not be done. */
-export interface FailedEvent extends EventBase {
-  type: 'failed';
+export interface FailedEvent extends EventOf<'failed'> {
   error: RequestFailure;
 }
 
 /** The end: somebody canceled it. */
-export interface CanceledEvent extends EventBase {
-  type: 'canceled';
-}
+export type CanceledEvent = EventOf<'canceled'>;
 
 /** The end: `timeout_s` or `start_timeout_s` was over. */
-export interface ExpiredEvent extends EventBase {
-  type: 'expired';
-}
+export type ExpiredEvent = EventOf<'expired'>;
 
 /** What `stream` yields. */
 export type RequestEvent =
@@ -81,29 +70,3 @@ export type RequestEvent =
   | FailedEvent
   | CanceledEvent
   | ExpiredEvent;
-
-/** A part of a picture, as `image` events bring it. */
-export interface ChunkEvent extends EventBase, ImageInfo {
-  type: 'image';
-  /** From 0. */
-  chunk_index: number;
-  total_chunks: number;
-  /** Null when the bytes were gone when the event was read. */
-  b64: string | null;
-}
-
-/** An event as the API sends it: pictures in chunks. */
-export type SentEvent = Exclude<RequestEvent, ImageEvent> | ChunkEvent;
-
-const endTypes: ReadonlySet<string> = new Set<SentEvent['type']>(['succeeded', 'failed', 'canceled', 'expired']);
-const types: ReadonlySet<string> = new Set([...endTypes, 'queued', 'started', 'progress', 'image']);
-
-/** Whether this version of the client knows the event; later ones of the API may bring others. */
-export function isKnownType(type: string | undefined): type is SentEvent['type'] {
-  return type !== undefined && types.has(type);
-}
-
-/** Whether nothing follows. */
-export function isEnd({ type }: SentEvent): boolean {
-  return endTypes.has(type);
-}

@@ -1,164 +1,82 @@
-/** The settings of the API alone. */
-import { defineSetting } from './setting.ts';
-import {
-  address,
-  apiKeyPairs,
-  modelId,
-  nameList,
-  oneOf,
-  origins,
-  path,
-  trueOrFalse,
-  wholeNumber,
-} from './setting-kinds.ts';
+import { readBy } from './setting.ts';
+import { address, apiKeyPairs, modelId, nameList, oneOf, origins, path } from './setting-kinds.ts';
+import { trueOrFalse, wholeNumber } from './setting-kinds.ts';
 
+const api = readBy('api');
+
+/** The part of the table of settings (settings.ts) that only the API reads. */
 export const apiSettings = {
-  port: defineSetting({
-    variable: 'PORT',
-    kind: wholeNumber({ min: 0, max: 65_535 }),
+  port: api('PORT', wholeNumber(0, 65_535), {
     default: '8080',
     doc: 'The TCP port the API listens on; 0 takes any free one.',
-    apps: ['api'],
   }),
-  host: defineSetting({
-    variable: 'HOST',
-    kind: address,
+  host: api('HOST', address, {
     default: '127.0.0.1',
     doc: 'The address the API listens on; `0.0.0.0` for all of them.',
-    apps: ['api'],
   }),
-  queueMaxLength: defineSetting({
-    variable: 'QUEUE_MAX_LENGTH',
-    kind: wholeNumber({ min: 1, max: 100_000 }),
+  queueMaxLength: api('QUEUE_MAX_LENGTH', wholeNumber(1, 100_000, 'requests'), {
     default: '1000',
-    unit: 'requests',
     doc: 'Waiting requests per model; past it the API answers 503 with `Retry-After` and stores nothing.',
-    apps: ['api'],
   }),
-  defaultModel: defineSetting({
-    variable: 'DEFAULT_MODEL',
-    kind: modelId,
-    default: undefined,
-    defaultDoc: 'the first model that a worker serves',
+  defaultModel: api('DEFAULT_MODEL', modelId, {
+    absent: 'the first model that a worker serves',
     doc: 'The model of a request that names none.',
-    apps: ['api'],
   }),
-  unservedModels: defineSetting({
-    variable: 'UNSERVED_MODELS',
-    kind: oneOf(['accept', 'refuse']),
+  unservedModels: api('UNSERVED_MODELS', oneOf(['accept', 'refuse']), {
     default: 'accept',
     doc: 'What happens to a request for a known model that no live worker serves right now.',
-    apps: ['api'],
   }),
-  maxBodyBytes: defineSetting({
-    variable: 'MAX_BODY_BYTES',
-    kind: wholeNumber({ min: 1024, max: 67_108_864 }),
+  maxBodyBytes: api('MAX_BODY_BYTES', wholeNumber(1024, 67_108_864, 'bytes'), {
     default: '1048576',
-    unit: 'bytes',
     doc: 'The largest request body; past it the API answers 413.',
-    apps: ['api'],
   }),
-  requestMaxBytes: defineSetting({
-    variable: 'REQUEST_MAX_BYTES',
-    kind: wholeNumber({ min: 0, max: 1_099_511_627_776 }),
+  requestMaxBytes: api('REQUEST_MAX_BYTES', wholeNumber(0, 1_099_511_627_776, 'bytes'), {
     default: '268435456',
-    unit: 'bytes',
     doc: 'The most that one request may keep in Redis (previews, checkpoints, results); past it the API answers 400 and says which field to lower. 0 for no limit.',
-    apps: ['api'],
   }),
-  ownerMaxBytes: defineSetting({
-    variable: 'OWNER_MAX_BYTES',
-    kind: wholeNumber({ min: 0, max: 1_099_511_627_776 }),
+  ownerMaxBytes: api('OWNER_MAX_BYTES', wholeNumber(0, 1_099_511_627_776, 'bytes'), {
     default: '2147483648',
-    unit: 'bytes',
     doc: 'The most that all requests of one API key may keep in Redis, of each model; past it the API answers 429. Without keys all clients are one. 0 for no limit.',
-    apps: ['api'],
   }),
-  requestTimeoutS: defineSetting({
-    variable: 'REQUEST_TIMEOUT_S',
-    kind: wholeNumber({ min: 1, max: 2_592_000 }),
+  requestTimeoutS: api('REQUEST_TIMEOUT_S', wholeNumber(1, 2_592_000, 's'), {
     default: '600',
-    unit: 's',
     doc: 'The `timeout_s` of a request that gives none.',
-    apps: ['api'],
   }),
-  requestTimeoutMaxS: defineSetting({
-    variable: 'REQUEST_TIMEOUT_MAX_S',
-    kind: wholeNumber({ min: 1, max: 2_592_000 }),
+  requestTimeoutMaxS: api('REQUEST_TIMEOUT_MAX_S', wholeNumber(1, 2_592_000, 's'), {
     default: '86400',
-    unit: 's',
     doc: 'The largest `timeout_s` and `start_timeout_s` that a request may ask for.',
-    apps: ['api'],
   }),
-  apiKeys: defineSetting({
-    variable: 'API_KEYS',
-    kind: apiKeyPairs,
-    default: undefined,
-    defaultDoc: 'none: open to all who reach it',
+  apiKeys: api('API_KEYS', apiKeyPairs, {
+    absent: 'none: open to all who reach it',
     doc: 'Who may use the API, as `Authorization: Bearer <key>`. A request can be seen by the name that sent it only.',
-    apps: ['api'],
-    isSecret: true,
   }),
-  apiKeysFile: defineSetting({
-    variable: 'API_KEYS_FILE',
-    kind: path,
-    default: undefined,
-    defaultDoc: 'none',
+  apiKeysFile: api('API_KEYS_FILE', path, {
     doc: 'A JSON file of hashed keys with limits and weights, beside or in place of `API_KEYS`: [api-keys.md](api-keys.md).',
-    apps: ['api'],
   }),
-  adminKeys: defineSetting({
-    variable: 'ADMIN_KEYS',
-    kind: apiKeyPairs,
-    default: undefined,
-    defaultDoc: 'none: no `/admin`, but on a server without any keys that listens on this machine only',
+  adminKeys: api('ADMIN_KEYS', apiKeyPairs, {
+    absent: 'none: no `/admin`, but on a server without any keys that listens on this machine only',
     doc: 'Who may administer (`/admin`), and use the API too: [admin.md](admin.md). Without `API_KEYS` all the rest stays open.',
-    apps: ['api'],
-    isSecret: true,
   }),
-  openAccess: defineSetting({
-    variable: 'OPEN_ACCESS',
-    kind: trueOrFalse,
+  openAccess: api('OPEN_ACCESS', trueOrFalse, {
     default: 'false',
     doc: 'Whether the API may listen beyond this machine without keys, because something in front of it checks who comes. Names by which it is reached then go into `ALLOWED_HOSTS`.',
-    apps: ['api'],
   }),
-  allowedHosts: defineSetting({
-    variable: 'ALLOWED_HOSTS',
-    kind: nameList,
-    default: undefined,
-    defaultDoc: 'none',
+  allowedHosts: api('ALLOWED_HOSTS', nameList, {
     doc: 'Names in `Host` that an API without keys answers, besides `localhost`, `HOST` and IP addresses; `*` for any. Other names get 421: pages of other sites could come by them (DNS rebinding).',
-    apps: ['api'],
   }),
-  corsOrigins: defineSetting({
-    variable: 'CORS_ORIGINS',
-    kind: origins,
-    default: undefined,
-    defaultDoc: 'none',
+  corsOrigins: api('CORS_ORIGINS', origins, {
     doc: 'Origins whose pages may use the API from a browser.',
-    apps: ['api'],
   }),
-  eventStreamsMax: defineSetting({
-    variable: 'EVENT_STREAMS_MAX',
-    kind: wholeNumber({ min: 1, max: 1_000_000 }),
+  eventStreamsMax: api('EVENT_STREAMS_MAX', wholeNumber(1, 1_000_000), {
     default: '5000',
     doc: 'Open event streams of one key in one API process; past it 429. Without keys all readers are one. A stream takes about 50 KB.',
-    apps: ['api'],
   }),
-  eventStreamIdleS: defineSetting({
-    variable: 'EVENT_STREAM_IDLE_S',
-    kind: wholeNumber({ min: 1, max: 86_400 }),
+  eventStreamIdleS: api('EVENT_STREAM_IDLE_S', wholeNumber(1, 86_400, 's'), {
     default: '60',
-    unit: 's',
     doc: 'How long an event stream waits for a reader that takes nothing of what was sent; then its connection is closed.',
-    apps: ['api'],
   }),
-  storePrompts: defineSetting({
-    variable: 'STORE_PROMPTS',
-    kind: trueOrFalse,
+  storePrompts: api('STORE_PROMPTS', trueOrFalse, {
     default: 'true',
     doc: 'Whether prompts stay in Redis as long as results do; `false` drops them when the request ends.',
-    apps: ['api'],
   }),
 };

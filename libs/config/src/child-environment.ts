@@ -1,7 +1,3 @@
-import type { settings } from './settings.ts';
-
-type Variable = (typeof settings)[keyof typeof settings]['variable'];
-
 /**
  * Our own environment, for a process whose memory goes back to the system once it is freed. glibc keeps more of it the
  * larger what is freed: after a graph of half a gigabyte nearly all of it. Other libraries do not read this.
@@ -12,6 +8,6 @@ export function memoryReturningEnvironment(): Record<string, string | undefined>
 }
 
 /** The environment of a process that we start: our own, with some settings changed. */
-export function childEnvironment(changes: Partial<Record<Variable, string>>): Record<string, string | undefined> {
+export function childEnvironment(changes: Readonly<Record<string, string>>): Record<string, string | undefined> {
   return { ...process.env, ...changes };
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { configurationDocument } from './configuration-document.ts';
+import type { Setting } from './setting.ts';
 import { settings } from './settings.ts';
 
 const file = join(import.meta.dirname, '../../../docs/configuration.md');
@@ -13,13 +14,8 @@ it('docs/configuration.md is what the table of settings says', () => {
   ).toBe(configurationDocument());
 });
 
-it.each(Object.entries(settings))(
-  '%s has a default that it would accept itself, or says what happens',
-  (_, setting) => {
-    const isSound =
-      typeof setting.default === 'string'
-        ? setting.kind.schema.safeParse(setting.default).success
-        : Boolean(setting.defaultDoc);
-    expect(isSound).toBe(true);
-  },
-);
+const withDefault = Object.entries<Setting>(settings).filter(([, setting]) => setting.default !== undefined);
+
+it.each(withDefault)('%s has a default that it would accept itself', (_, { kind, default: standard }) => {
+  expect(kind.parse(standard!)).toBeDefined();
+});

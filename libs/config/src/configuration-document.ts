@@ -1,4 +1,4 @@
-import { appNames, type ReaderName, type Setting, type SettingDefault } from './setting.ts';
+import { appNames, type Setting } from './setting.ts';
 import { settings } from './settings.ts';
 
 /** The text of docs/configuration.md, made from the table of settings. A test compares the two. */
@@ -17,8 +17,9 @@ ${Object.values(settings).map(documentRow).join('\n')}
 `;
 }
 
-function documentRow(setting: Setting<unknown, ReaderName, SettingDefault>): string {
-  const readers = setting.apps.length === appNames.length ? 'all' : setting.apps.join(', ');
-  const standard = typeof setting.default !== 'string' ? (setting.defaultDoc ?? 'none') : `\`${setting.default}\``;
-  return `| \`${setting.variable}\` | ${standard} | ${setting.unit ?? ''} | ${setting.kind.range} | ${readers} | ${setting.doc} |`;
+function documentRow({ variable, kind, apps, doc, ...setting }: Setting): string {
+  const readers = apps.length === appNames.length ? 'all' : apps.join(', ');
+  const standard =
+    setting.default === undefined ? (setting.computed ?? setting.absent ?? 'none') : `\`${setting.default}\``;
+  return `| \`${variable}\` | ${standard} | ${kind.unit ?? ''} | ${kind.range} | ${readers} | ${doc} |`;
 }

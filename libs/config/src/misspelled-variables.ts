@@ -1,28 +1,22 @@
-/** A variable nobody reads whose name is nearly that of a setting. */
-export interface MisspelledVariable {
-  variable: string;
-  meant: string;
-}
-
 /**
- * Finds variables that were meant to be settings. Only names of two words or more are compared, because an
- * environment is full of short names; and a setting that is itself set needs no guess at who meant it.
+ * Asks of variables that nobody reads whether they were meant to be settings. Only names of two words or more are
+ * compared, because an environment is full of short names; and a setting that is itself set needs no guess at who meant it.
  */
 export function findMisspelledVariables(
   environment: Readonly<Record<string, string | undefined>>,
   known: readonly string[],
-): MisspelledVariable[] {
+): string[] {
   const wanted = known.filter((name) => name.includes('_') && !environment[name]);
-  const found: MisspelledVariable[] = [];
+  const problems: string[] = [];
   for (const variable of Object.keys(environment).toSorted()) {
     if (known.includes(variable) || !environment[variable]) continue;
     const [nearest] = wanted
       .map((name) => ({ name, distance: editDistance(bareName(variable), bareName(name)) }))
       .filter(({ name, distance }) => distance <= (name.length < 9 ? 0 : name.length < 13 ? 1 : 2))
       .toSorted((left, right) => left.distance - right.distance);
-    if (nearest) found.push({ variable, meant: nearest.name });
+    if (nearest) problems.push(`${variable} is not a setting; did you mean ${nearest.name}?`);
   }
-  return found;
+  return problems;
 }
 
 /** Case and underscores are what people get wrong most, so they cost nothing. */
@@ -31,7 +25,7 @@ function bareName(name: string): string {
 }
 
 /** Letters inserted, removed or replaced (Levenshtein) between two short names. */
-export function editDistance(left: string, right: string): number {
+function editDistance(left: string, right: string): number {
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);
   for (const [rowIndex, leftLetter] of left.split('').entries()) {
     const next = [rowIndex + 1];

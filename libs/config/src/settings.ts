@@ -2,194 +2,119 @@
  * The one table of settings. `loadConfig`, its error messages and docs/configuration.md are all made from it; after a
  * change run `node tools/write-configuration-doc.mjs`.
  */
-import { appNames, defineSetting } from './setting.ts';
-import {
-  address,
-  httpUrl,
-  oneOf,
-  password,
-  path,
-  plainName,
-  redisUrl,
-  trueOrFalse,
-  wholeNumber,
-} from './setting-kinds.ts';
 import { apiSettings } from './api-settings.ts';
-import { hubSettings } from './hub-settings.ts';
+import { appNames, readBy } from './setting.ts';
+import { address, httpUrl, hubToken, hubUrl, oneOf, password, path, plainName } from './setting-kinds.ts';
+import { redisUrl, trueOrFalse, wholeNumber } from './setting-kinds.ts';
 import { workerSettings } from './worker-settings.ts';
 
+const everywhere = readBy(...appNames);
+const former = readBy('batch-former');
+const janitor = readBy('janitor');
+const model = readBy('model');
+
 const commonSettings = {
-  redisUrl: defineSetting({
-    variable: 'REDIS_URL',
-    kind: redisUrl,
+  redisUrl: everywhere('REDIS_URL', redisUrl, {
     default: 'redis://127.0.0.1:6379',
     doc: 'The Redis or Valkey that holds the queue: [redis.md](redis.md). `npm start` finds or starts a private one when this is not set.',
-    apps: appNames,
   }),
-  redisSentinelPassword: defineSetting({
-    variable: 'REDIS_SENTINEL_PASSWORD',
-    kind: password,
-    default: undefined,
-    defaultDoc: 'none',
+  redisSentinelPassword: everywhere('REDIS_SENTINEL_PASSWORD', password, {
     doc: 'What the Sentinels ask for, where they ask for one. What `REDIS_URL` holds is for the Redis behind them.',
-    apps: appNames,
-    isSecret: true,
   }),
-  redisPrefix: defineSetting({
-    variable: 'REDIS_PREFIX',
-    kind: plainName,
+  redisPrefix: everywhere('REDIS_PREFIX', plainName, {
     default: 'darkroom',
     doc: 'What every key starts with, so that several systems can share one Redis.',
-    apps: appNames,
   }),
-  logLevel: defineSetting({
-    variable: 'LOG_LEVEL',
-    kind: oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
+  logLevel: everywhere('LOG_LEVEL', oneOf(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), {
     default: 'info',
     doc: 'The least serious log line that is written.',
-    apps: appNames,
   }),
-  logFile: defineSetting({
-    variable: 'LOG_FILE',
-    kind: path,
-    default: undefined,
-    defaultDoc: 'none',
+  logFile: everywhere('LOG_FILE', path, {
     doc: 'A file that gets every log line as JSON, besides standard output. All processes may share one.',
-    apps: appNames,
   }),
-  metricsPort: defineSetting({
-    variable: 'METRICS_PORT',
-    kind: wholeNumber({ min: 0, max: 65_535 }),
-    default: undefined,
-    defaultDoc: 'none: not served',
+  metricsPort: everywhere('METRICS_PORT', wholeNumber(0, 65_535), {
+    absent: 'none: not served',
     doc: 'The TCP port of `/metrics`, `/live` and `/ready`, one for each process; 0 takes any free one, which the log names. `npm start` counts up from it: [metrics.md](metrics.md).',
-    apps: appNames,
   }),
-  metricsHost: defineSetting({
-    variable: 'METRICS_HOST',
-    kind: address,
+  metricsHost: everywhere('METRICS_HOST', address, {
     default: '127.0.0.1',
     doc: 'The address these are served on. Whoever reaches it can read how busy the system is, and no prompts.',
-    apps: appNames,
   }),
-  tracesUrl: defineSetting({
-    variable: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    kind: httpUrl,
-    default: undefined,
-    defaultDoc: 'none: no traces',
+  tracesUrl: everywhere('OTEL_EXPORTER_OTLP_ENDPOINT', httpUrl, {
+    absent: 'none: no traces',
     doc: "Where an OpenTelemetry collector takes traces (OTLP over HTTP): [metrics.md](metrics.md#traces). OpenTelemetry's other `OTEL_*` variables work as well.",
-    apps: appNames,
   }),
-  resultTtlS: defineSetting({
-    variable: 'RESULT_TTL_S',
-    kind: wholeNumber({ min: 1, max: 2_592_000 }),
+  resultTtlS: everywhere('RESULT_TTL_S', wholeNumber(1, 2_592_000, 's'), {
     default: '3600',
-    unit: 's',
     doc: "How long a request's events and pictures can be fetched after it has ended.",
-    apps: appNames,
   }),
-  maxAttempts: defineSetting({
-    variable: 'MAX_ATTEMPTS',
-    kind: wholeNumber({ min: 2, max: 100 }),
+  maxAttempts: everywhere('MAX_ATTEMPTS', wholeNumber(2, 100, 'deliveries'), {
     default: '3',
-    unit: 'deliveries',
     doc: 'How often a request is handed to a worker before it counts as the one that kills workers and is `failed`. A delivery in which it got further than ever does not count.',
-    apps: appNames,
   }),
 };
 
 const dispatchSettings = {
-  batchMaxSize: defineSetting({
-    variable: 'BATCH_MAX_SIZE',
-    kind: wholeNumber({ min: 1, max: 256 }),
+  batchMaxSize: readBy('batch-former', 'worker')('BATCH_MAX_SIZE', wholeNumber(1, 256, 'rows'), {
     default: '8',
-    unit: 'rows',
     doc: 'The most rows (pictures) that share a step.',
-    apps: ['batch-former', 'worker'],
   }),
-  batchTimeoutMs: defineSetting({
-    variable: 'BATCH_TIMEOUT_MS',
-    kind: wholeNumber({ min: 0, max: 60_000 }),
+  batchTimeoutMs: former('BATCH_TIMEOUT_MS', wholeNumber(0, 60_000, 'ms'), {
     default: '10',
-    unit: 'ms',
     doc: 'How long a batch may wait to fill up while all workers are busy. An idle worker never waits for it.',
-    apps: ['batch-former'],
   }),
-  enablePromptBatching: defineSetting({
-    variable: 'ENABLE_PROMPT_BATCHING',
-    kind: trueOrFalse,
+  enablePromptBatching: former('ENABLE_PROMPT_BATCHING', trueOrFalse, {
     default: 'true',
     doc: 'Whether requests share steps at all; `false` runs one request at a time.',
-    apps: ['batch-former'],
   }),
-  batchLookahead: defineSetting({
-    variable: 'BATCH_LOOKAHEAD',
-    kind: wholeNumber({ min: 0, max: 256 }),
+  batchLookahead: former('BATCH_LOOKAHEAD', wholeNumber(0, 256, 'requests'), {
     default: '0',
-    unit: 'requests',
     doc: 'Requests beyond what workers can take now that may overtake others of another shape, so that batches of one shape fill up. Since rows join at every step it is seldom worth that.',
-    apps: ['batch-former'],
   }),
-  heartbeatMs: defineSetting({
-    variable: 'HEARTBEAT_MS',
-    kind: wholeNumber({ min: 10, max: 60_000 }),
+  heartbeatMs: readBy('worker', 'janitor')('HEARTBEAT_MS', wholeNumber(10, 60_000, 'ms'), {
     default: '1000',
-    unit: 'ms',
     doc: 'How often a worker says that it lives.',
-    apps: ['worker', 'janitor'],
+  }),
+};
+
+/** By the names that the hub's own tools use. */
+const hubSettings = {
+  hubToken: model('HF_TOKEN', hubToken, {
+    doc: 'Your access token at the Hugging Face hub, for private models and those whose licence you accepted there.',
+  }),
+  hubEndpoint: model('HF_ENDPOINT', hubUrl, {
+    default: 'https://huggingface.co',
+    doc: 'The hub, or a mirror of it, that models are downloaded from.',
   }),
 };
 
 const janitorSettings = {
-  workerTtlMs: defineSetting({
-    variable: 'WORKER_TTL_MS',
-    kind: wholeNumber({ min: 50, max: 600_000 }),
+  workerTtlMs: janitor('WORKER_TTL_MS', wholeNumber(50, 600_000, 'ms'), {
     default: '3000',
-    unit: 'ms',
     doc: 'A worker that has not been heard of for this long is dead. Only time in which janitors swept counts, so an outage of Redis kills nobody. Must be more than twice `HEARTBEAT_MS`.',
-    apps: ['janitor'],
   }),
-  sweepIntervalMs: defineSetting({
-    variable: 'SWEEP_INTERVAL_MS',
-    kind: wholeNumber({ min: 10, max: 60_000 }),
+  sweepIntervalMs: janitor('SWEEP_INTERVAL_MS', wholeNumber(10, 60_000, 'ms'), {
     default: '500',
-    unit: 'ms',
     doc: 'The pause between two sweeps for dead workers and passed deadlines.',
-    apps: ['janitor'],
   }),
-  leakSweepIntervalS: defineSetting({
-    variable: 'LEAK_SWEEP_INTERVAL_S',
-    kind: wholeNumber({ min: 1, max: 86_400 }),
+  leakSweepIntervalS: janitor('LEAK_SWEEP_INTERVAL_S', wholeNumber(1, 86_400, 's'), {
     default: '60',
-    unit: 's',
     doc: 'The pause between two sweeps for keys that lost their time to live.',
-    apps: ['janitor'],
   }),
 };
 
 const webhookSettings = {
-  lockMs: defineSetting({
-    variable: 'LOCK_MS',
-    kind: wholeNumber({ min: 100, max: 600_000 }),
+  lockMs: readBy('webhook-sender')('LOCK_MS', wholeNumber(100, 600_000, 'ms'), {
     default: '5000',
-    unit: 'ms',
     doc: 'How long a webhook that is being sent stays with a sender that no longer says that it sends it.',
-    apps: ['webhook-sender'],
   }),
-  webhookAllowPrivate: defineSetting({
-    variable: 'WEBHOOK_ALLOW_PRIVATE',
-    kind: trueOrFalse,
+  webhookAllowPrivate: readBy('api', 'webhook-sender')('WEBHOOK_ALLOW_PRIVATE', trueOrFalse, {
     default: 'false',
     doc: 'Whether webhooks may go to private, loopback and other addresses that are not public. Whoever may submit can then make this server call its neighbours.',
-    apps: ['api', 'webhook-sender'],
   }),
-  webhookProgressIntervalMs: defineSetting({
-    variable: 'WEBHOOK_PROGRESS_INTERVAL_MS',
-    kind: wholeNumber({ min: 0, max: 3_600_000 }),
+  webhookProgressIntervalMs: readBy('api')('WEBHOOK_PROGRESS_INTERVAL_MS', wholeNumber(0, 3_600_000, 'ms'), {
     default: '1000',
-    unit: 'ms',
     doc: 'The least time between two `progress` webhooks of a request.',
-    apps: ['api'],
   }),
 };
 

@@ -1,124 +1,66 @@
-import { computed, defineSetting } from './setting.ts';
-import {
-  deviceList,
-  dtypeChoice,
-  modelId,
-  nameList,
-  path,
-  plainName,
-  trueOrFalse,
-  wholeNumber,
-  wholeNumberInSteps,
-} from './setting-kinds.ts';
+import { readBy } from './setting.ts';
+import { deviceList, dtypeChoice, modelId, multipleOf, nameList, path, plainName } from './setting-kinds.ts';
+import { trueOrFalse, wholeNumber } from './setting-kinds.ts';
+
+const worker = readBy('worker');
+const workerAndModel = readBy('worker', 'model');
 
 /** The part of the table of settings (settings.ts) that only the worker reads. */
 export const workerSettings = {
-  modelDir: defineSetting({
-    variable: 'MODEL_DIR',
-    kind: path,
+  modelDir: worker('MODEL_DIR', path, {
     default: 'models/emoji-sd',
     doc: 'The directory of the model, in the diffusers ONNX layout.',
-    apps: ['worker'],
   }),
-  modelId: defineSetting({
-    variable: 'MODEL_ID',
-    kind: modelId,
-    default: computed,
-    defaultDoc: 'the name of the directory',
+  modelId: worker('MODEL_ID', modelId, {
+    computed: 'the name of the directory',
     doc: 'The id the model is served under.',
-    apps: ['worker'],
   }),
-  modelDtype: defineSetting({
-    variable: 'MODEL_DTYPE',
-    kind: dtypeChoice,
+  modelDtype: workerAndModel('MODEL_DTYPE', dtypeChoice, {
     default: 'auto',
     doc: 'Which files of the model are loaded, by what their weights are; `auto` takes of each part the first there is of int8, fp32, fp16.',
-    apps: ['worker', 'model'],
   }),
-  devices: defineSetting({
-    variable: 'DEVICE',
-    kind: deviceList,
+  devices: workerAndModel('DEVICE', deviceList, {
     default: 'cpu',
     doc: 'Where the model runs: each part of it on the first device of the list that takes it. The log says on which, and why not on those before it.',
-    apps: ['worker', 'model'],
   }),
-  isStrictAboutDevice: defineSetting({
-    variable: 'STRICT_PROVIDER',
-    kind: trueOrFalse,
+  isStrictAboutDevice: workerAndModel('STRICT_PROVIDER', trueOrFalse, {
     default: 'false',
     doc: 'With `true` a model that does not run on the first device of `DEVICE` is not loaded, rather than run on the next.',
-    apps: ['worker', 'model'],
   }),
-  hasLowMemory: defineSetting({
-    variable: 'LOW_MEMORY',
-    kind: trueOrFalse,
+  hasLowMemory: workerAndModel('LOW_MEMORY', trueOrFalse, {
     default: 'false',
     doc: 'With `true` text encoders are in memory only while prompts are encoded, and loaded anew for each prompt that is not among the latest.',
-    apps: ['worker', 'model'],
   }),
-  vaeTileSize: defineSetting({
-    variable: 'VAE_TILE_SIZE',
-    kind: wholeNumber({ min: 64, max: 65_536 }),
+  vaeTileSize: workerAndModel('VAE_TILE_SIZE', wholeNumber(64, 65_536, 'pixels'), {
     default: '1024',
-    unit: 'pixels',
     doc: 'A picture of more pixels than a square of this side is decoded in pieces: less memory, more time.',
-    apps: ['worker', 'model'],
   }),
-  numWorkerProcesses: defineSetting({
-    variable: 'NUM_WORKER_PROCESSES',
-    kind: wholeNumber({ min: 1, max: 64 }),
-    default: undefined,
-    defaultDoc: 'one for each visible GPU if `DEVICE` begins with `cuda` without a number, else 1',
-    unit: 'processes',
+  numWorkerProcesses: worker('NUM_WORKER_PROCESSES', wholeNumber(1, 64, 'processes'), {
+    absent: 'one for each visible GPU if `DEVICE` begins with `cuda` without a number, else 1',
     doc: 'Workers that one start of the worker runs, with the GPUs dealt out in turn. More than one have their `/metrics` on the ports after `METRICS_PORT`.',
-    apps: ['worker'],
   }),
-  cudaVisibleDevices: defineSetting({
-    variable: 'CUDA_VISIBLE_DEVICES',
-    kind: nameList,
-    default: undefined,
-    defaultDoc: 'all of the machine',
+  cudaVisibleDevices: worker('CUDA_VISIBLE_DEVICES', nameList, {
+    absent: 'all of the machine',
     doc: "CUDA's own list of the GPUs that may be used.",
-    apps: ['worker'],
   }),
-  numThreads: defineSetting({
-    variable: 'NUM_THREADS',
-    kind: wholeNumber({ min: 0, max: 1024 }),
+  numThreads: workerAndModel('NUM_THREADS', wholeNumber(0, 1024, 'threads'), {
     default: '0',
-    unit: 'threads',
     doc: 'Threads of one operator on the CPU; 0 means one for each core.',
-    apps: ['worker', 'model'],
   }),
-  chunkBytes: defineSetting({
-    variable: 'CHUNK_BYTES',
-    kind: wholeNumberInSteps({ min: 3, max: 8_388_608, step: 3 }),
+  chunkBytes: worker('CHUNK_BYTES', multipleOf(3, wholeNumber(3, 8_388_608, 'bytes')), {
     default: '409600',
-    unit: 'bytes',
     doc: 'The size of the pieces a picture is stored and streamed in. A multiple of 3, so that the pieces also join up as base64.',
-    apps: ['worker'],
   }),
-  checkpointSteps: defineSetting({
-    variable: 'CHECKPOINT_STEPS',
-    kind: wholeNumber({ min: 0, max: 1000 }),
+  checkpointSteps: worker('CHECKPOINT_STEPS', wholeNumber(0, 1000, 'steps'), {
     default: '10',
-    unit: 'steps',
     doc: 'A row is saved every so many steps, to be resumed by another worker; 0 turns it off.',
-    apps: ['worker'],
   }),
-  workerId: defineSetting({
-    variable: 'WORKER_ID',
-    kind: plainName,
-    default: computed,
-    defaultDoc: 'the host name and a random part',
+  workerId: worker('WORKER_ID', plainName, {
+    computed: 'the host name and a random part',
     doc: 'The name the worker registers under. Never the same for two that run at once.',
-    apps: ['worker'],
   }),
-  engineTimeoutS: defineSetting({
-    variable: 'ENGINE_TIMEOUT_S',
-    kind: wholeNumber({ min: 1, max: 86_400 }),
+  engineTimeoutS: worker('ENGINE_TIMEOUT_S', wholeNumber(1, 86_400, 's'), {
     default: '60',
-    unit: 's',
     doc: 'An engine that has work and says nothing for this long is killed and started again. Two things give it longer: it may be silent for as long as all its work should take at the pace it had, and for ten of its steps. Before its first step it has ten times this setting.',
-    apps: ['worker'],
   }),
 };

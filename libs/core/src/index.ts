@@ -4,6 +4,7 @@ export * from './clock.ts';
 export * from './errors/darkroom-error.ts';
 export * from './errors/field-problem.ts';
 export * from './model/device.ts';
+export type * from './model/dispatchable.ts';
 export * from './model/dtype-choice.ts';
 export * from './model/model-card.ts';
 export * from './model/worker-pace.ts';

@@ -1,14 +1,9 @@
-/** Places of which each holder has only so many, so that no one of them can take all. */
-export interface Places {
-  /** A place, to be given back by calling it (again does nothing); undefined when the holder has all that it may. */
-  take(holder: string): (() => void) | undefined;
-}
-
-/** @param mostEach places of one holder at a time. */
-export function createPlaces(mostEach: number): Places {
+/** Places of which each holder has only so many at a time, so that no one of them can take all. */
+export function createPlaces(mostEach: number) {
   const taken = new Map<string, number>();
   return {
-    take(holder) {
+    /** A place, to be given back by calling it (again does nothing); undefined when the holder has all that it may. */
+    take(holder: string): (() => void) | undefined {
       const count = taken.get(holder) ?? 0;
       if (count >= mostEach) return undefined;
       taken.set(holder, count + 1);

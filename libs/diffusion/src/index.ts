@@ -1,13 +1,4 @@
-export * from './model/model-directory.ts';
-export * from './model/pipeline-classes.ts';
-export type { LoadPipelineOptions } from './pipelines/load-pipeline-options.ts';
-export type { PicturePipeline } from './picture/picture-pipeline.ts';
-export type { PictureRow, PictureRowRequest } from './picture/picture-row.ts';
-export * from './random/torch-generator.ts';
+export type { LoadPipelineOptions } from './graphs/model-graphs.ts';
 export * from './pipelines/load-pipeline.ts';
-export * from './schedulers/create-scheduler.ts';
-export * from './schedulers/schedule/flow-shift.ts';
-export * from './schedulers/config/parse-scheduler-config.ts';
-export type * from './schedulers/config/scheduler-config.ts';
-export * from './schedulers/config/scheduler-misfit.ts';
-export * from './schedulers/scheduler.ts';
+export type { PicturePipeline } from './picture/picture-pipeline.ts';
+export type { PictureRow } from './picture/picture-row.ts';

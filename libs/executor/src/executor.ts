@@ -1,25 +1,19 @@
 import type { ModelCard, RowRequest } from '@darkroom/core';
 
-/** A request as an executor takes it, and where to go on from after an interruption, for one that can. */
-export type ExecutorRequest = RowRequest;
-
-/** How an executor is. */
-export interface ExecutorHealth {
-  readonly isHealthy: boolean;
-  /** Slots that are taken. */
+/** Slots that are taken, and requests that have at least one output waiting for room. */
+export interface EngineStatus {
   readonly slots: number;
-  /** Requests that have at least one output waiting for room. */
   readonly waitingRequests: number;
+}
+
+export interface ExecutorHealth extends EngineStatus {
+  readonly isHealthy: boolean;
   /** How long the answer took: up to one step where a step blocks the engine. */
   readonly latencyMs: number;
 }
 
-/** How an executor is stopped. */
 export interface ShutdownOptions {
-  /**
-   * Emit a checkpoint of every row that has taken a step, so that another executor can go on. Default false; nothing to
-   * one that has no rows.
-   */
+  /** Emit a checkpoint of every row that has taken a step, so that another executor can go on. Default false. */
   readonly shouldCheckpoint?: boolean;
 }
 
@@ -42,7 +36,7 @@ export interface Executor {
    *
    * @throws DarkroomError `unavailable` if the executor is not started or its engine is lost.
    */
-  submit(requests: readonly ExecutorRequest[]): void;
+  submit(requests: readonly RowRequest[]): void;
   /** Lets go of a request; `request-canceled` follows unless it has ended by then. Nothing for an id that is not here. */
   cancel(requestId: string): void;
   /** Ends an engine that hangs, at once and with all it has: `engine-lost` follows. Nothing when there is none. */

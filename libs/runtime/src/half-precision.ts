@@ -1,18 +1,20 @@
-/**
- * IEEE 754 binary16 as Node 20 has it: bits in a Uint16Array. (Float16Array comes with Node 24.)
- */
+/** IEEE 754 binary16 as Node 20 has it: bits in a Uint16Array. (Float16Array comes with Node 24.) */
 
 const floatBits = new Float32Array(1);
 const integerBits = new Uint32Array(floatBits.buffer);
 
-/** Writes values as halves, rounded to nearest, ties to even; what is beyond ±65504 becomes ±Infinity. */
-export function writeHalves(values: Float32Array, target: Uint16Array): void {
-  for (let index = 0; index < values.length; index++) target[index] = halfOf(values[index]!);
+/** Rounded to nearest, ties to even; what is beyond ±65504 becomes ±Infinity. */
+export function halvesOf(values: Float32Array): Uint16Array {
+  const halves = new Uint16Array(values.length);
+  for (let index = 0; index < values.length; index++) halves[index] = halfOf(values[index]!);
+  return halves;
 }
 
-/** Reads halves; every one of them has an exact float32. */
-export function readHalves(halves: Uint16Array, target: Float32Array): void {
-  for (let index = 0; index < halves.length; index++) target[index] = floatOfHalf(halves[index]!);
+/** Every half has an exact float32. */
+export function floatsOfHalves(halves: Uint16Array): Float32Array {
+  const floats = new Float32Array(halves.length);
+  for (let index = 0; index < halves.length; index++) floats[index] = floatOfHalf(halves[index]!);
+  return floats;
 }
 
 function halfOf(value: number): number {

@@ -8,17 +8,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { NodeCounts } from '@darkroom/core';
 
-export interface NodeCounter {
-  /** For the session whose nodes are counted. */
-  readonly sessionOptions: { readonly enableProfiling: true; readonly profileFilePrefix: string };
-  /** To be called once the session is there, which has its profile open. */
-  open(): void;
-  /** To be called when the session has written its profile; undefined if that is not whole. */
-  read(): NodeCounts | undefined;
-  /** Deletes what there is of the profile. */
-  drop(): void;
-}
-
 /** As the profile calls devices. */
 const providers: Readonly<Record<string, string>> = {
   CPUExecutionProvider: 'cpu',
@@ -31,23 +20,29 @@ interface ProfileEvent {
   readonly args?: { readonly provider?: string; readonly node_index?: string };
 }
 
+export type NodeCounter = NonNullable<ReturnType<typeof createNodeCounter>>;
+
 /** Makes the counter of one session; undefined where there is no folder for temporary files that can be written to. */
-export function createNodeCounter(): NodeCounter | undefined {
+export function createNodeCounter() {
   const directory = attempt(() => mkdtempSync(join(tmpdir(), 'darkroom-profile-')));
   if (directory === undefined) return undefined;
   let file: number | undefined;
+  /** Deletes what there is of the profile. */
   const drop = (): void => {
     rmSync(directory, { recursive: true, force: true });
     if (file !== undefined) closeSync(file);
     file = undefined;
   };
   return {
+    /** For the session whose nodes are counted. */
     sessionOptions: { enableProfiling: true, profileFilePrefix: join(directory, 'profile') },
-    open() {
+    /** To be called once the session is there, which has its profile open. */
+    open(): void {
       file = attempt(() => openSync(join(directory, readdirSync(directory)[0] ?? ''), 'r'));
       rmSync(directory, { recursive: true, force: true });
     },
-    read() {
+    /** To be called when the session has written its profile; undefined if that is not whole. */
+    read(): NodeCounts | undefined {
       const counts = file === undefined ? undefined : attempt(() => countNodes(readWhole(file!)));
       drop();
       return counts;

@@ -2,16 +2,26 @@
  * One ONNX graph, loaded. `run` blocks the event loop for as long as the graph takes (onnxruntime-node 1.30 calls it
  * synchronously from a setImmediate), so it belongs in a process that has nothing else to answer for.
  */
-// First, because the imports after them already read what they set.
+// First, because the import of ONNX Runtime already reads what it sets.
 // oxlint-disable-next-line import/no-unassigned-import
 import './no-telemetry.ts';
-// oxlint-disable-next-line import/no-unassigned-import
-import './halves-in-uint16-arrays.ts';
 import type { Device, DeviceRefusal, NodeCounts } from '@darkroom/core';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { readHalves, writeHalves } from './half-precision.ts';
+import { floatsOfHalves, halvesOf } from './half-precision.ts';
 import { createNodeCounter, type NodeCounter } from './node-counter.ts';
 import { toRuntimeError } from './runtime-error.ts';
+
+// ONNX Runtime is to keep halves in Uint16Arrays, wherever there is a Float16Array (Node 24) too: onnxruntime-node 1.30
+// takes no input that lies in one (https://github.com/microsoft/onnxruntime/pull/32323). It looks for it when it makes
+// its first tensor.
+const scope = globalThis as { Float16Array?: unknown };
+const { Float16Array } = scope;
+if (Float16Array !== undefined) {
+  delete scope.Float16Array;
+  // oxlint-disable-next-line no-new
+  new Tensor(new Float32Array(1), [1]);
+  Object.defineProperty(scope, 'Float16Array', { value: Float16Array, configurable: true, writable: true });
+}
 
 /** An input or output as the graph declares it. */
 export interface TensorSpec {
@@ -29,9 +39,8 @@ export interface TensorValue {
   readonly dims: readonly number[];
 }
 
-export interface FloatTensor {
+export interface FloatTensor extends TensorValue {
   readonly data: Float32Array;
-  readonly dims: readonly number[];
 }
 
 export interface LoadOnnxSessionOptions {
@@ -47,40 +56,6 @@ export interface LoadOnnxSessionOptions {
   countsNodes?: boolean;
 }
 
-/** A loaded graph. */
-export interface OnnxSession {
-  /** What it was loaded on. */
-  readonly device: Device;
-  /** Devices before that one in the order of preference. */
-  readonly refusals: readonly DeviceRefusal[];
-  readonly inputs: readonly TensorSpec[];
-  readonly outputs: readonly TensorSpec[];
-  /**
-   * Runs the graph and gives one of its outputs as float32.
-   *
-   * @throws DarkroomError `out_of_memory` or `engine_failed`.
-   */
-  run(feeds: Readonly<Record<string, TensorValue>>, output: string): Promise<FloatTensor>;
-  /**
-   * The same with several of its outputs, in the order asked for.
-   *
-   * @param into where to write some of them, if their dimensions are known: new arrays of many megabytes pile up until
-   * somebody collects them.
-   */
-  runForAll(
-    feeds: Readonly<Record<string, TensorValue>>,
-    outputs: readonly string[],
-    into?: ReadonlyMap<string, FloatTensor>,
-  ): Promise<FloatTensor[]>;
-  /**
-   * How many of the graph's nodes ran on the device and how many on the CPU, in the calls so far; no later ones are
-   * counted. undefined where nothing was to be counted or could be, and on the CPU, where all of them run.
-   */
-  countNodes(): Promise<NodeCounts | undefined>;
-  /** Frees the graph. */
-  dispose(): Promise<void>;
-}
-
 /**
  * Loads a graph on the first device that takes it: with one at a time, because ONNX Runtime, given a list, neither says
  * which of them it took nor why it left one out.
@@ -88,12 +63,12 @@ export interface OnnxSession {
  * @throws DarkroomError `out_of_memory` or `engine_failed`; the cause has ONNX Runtime's own words.
  */
 export async function loadOnnxSession(options: LoadOnnxSessionOptions): Promise<OnnxSession> {
-  const { file, devices = ['cpu'], isStrict = false, threads, countsNodes = false } = options;
+  const { devices = ['cpu'], isStrict = false } = options;
   const wanted = isStrict ? devices.slice(0, 1) : devices;
   const refusals: DeviceRefusal[] = [];
   for (const device of wanted) {
     try {
-      return await openSession({ file, device, refusals: [...refusals], threads, countsNodes });
+      return await openSession({ ...options, device, refusals: [...refusals] });
     } catch (error) {
       if (wanted.length === 1) throw loadError(wanted, error);
       refusals.push({ device, reason: error instanceof Error ? error.message : String(error) });
@@ -106,28 +81,32 @@ function loadError(devices: readonly Device[], cause: unknown): unknown {
   return toRuntimeError(cause, 'runtime.load', `a model file could not be loaded on ${devices.join(', ')}`);
 }
 
-interface OpenSessionOptions {
-  file: string | Uint8Array;
-  device: Device;
-  refusals: readonly DeviceRefusal[];
-  threads: number | undefined;
-  countsNodes: boolean;
-}
+/** A loaded graph. */
+export type OnnxSession = Awaited<ReturnType<typeof openSession>>;
 
-async function openSession({ countsNodes, ...opening }: OpenSessionOptions): Promise<OnnxSession> {
-  const { device, refusals } = opening;
+type OpenSessionOptions = LoadOnnxSessionOptions & { device: Device; refusals: readonly DeviceRefusal[] };
+
+async function openSession(options: OpenSessionOptions) {
+  const { device, refusals, countsNodes = false } = options;
   // ONNX Runtime always has the CPU take the nodes that a device has no code for: which ones, only its profile says.
   const counter = countsNodes && device !== 'cpu' ? createNodeCounter() : undefined;
-  const session = await createSession(opening, counter);
+  const session = await createSession(options, counter);
   const inputs = session.inputMetadata.map(toTensorSpec);
   const types = new Map(inputs.map(({ name, type }) => [name, type]));
   const outputs = session.outputMetadata.map(toTensorSpec);
 
+  /**
+   * Runs the graph and gives some of its outputs as float32, in the order asked for.
+   *
+   * @param into where to write some of them, if their dimensions are known: new arrays of many megabytes pile up until
+   * somebody collects them.
+   * @throws DarkroomError `out_of_memory` or `engine_failed`.
+   */
   async function runForAll(
     feeds: Readonly<Record<string, TensorValue>>,
     names: readonly string[],
     into?: ReadonlyMap<string, FloatTensor>,
-  ) {
+  ): Promise<FloatTensor[]> {
     const tensors: Record<string, Tensor> = {};
     for (const [name, value] of Object.entries(feeds)) tensors[name] = toTensor(types.get(name), value);
     try {
@@ -139,21 +118,28 @@ async function openSession({ countsNodes, ...opening }: OpenSessionOptions): Pro
   }
 
   return {
+    /** What it was loaded on. */
     device,
+    /** Devices before that one in the order of preference. */
     refusals,
     inputs,
     outputs,
     runForAll,
-    async run(feeds, output) {
+    /** The same with one output. */
+    async run(feeds: Readonly<Record<string, TensorValue>>, output: string): Promise<FloatTensor> {
       const [result] = await runForAll(feeds, [output]);
       return result!;
     },
-    countNodes() {
-      if (counter === undefined) return Promise.resolve(undefined);
-      session.endProfiling();
-      return Promise.resolve(counter.read());
+    /**
+     * How many of the graph's nodes ran on the device and how many on the CPU, in the calls so far; no later ones are
+     * counted. undefined where nothing was to be counted or could be, and on the CPU, where all of them run.
+     */
+    async countNodes(): Promise<NodeCounts | undefined> {
+      if (counter !== undefined) session.endProfiling();
+      return counter?.read();
     },
-    async dispose() {
+    /** Frees the graph. */
+    async dispose(): Promise<void> {
       await session.release();
       counter?.drop();
     },
@@ -161,7 +147,7 @@ async function openSession({ countsNodes, ...opening }: OpenSessionOptions): Pro
 }
 
 async function createSession(
-  { file, device, threads }: Omit<OpenSessionOptions, 'countsNodes'>,
+  { file, device, threads }: OpenSessionOptions,
   counter: NodeCounter | undefined,
 ): Promise<InferenceSession> {
   const options: InferenceSession.SessionOptions = {
@@ -216,22 +202,14 @@ function toTensorSpec(metadata: InferenceSession.ValueMetadata): TensorSpec {
 }
 
 function toTensor(type: string | undefined, { data, dims }: TensorValue): Tensor {
-  if (type === 'float16' && data instanceof Float32Array) {
-    const halves = new Uint16Array(data.length);
-    writeHalves(data, halves);
-    return new Tensor('float16', halves, dims);
-  }
-  return new Tensor(data, dims);
+  if (type !== 'float16' || !(data instanceof Float32Array)) return new Tensor(data, dims);
+  return new Tensor('float16', halvesOf(data), dims);
 }
 
-function toFloatTensor(tensor: Tensor): FloatTensor {
-  const { data, dims } = tensor;
+function toFloatTensor({ data, dims, type }: Tensor): FloatTensor {
   if (data instanceof Float32Array) return { data, dims };
-  if (tensor.type !== 'float16' || !ArrayBuffer.isView(data)) {
-    throw new TypeError(`an output of type ${tensor.type} was asked for as float32`);
+  if (type !== 'float16' || !ArrayBuffer.isView(data)) {
+    throw new TypeError(`an output of type ${type} was asked for as float32`);
   }
-  const halves = new Uint16Array(data.buffer, data.byteOffset, data.byteLength / 2);
-  const floats = new Float32Array(halves.length);
-  readHalves(halves, floats);
-  return { data: floats, dims };
+  return { data: floatsOfHalves(new Uint16Array(data.buffer, data.byteOffset, data.byteLength / 2)), dims };
 }

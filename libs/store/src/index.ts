@@ -1,7 +1,5 @@
-export { checkServer, type ServerVerdict } from './connection/check-server.ts';
-export { isStoreReachable, readRedisMemory, type RedisMemory } from './connection/redis-health.ts';
-export { connectStore, type ConnectStoreOptions, type StoreConnection } from './connection/store-connection.ts';
-export { storeOptions } from './connection/store-options.ts';
+export * from './connection/redis-health.ts';
+export * from './connection/store-connection.ts';
 export { isUnavailable, untilAnswered } from './connection/until-answered.ts';
 
 export { admitRequest, type AdmitRequestOptions, type AdmitRequestResult } from './requests/admit-request.ts';
@@ -16,13 +14,11 @@ export { readRequest } from './requests/read-request.ts';
 export { retryRequest } from './requests/retry-request.ts';
 
 export * from './dispatch/dispatch-requests.ts';
-export { pauseModel, resumeModel } from './dispatch/pause-model.ts';
 export * from './dispatch/read-dispatchable.ts';
-export { createWakeups, type Wakeups } from './dispatch/wakeups.ts';
 
 export * from './workers/drain-worker.ts';
 export * from './workers/load-failures.ts';
-export { listModelIds, listModels, publishModel } from './workers/model-registry.ts';
+export * from './workers/model-registry.ts';
 export { readWorkers, type WorkerStatus } from './workers/read-workers.ts';
 export * from './workers/register-worker.ts';
 export * from './workers/sweep-workers.ts';
@@ -37,11 +33,9 @@ export * from './events/write-batch.ts';
 
 export * from './webhooks/webhook-delivery.ts';
 export { createWebhookId } from './webhooks/webhook-id.ts';
-export { dropOutboxEntries, type OutboxEntry, takeOutbox, type TakeOutboxOptions } from './webhooks/webhook-outbox.ts';
+export { dropOutboxEntries, type OutboxEntry, takeOutbox } from './webhooks/webhook-outbox.ts';
 export { readWebhookSecret } from './webhooks/webhook-secret.ts';
-export { openWebhookWorker, type SendOutcome, type WebhookWorker } from './webhooks/webhook-worker.ts';
+export { openWebhookWorker, type SendOutcome } from './webhooks/webhook-worker.ts';
 
-export { exportBullmqMetrics } from './upkeep/bullmq-metrics.ts';
-export type { KeySize } from './upkeep/key-sizes.ts';
 export * from './upkeep/read-stats.ts';
-export { escapeGlob, LeakSweeper } from './upkeep/sweep-leaks.ts';
+export * from './upkeep/sweep-leaks.ts';

@@ -1,5 +1,5 @@
 /** Subscriptions that Redis refuses for a while. */
-import { connectStore, createWakeups } from '@darkroom/store';
+import { connectStore, createEventHub } from '@darkroom/store';
 import { freePorts, startRedisServer } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 
@@ -12,7 +12,7 @@ it('a subscription that was refused is asked for again', async () => {
   await admin.redis.call('ACL', 'SETUSER', 'former', 'on', '>secret', '~*', '+@all', 'resetchannels');
   const store = connectStore({ url: `redis://former:secret@127.0.0.1:${port}` });
   onTestFinished(() => store.close());
-  const wakeups = createWakeups(store);
+  const wakeups = createEventHub(store);
   let wakes = 0;
   await expect(wakeups.listen('tiny', () => wakes++)).rejects.toThrow('NOPERM');
   await admin.redis.call('ACL', 'SETUSER', 'former', 'allchannels');

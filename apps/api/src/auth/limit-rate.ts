@@ -36,7 +36,7 @@ export function createSubmissionCounter(
   };
   return async ({ name, requestsPerMinute: perMinute }) => {
     if (perMinute === undefined) return undefined;
-    const { isAllowed, remaining, resetMs } = await askStore(() => limiterOf(perMinute).count(name));
+    const { isAllowed, remaining, resetMs } = await askStore(() => limiterOf(perMinute)(name));
     if (!isAllowed) rateLimited.inc();
     return { isAllowed, perMinute, remaining, resetS: Math.ceil(resetMs / 1000) };
   };

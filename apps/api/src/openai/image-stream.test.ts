@@ -42,9 +42,9 @@ function dataOf(frame: Frame | undefined): Record<string, unknown> {
   return JSON.parse(frame?.data ?? 'null') as Record<string, unknown>;
 }
 
-/** When the first event of a type was written, by Redis, ms. */
+/** When the last event of a type was written, by Redis, ms: a large output takes more than one call. */
 async function timeOf({ store }: TestApi, id: string, type: RequestEvent['type']): Promise<number> {
-  return (await readEvents(store, id, { after: 0 })).find((event) => event.type === type)!.timestampMs;
+  return (await readEvents(store, id, { after: 0 })).findLast((event) => event.type === type)!.timestampMs;
 }
 
 describe('OpenAI’s events', () => {

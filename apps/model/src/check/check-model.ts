@@ -1,20 +1,17 @@
 import { stat } from 'node:fs/promises';
-import { basename, resolve } from 'node:path';
-import { type DtypeChoice, isModelId, type PipelineComponent } from '@darkroom/core';
-import type { LoadPipelineOptions } from '@darkroom/diffusion';
+import type { PipelineComponent } from '@darkroom/core';
+import type { LoadModelOptions } from '@darkroom/diffusion';
 import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
-import type { ModelDescription, ModelDirectory } from '@darkroom/diffusion/model-files';
+import type { GraphDescription, ModelDescription, ModelDirectory } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import { countText, sizeText } from '../number-text.ts';
 import { table } from '../table.ts';
-import { type CheckPart, checkParts } from './check-message.ts';
-import { type CheckResult, runCheck } from './run-check.ts';
+import type { CheckMeasurement } from './check-process.ts';
+import { runCheck } from './run-check.ts';
 
 export interface CheckModelOptions {
-  directory: string;
-  dtypes: DtypeChoice;
-  /** As a worker with the same settings has them. */
-  options: LoadPipelineOptions;
+  /** As a worker with the same settings has it. */
+  model: LoadModelOptions;
   signal: AbortSignal;
   write: (text: string) => void;
 }
@@ -24,33 +21,30 @@ export interface CheckModelOptions {
  *
  * @throws DarkroomError or CommandError naming the file and what is wrong.
  */
-export async function checkModel(options: CheckModelOptions): Promise<void> {
-  const { directory, dtypes, signal, write } = options;
-  const isDirectory = await stat(directory).then(
-    (found) => found.isDirectory(),
-    () => false,
-  );
-  if (!isDirectory) throw new CommandError(`there is no directory ${directory}`);
-  // A worker on a directory of another name needs MODEL_ID; what is checked here does not depend on it.
-  const id = isModelId(basename(resolve(directory))) ? {} : { id: 'unnamed' };
-  const chosen = { ...id, dtypes };
-  const model = await readModelDirectory(directory, chosen);
-  write(`${describe(model, describeModel(model))}\n`);
-  const result = await runCheck({ model: { ...options.options, directory, ...chosen } }, signal);
-  write(`${measurements(result, model.card.sizes.default)}\n\n${componentTable(result.components)}\n\nok\n`);
+export async function checkModel({ model, signal, write }: CheckModelOptions): Promise<void> {
+  const { directory } = model;
+  const found = await stat(directory).catch(() => undefined);
+  if (found?.isDirectory() !== true) throw new CommandError(`there is no directory ${directory}`);
+  const files = await readModelDirectory(directory, model);
+  const description = describeModel(files);
+  write(`${table(factsOf(files, description))}\n\n${graphTable(description.graphs)}\n\n`);
+  const { load, encode, step, decode, components } = await runCheck({ model }, signal);
+  const measurements = measurementTable([
+    ['loading', load],
+    ['encoding prompts', encode],
+    [`one step, ${sizeOf(files.card.sizes.default)}`, step],
+    ['decoding', decode],
+  ]);
+  write(`${measurements}\n\n${componentTable(components)}\n\nok\n`);
 }
 
-function measurements(result: CheckResult, { width, height }: { width: number; height: number }): string {
-  const work: Readonly<Record<CheckPart, string>> = {
-    load: 'loading',
-    encode: 'encoding prompts',
-    step: `one step, ${width}x${height}`,
-    decode: 'decoding',
-  };
-  const rows = checkParts.map((part) => {
-    const { ms, bytes, peakBytes } = result[part];
-    return [work[part], timeText(ms), sizeText(bytes), sizeText(peakBytes)];
-  });
+function measurementTable(done: readonly (readonly [what: string, measured: CheckMeasurement])[]): string {
+  const rows = done.map(([what, { ms, bytes, peakBytes }]) => [
+    what,
+    timeText(ms),
+    sizeText(bytes),
+    sizeText(peakBytes),
+  ]);
   return table([['done', 'time', 'memory after it', 'peak until then'], ...rows]);
 }
 
@@ -63,18 +57,12 @@ function componentTable(components: readonly PipelineComponent[]): string {
   return table([['part', 'runs on', ''], ...rows]);
 }
 
-function describe({ card, pipelineClass, preview }: ModelDirectory, description: ModelDescription): string {
+function factsOf(
+  { card, pipelineClass, preview }: ModelDirectory,
+  { hasTimestepPerRow }: ModelDescription,
+): string[][] {
   const { sizes, steps, guidance } = card;
-  const graphs = description.graphs.map(({ part, files, dtype, parameters, bytes }) => [
-    part,
-    files.map((file) => file.slice(part.length + 1)).join(', '),
-    dtype,
-    countText(parameters),
-    sizeText(bytes),
-  ]);
-  const parameters = sum(description.graphs.map((graph) => graph.parameters));
-  const bytes = sum(description.graphs.map((graph) => graph.bytes));
-  const facts = [
+  return [
     ['id', card.id],
     ['family', pipelineClass],
     ['sizes', `multiples of ${sizes.multiple} from ${sizes.min} to ${sizes.max}, ${sizeOf(sizes.default)} by default`],
@@ -83,24 +71,26 @@ function describe({ card, pipelineClass, preview }: ModelDirectory, description:
     ['schedulers', `${card.schedulers.join(', ')}; ${card.defaultScheduler} by default`],
     ['prompt', `${card.maxPromptTokens} tokens`],
     ['previews', preview === undefined ? 'none (darkroom.json has no preview)' : 'yes'],
-    ['timesteps', timestepText(description)],
+    [
+      'timesteps',
+      hasTimestepPerRow
+        ? 'one per row: pictures at different steps share a call of the model'
+        : 'one for all rows: pictures at different steps cost a call of the model each, so batching saves little',
+    ],
   ];
-  const parts = table([
-    ['part', 'file', 'dtype', 'parameters', 'size'],
-    ...graphs,
-    ['all', '', '', countText(parameters), sizeText(bytes)],
+}
+
+function graphTable(graphs: readonly GraphDescription[]): string {
+  const rows = graphs.map(({ part, files, dtype, parameters, bytes }) => [
+    part,
+    files.map((file) => file.slice(part.length + 1)).join(', '),
+    dtype,
+    countText(parameters),
+    sizeText(bytes),
   ]);
-  return `${table(facts)}\n\n${parts}\n`;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
-}
-
-function timestepText({ hasTimestepPerRow }: ModelDescription): string {
-  return hasTimestepPerRow
-    ? 'one per row: pictures at different steps share a call of the model'
-    : 'one for all rows: pictures at different steps cost a call of the model each, so batching saves little';
+  const sumOf = (key: 'parameters' | 'bytes'): number => graphs.reduce((sum, graph) => sum + graph[key], 0);
+  const all = ['all', '', '', countText(sumOf('parameters')), sizeText(sumOf('bytes'))];
+  return table([['part', 'file', 'dtype', 'parameters', 'size'], ...rows, all]);
 }
 
 function sizeOf({ width, height }: { width: number; height: number }): string {

@@ -2,46 +2,46 @@
  * Loads a model, takes one step and ends the picture, in a process of its own: whatever a damaged model does to ONNX
  * Runtime, the one that asked lives on and says so.
  */
-import { loadPipeline } from '@darkroom/diffusion';
+import type { PipelineComponent } from '@darkroom/core';
+import { type LoadModelOptions, loadPipeline } from '@darkroom/diffusion';
+import { createPictureRow, promptOf, stepOpen } from '../picture-rows.ts';
 import { send, serveRequest } from '../serve-request.ts';
-import type { CheckMessage, CheckPart, CheckRequest } from './check-message.ts';
 
-async function timed<Result>(what: CheckPart, work: () => Promise<Result>): Promise<Result> {
+/** How long a part of the work took, the memory that the process has after it, and the most that it has had so far. */
+export interface CheckMeasurement {
+  readonly ms: number;
+  readonly bytes: number;
+  readonly peakBytes: number;
+}
+
+/** The parts of the work, in their order. */
+export type CheckPart = 'load' | 'encode' | 'step' | 'decode';
+
+/** What was measured, by the part of the work, and what the model ran on. The process says it bit by bit. */
+export interface CheckResult extends Record<CheckPart, CheckMeasurement> {
+  components: readonly PipelineComponent[];
+}
+
+async function timed<Result>(part: CheckPart, work: () => Promise<Result>): Promise<Result> {
   const startedAtMs = performance.now();
   const result = await work();
   const ms = performance.now() - startedAtMs;
   const { rss: bytes } = process.memoryUsage();
-  const message: CheckMessage = { type: 'done', what, ms, bytes, peakBytes: process.resourceUsage().maxRSS * 1024 };
-  await send(message);
+  const measurement: CheckMeasurement = { ms, bytes, peakBytes: process.resourceUsage().maxRSS * 1024 };
+  await send({ [part]: measurement });
   return result;
 }
 
-async function check({ model }: CheckRequest): Promise<void> {
+async function check({ model }: { model: LoadModelOptions }): Promise<void> {
   const pipeline = await timed('load', () => loadPipeline(model));
-  const loaded: CheckMessage = { type: 'loaded', components: pipeline.components };
-  await send(loaded);
-  const { sizes, steps, guidance, defaultScheduler } = pipeline.card;
-  const input = {
-    prompt: 'a red apple on a white background',
-    negativePrompt: '',
-    ...sizes.default,
-    n: 1,
-    numInferenceSteps: steps.default,
-    guidanceScale: guidance.default,
-    seed: 0,
-    scheduler: defaultScheduler,
-    previewEvery: 0,
-  };
-  const rows = await timed('encode', async () => {
-    const created = await pipeline.createRows({ id: 'check', input });
+  await send({ components: pipeline.components } satisfies Partial<CheckResult>);
+  const row = await timed('encode', async () => {
+    const created = await createPictureRow(pipeline, { prompt: promptOf(0), seed: 0 });
     await pipeline.settle();
     return created;
   });
-  await timed('step', async () => {
-    const { failures } = await pipeline.step(rows);
-    for (const error of failures.values()) throw error;
-  });
-  await timed('decode', () => pipeline.finish(rows[0]!));
+  await timed('step', () => stepOpen(pipeline, [row]));
+  await timed('decode', () => pipeline.finish(row));
 }
 
 serveRequest(check);

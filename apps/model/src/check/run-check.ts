@@ -1,39 +1,26 @@
-import type { PipelineComponent } from '@darkroom/core';
+import type { LoadModelOptions } from '@darkroom/diffusion';
 import { CommandError } from '../command-error.ts';
 import { runProcess } from '../run-process.ts';
-import { checkParts } from './check-message.ts';
-import type { CheckMeasurement, CheckMessage, CheckPart, CheckRequest } from './check-message.ts';
+import type { CheckPart, CheckResult } from './check-process.ts';
 
-/** What was measured, by the part of the work, and what the model ran on. */
-export type CheckResult = Readonly<Record<CheckPart, CheckMeasurement>> & {
-  readonly components: readonly PipelineComponent[];
-};
+/** In their order. */
+const doings: readonly (readonly [CheckPart, doing: string])[] = [
+  ['load', 'While the model was loaded'],
+  ['encode', 'While the prompt was encoded'],
+  ['step', 'In the first step'],
+  ['decode', 'While the picture was decoded'],
+];
 
 /** Has a model loaded and run. @throws CommandError saying what it failed by, whatever it did to its process. */
-export async function runCheck(request: CheckRequest, signal: AbortSignal): Promise<CheckResult> {
-  const results: Partial<Record<CheckPart, CheckMeasurement>> = {};
-  let components: readonly PipelineComponent[] = [];
-  const end = await runProcess<CheckMessage>({
+export async function runCheck(request: { model: LoadModelOptions }, signal: AbortSignal): Promise<CheckResult> {
+  const result: Partial<CheckResult> = {};
+  const end = await runProcess({
     program: 'check/check-process',
     request,
     signal,
-    onMessage: (message) => {
-      if (message.type === 'loaded') components = message.components;
-      else results[message.what] = message;
-    },
+    onMessage: (message: Partial<CheckResult>) => Object.assign(result, message),
   });
-  const { load, encode, step, decode } = results;
-  if (load && encode && step && decode) return { load, encode, step, decode, components };
-  throw new CommandError(`${whatWasDone(results)}, its process ${end}`);
-}
-
-const doings: Readonly<Record<CheckPart, string>> = {
-  load: 'While the model was loaded',
-  encode: 'While the prompt was encoded',
-  step: 'In the first step',
-  decode: 'While the picture was decoded',
-};
-
-function whatWasDone(results: Partial<Record<CheckPart, unknown>>): string {
-  return doings[checkParts.find((part) => results[part] === undefined) ?? 'decode'];
+  const undone = doings.find(([part]) => result[part] === undefined);
+  if (undone === undefined) return result as CheckResult;
+  throw new CommandError(`${undone[1]}, its process ${end}`);
 }

@@ -1,27 +1,16 @@
-import { basename, resolve } from 'node:path';
-import { type DtypeChoice, dtypeChoiceText, isModelId, modelDtypes } from '@darkroom/core';
-import type { LoadPipelineOptions } from '@darkroom/diffusion';
+import { type DtypeChoice, dtypeChoiceText, modelDtypes } from '@darkroom/core';
+import type { LoadModelOptions } from '@darkroom/diffusion';
 import { describeModel, listDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
+import type { CompareCommand } from '../arguments.ts';
 import { CommandError } from '../command-error.ts';
 import { sizeText } from '../number-text.ts';
 import { runProcess } from '../run-process.ts';
 import { table } from '../table.ts';
-import type { CompareMessage, CompareRequest } from './compare-message.ts';
-import { listPrompts } from './prompts.ts';
-import { psnr } from './psnr.ts';
+import type { CompareMessage, CompareRequest, PicturesDone } from './compare-process.ts';
 
-export interface CompareModelOptions {
-  directory: string;
-  /** The first is what the others are compared with; empty for fp32 and what else there is. */
-  choices: readonly DtypeChoice[];
-  /** Pictures of each. */
-  prompts: number;
-  /** The model's own by default. */
-  steps: number | undefined;
-  /** Pictures that are made at once. */
-  rows: number;
-  /** As a worker with the same settings has them. */
-  options: LoadPipelineOptions;
+export interface CompareModelOptions extends Pick<CompareCommand, 'choices' | 'prompts' | 'steps' | 'rows'> {
+  /** As a worker with the same settings has it. */
+  model: LoadModelOptions;
   signal: AbortSignal;
   write: (text: string) => void;
 }
@@ -32,7 +21,7 @@ interface Made {
   /** Of the graphs' files. */
   readonly bytes: number;
   readonly pictures: readonly Uint8Array[];
-  readonly done: Extract<CompareMessage, { type: 'done' }>;
+  readonly done: PicturesDone;
 }
 
 /**
@@ -41,15 +30,15 @@ interface Made {
  * @throws DarkroomError or CommandError naming the file and what is wrong.
  */
 export async function compareModel(options: CompareModelOptions): Promise<void> {
-  const { directory, prompts, write } = options;
-  const { devices = ['cpu'] } = options.options;
-  const id = isModelId(basename(resolve(directory))) ? {} : { id: 'unnamed' };
-  const choices = options.choices.length === 0 ? await allChoices(directory, id) : options.choices;
+  const { model, choices, prompts, steps, rows, signal, write } = options;
+  const { devices = ['cpu'] } = model;
   const made: Made[] = [];
-  for (const dtypes of choices) {
-    const model = await readModelDirectory(directory, { ...id, dtypes });
-    const bytes = describeModel(model).graphs.reduce((sum, graph) => sum + graph.bytes, 0);
-    made.push({ dtypes: dtypeChoiceText(dtypes), bytes, ...(await makePictures(options, { ...id, dtypes })) });
+  for (const dtypes of choices.length === 0 ? await allChoices(model) : choices) {
+    const chosen = { ...model, dtypes };
+    const { graphs } = describeModel(await readModelDirectory(model.directory, chosen));
+    const bytes = graphs.reduce((sum, graph) => sum + graph.bytes, 0);
+    const text = dtypeChoiceText(dtypes);
+    made.push({ dtypes: text, bytes, ...(await makePictures({ model: chosen, prompts, steps, rows }, text, signal)) });
   }
   write(`${tableOf(made, `${prompts} pictures on ${devices.join(', ')}`)}\n`);
   const changing = made.filter(({ done }) => done.changed > 0).map(({ dtypes }) => dtypes);
@@ -59,10 +48,10 @@ export async function compareModel(options: CompareModelOptions): Promise<void> 
 }
 
 /** fp32, then each other dtype that some part has, with fp32 for the parts that lack it. */
-async function allChoices(directory: string, id: { id?: string }): Promise<DtypeChoice[]> {
+async function allChoices(model: LoadModelOptions): Promise<DtypeChoice[]> {
   const fp32: DtypeChoice = { all: 'fp32', parts: {} };
-  const { folders } = await readModelDirectory(directory, { ...id, dtypes: fp32 });
-  const there = await listDtypes(directory, folders);
+  const { folders, path } = await readModelDirectory(model.directory, { ...model, dtypes: fp32 });
+  const there = await listDtypes(path, folders);
   const others = modelDtypes.filter(
     (dtype) => dtype !== 'fp32' && [...there.values()].some((has) => has.includes(dtype)),
   );
@@ -74,24 +63,23 @@ async function allChoices(directory: string, id: { id?: string }): Promise<Dtype
 }
 
 async function makePictures(
-  { directory, prompts, steps, rows, options, signal }: CompareModelOptions,
-  chosen: { dtypes: DtypeChoice },
+  request: CompareRequest,
+  dtypes: string,
+  signal: AbortSignal,
 ): Promise<Pick<Made, 'pictures' | 'done'>> {
   const pictures: Uint8Array[] = [];
-  let done: Made['done'] | undefined;
-  const model = { ...options, directory, ...chosen };
-  const request: CompareRequest = { model, prompts: listPrompts(prompts), steps, rows };
-  const end = await runProcess<CompareMessage>({
+  let done: PicturesDone | undefined;
+  const end = await runProcess({
     program: 'compare/compare-process',
     request,
     signal,
-    onMessage: (message) => {
-      if (message.type === 'picture') pictures[message.index] = message.data;
-      else done = message;
+    onMessage: (message: CompareMessage) => {
+      if (message.picture !== undefined) pictures.push(message.picture);
+      done ??= message.done;
     },
   });
   if (done !== undefined) return { pictures, done };
-  throw new CommandError(`After ${pictures.length} pictures in ${dtypeChoiceText(chosen.dtypes)} its process ${end}`);
+  throw new CommandError(`After ${pictures.length} pictures in ${dtypes} its process ${end}`);
 }
 
 function tableOf(made: readonly Made[], title: string): string {
@@ -115,4 +103,11 @@ function tableOf(made: readonly Made[], title: string): string {
 
 function decibels(value: number): string {
   return Number.isFinite(value) ? `${value.toFixed(1)} dB` : 'same';
+}
+
+/** Peak signal-to-noise ratio of two pictures of 8 bits, in dB; Infinity for the same bytes. */
+function psnr(left: Uint8Array, right: Uint8Array): number {
+  let squares = 0;
+  for (let at = 0; at < left.length; at++) squares += (left[at]! - right[at]!) ** 2;
+  return 10 * Math.log10(255 ** 2 / (squares / left.length));
 }

@@ -1,36 +1,50 @@
 /** Makes pictures with a model in one dtype: in batches as a worker does, then some in a batch and alone. */
-import { loadPipeline, type PicturePipeline, type PictureRow } from '@darkroom/diffusion';
+import { type LoadModelOptions, loadPipeline, type PicturePipeline, type PictureRow } from '@darkroom/diffusion';
+import type { CompareCommand } from '../arguments.ts';
+import { createPictureRow, promptOf, stepOpen } from '../picture-rows.ts';
 import { send, serveRequest } from '../serve-request.ts';
-import type { CompareMessage, CompareRequest } from './compare-message.ts';
+
+export interface CompareRequest extends Pick<CompareCommand, 'prompts' | 'steps' | 'rows'> {
+  readonly model: LoadModelOptions;
+}
+
+/** What came of all pictures together. */
+export interface PicturesDone {
+  readonly ms: number;
+  readonly peakBytes: number;
+  /** Pictures of a batch that are other bytes than alone, of how many. */
+  readonly changed: number;
+  readonly tried: number;
+}
+
+/** Each picture, in their order, and then the rest. */
+export interface CompareMessage {
+  readonly picture?: Uint8Array;
+  readonly done?: PicturesDone;
+}
 
 async function make({ model, prompts, steps, rows: most }: CompareRequest): Promise<void> {
   const pipeline = await loadPipeline(model);
-  const { card } = pipeline;
   const startedAtMs = performance.now();
-  for (let first = 0; first < prompts.length; first += most) {
+  for (let first = 0; first < prompts; first += most) {
     const rows: PictureRow[] = [];
-    for (const [at, prompt] of prompts.slice(first, first + most).entries()) {
-      rows.push(await rowOf(pipeline, { prompt, seed: first + at, steps: steps ?? card.steps.default }));
-    }
+    for (let seed = first; seed < Math.min(prompts, first + most); seed++)
+      rows.push(await createPictureRow(pipeline, { prompt: promptOf(seed), seed, steps }));
     await pipeline.settle();
-    while (rows.some(isOpen)) await stepAll(pipeline, rows.filter(isOpen));
-    for (const [at, row] of rows.entries()) {
-      const picture: CompareMessage = { type: 'picture', index: first + at, data: (await pipeline.finish(row)).data };
-      await send(picture);
-    }
+    while (rows.some(isOpen)) await stepOpen(pipeline, rows);
+    for (const row of rows) await send({ picture: (await pipeline.finish(row)).data } satisfies CompareMessage);
   }
   const ms = performance.now() - startedAtMs;
   const peakBytes = process.resourceUsage().maxRSS * 1024;
   const changed = await countChanged(pipeline, prompts, most);
-  const done: CompareMessage = { type: 'done', ms, peakBytes, changed, tried: most };
-  await send(done);
+  await send({ done: { ms, peakBytes, changed, tried: most } } satisfies CompareMessage);
 }
 
 /** Pictures of a batch of every number of rows up to `count`, of different steps and guidances, that are not as alone. */
-async function countChanged(pipeline: PicturePipeline, prompts: readonly string[], count: number): Promise<number> {
+async function countChanged(pipeline: PicturePipeline, prompts: number, count: number): Promise<number> {
   const { guidance, steps } = pipeline.card;
   const requests = Array.from({ length: count }, (_, at) => ({
-    prompt: prompts[at % prompts.length]!,
+    prompt: promptOf(at % prompts),
     seed: 1000 + at,
     // They join one after the other and end about together.
     steps: Math.max(steps.min, Math.min(steps.max, 2 + count - at)),
@@ -39,13 +53,13 @@ async function countChanged(pipeline: PicturePipeline, prompts: readonly string[
   }));
   const alone: Uint8Array[] = [];
   for (const request of requests) {
-    const row = await rowOf(pipeline, request);
-    while (isOpen(row)) await stepAll(pipeline, [row]);
+    const row = await createPictureRow(pipeline, request);
+    while (isOpen(row)) await stepOpen(pipeline, [row]);
     alone.push((await pipeline.finish(row)).data);
   }
   const rows: PictureRow[] = [];
-  for (const request of requests) rows.push(await rowOf(pipeline, request));
-  for (let turn = 0; rows.some(isOpen); turn++) await stepAll(pipeline, rows.slice(0, turn + 1).filter(isOpen));
+  for (const request of requests) rows.push(await createPictureRow(pipeline, request));
+  for (let turn = 0; rows.some(isOpen); turn++) await stepOpen(pipeline, rows.slice(0, turn + 1));
   let changed = 0;
   for (const [at, row] of rows.entries()) {
     const { data } = await pipeline.finish(row);
@@ -54,37 +68,8 @@ async function countChanged(pipeline: PicturePipeline, prompts: readonly string[
   return changed;
 }
 
-interface Wanted {
-  prompt: string;
-  seed: number;
-  steps: number;
-  guidance?: number;
-}
-
-async function rowOf(pipeline: PicturePipeline, wanted: Wanted): Promise<PictureRow> {
-  const { card } = pipeline;
-  const input = {
-    prompt: wanted.prompt,
-    negativePrompt: '',
-    ...card.sizes.default,
-    n: 1,
-    numInferenceSteps: wanted.steps,
-    guidanceScale: wanted.guidance ?? card.guidance.default,
-    seed: wanted.seed,
-    scheduler: card.defaultScheduler,
-    previewEvery: 0,
-  };
-  const [row] = await pipeline.createRows({ id: `compare-${wanted.seed}`, input });
-  return row!;
-}
-
 function isOpen({ isDone }: PictureRow): boolean {
   return !isDone;
-}
-
-async function stepAll(pipeline: PicturePipeline, rows: readonly PictureRow[]): Promise<void> {
-  const { failures } = await pipeline.step(rows);
-  for (const error of failures.values()) throw error;
 }
 
 serveRequest(make);

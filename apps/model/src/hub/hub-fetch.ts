@@ -1,53 +1,56 @@
 import { CommandError } from '../command-error.ts';
 import { brokenConnection, BrokenConnectionError } from './broken-connection-error.ts';
+import type { RetryOptions } from './retrying.ts';
 
-export interface HubFetchOptions {
+/** One repository of the hub, and how it is reached. */
+export interface HubAccess extends RetryOptions {
   endpoint: string;
+  token: string | undefined;
+  /** Such as `owner/name`. */
   repo: string;
-  hasToken: boolean;
-  signal: AbortSignal;
+  /** How long a connection may be silent. */
+  stallMs?: number;
 }
 
 /**
- * The `fetch` that the hub's library is given. Its answers are good ones only: a refusal is a `CommandError` that says
- * what to do, everything that may pass is a `BrokenConnectionError`.
+ * The `fetch` of everything that comes from the hub. Its answers are good ones only.
+ *
+ * @throws CommandError of a refusal, saying what to do; BrokenConnectionError of everything that may pass.
  */
-export function createHubFetch(options: HubFetchOptions): typeof fetch {
-  return async (input, init = {}) => {
-    const signals = [options.signal, ...(init.signal ? [init.signal] : [])];
-    let response: Response;
-    try {
-      response = await fetch(input, { ...init, signal: AbortSignal.any(signals) });
-    } catch (error) {
-      options.signal.throwIfAborted();
-      throw brokenConnection('no answer', error);
-    }
-    if (response.ok) return response;
-    // Or its connection would stay open.
-    const body = await response.text().catch(() => '');
-    if (response.status === 408 || response.status === 429 || response.status >= 500) {
-      const retryAfterMs = Number(response.headers.get('retry-after')) * 1000 || undefined;
-      throw new BrokenConnectionError(`the hub answers ${response.status}`, { retryAfterMs });
-    }
-    throw new CommandError(refusal(response, body, options));
-  };
+export async function fetchFromHub(access: HubAccess, ...[input, init]: Parameters<typeof fetch>): Promise<Response> {
+  const signals = [access.signal, ...(init?.signal ? [init.signal] : [])];
+  let response: Response;
+  try {
+    response = await fetch(input, { ...init, signal: AbortSignal.any(signals) });
+  } catch (error) {
+    access.signal.throwIfAborted();
+    throw brokenConnection('no answer', error);
+  }
+  if (response.ok) return response;
+  // Or its connection would stay open.
+  const body = await response.text().catch(() => '');
+  if (response.status === 408 || response.status === 429 || response.status >= 500) {
+    const retryAfterMs = Number(response.headers.get('retry-after')) * 1000 || undefined;
+    throw new BrokenConnectionError(`the hub answers ${response.status}`, { retryAfterMs });
+  }
+  throw new CommandError(refusal(response, body, access));
 }
 
-function refusal({ status, headers }: Response, body: string, { repo, endpoint, hasToken }: HubFetchOptions): string {
+function refusal({ status, headers }: Response, body: string, { repo, endpoint, token }: HubAccess): string {
   const code = headers.get('x-error-code');
   const page = `${endpoint}/${repo}`;
   if (code === 'GatedRepo') {
-    const token = hasToken ? 'with the account that HF_TOKEN is of' : 'and set HF_TOKEN to a token of that account';
-    return `${repo} is gated: its authors want you to accept their conditions at ${page} first, ${token}.`;
+    const account = token ? 'with the account that HF_TOKEN is of' : 'and set HF_TOKEN to a token of that account';
+    return `${repo} is gated: its authors want you to accept their conditions at ${page} first, ${account}.`;
   }
   if (code === 'RevisionNotFound') return `${repo} has no such branch, tag or commit (${status} from ${endpoint}).`;
   if (code === 'EntryNotFound') return `${repo} has no such file (${status} from ${endpoint}).`;
   if (status === 401 || status === 404) {
     // The hub does not tell a stranger whether a private repository exists.
-    const token = hasToken ? 'HF_TOKEN may not read it' : 'it is private and HF_TOKEN is not set';
-    return `There is no ${repo} at ${endpoint}, or ${token} (${status}).`;
+    const reason = token ? 'HF_TOKEN may not read it' : 'it is private and HF_TOKEN is not set';
+    return `There is no ${repo} at ${endpoint}, or ${reason} (${status}).`;
   }
-  if (status === 403) return `The hub forbids reading ${repo} (403)${hasToken ? ' with this HF_TOKEN' : ''}: ${page}`;
+  if (status === 403) return `The hub forbids reading ${repo} (403)${token ? ' with this HF_TOKEN' : ''}: ${page}`;
   const words = headers.get('x-error-message') ?? body.slice(0, 200);
   return `The hub answers ${status} for ${repo}${words === '' ? '' : `: ${words}`}.`;
 }

@@ -1,130 +1,96 @@
 /**
- * One model repository of the Hugging Face hub, through the hub's own library. Files come by plain HTTP with ranges and
- * not by the library's Xet protocol, so that mirrors and proxies do and a broken download goes on where it was.
+ * A model repository of the Hugging Face hub: its files through the hub's own library, their bytes by plain HTTP with
+ * ranges and not by its Xet protocol, so that mirrors and proxies do and a broken download goes on where it was.
  */
-import { downloadFile, type ListFileEntry, listFiles, modelInfo } from '@huggingface/hub';
+import { type ListFileEntry, listFiles, modelInfo } from '@huggingface/hub';
 import { CommandError } from '../command-error.ts';
 import { brokenConnection, BrokenConnectionError } from './broken-connection-error.ts';
-import type { Checksum } from './checksum.ts';
-import { createHubFetch } from './hub-fetch.ts';
-import { type RetryOptions, retrying } from './retrying.ts';
+import { fetchFromHub, type HubAccess } from './hub-fetch.ts';
+import { retrying } from './retrying.ts';
 
 /** A file of a repository. */
 export interface HubFile {
   /** From the top of the repository, with `/`. */
   readonly path: string;
   readonly size: number;
-  readonly checksum: Checksum;
+  /** What the hub knows its content by: large files by their SHA-256, small ones as git does. The digest is hexadecimal. */
+  readonly checksum: { readonly kind: 'sha256' | 'git-blob'; readonly digest: string };
 }
 
-export interface HubRepoOptions extends RetryOptions {
-  endpoint: string;
-  token: string | undefined;
-  /** Such as `owner/name`. */
-  repo: string;
-  /** How long a connection may be silent. */
-  stallMs?: number;
-}
-
-export interface HubRepo {
-  /** The commit that a branch, tag or commit stands for right now. */
-  resolveCommit(revision: string): Promise<string>;
-  /** All files of a commit. @throws CommandError if a name would lie outside of a directory. */
-  listFiles(commit: string): Promise<HubFile[]>;
-  /**
-   * The bytes of a file from a place on.
-   *
-   * @throws BrokenConnectionError in the middle of it, when the connection breaks; RangeIgnoredError at once.
-   */
-  read(file: HubFile, commit: string, start: number): AsyncGenerator<Uint8Array>;
+/** One commit of a repository. */
+export interface HubCommit extends HubAccess {
+  commit: string;
 }
 
 /** The server sends the whole file whatever part of it is asked for. */
-export class RangeIgnoredError extends Error {}
+export class RangeIgnoredError extends BrokenConnectionError {}
 
-export function openHubRepo(options: HubRepoOptions): HubRepo {
-  const { endpoint, token, repo, signal, stallMs = 60_000 } = options;
-  const fetchFromHub = createHubFetch({ endpoint, repo, hasToken: token !== undefined, signal });
-  const access = { hubUrl: endpoint, ...(token === undefined ? {} : { accessToken: token }) };
-  const quickFetch: typeof fetch = (input, init) =>
-    fetchFromHub(input, { ...init, signal: AbortSignal.timeout(stallMs) });
+const usualStallMs = 60_000;
 
-  /** One question, asked until it is answered. */
-  const ask = <Answer>(question: () => Promise<Answer>): Promise<Answer> =>
-    retrying(async () => {
-      try {
-        return await question();
-      } catch (error) {
-        signal.throwIfAborted();
-        // An answer that breaks off in the middle, or is no JSON, which a proxy's page of errors is not either.
-        throw error instanceof CommandError ? error : brokenConnection('the answer cannot be read', error);
-      }
-    }, options);
+/** The commit that a branch, tag or commit stands for right now. */
+export async function resolveCommit(access: HubAccess, revision: string): Promise<string> {
+  const { endpoint, repo } = access;
+  const { sha } = await ask(access, (asker) =>
+    modelInfo({ name: repo, revision, additionalFields: ['sha'], ...asker }),
+  );
+  if (typeof sha === 'string' && /^[0-9a-f]{40}$/.test(sha)) return sha;
+  throw new CommandError(`${endpoint} does not say which commit ${revision} of ${repo} is.`);
+}
 
-  return {
-    async resolveCommit(revision) {
-      const fields = { name: repo, revision, additionalFields: ['sha' as const], fetch: quickFetch, ...access };
-      const { sha } = await ask(() => modelInfo(fields));
-      if (typeof sha === 'string' && /^[0-9a-f]{40}$/.test(sha)) return sha;
-      throw new CommandError(`${endpoint} does not say which commit ${revision} of ${repo} is.`);
-    },
-    listFiles: (commit) =>
-      ask(async () => {
-        const files: HubFile[] = [];
-        const entries = listFiles({ repo, recursive: true, revision: commit, fetch: quickFetch, ...access });
-        for await (const entry of entries) {
-          if (entry.type !== 'file') continue;
-          assertInside(repo, entry.path);
-          files.push(hubFileOf(entry));
-        }
-        return files;
-      }),
-    read: ({ path, size, checksum }, commit, start) => {
-      const encoded = path.split('/').map(encodeURIComponent).join('/');
-      const url = `${endpoint}/${repo}/resolve/${commit}/${encoded}`;
-      const downloadInfo = { url, size, etag: checksum.digest };
-      const open = async (fetch: typeof globalThis.fetch) =>
-        (await downloadFile({ repo, path, revision: commit, xet: false, fetch, downloadInfo, ...access }))!;
-      return readBlob(open, { fetch: fetchFromHub, start, stallMs, signal });
-    },
+/** All files of a commit. @throws CommandError if a name would lie outside of a directory. */
+export function listHubFiles(hub: HubCommit): Promise<HubFile[]> {
+  return ask(hub, async (asker) => {
+    const files: HubFile[] = [];
+    for await (const entry of listFiles({ repo: hub.repo, recursive: true, revision: hub.commit, ...asker })) {
+      if (entry.type !== 'file') continue;
+      assertInside(hub.repo, entry.path);
+      files.push(hubFileOf(entry));
+    }
+    return files;
+  });
+}
+
+/** One question by way of the library, asked until it is answered. */
+function ask<Answer>(access: HubAccess, question: (asker: Asker) => Promise<Answer>): Promise<Answer> {
+  const { endpoint: hubUrl, token, signal, stallMs = usualStallMs } = access;
+  const asker: Asker = {
+    hubUrl,
+    fetch: (input, init) => fetchFromHub(access, input, { ...init, signal: AbortSignal.timeout(stallMs) }),
+    ...(token === undefined ? {} : { accessToken: token }),
   };
+  return retrying(async () => {
+    try {
+      return await question(asker);
+    } catch (error) {
+      signal.throwIfAborted();
+      // An answer that breaks off in the middle, or is no JSON, which a proxy's page of errors is not either.
+      throw error instanceof CommandError ? error : brokenConnection('the answer cannot be read', error);
+    }
+  }, access);
 }
 
-function hubFileOf({ path, size, oid = '', lfs }: ListFileEntry): HubFile {
-  if (lfs === undefined) return { path, size, checksum: { kind: 'git-blob', digest: oid } };
-  return { path, size: lfs.size, checksum: { kind: 'sha256', digest: lfs.oid } };
-}
+type Asker = Pick<Parameters<typeof modelInfo>[0], 'hubUrl' | 'fetch' | 'accessToken'>;
 
-interface ReadBlobOptions {
-  fetch: typeof fetch;
-  start: number;
-  stallMs: number;
-  signal: AbortSignal;
-}
-
-/** Reads what the library opens, and says why it broke: the library keeps only the words of what its fetch throws. */
-async function* readBlob(
-  open: (fetch: typeof globalThis.fetch) => Promise<Blob>,
-  { fetch, start, stallMs, signal }: ReadBlobOptions,
-): AsyncGenerator<Uint8Array> {
-  let failure: unknown;
+/**
+ * The bytes of a file from a place on.
+ *
+ * @throws BrokenConnectionError in the middle of it, when the connection breaks; RangeIgnoredError at once.
+ */
+export async function* readHubFile(hub: HubCommit, { path, size }: HubFile, start: number): AsyncGenerator<Uint8Array> {
+  const { endpoint, repo, commit, token, signal, stallMs = usualStallMs } = hub;
+  const url = `${endpoint}/${repo}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
+  const headers = new Headers(token === undefined ? {} : { authorization: `Bearer ${token}` });
+  if (start > 0) headers.set('range', `bytes=${start}-${size - 1}`);
   const stalled = new AbortController();
   const watch = (): NodeJS.Timeout => setTimeout(() => stalled.abort(), stallMs);
   let timer = watch();
   try {
-    const blob = await open(async (input, init) => {
-      try {
-        const response = await fetch(input, { ...init, signal: stalled.signal });
-        if (start === 0 || response.status === 206) return response;
-        await response.body?.cancel();
-        throw new RangeIgnoredError();
-      } catch (error) {
-        failure = error;
-        throw error;
-      }
-    });
-    const stream = (start === 0 ? blob : blob.slice(start)).stream() as AsyncIterable<Uint8Array> & ReadableStream;
-    for await (const chunk of stream) {
+    const response = await fetchFromHub(hub, url, { headers, signal: stalled.signal });
+    if (start > 0 && response.status !== 206) {
+      await response.body?.cancel();
+      throw new RangeIgnoredError(`the server cannot continue ${path}, which starts again`);
+    }
+    for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
       clearTimeout(timer);
       yield chunk;
       timer = watch();
@@ -132,10 +98,15 @@ async function* readBlob(
   } catch (error) {
     signal.throwIfAborted();
     if (stalled.signal.aborted) throw new BrokenConnectionError(`nothing came for ${stallMs / 1000} s`);
-    throw failure ?? brokenConnection('the connection broke', error);
+    throw error instanceof CommandError ? error : brokenConnection('the connection broke', error);
   } finally {
     clearTimeout(timer);
   }
+}
+
+function hubFileOf({ path, size, oid = '', lfs }: ListFileEntry): HubFile {
+  if (lfs === undefined) return { path, size, checksum: { kind: 'git-blob', digest: oid } };
+  return { path, size: lfs.size, checksum: { kind: 'sha256', digest: lfs.oid } };
 }
 
 /** A repository's names become paths here, whose author may be anybody. */

@@ -1,49 +1,27 @@
-import { mkdir, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { DarkroomError, type DtypeChoice, dtypeChoiceText } from '@darkroom/core';
-import {
-  describeModel,
-  externalFile,
-  pipelineClasses,
-  readModelDirectory,
-  readOnnxFile,
-} from '@darkroom/diffusion/model-files';
-import type { PipelineClass } from '@darkroom/diffusion/model-files';
+import { DarkroomError, dtypeChoiceText, isModelId } from '@darkroom/core';
+import { describeModel, externalFile, readModelDirectory, readOnnxFile } from '@darkroom/diffusion/model-files';
+import type { PullCommand } from '../arguments.ts';
 import { CommandError } from '../command-error.ts';
-import { download } from '../hub/download.ts';
-import { type HubFile, type HubRepo, openHubRepo } from '../hub/hub-repo.ts';
+import { download, partOf } from '../hub/download.ts';
+import type { HubAccess } from '../hub/hub-fetch.ts';
+import { type HubFile, listHubFiles, resolveCommit } from '../hub/hub-repo.ts';
 import { sizeText } from '../number-text.ts';
-import { chooseFiles } from './choose-files.ts';
-import { modelNameOf } from './model-name.ts';
-import { readModelSource, sourceFileName, writeModelSource } from './model-source.ts';
+import { choosePictureFiles } from './choose-picture-files.ts';
+import { type ModelSource, readModelSource, sourceFileName, writeModelSource } from './model-source.ts';
 import type { Progress } from './progress.ts';
 
-export interface PullModelOptions {
-  endpoint: string;
-  token: string | undefined;
-  /** Such as `owner/name`. */
-  repo: string;
-  revision: string;
-  dtypes: DtypeChoice;
-  /** What the model is called here; by default the last part of the repository's name. */
-  name: string | undefined;
+export interface PullModelOptions extends Omit<HubAccess, 'say'>, Omit<PullCommand, 'command'> {
   /** Where models lie, one directory each. */
   modelsDirectory: string;
   progress: Progress;
-  signal: AbortSignal;
-  pauseMs?: (failures: number) => number;
-  stallMs?: number;
   /** Bytes that fit into a directory; the file system's word by default. */
   freeBytes?: (directory: string) => Promise<number>;
 }
 
 /** Left free on the disk. */
 const spareBytes = 100_000_000;
-
-/** What a model's directory is called while it is not whole. A name with a dot is no model's. */
-export function partialDirectory(modelsDirectory: string, name: string): string {
-  return join(modelsDirectory, `.${name}.partial`);
-}
 
 /**
  * Downloads what a pipeline needs of a repository. The directory appears under its name when it is whole and can be
@@ -53,43 +31,55 @@ export function partialDirectory(modelsDirectory: string, name: string): string 
  * @throws CommandError saying what is wrong and what to do.
  */
 export async function pullModel(options: PullModelOptions): Promise<{ directory: string; isNew: boolean }> {
-  const { repo, revision, dtypes, modelsDirectory, endpoint, token, progress, signal } = options;
+  const { repo, revision, dtypes, modelsDirectory, endpoint, progress, freeBytes = freeBytesOf } = options;
   const name = options.name ?? modelNameOf(repo);
   const directory = join(modelsDirectory, name);
-  const { pauseMs, stallMs } = options;
-  const say = (message: string): void => progress.say(message);
-  const retry = { signal, say, ...(pauseMs && { pauseMs }) };
-  const hub = openHubRepo({ endpoint, token, repo, ...retry, ...(stallMs && { stallMs }) });
-  const commit = await hub.resolveCommit(revision);
+  const access = { ...options, say: (message: string) => progress.say(message) };
+  const commit = await resolveCommit(access, revision);
   const source = { endpoint, repo, revision, commit, dtype: dtypeChoiceText(dtypes) };
   if (await isThere(directory, source)) return { directory, isNew: false };
 
-  const files = await hub.listFiles(commit);
-  const partial = partialDirectory(modelsDirectory, name);
+  const hub = { ...access, commit };
+  const files = await listHubFiles(hub);
+  // A name with a dot is no model's.
+  const partial = join(modelsDirectory, `.${name}.partial`);
   await mkdir(partial, { recursive: true });
   await writeModelSource(partial, source);
-  const fetched: FetchOptions = { hub, commit, directory: partial, progress, ...retry };
-  const index = await fetchModelIndex(repo, files, fetched);
-  const { small, graphs, likelyWeights } = chooseFiles({ repo, files, ...index, dtypes });
-  const freeBytes = options.freeBytes ?? freeBytesOf;
+  const { small, graphs, likelyWeights } = await choosePictureFiles({ hub, files, directory: partial, dtypes });
 
+  const fetchAll = async (wanted: readonly HubFile[], all: readonly HubFile[]): Promise<void> => {
+    progress.expect(sizeOf(all));
+    await assertFits(all, partial, freeBytes);
+    for (const file of wanted) {
+      progress.file(file.path, file.size);
+      await download(file, { hub, directory: partial, onBytes: (...bytes) => progress.add(...bytes) });
+    }
+  };
   // Small files and graphs first: what is wrong with them is seen before gigabytes have come.
   const needed = [...small, ...graphs];
+  await fetchAll(needed, [...needed, ...likelyWeights]);
   // The files were chosen by their names, which is all that the hub knows. What there is is read as it is.
-  const readAs = { id: name };
-  progress.expect(sizeOf(needed) + sizeOf(likelyWeights));
-  await assertFits([...needed, ...likelyWeights], partial, freeBytes);
-  await fetchFiles(needed, fetched);
-  await assertReadable(partial, async () => void (await readModelDirectory(partial, readAs)));
+  await assertReadable(partial, () => readModelDirectory(partial, { id: name }));
   const weights = graphs.flatMap(({ path }) => weightsOf(partial, path, files));
-  progress.expect(sizeOf(needed) + sizeOf(weights));
-  await assertFits(weights, partial, freeBytes);
-  await fetchFiles(weights, fetched);
+  await fetchAll(weights, [...needed, ...weights]);
   progress.end();
   await removeOthers(partial, [...needed, ...weights]);
-  await assertReadable(partial, async () => void describeModel(await readModelDirectory(partial, readAs)));
+  await assertReadable(partial, async () => describeModel(await readModelDirectory(partial, { id: name })));
   await rename(partial, directory);
   return { directory, isNew: true };
+}
+
+/** What a repository is called here, where a model's name is also its id in requests: the last part of its own name. */
+function modelNameOf(repo: string): string {
+  const name = repo
+    .split('/')
+    .at(-1)!
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]+/g, '-')
+    .slice(0, 64)
+    .replaceAll(/^[._-]+|[._-]+$/g, '');
+  if (isModelId(name)) return name;
+  throw new CommandError(`${repo} does not make a model's name: give one with --name`);
 }
 
 function sizeOf(files: readonly HubFile[]): number {
@@ -97,62 +87,12 @@ function sizeOf(files: readonly HubFile[]): number {
 }
 
 /** Whether the same was downloaded before. @throws CommandError if something else has the name. */
-async function isThere(directory: string, { repo, commit, dtype }: { repo: string; commit: string; dtype: string }) {
+async function isThere(directory: string, { repo, commit, dtype }: ModelSource): Promise<boolean> {
   if ((await stat(directory).catch(() => undefined)) === undefined) return false;
   const there = await readModelSource(directory);
   if (there?.repo === repo && there.commit === commit && there.dtype === dtype) return true;
   const what = there ? `${there.repo} (${there.dtype}, commit ${there.commit.slice(0, 7)})` : 'something else';
   throw new CommandError(`${directory} is there already, from ${what}: remove it, or give another --name`);
-}
-
-interface FetchOptions {
-  hub: HubRepo;
-  commit: string;
-  directory: string;
-  progress: Progress;
-  signal: AbortSignal;
-  say: (message: string) => void;
-}
-
-async function fetchFiles(files: readonly HubFile[], { progress, ...options }: FetchOptions): Promise<void> {
-  for (const file of files) {
-    progress.file(file.path, file.size);
-    let isFirst = true;
-    await download(file, {
-      ...options,
-      onBytes: (count) => {
-        progress.add(count, !isFirst);
-        isFirst = false;
-      },
-    });
-  }
-}
-
-/** Before anything large is chosen: a pipeline that does not run here is not worth a download. */
-async function fetchModelIndex(
-  repo: string,
-  files: readonly HubFile[],
-  options: FetchOptions,
-): Promise<{ pipelineClass: PipelineClass; index: Readonly<Record<string, unknown>> }> {
-  const file = files.find(({ path }) => path === 'model_index.json');
-  if (file === undefined) {
-    throw new CommandError(`${repo} is no diffusers model: it has no model_index.json at its top.`);
-  }
-  await download(file, { ...options, onBytes: () => {} });
-  const index = parseModelIndex(await readFile(join(options.directory, file.path), 'utf8'));
-  const { _class_name: className } = index;
-  const pipelineClass = pipelineClasses.find((known) => known === className);
-  if (pipelineClass !== undefined) return { pipelineClass, index };
-  const runs = `these run here: ${pipelineClasses.join(', ')}`;
-  throw new CommandError(`${repo} is for the pipeline ${JSON.stringify(className)}; ${runs}.`);
-}
-
-function parseModelIndex(modelIndex: string): Readonly<Record<string, unknown>> {
-  try {
-    return (JSON.parse(modelIndex) as Record<string, unknown> | null) ?? {};
-  } catch {
-    throw new CommandError('model_index.json of the repository is not JSON.');
-  }
 }
 
 /** The files that a graph says its weights are in. */
@@ -189,10 +129,10 @@ async function assertFits(
   freeBytes: (directory: string) => Promise<number>,
 ): Promise<void> {
   let missing = spareBytes;
-  for (const { path, size, checksum } of files) {
-    const part = `${path}.${checksum.digest.slice(0, 12)}.part`;
-    const found = await Promise.all([path, part].map((name) => stat(join(directory, name)).catch(() => undefined)));
-    missing += Math.max(0, size - Math.max(...found.map((file) => file?.size ?? 0)));
+  for (const file of files) {
+    const names = [file.path, partOf(file)];
+    const found = await Promise.all(names.map((name) => stat(join(directory, name)).catch(() => undefined)));
+    missing += Math.max(0, file.size - Math.max(...found.map((file) => file?.size ?? 0)));
   }
   const free = await freeBytes(directory);
   if (missing <= free) return;
@@ -207,7 +147,7 @@ async function freeBytesOf(directory: string): Promise<number> {
 }
 
 /** @throws CommandError if a worker could not even read it. */
-async function assertReadable(directory: string, read: () => Promise<void>): Promise<void> {
+async function assertReadable(directory: string, read: () => Promise<unknown>): Promise<void> {
   try {
     await read();
   } catch (error) {

@@ -1,64 +1,60 @@
-import { findElement } from '../find-element.ts';
-import type { ActionRunner } from './action-runner.ts';
+import { findElement, partOf } from '../shell/find-element.ts';
 import type { AdminSession } from './admin-session.ts';
-import type { ConfirmDrop } from './drop-dialog.ts';
-import { createKeyedRows, partOf, setText } from './keyed-rows.ts';
-import type { DeadRequest, SystemStatus } from './system-status.ts';
+import type { DeadRequest } from './system-status.ts';
+import type { TableOptions } from './table.ts';
 import { agoWords } from './time-words.ts';
 
-/** A dead request, and the time it was asked for. */
-type DeadItem = DeadRequest & { now: string };
-
-export interface FailuresTableOptions {
-  session: AdminSession;
-  run: ActionRunner;
-  confirmDrop: ConfirmDrop;
-}
-
 /** What failed and why, and the buttons that retry and drop it. */
-export function createFailuresTable({ session, run, confirmDrop }: FailuresTableOptions) {
-  const title = findElement(document, '#failures-title', HTMLHeadingElement);
-  const showRows = createKeyedRows<DeadItem>({
-    body: findElement(document, '#failures', HTMLTableSectionElement),
-    template: 'failure-row',
+export function failuresTable(session: AdminSession): TableOptions<DeadRequest> {
+  return {
+    name: 'failures',
+    itemsOf({ dead }) {
+      const count = findElement(document, '#failures-count', HTMLParagraphElement);
+      count.textContent = dead.length === 0 ? '' : `${dead.length}, newest first`;
+      return dead;
+    },
     keyOf: ({ request_id: id }) => id,
-    prepare(row, current) {
-      run.onClick(partOf(row, 'retry', HTMLButtonElement), async () => {
-        const { request_id: id } = current();
+    nameOf: ({ request_id: id }) => id,
+    wordsOf: (dead, { time }) => ({
+      id: dead.request_id,
+      owner: dead.owner || '–',
+      reason: dead.reason,
+      code: dead.code ?? '',
+      attempts: String(dead.attempts ?? '–'),
+      when: agoWords(dead.failed_at, time),
+    }),
+    finish(row, { is_retryable: isRetryable }) {
+      partOf(row, 'retry', HTMLButtonElement).hidden = !isRetryable;
+    },
+    actions: {
+      async retry({ request_id: id }) {
         const again = await session.retry(id);
-        // The row is about to go, and the focus with it.
-        title.focus();
+        leaveRow();
         return `Retried ${id} as ${again}.`;
-      });
-      run.onClick(partOf(row, 'drop', HTMLButtonElement), async () => {
-        const { request_id: id } = current();
+      },
+      async drop({ request_id: id }) {
         if (!(await confirmDrop(id))) return undefined;
         await session.drop(id);
-        title.focus();
+        leaveRow();
         return `Dropped ${id}.`;
-      });
+      },
     },
-    fill,
-  });
-  const count = findElement(document, '#failures-count', HTMLParagraphElement);
-  const none = findElement(document, '#no-failures', HTMLParagraphElement);
-  return ({ dead, time }: SystemStatus): void => {
-    showRows(dead.map((request) => ({ ...request, now: time })));
-    count.textContent = dead.length === 0 ? '' : `${dead.length}, newest first`;
-    none.hidden = dead.length > 0;
   };
 }
 
-function fill(row: HTMLTableRowElement, dead: DeadItem): void {
-  const { request_id: id, is_retryable: isRetryable } = dead;
-  setText(row, 'id', id);
-  setText(row, 'owner', dead.owner || '–');
-  setText(row, 'reason', dead.reason);
-  setText(row, 'code', dead.code ?? '');
-  setText(row, 'attempts', dead.attempts === null ? '–' : String(dead.attempts));
-  setText(row, 'when', agoWords(dead.failed_at, dead.now));
-  const retry = partOf(row, 'retry', HTMLButtonElement);
-  retry.ariaLabel = `Retry ${id}`;
-  retry.hidden = !isRetryable;
-  partOf(row, 'drop', HTMLButtonElement).ariaLabel = `Drop ${id}`;
+/** The row is about to go, and the focus with it. */
+function leaveRow(): void {
+  findElement(document, '#failures-title', HTMLHeadingElement).focus();
+}
+
+/** Asks whether a request is to be dropped for good. */
+async function confirmDrop(id: string): Promise<boolean> {
+  const dialog = findElement(document, '#drop-dialog', HTMLDialogElement);
+  findElement(dialog, '#drop-words', HTMLParagraphElement).textContent =
+    `What is left of ${id} is removed now: its events, its pictures and what it asked for. Its owner is told that its time is over.`;
+  // Escape leaves what the last one chose.
+  dialog.returnValue = '';
+  dialog.showModal();
+  await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
+  return dialog.returnValue === 'drop';
 }

@@ -1,78 +1,68 @@
-import { announce } from '../announce.ts';
-import { errorWords } from '../error-words.ts';
-import { findElement } from '../find-element.ts';
-import { createKeyDialog } from '../key-dialog.ts';
-import { openPageStorage } from '../page-storage.ts';
-import { addThemeButton } from '../theme.ts';
-import { createActionRunner } from './action-runner.ts';
+import { errorWords } from '../server/error-words.ts';
+import { createPoller } from '../server/poller.ts';
+import { announce, showBanner } from '../shell/announce.ts';
+import { findElement } from '../shell/find-element.ts';
+import { createKeyDialog } from '../shell/key-dialog.ts';
+import { openPageStorage } from '../shell/page-storage.ts';
+import { startThemeButton } from '../shell/theme.ts';
 import { isRefusal, openAdminSession } from './admin-session.ts';
-import { createDropDialog } from './drop-dialog.ts';
-import { createFailuresTable } from './failures-table.ts';
-import { createModelsTable } from './models-table.ts';
-import { createPoller } from './poller.ts';
-import { createWorkersTable } from './workers-table.ts';
+import { failuresTable } from './failures-table.ts';
+import { modelsTable } from './models-table.ts';
+import { createTable, type RunAction } from './table.ts';
+import { workersTable } from './workers-table.ts';
 
 const intervalMs = 2000;
 
-// Reading the property is what a browser refuses that blocks it.
-const storage = openPageStorage(() => localStorage);
-const session = openAdminSession({ location: location.href, storage });
+const storage = openPageStorage();
+const session = openAdminSession(storage);
 const asOf = findElement(document, '#as-of', HTMLParagraphElement);
-const keyDialog = createKeyDialog((key) => {
+const askForKey = createKeyDialog((key) => {
   session.setKey(key);
   poller.start();
 });
 
-const run = createActionRunner({
-  onStart: () => showWords('problem', ''),
-  onDone(words) {
-    announce(words);
-    askWhileSeen();
-  },
-  onProblem(error) {
+/** One at a time for each button. */
+const run: RunAction = async (button, act) => {
+  // Not `disabled`, which would take the focus away.
+  if (button.ariaBusy === 'true') return;
+  button.ariaBusy = 'true';
+  showBanner('problem', '');
+  try {
+    const words = await act();
+    if (words !== undefined) announce(words);
+  } catch (error) {
     showProblem('problem', error);
-    askWhileSeen();
-  },
-});
+  }
+  button.ariaBusy = null;
+  askWhileSeen();
+};
 const tables = [
-  createModelsTable(session, run),
-  createWorkersTable(session, run),
-  createFailuresTable({ session, run, confirmDrop: createDropDialog() }),
+  createTable(modelsTable(session), run),
+  createTable(workersTable(session), run),
+  createTable(failuresTable(session), run),
 ];
 
-const poller = createPoller({
-  intervalMs,
-  async poll() {
-    try {
-      const status = await session.readSystem();
-      for (const show of tables) show(status);
-      asOf.textContent = `As of ${new Date(status.time).toLocaleTimeString()}`;
-      showWords('connection', '');
-      return true;
-    } catch (error) {
-      showProblem('connection', error);
-      // Who closes the dialog without a key is not asked again and again.
-      return !isRefusal(error);
-    }
-  },
+const poller = createPoller(intervalMs, async () => {
+  try {
+    const status = await session.readSystem();
+    for (const show of tables) show(status);
+    asOf.textContent = `As of ${new Date(status.time).toLocaleTimeString()}`;
+    showBanner('connection', '');
+    return true;
+  } catch (error) {
+    showProblem('connection', error);
+    // Who closes the dialog without a key is not asked again and again.
+    return !isRefusal(error);
+  }
 });
 
-addThemeButton(findElement(document, '#theme', HTMLButtonElement), storage);
+startThemeButton(storage);
 // A page that nobody sees asks for nothing.
 const askWhileSeen = (): void => (document.hidden ? poller.stop() : poller.start());
 document.addEventListener('visibilitychange', askWhileSeen);
 askWhileSeen();
 
-/** Of the connection, until it is good again; of what was to be done, until something else is. */
-type Banner = 'connection' | 'problem';
-
-function showProblem(banner: Banner, error: unknown): void {
-  showWords(banner, errorWords(error));
-  if (isRefusal(error)) keyDialog.ask();
-}
-
-function showWords(banner: Banner, words: string): void {
-  const element = findElement(document, `#${banner}`, HTMLParagraphElement);
-  if (element.textContent !== words) element.textContent = words;
-  element.hidden = words === '';
+function showProblem(banner: 'connection' | 'problem', error: unknown): void {
+  showBanner(banner, errorWords(error));
+  if (isRefusal(error)) askForKey();
 }

@@ -1,3 +1,4 @@
+import type { WorkerPace } from '@darkroom/core';
 import type { ExecutorEvent } from '@darkroom/executor';
 import { expect, it } from 'vitest';
 import { EngineWatch } from './engine-watch.ts';
@@ -12,19 +13,24 @@ const step: ExecutorEvent = {
   stepMs: 1,
 };
 
+function paceOf(remainingCost: number | undefined, stepMs = 0): WorkerPace | undefined {
+  if (remainingCost === undefined) return undefined;
+  return { costMs: { fast: 0, slow: 1 }, stepMs: { fast: 0, slow: stepMs }, remainingCost };
+}
+
 /** Looks once a second; a second in which the engine spoke is none of silence. */
 function createWatch({ timeoutMs = 60_000, hasStepped = true } = {}) {
   const watch = new EngineWatch({ timeoutMs, longestPauseMs: 2000 });
   let nowMs = 0;
   if (hasStepped) watch.observe([step]);
-  watch.isOverdue({ nowMs, remainingMs: undefined, stepMs: undefined });
+  watch.look(nowMs, undefined);
   /** Seconds of silence until it is overdue; undefined when it is not within the time. */
   const overdueAfterS = (
     remainingMs: number | undefined,
     { withinS = 10_000, stepMs = remainingMs === undefined ? undefined : 1000 } = {},
   ): number | undefined => {
     for (let second = 1; second <= withinS; second++)
-      if (watch.isOverdue({ nowMs: (nowMs += 1000), remainingMs, stepMs })) return second;
+      if (watch.look((nowMs += 1000), paceOf(remainingMs, stepMs)) > 0) return second;
     return undefined;
   };
   const pauseFor = (pauseMs: number): void => void (nowMs += pauseMs);

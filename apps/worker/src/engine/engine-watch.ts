@@ -1,18 +1,12 @@
-import { type ExecutorEvent, isRequestEnd } from '@darkroom/executor';
+import type { WorkerPace } from '@darkroom/core';
+import { type Executor, type ExecutorEvent, isRequestEnd } from '@darkroom/executor';
+import type { Logger } from '@darkroom/service';
 
 export interface EngineWatchOptions {
   /** Silence that is always borne, ms; before an engine's first step ten times as much, for what is only done once. */
   timeoutMs: number;
   /** The longest pause between two looks that counts whole: in a longer one this process did not run either, ms. */
   longestPauseMs: number;
-}
-
-export interface EngineLook {
-  nowMs: number;
-  /** What all of the engine's steps should take, ms; undefined before the first. */
-  remainingMs: number | undefined;
-  /** What a slow one of them takes, ms; undefined before the first. */
-  stepMs: number | undefined;
 }
 
 const firstStepFactor = 10;
@@ -39,11 +33,6 @@ export class EngineWatch {
     this.#options = options;
   }
 
-  /** Of the engine that is there now. */
-  get timesOverdue(): number {
-    return this.#timesOverdue;
-  }
-
   submitted(requestId: string): void {
     if (this.#inside.size === 0) this.#hasSpoken = true;
     this.#inside.add(requestId);
@@ -61,18 +50,35 @@ export class EngineWatch {
     }
   }
 
-  /** To be called again and again. True once for each time that its patience is over. */
-  isOverdue({ nowMs, remainingMs = 0, stepMs = 0 }: EngineLook): boolean {
+  /**
+   * Kills an engine that hangs. One that the kernel cannot end, since it hangs in a call to a driver, never counts as
+   * lost: its requests would stay here until their deadlines, with every lock renewed. So this process goes, and others
+   * take them over. To be called again and again.
+   */
+  endIfHung(executor: Executor, { pace, log }: { pace: WorkerPace | undefined; log: Logger }): void {
+    const timesOverdue = this.look(performance.now(), pace);
+    const facts = { requests: this.#inside.size };
+    if (timesOverdue === 1) {
+      log.error(facts, 'the engine has work and says nothing: killing it');
+      executor.kill();
+    } else if (timesOverdue > 1) {
+      log.fatal(facts, 'the engine cannot be killed: see the driver and its device');
+      process.exit(1);
+    }
+  }
+
+  /** 0, but once for each time that its patience is over: how often that was with this engine. */
+  look(nowMs: number, pace: WorkerPace | undefined): number {
     const { timeoutMs, longestPauseMs } = this.#options;
     const passedMs = Math.min(nowMs - (this.#lookedAtMs ?? nowMs), longestPauseMs);
     this.#silentMs = this.#hasSpoken ? 0 : this.#silentMs + passedMs;
     this.#hasSpoken = false;
     this.#lookedAtMs = nowMs;
     const leastMs = this.#hasStepped ? timeoutMs : firstStepFactor * timeoutMs;
-    const patienceMs = Math.max(leastMs, remainingMs, decodeSteps * stepMs);
-    if (this.#inside.size === 0 || this.#silentMs <= patienceMs) return false;
+    const dueMs = pace ? [pace.costMs.slow * pace.remainingCost, decodeSteps * pace.stepMs.slow] : [];
+    const patienceMs = Math.max(leastMs, ...dueMs);
+    if (this.#inside.size === 0 || this.#silentMs <= patienceMs) return 0;
     this.#silentMs = 0;
-    this.#timesOverdue++;
-    return true;
+    return ++this.#timesOverdue;
   }
 }

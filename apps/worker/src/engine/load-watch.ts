@@ -27,30 +27,27 @@ export class LoadWatch {
 
   /** Does a part of the loading. What it throws is reported and thrown on. */
   async watch<Result>(load: () => Promise<Result>): Promise<Result> {
+    const { store, model, host, stopSignal } = this.#options;
     try {
       return await load();
     } catch (error) {
       const facts = { reason: reasonOf(error), shownMs };
-      if (this.#options.stopSignal?.aborted !== true)
-        await this.#tell((store, place) => reportLoadFailure(store, place, facts));
+      if (stopSignal?.aborted !== true) await this.#tell(reportLoadFailure(store, { model, host }, facts));
       throw error;
     }
   }
 
   /** The model is loaded: what was said before is over. */
-  async clear(): Promise<void> {
-    await this.#tell(clearLoadFailure);
+  clear(): Promise<void> {
+    const { store, model, host } = this.#options;
+    return this.#tell(clearLoadFailure(store, { model, host }));
   }
 
-  async #tell(write: (store: StoreConnection, place: { model: string; host: string }) => Promise<void>): Promise<void> {
-    const { store, model, host, log } = this.#options;
-    const gone = new AbortController();
+  async #tell(writing: Promise<void>): Promise<void> {
     try {
-      await Promise.race([write(store, { model, host }), delay(longestReportMs, undefined, { signal: gone.signal })]);
+      await Promise.race([writing, delay(longestReportMs, undefined, { ref: false })]);
     } catch (error) {
-      log.warn({ err: error }, 'could not say how the loading went');
-    } finally {
-      gone.abort();
+      this.#options.log.warn({ err: error }, 'could not say how the loading went');
     }
   }
 }

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { createLogger } from '@darkroom/service';
 import { expect, it } from 'vitest';
-import { devicesOf, logComponents } from './log-components.ts';
+import { logComponents } from './log-components.ts';
 
 const components = [
   { part: 'text_encoder', device: 'cpu', refusals: [{ device: 'webgpu', reason: 'No supported adapters' }] },
@@ -17,8 +17,8 @@ it('says what each part runs on, and aloud what it does not run on', () => {
       done();
     },
   });
-  logComponents(components, { log: createLogger({ app: 'test', stream }), asked: ['webgpu', 'cpu'] });
-  const asked = ['webgpu', 'cpu'];
+  const asked = ['webgpu', 'cpu'] as const;
+  const devices = logComponents(components, { log: createLogger({ app: 'test', stream }), asked });
   expect(lines).toMatchObject([
     {
       level: 'warn',
@@ -32,5 +32,5 @@ it('says what each part runs on, and aloud what it does not run on', () => {
     { level: 'info', msg: 'runs on', part: 'vae_decoder', device: 'cpu' },
     { level: 'warn', msg: 'cannot do all that is asked for', part: 'vae_decoder', remark: components[2].remark },
   ]);
-  expect(devicesOf(components)).toEqual(['cpu', 'webgpu']);
+  expect(devices).toEqual(['cpu', 'webgpu']);
 });

@@ -1,17 +1,14 @@
-import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
-import type { ModelDirectory, ReadModelDirectoryOptions } from '@darkroom/diffusion/model-files';
+import { describeModel, type ModelDirectory, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { Logger } from '@darkroom/service';
+
+type Options = Parameters<typeof readModelDirectory>[1];
 
 /**
  * Reads the model's directory and the heads of its graphs, and logs which files are its parts and what of it costs time.
  *
  * @throws DarkroomError `model_unsupported` as `readModelDirectory` and `describeModel` do.
  */
-export async function readModel(
-  path: string,
-  options: ReadModelDirectoryOptions,
-  log: Logger,
-): Promise<ModelDirectory> {
+export async function readModel(path: string, options: Options, log: Logger): Promise<ModelDirectory> {
   const directory = await readModelDirectory(path, options);
   const { graphs, hasTimestepPerRow } = describeModel(directory);
   for (const { part, files, dtype, bytes } of graphs) {

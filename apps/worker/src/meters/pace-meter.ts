@@ -2,11 +2,6 @@ import type { MeasuredRange, WorkerPace } from '@darkroom/core';
 import type { ExecutorEvent } from '@darkroom/executor';
 import type { ActiveRequest } from '../request/active-request.ts';
 
-interface Sample {
-  stepMs: number;
-  costMs: number;
-}
-
 /** Steps that are remembered: enough for a percentile, few enough to follow a change of load within seconds. */
 const sampleCount = 64;
 /** Events after which rows are gone that no step has finished. */
@@ -14,7 +9,7 @@ const endsEarly: ReadonlySet<ExecutorEvent['type']> = new Set(['request-canceled
 
 /** Measures an engine's steps, by the wall, so that what comes between two of them (decoding, above all) counts too. */
 export class PaceMeter {
-  #samples: Sample[] = [];
+  #samples: { stepMs: number; costMs: number }[] = [];
   /** When the last step ended, if the next one followed at once. */
   #lastStepAtMs: number | undefined;
 
@@ -38,8 +33,7 @@ export class PaceMeter {
   /** Undefined before the first step. */
   read(active: ReadonlyMap<string, ActiveRequest>): WorkerPace | undefined {
     if (this.#samples.length === 0) return undefined;
-    let remainingCost = 0;
-    for (const request of active.values()) remainingCost += request.remainingCost;
+    const remainingCost = [...active.values()].reduce((sum, request) => sum + request.remainingCost, 0);
     return {
       costMs: rangeOf(this.#samples.map(({ costMs }) => costMs)),
       stepMs: rangeOf(this.#samples.map(({ stepMs }) => stepMs)),

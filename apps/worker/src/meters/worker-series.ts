@@ -1,16 +1,11 @@
 import { durationBuckets, type Metrics } from '@darkroom/service';
 
 /** What a worker counts. */
-export type WorkerSeries = ReturnType<typeof createStepSeries> & ReturnType<typeof createLossSeries>;
-
-const eighths = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1];
-const model = ['model'] as const;
-
-export function createWorkerSeries(metrics: Metrics): WorkerSeries {
-  return { ...createStepSeries(metrics), ...createLossSeries(metrics) };
-}
-
-function createStepSeries(metrics: Metrics) {
+export function createWorkerSeries(metrics: Metrics) {
+  const labels = ['model'] as const;
+  const counter = (name: string, help: string) => metrics.counter({ name, help, labels });
+  const gauge = (name: string, help: string) => metrics.gauge({ name, help, labels });
+  const reasons = (name: string, help: string) => metrics.counter({ name, help, labels: ['model', 'reason'] });
   return {
     stepSeconds: metrics.histogram({
       name: 'darkroom_step_seconds',
@@ -21,54 +16,26 @@ function createStepSeries(metrics: Metrics) {
     occupancy: metrics.histogram({
       name: 'darkroom_batch_occupancy_ratio',
       help: 'Rows that took a step together, of those that could.',
-      labels: model,
-      buckets: eighths,
+      labels,
+      buckets: [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1],
     }),
-    rowSteps: metrics.counter({
-      name: 'darkroom_row_steps_total',
-      help: 'Steps of rows: a step of three rows counts three.',
-      labels: model,
-    }),
-    modelRows: metrics.counter({
-      name: 'darkroom_model_rows_total',
-      help: "Rows of the model's batches: two for each row that guidance doubles.",
-      labels: model,
-    }),
-    rows: metrics.gauge({ name: 'darkroom_engine_rows', help: 'Rows that are under way.', labels: model }),
-    capacity: metrics.gauge({
-      name: 'darkroom_engine_capacity_rows',
-      help: 'Rows that can share a step.',
-      labels: model,
-    }),
-  };
-}
-
-function createLossSeries(metrics: Metrics) {
-  return {
-    joined: metrics.counter({
-      name: 'darkroom_rows_joined_total',
-      help: 'Rows that took their first step here.',
-      labels: model,
-    }),
-    left: metrics.counter({
-      name: 'darkroom_rows_left_total',
-      help: 'Rows that left: done, canceled, failed, engine_lost.',
-      labels: ['model', 'reason'],
-    }),
-    leasesLost: metrics.counter({
-      name: 'darkroom_leases_lost_total',
-      help: 'Requests that were taken from this worker: buried (it was taken for dead), refused (a write was told so).',
-      labels: ['model', 'reason'],
-    }),
-    enginesLost: metrics.counter({
-      name: 'darkroom_engines_lost_total',
-      help: 'Engine processes that died.',
-      labels: model,
-    }),
-    mistakenDeaths: metrics.counter({
-      name: 'darkroom_worker_mistaken_deaths_total',
-      help: 'Times that this worker was buried alive, because its heartbeat came too late.',
-      labels: model,
-    }),
+    rowSteps: counter('darkroom_row_steps_total', 'Steps of rows: a step of three rows counts three.'),
+    modelRows: counter(
+      'darkroom_model_rows_total',
+      "Rows of the model's batches: two for each row that guidance doubles.",
+    ),
+    rows: gauge('darkroom_engine_rows', 'Rows that are under way.'),
+    capacity: gauge('darkroom_engine_capacity_rows', 'Rows that can share a step.'),
+    joined: counter('darkroom_rows_joined_total', 'Rows that took their first step here.'),
+    left: reasons('darkroom_rows_left_total', 'Rows that left: done, canceled, failed, engine_lost.'),
+    leasesLost: reasons(
+      'darkroom_leases_lost_total',
+      'Requests that were taken from this worker: buried (it was taken for dead), refused (a write was told so).',
+    ),
+    enginesLost: counter('darkroom_engines_lost_total', 'Engine processes that died.'),
+    mistakenDeaths: counter(
+      'darkroom_worker_mistaken_deaths_total',
+      'Times that this worker was buried alive, because its heartbeat came too late.',
+    ),
   };
 }

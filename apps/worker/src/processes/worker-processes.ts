@@ -12,7 +12,6 @@ export interface WorkerProcessesOptions {
   workerId: string;
   /** They serve on the ports after it, one each. */
   metricsPort: number | undefined;
-  /** The program of a worker. */
   script: string;
   log: Logger;
   /** The pause before a worker that died is started again. */
@@ -20,50 +19,41 @@ export interface WorkerProcessesOptions {
 }
 
 /** Several workers under one process, each with a GPU of its own: one that dies is started again, beside the others. */
-export class WorkerProcesses extends BaseService {
-  readonly #options: WorkerProcessesOptions;
-  readonly #ready = new Set<ChildProcess>();
-  readonly #children = new Set<ChildProcess>();
+export class WorkerProcesses extends BaseService<WorkerProcessesOptions> {
+  /** Those that live, and whether they are ready. */
+  readonly #children = new Map<ChildProcess, boolean>();
   #stopping = new AbortController();
   #running: Promise<void>[] = [];
 
-  constructor(options: WorkerProcessesOptions) {
-    super();
-    this.#options = options;
-  }
-
-  /** All of them have their model loaded. */
   get isReady(): boolean {
-    return this.#ready.size === this.#options.count;
+    return [...this.#children.values()].filter(Boolean).length === this.options.count;
   }
 
   /** Resolves before they are ready: {@link isReady}. */
-  protected override onStart(): Promise<void> {
+  protected override async onStart(): Promise<void> {
     this.#stopping = new AbortController();
     const { signal } = this.#stopping;
-    this.#running = Array.from({ length: this.#options.count }, (_value, index) => this.#keepRunning(index, signal));
-    return Promise.resolve();
+    this.#running = Array.from({ length: this.options.count }, (_value, index) => this.#keepRunning(index, signal));
   }
 
   protected override async onStop(): Promise<void> {
     this.#stopping.abort();
-    for (const child of this.#children) child.kill('SIGTERM');
+    for (const child of this.#children.keys()) child.kill('SIGTERM');
     await Promise.all(this.#running);
   }
 
   async #keepRunning(index: number, stopping: AbortSignal): Promise<void> {
-    const { log, restartMs = 1000 } = this.#options;
+    const { log, restartMs = 1000 } = this.options;
     while (!stopping.aborted) {
       const outcome = await this.#runOnce(index);
       if (stopping.aborted) return;
       log.error({ ...outcome, process: index, restart_ms: restartMs }, 'a worker ended by itself and is started again');
-      await delay(restartMs, undefined, { signal: stopping }).catch(ignoreAbort);
+      await delay(restartMs, undefined, { signal: stopping }).catch(() => {});
     }
   }
 
-  /** From its start to its end. */
   async #runOnce(index: number): Promise<{ exit_code: number | null; exit_signal: NodeJS.Signals | null }> {
-    const { gpus, workerId, metricsPort, script } = this.#options;
+    const { gpus, workerId, metricsPort, script } = this.options;
     const child = fork(script, {
       // Of their own process groups: a Ctrl-C reaches us only, and they are asked to stop once.
       detached: true,
@@ -75,17 +65,12 @@ export class WorkerProcesses extends BaseService {
         ...(gpus.length > 0 ? { CUDA_VISIBLE_DEVICES: gpus[index % gpus.length]! } : {}),
       }),
     });
-    this.#children.add(child);
+    this.#children.set(child, false);
     child.on('message', (message) => {
-      if (message === 'ready') this.#ready.add(child);
+      if (message === 'ready') this.#children.set(child, true);
     });
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
     this.#children.delete(child);
-    this.#ready.delete(child);
     return { exit_code: code, exit_signal: signal };
   }
-}
-
-function ignoreAbort(error: unknown): void {
-  if (!(error instanceof Error && error.name === 'AbortError')) throw error;
 }

@@ -2,15 +2,8 @@
  * One leased request in a worker: turns what the engine says about it into fenced writes, in order. Encoding is
  * asynchronous, so everything goes through one chain per request; only encoding is waited for, not Redis' answers.
  */
-import type { RequestEnvelope, RequestError, RowOutput } from '@darkroom/core';
-import type {
-  CheckpointEvent,
-  DeltaEvent,
-  ExecutorEvent,
-  OutputEvent,
-  ProgressEvent,
-  SnapshotEvent,
-} from '@darkroom/executor';
+import type { RequestEnvelope, RowOutput } from '@darkroom/core';
+import type { EventOf, ExecutorEvent } from '@darkroom/executor';
 import { inSpan } from '@darkroom/service';
 import {
   type Delivery,
@@ -21,8 +14,7 @@ import {
   type WriteOutcome,
 } from '@darkroom/store';
 import { type DropReason, isLoss } from '../meters/step-meter.ts';
-import { encodeCheckpoint } from './checkpoint-bytes.ts';
-import type { LeftToDo } from './left-to-do.ts';
+import { encodeCheckpoint, type LeftToDo } from './left-to-do.ts';
 import { OutputTextLog } from './output-text.ts';
 import type { WriteQueue } from './write-queue.ts';
 
@@ -32,24 +24,16 @@ export interface OutputEncoder {
   encodePreview(output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
 }
 
-/** What the engine says of one request. */
-export type EngineRequestEvent = Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>;
-
-/** How a request leaves its engine. */
-export type EngineEnding = { state: 'succeeded' | 'canceled' } | { state: 'failed'; error: RequestError };
-
-/** What a write was told that does not concern the request any more, or is to be dropped. */
-export type Refusal = Extract<WriteOutcome, 'canceling' | 'lost' | 'ended'>;
+export type GiveBackReason = Extract<RequestWrite, { type: 'give-back' }>['reason'];
 
 export interface ActiveRequestOptions {
   writes: WriteQueue;
-  leased: LeasedRequest;
   encoder: OutputEncoder;
   chunkBytes: number;
   /** The engine is to drop the request: it was canceled, or is not ours any more. */
-  onRefused: (outcome: Refusal) => void;
+  onRefused: (request: ActiveRequest, outcome: DropReason) => void;
   /** A write failed for another reason than the fence. */
-  onError: (error: unknown) => void;
+  onError: (request: ActiveRequest, error: unknown) => void;
 }
 
 type WriteBody = RequestWrite extends infer Write
@@ -69,6 +53,7 @@ export class ActiveRequest {
   dropped: DropReason | undefined;
   /** Settles when its end is stored; undefined while the engine has it. */
   ending: Promise<void> | undefined;
+  readonly #leased: LeasedRequest;
   readonly #options: ActiveRequestOptions;
   readonly #startedAtMs = Date.now();
   /** When nobody waits for it any more, by `performance.now()`. */
@@ -78,15 +63,16 @@ export class ActiveRequest {
   readonly #texts = new Map<number, OutputTextLog>();
   #chain: Promise<unknown> = Promise.resolve();
 
-  constructor(options: ActiveRequestOptions) {
+  constructor(leased: LeasedRequest, options: ActiveRequestOptions) {
+    this.#leased = leased;
     this.#options = options;
-    this.envelope = options.leased.envelope;
-    this.delivery = { id: this.envelope.id, token: options.leased.token };
-    this.#untilMs = performance.now() + options.leased.remainingMs;
+    this.envelope = leased.envelope;
+    this.delivery = { id: leased.envelope.id, token: leased.token };
+    this.#untilMs = performance.now() + leased.remainingMs;
   }
 
   /** What earlier deliveries have left stands. */
-  goOnFrom({ indexes, texts }: Pick<LeftToDo, 'indexes' | 'texts'>): void {
+  goOnFrom({ indexes, texts }: LeftToDo): void {
     this.finishedOutputs = this.envelope.outputs - indexes.length;
     for (const [index, text] of texts) this.#texts.set(index, new OutputTextLog(text));
   }
@@ -96,15 +82,13 @@ export class ActiveRequest {
     return this.envelope.cost / this.envelope.outputs;
   }
 
-  /** Cost of what is left. */
   get remainingCost(): number {
-    let finished = this.finishedOutputs;
-    for (const { share } of this.#done.values()) finished += share;
+    const finished = [...this.#done.values()].reduce((sum, { share }) => sum + share, this.finishedOutputs);
     return this.rowCost * Math.max(0, this.envelope.outputs - finished);
   }
 
   /** Writes what the engine says; returns how it ended, when that is what was said. */
-  observe(event: EngineRequestEvent): EngineEnding | undefined {
+  observe(event: Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>): RequestEnd | undefined {
     switch (event.type) {
       case 'progress':
         return this.#progress(event);
@@ -120,16 +104,18 @@ export class ActiveRequest {
       case 'request-failed':
         return { state: 'failed', error: { code: event.code, message: event.message } };
       case 'request-done':
-        return { state: 'succeeded' };
+        return { state: 'succeeded', outputs: this.envelope.outputs };
       case 'request-canceled':
         return { state: 'canceled' };
     }
   }
 
-  #progress({ index, done, total, preview }: ProgressEvent): undefined {
+  #progress({ index, done, total, preview }: EventOf<'progress'>): undefined {
     this.#done.set(index, { done, share: total === undefined ? 0 : done / total });
-    const progress = { index, done, ...(total === undefined ? {} : { total }) };
-    const of = this.#progressOfAll(total);
+    const finished = this.finishedOutputs * (total ?? 0);
+    const doneOfAll = [...this.#done.values()].reduce((sum, output) => sum + output.done, finished);
+    const progress = { index, done, ...(total !== undefined && { total }) };
+    const of = { done: doneOfAll, ...(total !== undefined && { total: this.envelope.outputs * total }) };
     const encoding = preview && this.#options.encoder.encodePreview(preview);
     // Told when it is its turn.
     encoding?.catch(() => {});
@@ -141,17 +127,11 @@ export class ActiveRequest {
     });
   }
 
-  #progressOfAll(total: number | undefined): { done: number; total?: number } {
-    let done = this.finishedOutputs * (total ?? 0);
-    for (const output of this.#done.values()) done += output.done;
-    return { done, ...(total === undefined ? {} : { total: this.envelope.outputs * total }) };
-  }
-
-  #text({ type, index, offset, text, facts }: DeltaEvent | SnapshotEvent): undefined {
+  #text({ type, index, offset, text, facts }: EventOf<'delta' | 'snapshot'>): undefined {
     const log = this.#texts.get(index) ?? new OutputTextLog();
     this.#texts.set(index, log);
     const { differsFrom, whole } = log.add({ type, index, offset, text });
-    this.#enqueue(async () => {
+    this.#enqueue(() => {
       if (differsFrom !== undefined) this.#write({ type: 'reset', index, offset: differsFrom });
       this.#write({ type, index, offset, text, ...(facts && { facts }) });
       if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, ...whole });
@@ -160,12 +140,11 @@ export class ActiveRequest {
 
   /** A row in its last step: its place can be promised to somebody else. An exclusive lease keeps all until its end. */
   #rowReleasing(): undefined {
-    const { leased } = this.#options;
     const { slots, outputs } = this.envelope;
-    if (leased.slots === slots) this.#write({ type: 'release', slots: Math.floor(slots / outputs) });
+    if (this.#leased.slots === slots) this.#write({ type: 'release', slots: Math.floor(slots / outputs) });
   }
 
-  #output({ index, output }: OutputEvent): undefined {
+  #output({ index, output }: EventOf<'output'>): undefined {
     const { encoder, chunkBytes } = this.#options;
     const endsAt = this.#texts.get(index)?.endsAt;
     this.#enqueue(async () => {
@@ -176,20 +155,17 @@ export class ActiveRequest {
     });
   }
 
-  #checkpoint({ index, checkpoint }: CheckpointEvent): undefined {
-    this.#enqueue(async () => {
-      this.#write({ type: 'checkpoint', index, done: checkpoint.done, data: encodeCheckpoint(checkpoint) });
-    });
+  #checkpoint({ index, checkpoint }: EventOf<'checkpoint'>): undefined {
+    const { done } = checkpoint;
+    this.#enqueue(() => this.#write({ type: 'checkpoint', index, done, data: encodeCheckpoint(checkpoint) }));
   }
 
   /** Ends the request after everything written before. One that was lost meanwhile is only let go of. */
-  finish(ending: EngineEnding): Promise<WriteOutcome> {
+  finish(end: RequestEnd): Promise<WriteOutcome> {
     // Nobody has canceled it, and after a failover it may be ours again: then somebody goes on with it.
-    if (ending.state === 'canceled' && this.dropped !== undefined && isLoss(this.dropped))
+    if (end.state === 'canceled' && this.dropped !== undefined && isLoss(this.dropped))
       return this.giveBack('worker_stopped');
-    return this.#inSpan(ending.state, async () => {
-      const end: RequestEnd =
-        ending.state === 'succeeded' ? { state: 'succeeded', outputs: this.envelope.outputs } : (ending as RequestEnd);
+    return this.#inSpan(end.state, async () => {
       const outcome = await this.#push({ type: 'end', end });
       // `written`: the answer got lost, and it may have been that.
       if (outcome !== 'incomplete' && outcome !== 'written') return outcome;
@@ -198,7 +174,7 @@ export class ActiveRequest {
   }
 
   /** Hands it back, behind all that was said. */
-  giveBack(reason: 'engine_failed' | 'worker_stopped'): Promise<WriteOutcome> {
+  giveBack(reason: GiveBackReason): Promise<WriteOutcome> {
     return this.#inSpan(`given back: ${reason}`, () => this.#push({ type: 'give-back', reason }));
   }
 
@@ -209,8 +185,8 @@ export class ActiveRequest {
     return inSpan('run', { kind: 'consumer', parent, startedAtMs: this.#startedAtMs, attributes }, work);
   }
 
-  #enqueue(step: () => Promise<void>): undefined {
-    this.#chain = this.#chain.then(step).catch(this.#options.onError);
+  #enqueue(step: () => Promise<void> | void): undefined {
+    this.#chain = this.#chain.then(step).catch((error: unknown) => this.#options.onError(this, error));
   }
 
   /** Behind all that is being encoded. */
@@ -220,15 +196,15 @@ export class ActiveRequest {
   }
 
   #write(write: WriteBody): void {
+    const { onRefused, onError } = this.#options;
     this.#send(write)
       .then((outcome) => {
-        if (outcome === 'canceling' || outcome === 'lost' || outcome === 'ended') this.#options.onRefused(outcome);
+        if (outcome === 'canceling' || outcome === 'lost' || outcome === 'ended') onRefused(this, outcome);
       })
-      .catch(this.#options.onError);
+      .catch((error: unknown) => onError(this, error));
   }
 
   #send(write: WriteBody): Promise<WriteOutcome> {
-    const { writes, leased } = this.#options;
-    return writes.push({ ...write, delivery: this.delivery }, this.#untilMs);
+    return this.#options.writes.push({ ...write, delivery: this.delivery }, this.#untilMs);
   }
 }

@@ -1,8 +1,6 @@
 import type { RowCheckpoint } from '@darkroom/core';
 import { type LeasedRequest, readResumePoint, type StoreConnection } from '@darkroom/store';
-import { decodeCheckpoint } from './checkpoint-bytes.ts';
 
-/** What is left to do of a request. */
 export interface LeftToDo {
   /** Outputs that are yet to be made. */
   indexes: number[];
@@ -10,6 +8,20 @@ export interface LeftToDo {
   checkpoints: ReadonlyMap<number, RowCheckpoint>;
   /** What stands of the text of outputs that have any, by index. */
   texts: ReadonlyMap<number, string>;
+}
+
+const headerBytes = 4;
+
+/** A checkpoint as stored: how far the row had come as a 32-bit little-endian number, then the pipeline's bytes. */
+export function encodeCheckpoint({ done, data }: RowCheckpoint): Buffer {
+  const bytes = Buffer.alloc(headerBytes + data.byteLength);
+  bytes.writeUInt32LE(done, 0);
+  bytes.set(data, headerBytes);
+  return bytes;
+}
+
+function decodeCheckpoint(bytes: Buffer): RowCheckpoint {
+  return { done: bytes.readUInt32LE(0), data: Uint8Array.from(bytes.subarray(headerBytes)) };
 }
 
 /** One round trip for a request that ran before, one more if it has written text, none for others. */

@@ -4,6 +4,7 @@
  */
 import { type Logger, PeriodicLoop } from '@darkroom/service';
 import { type Delivery, listLeases, type StoreConnection, type WorkerIdentity } from '@darkroom/store';
+import type { GiveBackReason } from './active-request.ts';
 import type { WriteQueue } from './write-queue.ts';
 
 export interface StrangeLeasesOptions {
@@ -21,27 +22,17 @@ const beatsPerLook = 10;
 /** For how long a give-back is tried: Redis may be full. */
 const patienceMs = 600_000;
 
-export class StrangeLeases {
+export class StrangeLeases extends PeriodicLoop {
   readonly #options: StrangeLeasesOptions;
-  readonly #looking: PeriodicLoop;
   /** Looks into the inbox that are over. */
   #receives = 0;
   /** Token → `#receives` when it was first seen. */
   #seen = new Map<string, number>();
 
   constructor(options: StrangeLeasesOptions) {
-    this.#options = options;
     const { heartbeatMs, log } = options;
-    const runOnce = (): Promise<void> => this.checkOnce();
-    this.#looking = new PeriodicLoop({ name: 'leases', intervalMs: beatsPerLook * heartbeatMs, runOnce, log });
-  }
-
-  start(): Promise<void> {
-    return this.#looking.start();
-  }
-
-  stop(): Promise<void> {
-    return this.#looking.stop();
+    super({ name: 'leases', intervalMs: beatsPerLook * heartbeatMs, runOnce: () => this.checkOnce(), log });
+    this.#options = options;
   }
 
   /** A look into the inbox is over. */
@@ -61,7 +52,7 @@ export class StrangeLeases {
   }
 
   /** Its request, if it still runs under this delivery, goes to somebody else, or ends when it was canceled. */
-  async giveBack(delivery: Delivery, reason: 'worker_stopped' | 'engine_failed' = 'worker_stopped'): Promise<void> {
+  async giveBack(delivery: Delivery, reason: GiveBackReason = 'worker_stopped'): Promise<void> {
     const { writes, log } = this.#options;
     try {
       const outcome = await writes.push({ type: 'give-back', delivery, reason }, performance.now() + patienceMs);

@@ -1,10 +1,10 @@
 /**
  * All that a worker writes, in the order in which it was said. What gathers while a call to Redis is under way goes out with the
  * next one, so a step of many requests costs one call; pieces of text wait a little for more of them, and of the progress beside
- * them only the newest is written. While Redis is away
- * what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
+ * them only the newest is written. While Redis is away what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
  */
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
+import type { Facts } from '@darkroom/core';
 import {
   type RequestWrite,
   type StoreConnection,
@@ -25,8 +25,8 @@ interface Entry {
   write: RequestWrite;
   /** When it is of no use any more, by `performance.now()`. */
   untilMs: number;
-  /** Those who are told what became of it. */
-  waiting: { resolve: (outcome: WriteOutcome) => void; reject: (error: unknown) => void }[];
+  outcome: Promise<WriteOutcome>;
+  resolve: (outcome: Promise<WriteOutcome>) => void;
 }
 
 type Delta = Extract<RequestWrite, { type: 'delta' }>;
@@ -50,14 +50,15 @@ export class WriteQueue {
 
   /** Resolves when it is written, or refused. Rejects with what the last try threw: after `untilMs`, or when Redis refuses it. */
   push(write: RequestWrite, untilMs: number): Promise<WriteOutcome> {
-    const { waiting } = this.#join(write) ?? this.#append(write, untilMs);
-    const outcome = new Promise<WriteOutcome>((resolve, reject) => waiting.push({ resolve, reject }));
+    const { outcome } = this.#join(write) ?? this.#append(write, untilMs);
     if (!this.#isSending) void this.#send();
     return outcome;
   }
 
   #append(write: RequestWrite, untilMs: number): Entry {
-    const entry = { write, untilMs, waiting: [] };
+    let resolve!: Entry['resolve'];
+    const outcome = new Promise<WriteOutcome>((settle) => (resolve = settle));
+    const entry = { write, untilMs, outcome, resolve };
     this.#entries.push(entry);
     if (outputOfText(write) === undefined) this.#hurry.abort();
     return entry;
@@ -85,8 +86,9 @@ export class WriteQueue {
       return isOfSame(other, write) && (isSameText || outputOfText(other) === undefined);
     });
     if (entry?.write.type !== 'delta') return undefined;
-    const { facts: _facts, ...earlier } = entry.write;
-    entry.write = { ...earlier, text: earlier.text + write.text, ...joinFacts(entry.write, write) };
+    const { facts: before, ...earlier } = entry.write;
+    const facts = before && write.facts ? joinFacts(before, write.facts) : (before ?? write.facts);
+    entry.write = { ...earlier, text: earlier.text + write.text, ...(facts && { facts }) };
     return entry;
   }
 
@@ -119,13 +121,9 @@ export class WriteQueue {
     const batch = ++this.#batch;
     const untilMs = Math.max(...entries.map((entry) => entry.untilMs));
     const writes = entries.map(({ write }) => write);
-    try {
-      const outcomes = await untilAnswered(store, { untilMs }, () => writeBatch(store, identity, writes, { batch }));
-      for (const [index, { waiting }] of entries.entries())
-        for (const { resolve } of waiting) resolve(outcomes[index]!);
-    } catch (error) {
-      for (const { reject } of entries.flatMap(({ waiting }) => waiting)) reject(error);
-    }
+    const writing = untilAnswered(store, { untilMs }, () => writeBatch(store, identity, writes, { batch }));
+    for (const [index, { resolve }] of entries.entries()) resolve(writing.then((outcomes) => outcomes[index]!));
+    await writing.catch(() => {});
   }
 
   async #waitForText(): Promise<void> {
@@ -146,17 +144,13 @@ function outputOfText(write: RequestWrite): number | undefined {
   return write.type === 'progress' && write.isOfText === true ? write.progress.index : undefined;
 }
 
-type Facts = NonNullable<Delta['facts']>;
-
 /** What is said of two pieces of text together: numbers are added, texts joined. */
-function joinFacts({ facts: left }: { facts?: Facts }, { facts: right }: { facts?: Facts }): { facts?: Facts } {
-  if (left === undefined || right === undefined)
-    return { ...(left && { facts: left }), ...(right && { facts: right }) };
+function joinFacts(left: Facts, right: Facts): Facts {
   const joined: Record<string, number | string> = { ...left };
   for (const [name, value] of Object.entries(right)) {
     const before = joined[name];
     if (before === undefined) joined[name] = value;
     else joined[name] = typeof before === 'number' && typeof value === 'number' ? before + value : `${before}${value}`;
   }
-  return { facts: joined };
+  return joined;
 }

@@ -1,5 +1,3 @@
-/** Where Redis is, as `REDIS_URL` says it. */
-
 export interface RedisHost {
   host: string;
   port: number;
@@ -13,7 +11,7 @@ interface RedisAccess {
   password?: string;
 }
 
-/** `single`: one server, or something that looks like one; the client reads the rest of the URL itself. */
+/** Where Redis is, as `REDIS_URL` says it. `single`: one server, or something that looks like one; the client reads the rest of the URL itself. */
 export type RedisAddress =
   | { kind: 'single'; url: string }
   | { kind: 'socket'; path: string }
@@ -52,15 +50,11 @@ function parseHost(text: string, defaultPort: number): RedisHost | undefined {
   return { host: groups['host']!.replaceAll(/[[\]]/g, ''), port };
 }
 
-function parseCredentials(text: string | undefined): { username?: string; password?: string } | undefined {
-  if (text === undefined || text === '') return {};
-  const colon = text.indexOf(':');
-  const [username, password] = colon === -1 ? [text, ''] : [text.slice(0, colon), text.slice(colon + 1)];
+function parseCredentials(text = ''): { username?: string; password?: string } | undefined {
   try {
-    return {
-      ...(username === '' ? {} : { username: decodeURIComponent(username) }),
-      ...(password === '' ? {} : { password: decodeURIComponent(password) }),
-    };
+    const [username = '', ...rest] = text.split(':').map((part) => decodeURIComponent(part));
+    const password = rest.join(':');
+    return { ...(username && { username }), ...(password && { password }) };
   } catch {
     // A lone percent sign.
     return undefined;

@@ -9,14 +9,12 @@ export function closestName(
   if (foreign !== undefined && known.includes(foreign)) return foreign;
   // Longer than any misspelling of ours, and the distance below costs time in proportion.
   if (wanted.length > 40) return undefined;
-  let best: { name: string; distance: number } | undefined;
-  for (const candidate of known)
-    for (const part of [candidate, ...candidate.split('_').filter((word) => word.length > 3)]) {
-      const distance = editDistance(wanted, part);
-      if (distance <= Math.floor(part.length / 3) && distance < (best?.distance ?? Infinity))
-        best = { name: candidate, distance };
-    }
-  return best?.name;
+  const near = known.flatMap((candidate) =>
+    [candidate, ...candidate.split('_').filter((word) => word.length > 3)]
+      .map((part) => ({ candidate, distance: editDistance(wanted, part), most: Math.floor(part.length / 3) }))
+      .filter(({ distance, most }) => distance <= most),
+  );
+  return near.toSorted((left, right) => left.distance - right.distance)[0]?.candidate;
 }
 
 /** Levenshtein's: single characters inserted, deleted or replaced. */

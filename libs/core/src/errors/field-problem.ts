@@ -19,29 +19,22 @@ const plainName = /^[\w.-]+$/;
 /** A value as it came, short enough for a message. */
 export function describeValue(value: unknown): string {
   if (typeof value === 'string') return cutText(JSON.stringify(value), value);
-  if (typeof value === 'object' && value !== null) return cutText(describeObject(value));
-  return String(value);
+  if (typeof value !== 'object' || value === null) return String(value);
+  try {
+    return cutText(JSON.stringify(value));
+  } catch {
+    // Writing it would overflow the stack.
+    return Array.isArray(value) ? 'a deeply nested array' : 'a deeply nested object';
+  }
 }
 
 /** What is longer than a message should be is cut, never inside of a character, and the length of `whole` is said. */
 export function cutText(text: string, whole = text): string {
   if (text.length <= shownLength) return text;
   const shown = text.slice(0, shownLength).replace(/[\uD800-\uDBFF]$/, '');
-  return `${shown}… (${countCharacters(whole)} characters)`;
-}
-
-/** Code points, which is what JSON Schema's `maxLength` counts. */
-function countCharacters(text: string): number {
-  return text.replaceAll(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g, '_').length;
-}
-
-/** JSON, unless it is nested so deep that writing it would overflow the stack. */
-function describeObject(value: object): string {
-  try {
-    return JSON.stringify(value);
-  } catch {
-    return Array.isArray(value) ? 'a deeply nested array' : 'a deeply nested object';
-  }
+  // Code points, which is what JSON Schema's `maxLength` counts.
+  const { length } = whole.replaceAll(/[\uD800-\uDBFF][\uDC00-\uDFFF]/g, '_');
+  return `${shown}… (${length} characters)`;
 }
 
 /** A value that is not what was expected, or missing where there must be one. */
@@ -91,13 +84,10 @@ export function fieldProblems(issues: readonly z.core.$ZodIssue[], options: Fiel
   for (const issue of issues) {
     const field = issue.path.join('.');
     if (issue.code === 'unrecognized_keys' && field === '') unknownFields(issue.keys, options).forEach(add);
-    else if (field === '')
-      add({
-        field: undefined,
-        code: 'invalid_body',
-        message: `the body is ${describeValue(body)}, expected a JSON object`,
-      });
-    else add(invalidValue(field, valueAt(body, issue.path), expected[field] ?? issue.message));
+    else if (field === '') {
+      const message = `the body is ${describeValue(body)}, expected a JSON object`;
+      add({ field: undefined, code: 'invalid_body', message });
+    } else add(invalidValue(field, valueAt(body, issue.path), expected[field] ?? issue.message));
   }
   return [...problems.values()];
 }

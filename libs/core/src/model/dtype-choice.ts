@@ -5,14 +5,8 @@ export const modelDtypes = ['int8', 'fp32', 'fp16'] as const;
 export type ModelDtype = (typeof modelDtypes)[number];
 
 /** The parts of a model that have a graph, by the names of their folders. No model has all of them. */
-export const modelParts = [
-  'text_encoder',
-  'text_encoder_2',
-  'text_encoder_3',
-  'unet',
-  'transformer',
-  'vae_decoder',
-] as const;
+const textEncoders = ['text_encoder', 'text_encoder_2', 'text_encoder_3'] as const;
+const modelParts = [...textEncoders, 'unet', 'transformer', 'vae_decoder'] as const;
 export type ModelPart = (typeof modelParts)[number];
 
 /** A dtype for all parts of a model, and others for some. `auto` is the first there is. */
@@ -21,25 +15,20 @@ export interface DtypeChoice {
   readonly parts: Readonly<Partial<Record<ModelPart, ModelDtype | 'auto'>>>;
 }
 
-/** What a text must be for `parseDtypeChoice`. */
 export const dtypeChoiceRange = `auto, fp32, fp16 or int8, for single parts as in int8,vae_decoder=fp16; the parts are ${modelParts.join(', ')}`;
 
 /** Reads such a text; undefined when it is none. What is said of no part is `auto`. */
 export function parseDtypeChoice(text: string): DtypeChoice | undefined {
-  const words = new Map<string, ModelDtype | 'auto'>();
+  const chosen = new Map<string, ModelDtype | 'auto'>();
   for (const item of text.split(',')) {
-    const [part, dtype, ...rest] = item.includes('=') ? item.split('=') : ['all', item];
-    const known = (['auto', ...modelDtypes] as const).find((word) => word === dtype?.trim());
-    if (known === undefined || rest.length > 0 || words.has(part!.trim())) return undefined;
-    words.set(part!.trim(), known);
+    const [name, word, ...rest] = (item.includes('=') ? item : `all=${item}`).split('=').map((each) => each.trim());
+    const part = (['all', ...modelParts] as const).find((known) => known === name);
+    const dtype = (['auto', ...modelDtypes] as const).find((known) => known === word);
+    if (part === undefined || dtype === undefined || rest.length > 0 || chosen.has(part)) return undefined;
+    chosen.set(part, dtype);
   }
-  const all = words.get('all') ?? 'auto';
-  words.delete('all');
-  return [...words.keys()].every(isPart) ? { all, parts: Object.fromEntries(words) } : undefined;
-}
-
-function isPart(word: string): boolean {
-  return modelParts.some((part) => part === word);
+  const { all = 'auto', ...parts } = Object.fromEntries(chosen);
+  return { all, parts };
 }
 
 /** The dtype chosen for one part; undefined for `auto`. */

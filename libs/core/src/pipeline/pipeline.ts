@@ -7,7 +7,6 @@ import type { ModelCard } from '../model/model-card.ts';
 import type { PipelineComponent } from './pipeline-component.ts';
 import type { PipelineRow, RowCheckpoint, RowEvent, RowOutput, RowRequest } from './pipeline-row.ts';
 
-/** How a step went. */
 export interface StepReport<Row> {
   /** Rows of the model's batch: more than the table's rows where guidance needs two each. */
   readonly modelRows: number;

@@ -1,3 +1,4 @@
+import type { RequestEnvelope } from './request-envelope.ts';
 import type { RequestState, TerminalState } from './request-state.ts';
 
 /** Why a request failed, in words that are safe to show. */
@@ -17,25 +18,27 @@ export interface OutputInfo {
   [fact: string]: number | string;
 }
 
-/** How far one output of a request is, in units of its kind: steps, or tokens. */
-export interface OutputProgress {
-  /** Which of the request's outputs. */
-  index: number;
-  done: number;
+/** What a pipeline says about what it made, for the kind to understand. */
+export type Facts = Readonly<Record<string, number | string>>;
+
+/** How far something is: steps, tokens, or what else its kind of work is counted in. */
+export interface Progress {
+  readonly done: number;
   /** Absent where nobody knows it before the end. */
-  total?: number;
+  readonly total?: number;
 }
 
-/** A piece of the text of one output. */
-export interface OutputText {
-  /** Which of the request's outputs. */
-  index: number;
-  /** UTF-16 code units from the beginning of that output. */
-  offset: number;
-  text: string;
-  /** What the pipeline says about it, for the kind to understand: token ids, counts. */
-  facts?: Readonly<Record<string, number | string>>;
+export interface TextPiece {
+  /** Where it begins in the whole, in UTF-16 code units. */
+  readonly offset: number;
+  readonly text: string;
+  /** Token ids, counts. */
+  readonly facts?: Facts;
 }
+
+/** `index`: of which of the request's outputs. */
+export type OutputProgress = { readonly index: number } & Progress;
+export type OutputText = { readonly index: number } & TextPiece;
 
 /**
  * One entry of a request's event log; its stream id is `<sequence>-0`. `sequence` grows, and jumps only where a long log
@@ -56,11 +59,10 @@ export type RequestEvent = { sequence: number; timestampMs: number } & (
   | { type: TerminalState; outputs: readonly OutputInfo[]; error?: RequestError }
 );
 
+type FixedFacts = Pick<RequestEnvelope, 'id' | 'model' | 'owner' | 'kind' | 'input' | 'slots' | 'cost'>;
+
 /** What a poll sees. */
-export interface RequestStatus {
-  id: string;
-  model: string;
-  owner: string;
+export interface RequestStatus extends FixedFacts {
   state: RequestState;
   /** DELETE was accepted while running; it leaves at the next step. */
   isCanceling: boolean;
@@ -68,9 +70,6 @@ export interface RequestStatus {
   queuePosition: number | undefined;
   /** Whether a live worker serves the model right now. */
   isPossible: boolean;
-  /** As in its envelope. */
-  slots: number;
-  cost: number;
   /** Of the requests that will be dispatched before it; 0 once it is running. */
   costAhead: number;
   /** Deliveries to a worker so far. */
@@ -81,12 +80,8 @@ export interface RequestStatus {
   /** How far all its outputs are together; `total` is 0 while nobody knows it. */
   done: number;
   total: number;
-  /** As in its envelope. */
-  kind: string;
-  input: unknown;
-  /** How many outputs it has in the end. */
+  /** How many `outputs` there are in the end. */
   outputCount: number;
-  /** Those that are finished. */
   outputs: readonly OutputInfo[];
   error: RequestError | undefined;
   /** Milliseconds since the epoch after which results are gone; undefined while open. */

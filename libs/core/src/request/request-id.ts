@@ -19,15 +19,12 @@ export function isModelId(value: string): boolean {
   return modelIdPattern.test(value);
 }
 
-/** Whom an id is for, and what says so. */
-export interface RequestIdAuthority {
+export interface CreateRequestIdOptions {
+  model: string;
+  /** Whom the id is for. */
   owner: string;
   /** Known to ourselves only: `readIdSecret`. */
   secret: string;
-}
-
-export interface CreateRequestIdOptions extends RequestIdAuthority {
-  model: string;
   /** Milliseconds since the epoch; ids of one model sort by it. */
   nowMs: number;
   /** 5 bytes; given by tests that need the same id twice. */
@@ -38,21 +35,18 @@ export interface CreateRequestIdOptions extends RequestIdAuthority {
  * `<model>-<ulid>`, the ULID in lower case (https://github.com/ulid/spec: 48 bits of time). The last 40 of its 80 random bits are
  * codes: that it is ours, and that it is this owner's.
  */
-export function createRequestId({
-  model,
-  nowMs,
-  entropy = randomBytes(entropyBytes),
-  ...authority
-}: CreateRequestIdOptions): string {
+export function createRequestId(options: CreateRequestIdOptions): string {
+  const { model, owner, secret, nowMs } = options;
+  const entropy: Uint8Array = options.entropy ?? randomBytes(entropyBytes);
   const value = entropy.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
   const id = `${model}-${digitsOf(BigInt(nowMs), 10)}${digitsOf(value, entropyDigits)}`;
-  return id + codesOf(id, authority);
+  return id + codesOf(id, owner, secret);
 }
 
 /** Whether we have given this id out, however long ago: to this owner, or, without one, to anybody. A guess is right once in 2⁴⁰, and 2²⁰. */
 export function isOurRequestId(id: string, { owner, secret }: { owner: string | undefined; secret: string }): boolean {
   if (modelOfRequestId(id) === undefined) return false;
-  const expected = codesOf(id.slice(0, -2 * codeDigits), { owner: owner ?? '', secret });
+  const expected = codesOf(id.slice(0, -2 * codeDigits), owner ?? '', secret);
   const checked = owner === undefined ? codeDigits : 2 * codeDigits;
   const actual = id.slice(-2 * codeDigits);
   return timingSafeEqual(Buffer.from(actual.slice(0, checked)), Buffer.from(expected.slice(0, checked)));
@@ -63,7 +57,7 @@ export function modelOfRequestId(id: string): string | undefined {
   return requestIdPattern.exec(id)?.groups?.['model'];
 }
 
-function codesOf(text: string, { owner, secret }: RequestIdAuthority): string {
+function codesOf(text: string, owner: string, secret: string): string {
   return codeOf(text, secret) + codeOf(`${text} ${owner}`, secret);
 }
 

@@ -1,14 +1,14 @@
-/** Where a request is in its life. The first two are open, the other four are terminal. */
-export const requestStates = ['queued', 'running', 'succeeded', 'failed', 'canceled', 'expired'] as const;
-export type RequestState = (typeof requestStates)[number];
-
 export const terminalStates = ['succeeded', 'failed', 'canceled', 'expired'] as const;
 export type TerminalState = (typeof terminalStates)[number];
+
+/** Where a request is in its life. The first two are open. */
+export const requestStates = ['queued', 'running', ...terminalStates] as const;
+export type RequestState = (typeof requestStates)[number];
 
 /** Legal moves. `running → queued` is a lost or stopped worker's request on its way to another one. */
 export const requestTransitions: Readonly<Record<RequestState, readonly RequestState[]>> = {
   queued: ['running', 'canceled', 'expired'],
-  running: ['queued', 'succeeded', 'failed', 'canceled', 'expired'],
+  running: ['queued', ...terminalStates],
   succeeded: [],
   failed: [],
   canceled: [],

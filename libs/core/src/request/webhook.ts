@@ -7,7 +7,6 @@ import { mayBePublicHost } from '../address/public-address.ts';
 export const webhookEvents = ['started', 'progress', 'completed'] as const;
 export type WebhookEvent = (typeof webhookEvents)[number];
 
-/** The webhook of a request, as its envelope carries it. */
 export interface WebhookRequest {
   url: string;
   events: readonly WebhookEvent[];
@@ -39,10 +38,7 @@ export const webhookFields = {
     .meta({ description: 'What to be told of; `completed` is any end. Default: ["completed"].' }),
 };
 
-interface WebhookBody {
-  webhook_url?: string | undefined;
-  webhook_events?: WebhookEvent[] | undefined;
-}
+type WebhookBody = z.infer<z.ZodObject<typeof webhookFields>>;
 
 /** What the fields' own checks cannot see. */
 export function webhookProblems(body: WebhookBody, { allowPrivate }: { allowPrivate: boolean }): FieldProblem[] {

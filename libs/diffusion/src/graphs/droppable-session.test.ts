@@ -1,6 +1,6 @@
 import type { OnnxSession } from '@darkroom/runtime';
 import { expect, it } from 'vitest';
-import { createDroppableSession } from './droppable-session.ts';
+import { DroppableSession } from './droppable-session.ts';
 
 function createHarness() {
   const said: string[] = [];
@@ -26,9 +26,9 @@ const nextTurn = () => new Promise(setImmediate);
 
 it('frees the graph, and loads it again when it is called', async () => {
   const { said, ends, load } = createHarness();
-  const session = createDroppableSession(await load(), load);
-  await session.drop();
-  await session.drop();
+  const session = new DroppableSession(await load(), load);
+  await session.dispose();
+  await session.dispose();
   expect([session.isLoaded, said]).toEqual([false, ['session 0 loaded', 'session 0 disposed']]);
   const calls = [session.run({}, ''), session.run({}, '')];
   await nextTurn();
@@ -39,10 +39,10 @@ it('frees the graph, and loads it again when it is called', async () => {
 
 it('is never freed under a call', async () => {
   const { said, ends, load } = createHarness();
-  const session = createDroppableSession(await load(), load);
+  const session = new DroppableSession(await load(), load);
   const calls = [session.run({}, ''), session.run({}, '')];
   await nextTurn();
-  await session.drop();
+  await session.dispose();
   ends[0]!();
   await calls[0];
   expect(said).toEqual(['session 0 loaded']);
@@ -53,8 +53,8 @@ it('is never freed under a call', async () => {
 
 it('fails the call that it cannot be loaded for, and tries again for the next', async () => {
   const { said, ends, fault, load } = createHarness();
-  const session = createDroppableSession(await load(), load);
-  await session.drop();
+  const session = new DroppableSession(await load(), load);
+  await session.dispose();
   fault.next = new Error('no memory');
   await expect(session.run({}, '')).rejects.toThrow('no memory');
   expect(session.isLoaded).toBe(false);

@@ -1,61 +1,55 @@
 import type { OnnxSession } from '@darkroom/runtime';
 
 /** A graph that can be let go of, and comes back by itself when it is called. */
-export interface DroppableSession extends OnnxSession {
+export class DroppableSession implements OnnxSession {
+  readonly device: OnnxSession['device'];
+  readonly refusals: OnnxSession['refusals'];
+  readonly inputs: OnnxSession['inputs'];
+  readonly outputs: OnnxSession['outputs'];
+  readonly #load: () => Promise<OnnxSession>;
+  #session: Promise<OnnxSession> | undefined;
+  #calls = 0;
+  #isUnwanted = false;
+
+  /** @param load loads it again. If that fails, so does the call that needs it, and the next one tries again. */
+  constructor(loaded: OnnxSession, load: () => Promise<OnnxSession>) {
+    ({ device: this.device, refusals: this.refusals, inputs: this.inputs, outputs: this.outputs } = loaded);
+    this.#load = load;
+    this.#session = Promise.resolve(loaded);
+  }
+
   /** Whether it is in memory. */
-  readonly isLoaded: boolean;
+  get isLoaded(): boolean {
+    return this.#session !== undefined;
+  }
+
   /** Frees the graph, as soon as no call of it is under way. */
-  drop(): Promise<void>;
-}
-
-/**
- * Makes one of a loaded graph.
- *
- * @param load loads it again. If that fails, so does the call that needs it, and the next one tries again.
- */
-export function createDroppableSession(loaded: OnnxSession, load: () => Promise<OnnxSession>): DroppableSession {
-  const { device, refusals, inputs, outputs } = loaded;
-  let session: Promise<OnnxSession> | undefined = Promise.resolve(loaded);
-  let calls = 0;
-  let isUnwanted = false;
-
-  async function drop(): Promise<void> {
-    isUnwanted = true;
-    if (calls > 0) return;
-    const dropped = session;
-    session = undefined;
+  async dispose(): Promise<void> {
+    this.#isUnwanted = true;
+    if (this.#calls > 0) return;
+    const dropped = this.#session;
+    this.#session = undefined;
     await (await dropped)?.dispose();
   }
 
-  async function use<Result>(work: (session: OnnxSession) => Promise<Result>): Promise<Result> {
-    calls += 1;
-    isUnwanted = false;
+  run: OnnxSession['run'] = (feeds, output) => this.#use((open) => open.run(feeds, output));
+  runForAll: OnnxSession['runForAll'] = (feeds, names, into) => this.#use((open) => open.runForAll(feeds, names, into));
+  countNodes: OnnxSession['countNodes'] = () => this.#use((open) => open.countNodes());
+
+  async #use<Result>(work: (session: OnnxSession) => Promise<Result>): Promise<Result> {
+    this.#calls += 1;
+    this.#isUnwanted = false;
     try {
-      session ??= load();
-      return await work(await session.catch(forget));
+      this.#session ??= this.#load();
+      return await work(
+        await this.#session.catch((error: unknown) => {
+          this.#session = undefined;
+          throw error;
+        }),
+      );
     } finally {
-      calls -= 1;
-      if (isUnwanted) await drop();
+      this.#calls -= 1;
+      if (this.#isUnwanted) await this.dispose();
     }
   }
-
-  function forget(error: unknown): never {
-    session = undefined;
-    throw error;
-  }
-
-  return {
-    device,
-    refusals,
-    inputs,
-    outputs,
-    get isLoaded() {
-      return session !== undefined;
-    },
-    drop,
-    run: (feeds, output) => use((open) => open.run(feeds, output)),
-    runForAll: (feeds, names, into) => use((open) => open.runForAll(feeds, names, into)),
-    countNodes: () => use((open) => open.countNodes()),
-    dispose: drop,
-  };
 }

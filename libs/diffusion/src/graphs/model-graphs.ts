@@ -1,14 +1,28 @@
 import { dirname } from 'node:path';
-import type { NodeCounts, PipelineComponent } from '@darkroom/core';
+import type { Device, NodeCounts, PipelineComponent } from '@darkroom/core';
 import { loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
 import { type LoadedGraph, loadGraph } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { createDroppableSession, type DroppableSession } from './droppable-session.ts';
-import type { LoadPipelineOptions } from '../pipelines/load-pipeline-options.ts';
+import { DroppableSession } from './droppable-session.ts';
 import { VaeDecoder } from '../vae/vae-decoder.ts';
 
-interface Entry {
-  readonly graph: LoadedGraph;
+/** Where and how a pipeline's graphs run. */
+export interface LoadPipelineOptions {
+  /** In the order of preference; `cpu` if absent. */
+  devices?: readonly Device[];
+  /** Only the first of them will do. */
+  isStrictAboutDevice?: boolean;
+  /** Threads of one model call. */
+  threads?: number;
+  /** Text encoders are in memory only while prompts are encoded. */
+  hasLowMemory?: boolean;
+  /** Pictures of more pixels than a square of this side are decoded in pieces; none are if absent. */
+  vaeTileSize?: number;
+}
+
+interface Entry extends LoadedGraph {
+  /** The same session, of a text encoder. */
+  readonly droppable?: DroppableSession;
   /** Asked for once, while the graph is in memory. */
   nodes?: NodeCounts | undefined;
 }
@@ -23,7 +37,6 @@ export class ModelGraphs {
   readonly #vaeTileSize: number;
   readonly #sessionOptions: Omit<LoadOnnxSessionOptions, 'file'>;
   readonly #entries: Entry[] = [];
-  readonly #textEncoders: { entry: Entry; session: DroppableSession }[] = [];
   #vaeDecoder: VaeDecoder | undefined;
 
   constructor(model: ModelDirectory, options: LoadPipelineOptions) {
@@ -49,23 +62,17 @@ export class ModelGraphs {
     const loaded = await this.#load(path);
     const reload = async (): Promise<OnnxSession> =>
       (await loadGraph(this.#model, path, { ...this.#sessionOptions, devices: [loaded.session.device] })).session;
-    const session = createDroppableSession(loaded.session, reload);
-    const graph = { file: loaded.file, session };
-    const entry = this.#add(graph);
-    this.#textEncoders.push({ entry, session });
-    return graph;
+    const session = new DroppableSession(loaded.session, reload);
+    return this.#add({ file: loaded.file, session, droppable: session });
   }
 
   async loadDenoiser(): Promise<LoadedGraph> {
-    const graph = await this.#load(this.#model.graphs.denoiser);
-    this.#add(graph);
-    return graph;
+    return this.#add(await this.#load(this.#model.graphs.denoiser));
   }
 
   async loadVaeDecoder(): Promise<VaeDecoder> {
     const { graphs, latents } = this.#model;
-    const { file, session } = await this.#load(graphs.vaeDecoder);
-    this.#add({ file, session });
+    const { file, session } = this.#add(await this.#load(graphs.vaeDecoder));
     const options = { ...this.#sessionOptions, devices: [session.device] };
     this.#vaeDecoder = new VaeDecoder({
       file,
@@ -81,10 +88,10 @@ export class ModelGraphs {
   /** Lets go of the text encoders if memory is low. */
   async settle(): Promise<void> {
     if (!this.#hasLowMemory) return;
-    for (const { entry, session } of this.#textEncoders) {
-      if (!session.isLoaded) continue;
+    for (const entry of this.#entries) {
+      if (entry.droppable?.isLoaded !== true) continue;
       await this.#countNodes(entry);
-      await session.drop();
+      await entry.droppable.dispose();
     }
   }
 
@@ -92,10 +99,10 @@ export class ModelGraphs {
   async describe(): Promise<PipelineComponent[]> {
     const components: PipelineComponent[] = [];
     for (const entry of this.#entries) {
-      const { file, session } = entry.graph;
+      const { file, session } = entry;
       const { device, refusals } = session;
       const nodes = await this.#countNodes(entry);
-      const remark = file === this.#vaeDecoder?.file ? this.#vaeDecoder.remark : undefined;
+      const remark = file === this.#vaeDecoder?.options.file ? this.#vaeDecoder.remark : undefined;
       components.push({
         part: dirname(file),
         device,
@@ -109,15 +116,14 @@ export class ModelGraphs {
 
   /** Frees all of them. */
   async dispose(): Promise<void> {
-    await Promise.all(this.#entries.map(({ graph }) => graph.session.dispose()));
+    await Promise.all(this.#entries.map(({ session }) => session.dispose()));
   }
 
   #load(path: string): Promise<LoadedGraph> {
     return loadGraph(this.#model, path, { ...this.#sessionOptions, countsNodes: true });
   }
 
-  #add(graph: LoadedGraph): Entry {
-    const entry = { graph };
+  #add(entry: Entry): Entry {
     this.#entries.push(entry);
     return entry;
   }
@@ -125,7 +131,7 @@ export class ModelGraphs {
   async #countNodes(entry: Entry): Promise<NodeCounts | undefined> {
     // A session on the CPU has nothing to count, and one that was let go of has been asked.
     if (!('nodes' in entry))
-      entry.nodes = entry.graph.session.device === 'cpu' ? undefined : await entry.graph.session.countNodes();
+      entry.nodes = entry.session.device === 'cpu' ? undefined : await entry.session.countNodes();
     return entry.nodes;
   }
 }

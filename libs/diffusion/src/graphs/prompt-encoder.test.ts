@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { OnnxSession } from '@darkroom/runtime';
 import { expect, it } from 'vitest';
 import { readModelDirectory } from '../model/model-directory.ts';
-import { createPromptEncoder } from './prompt-encoder.ts';
+import { PromptEncoder } from './prompt-encoder.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');
 
@@ -15,7 +15,7 @@ async function createHarness(length: number) {
     return Promise.resolve([{ data: new Float32Array(length), dims: [length] }]);
   };
   const session = { inputs: [], outputs: [], runForAll } as unknown as OnnxSession;
-  const encoder = createPromptEncoder({ tokenizer: textEncoders[0]!.tokenizer, session, outputs: ['x'] });
+  const encoder = new PromptEncoder(textEncoders[0]!.tokenizer, session, ['x']);
   const callsFor = async (texts: readonly string[]): Promise<number> => {
     const before = calls;
     for (const text of texts) await encoder.encode(text);

@@ -1,6 +1,5 @@
-import type { LoadedGraph } from './load-graph.ts';
+import { type LoadedGraph, tryGraph } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { tryGraph } from './try-graph.ts';
 import type { Conditioning, DenoiserBatch, DenoiserRow } from './denoiser-batch.ts';
 import type { VaeDecoder } from '../vae/vae-decoder.ts';
 
@@ -43,13 +42,14 @@ export async function tryPictureGraphs(options: TryPictureGraphsOptions): Promis
     gives: [rows.length, ...latentDims],
   });
 
+  const { file, session, wholePixels } = vaeDecoder.options;
   const sample = { data: new Float32Array(latents.channels * side * side), dims: [1, ...latentDims] };
   await tryGraph({
-    file: vaeDecoder.file,
-    run: () => vaeDecoder.session.run({ latent_sample: sample }, vaeDecoder.session.outputs[0]!.name),
+    file,
+    run: () => session.run({ latent_sample: sample }, session.outputs[0]!.name),
     takes: `latent_sample [${sample.dims.join(', ')}]`,
     gives: [1, 3, side * latents.factor, side * latents.factor],
   });
   const height = min === max ? side : Math.max(side, rowsToCut);
-  if (max ** 2 > vaeDecoder.wholePixels) await vaeDecoder.tryPieces([latents.channels, height, side]);
+  if (max ** 2 > wholePixels) await vaeDecoder.tryPieces([latents.channels, height, side]);
 }

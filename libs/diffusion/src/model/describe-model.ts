@@ -48,7 +48,7 @@ export function describeModel({ path, graphs }: ModelDirectory): ModelDescriptio
 
 function describeGraph(path: string, file: string, { tensors, externalFiles }: WholeOnnxFile): GraphDescription {
   const files = [file, ...externalFiles];
-  const sizes = tensors.filter(({ dataType }) => dataType !== int64).map(({ shape }) => shape.reduce(multiply, 1));
+  const sizes = tensors.filter(({ dataType }) => dataType !== int64).map(({ count }) => count);
   return {
     part: dirname(file),
     files,
@@ -65,8 +65,4 @@ function hasTimestepPerRow({ inputs }: WholeOnnxFile): boolean {
 
 function add(left: number, right: number): number {
   return left + right;
-}
-
-function multiply(left: number, right: number): number {
-  return left * right;
 }

@@ -14,13 +14,6 @@ export const dtypeFileNames: Readonly<Record<ModelDtype, string>> = {
   fp16: 'model_fp16.onnx',
 };
 
-/** A graph's file. */
-interface ModelFile {
-  /** Relative to the model's directory. */
-  readonly file: string;
-  readonly dtype: ModelDtype;
-}
-
 /**
  * The graph of one part of a model: in the dtype asked for, or else the first there is of int8 (a quarter of the bytes),
  * fp32, fp16 (slower than fp32 on a CPU, so never by itself there).
@@ -50,11 +43,11 @@ export async function listDtypes(
   return new Map(await Promise.all(entries));
 }
 
-/** In the order in which `auto` takes them. */
-async function listFilesOf(directory: string, part: ModelPart): Promise<ModelFile[]> {
+/** Relative to the model's directory, in the order in which `auto` takes them. */
+async function listFilesOf(directory: string, part: ModelPart): Promise<{ file: string; dtype: ModelDtype }[]> {
   const named = modelDtypes.map((name) => ({ file: `${part}/${dtypeFileNames[name]}`, name }));
-  const isThere = await Promise.all(named.map(({ file }) => isReadable(join(directory, file))));
-  const there = named.filter((_, at) => isThere[at]);
+  const readable = await Promise.allSettled(named.map(({ file }) => access(join(directory, file))));
+  const there = named.filter((_, at) => readable[at]!.status === 'fulfilled');
   const files = there.map(({ file, name }) => ({ file, dtype: dtypeOf(join(directory, file)) ?? name }));
   return modelDtypes.flatMap((dtype) => files.filter((each) => each.dtype === dtype));
 }
@@ -68,14 +61,5 @@ function dtypeOf(path: string): ModelDtype | undefined {
     const isOfFile = error instanceof ProtobufError || (error as NodeJS.ErrnoException).code !== undefined;
     if (isOfFile) return undefined;
     throw error;
-  }
-}
-
-async function isReadable(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -79,13 +79,7 @@ function schedulersOf(family: PipelineFamily, { config, defaultScheduler }: Pars
   return { schedulers: fittingSchedulers(config), defaultScheduler };
 }
 
-interface Limits {
-  min: number;
-  max: number;
-  default: number;
-}
-
-function limitsOf(field: string, given: DarkroomJson['steps'], absent: Limits): Limits {
+function limitsOf(field: string, given: DarkroomJson['steps'], absent: PictureCard['steps']) {
   const min = given?.min ?? absent.min;
   const max = given?.max ?? absent.max;
   const value = given?.default ?? Math.min(Math.max(absent.default, min), max);
@@ -110,16 +104,13 @@ function sizesOf({ denoiser, factor, darkroom: { sizes } }: CreateModelCardOptio
       `sizes.max: ${max} is more than ${limit}, all that ${denoiser.configFile} allows`,
     );
   }
-  const allowed = { 'sizes.min': min, 'sizes.max': max, ...prefixed(byDefault) };
+  const { width, height } = byDefault;
+  const allowed = { 'sizes.min': min, 'sizes.max': max, 'sizes.default.width': width, 'sizes.default.height': height };
   for (const [field, value] of Object.entries(allowed)) {
     if (value % multiple === 0 && value >= min && value <= max) continue;
     throw modelFileError('darkroom.json', `${field}: ${value} is not a multiple of ${multiple} in ${min} … ${max}`);
   }
   return { multiple, min, max, default: byDefault };
-}
-
-function prefixed({ width, height }: { width: number; height: number }): Record<string, number> {
-  return { 'sizes.default.width': width, 'sizes.default.height': height };
 }
 
 function roundUp(value: number, multiple: number): number {

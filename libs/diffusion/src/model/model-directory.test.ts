@@ -117,7 +117,7 @@ describe('reading a model directory', () => {
     await rm(join(directory, 'tokenizer/vocab.json'));
     await writeFile(join(directory, 'tokenizer/tokenizer.json'), JSON.stringify({ model: { vocab } }));
     expect((await readModelDirectory(directory)).textEncoders[0]?.tokenizer).toMatchObject({
-      startId: 1446,
+      startIds: [1446],
       padId: 1447,
     });
   });

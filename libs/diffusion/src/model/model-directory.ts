@@ -7,15 +7,15 @@ import { basename, join, resolve } from 'node:path';
 import { DarkroomError, dtypeChoiceText, dtypeOfPart, isModelId } from '@darkroom/core';
 import type { DtypeChoice, ModelPart } from '@darkroom/core';
 import type { PictureCard } from '@darkroom/kinds';
+import { z } from 'zod';
 import { readCogView4Facts } from './facts/cogview4-facts.ts';
 import { type DarkroomJson, darkroomJsonSchema } from './darkroom-json.ts';
 import type { DenoiserFacts } from './facts/denoiser-facts.ts';
 import { readFactsOfGraphs } from './facts/facts-of-graphs.ts';
-import type { LatentFacts } from './facts/latent-facts.ts';
+import { type LatentFacts, readLatentFacts } from './facts/latent-facts.ts';
 import { findModelFile } from './find-model-file.ts';
 import { createModelCard } from './model-card-of-files.ts';
-import { modelIndexSchema, type VaeConfig, vaeConfigSchema } from './model-configs.ts';
-import { checkModelJson, modelFileError, readModelJson, unlessMissing } from './model-file.ts';
+import { modelFileError, readModelConfig, readModelJson, unlessMissing } from './model-file.ts';
 import { classesOf2022, foldersOf, pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
 import type { PipelineClass, PipelineFamily, PipelineFolders } from './pipeline-classes.ts';
 import { type ParsedSchedulerConfig, parseSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
@@ -53,10 +53,15 @@ export interface ModelDirectory {
 
 export interface ReadModelDirectoryOptions {
   /** What requests call the model; the directory's name if absent. */
-  id?: string;
+  id?: string | undefined;
   /** Which files of weights; by default the first there is of each part, see `findModelFile`. */
-  dtypes?: DtypeChoice;
+  dtypes?: DtypeChoice | undefined;
 }
+
+const indexSchema = z.looseObject({
+  _class_name: z.string(),
+  force_zeros_for_empty_prompt: z.boolean().default(true),
+});
 
 /**
  * Reads a model's directory.
@@ -69,19 +74,17 @@ export async function readModelDirectory(
 ): Promise<ModelDirectory> {
   const directory = resolve(path);
   const modelId = checkModelId(id ?? basename(directory));
-  const index = await readConfig(directory, 'model_index.json', modelIndexSchema);
+  const index = await readModelConfig(directory, 'model_index.json', indexSchema);
   const pipelineClass = findPipelineClass(index['_class_name']);
   const folders = await findFolders(directory, pipelineClass, index);
   const [textEncoders, darkroom, scheduler, graphs, { mtimeMs }] = await Promise.all([
-    readTextEncoders(directory, folders),
-    unlessMissing(readConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
+    Promise.all(folders.tokenizers.map((tokenizer) => readTextEncoderFiles(directory, tokenizer))),
+    unlessMissing(readModelConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
     readScheduler(directory, pipelineFamilies[pipelineClass]),
     findGraphs(directory, folders, dtypes),
     stat(join(directory, 'model_index.json')),
   ]);
-  const { denoiser, latents } = (await isOf2022(directory, pipelineClass))
-    ? readFactsOfGraphs(directory, graphs)
-    : await readFactsOfConfigs(directory, { pipelineClass, textEncoders });
+  const { latents, denoiser } = await readFacts(directory, { pipelineClass, textEncoders, graphs });
   checkChannels(latents.channels, denoiser, darkroom);
   checkDynamicShift(scheduler, pipelineClass);
   const card = createModelCard({
@@ -109,6 +112,15 @@ export async function readModelDirectory(
   };
 }
 
+async function readFacts(
+  directory: string,
+  { pipelineClass, textEncoders, graphs }: Pick<ModelDirectory, 'pipelineClass' | 'textEncoders' | 'graphs'>,
+): Promise<Pick<ModelDirectory, 'latents' | 'denoiser'>> {
+  if (await isOf2022(directory, pipelineClass)) return readFactsOfGraphs(directory, graphs);
+  const latents = await readLatentFacts(directory);
+  return { latents, denoiser: await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders) };
+}
+
 /** Whether its exporter wrote no config.json. A model that lacks some of them has lost them. */
 async function isOf2022(directory: string, pipelineClass: PipelineClass): Promise<boolean> {
   if (!classesOf2022.includes(pipelineClass)) return false;
@@ -117,24 +129,6 @@ async function isOf2022(directory: string, pipelineClass: PipelineClass): Promis
   );
   const isThere = await Promise.all(configs.map((config) => stat(config).then(Boolean, () => false)));
   return !isThere.includes(true);
-}
-
-async function readFactsOfConfigs(
-  directory: string,
-  { pipelineClass, textEncoders }: Pick<ModelDirectory, 'pipelineClass' | 'textEncoders'>,
-): Promise<Pick<ModelDirectory, 'denoiser' | 'latents'>> {
-  const vae = await readConfig(directory, 'vae_decoder/config.json', vaeConfigSchema);
-  const denoiser = await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders);
-  return { denoiser, latents: latentFactsOf(vae) };
-}
-
-function latentFactsOf(vae: VaeConfig): LatentFacts {
-  return {
-    channels: vae.latent_channels,
-    factor: 2 ** (vae.block_out_channels.length - 1),
-    scalingFactor: vae.scaling_factor,
-    shiftFactor: vae.shift_factor ?? 0,
-  };
 }
 
 type ReadDenoiser = (directory: string, textEncoders: readonly TextEncoderFiles[]) => Promise<DenoiserFacts>;
@@ -155,10 +149,6 @@ async function findFolders(
   const { optionalEncoder = '' } = pipelineFolders[pipelineFamilies[pipelineClass]];
   const hasOptionalEncoder = await stat(join(directory, optionalEncoder)).then(Boolean, () => false);
   return foldersOf(pipelineClass, { index, hasOptionalEncoder });
-}
-
-function readTextEncoders(directory: string, { tokenizers }: PipelineFolders): Promise<TextEncoderFiles[]> {
-  return Promise.all(tokenizers.map((tokenizer) => readTextEncoderFiles(directory, tokenizer)));
 }
 
 function checkChannels(
@@ -182,7 +172,7 @@ function checkChannels(
 const familiesWithDynamicShift: readonly PipelineFamily[] = ['stable-diffusion-3', 'cogview4'];
 
 function checkDynamicShift({ config }: ParsedSchedulerConfig, pipelineClass: PipelineClass): void {
-  if (config.flow?.useDynamicShifting !== true) return;
+  if (!config.useDynamicShifting) return;
   if (familiesWithDynamicShift.includes(pipelineFamilies[pipelineClass])) return;
   const file = 'scheduler/scheduler_config.json';
   throw modelFileError(file, `use_dynamic_shifting true is not supported by ${pipelineClass}`);
@@ -202,14 +192,6 @@ function findPipelineClass(className: string): PipelineClass {
   if (found !== undefined) return found;
   const supported = pipelineClasses.join(', ');
   throw modelFileError('model_index.json', `_class_name: ${className} is not supported; supported are ${supported}`);
-}
-
-async function readConfig<Output>(
-  directory: string,
-  file: string,
-  schema: Parameters<typeof checkModelJson<Output>>[2],
-): Promise<Output> {
-  return checkModelJson(file, await readModelJson(directory, file), schema);
 }
 
 async function readScheduler(directory: string, family: PipelineFamily): Promise<ParsedSchedulerConfig> {

@@ -143,7 +143,7 @@ describe('the directory of', () => {
 
     it('takes a shift that goes with the size', async () => {
       await edit('scheduler/scheduler_config.json', { use_dynamic_shifting: true });
-      expect((await readModelDirectory(directory)).scheduler.config.flow).toMatchObject({ useDynamicShifting: true });
+      expect((await readModelDirectory(directory)).scheduler.config).toMatchObject({ useDynamicShifting: true });
     });
 
     it.each([

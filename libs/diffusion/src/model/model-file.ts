@@ -1,8 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DarkroomError } from '@darkroom/core';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { parsePythonJson } from './python-json.ts';
+
+/** A number of things, or of pixels. */
+export const count = z.number().int().min(1);
+/** A field that must be null or absent: what it turns on is not implemented, and leaving it out would be another picture. */
+export const unsupported = z.null({ error: 'is not supported, expected null' }).optional();
 
 /** A file of a model's directory that is missing or not what it should be. The message names the file and the field. */
 export function modelFileError(file: string, problem: string, cause?: unknown): DarkroomError {
@@ -14,12 +19,12 @@ export function modelFileError(file: string, problem: string, cause?: unknown): 
   });
 }
 
-/**
- * Reads a text file of a model.
- *
- * @param file relative to the directory, as messages show it.
- * @throws DarkroomError `model_unsupported` if it cannot be read.
- */
+/** A field of a file that does not fit what other files say, which `expected` tells in words. */
+export function misfitError(file: string, field: string, { given, expected }: { given: number; expected: string }) {
+  return modelFileError(file, `${field}: is ${given}, expected ${expected}`);
+}
+
+/** Reads a text file, given relative to the directory. @throws DarkroomError `model_unsupported` if it cannot be read. */
 export async function readModelText(directory: string, file: string): Promise<string> {
   try {
     return await readFile(join(directory, file), 'utf8');
@@ -37,6 +42,15 @@ export async function readModelJson(directory: string, file: string): Promise<un
   } catch (error) {
     throw modelFileError(file, 'is not JSON', error);
   }
+}
+
+/** Reads a JSON file and checks it. @throws DarkroomError as {@link checkModelJson} and {@link readModelText}. */
+export async function readModelConfig<Output>(
+  directory: string,
+  file: string,
+  schema: z.ZodType<Output>,
+): Promise<Output> {
+  return checkModelJson(file, await readModelJson(directory, file), schema);
 }
 
 /** Checks a parsed file. @throws DarkroomError `model_unsupported` naming the first field that is wrong. */

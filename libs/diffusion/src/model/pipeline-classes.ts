@@ -51,49 +51,31 @@ export interface PipelineFolders {
   readonly optionalEncoder?: ModelPart;
 }
 
-const oneEncoder: PipelineFolders = {
-  graphs: ['text_encoder', 'unet', 'vae_decoder'],
-  denoiser: 'unet',
-  tokenizers: [{ folder: 'tokenizer', kind: 'clip', encoder: 'text_encoder' }],
-};
-const twoEncoders: PipelineFolders = {
-  graphs: ['text_encoder', 'text_encoder_2', 'unet', 'vae_decoder'],
-  denoiser: 'unet',
-  tokenizers: [
-    { folder: 'tokenizer', kind: 'clip', encoder: 'text_encoder' },
-    { folder: 'tokenizer_2', kind: 'clip', encoder: 'text_encoder_2' },
-  ],
-};
-const threeEncoders: PipelineFolders = {
-  graphs: ['text_encoder', 'text_encoder_2', 'text_encoder_3', 'transformer', 'vae_decoder'],
-  denoiser: 'transformer',
-  tokenizers: [...twoEncoders.tokenizers, { folder: 'tokenizer_3', kind: 't5', encoder: 'text_encoder_3' }],
-  optionalEncoder: 'text_encoder_3',
-};
-const cogview4: PipelineFolders = {
-  graphs: ['text_encoder', 'transformer', 'vae_decoder'],
-  denoiser: 'transformer',
-  tokenizers: [{ folder: 'tokenizer', kind: 'glm', encoder: 'text_encoder' }],
-};
-
-export const pipelineFolders: Readonly<Record<PipelineFamily, PipelineFolders>> = {
-  'stable-diffusion': oneEncoder,
-  'latent-consistency': oneEncoder,
-  'stable-diffusion-xl': twoEncoders,
-  'stable-diffusion-3': threeEncoders,
-  cogview4,
-};
-
-/** What there is of a model. */
-export interface ModelContents {
-  /** Its model_index.json. */
-  readonly index: Readonly<Record<string, unknown>>;
-  /** Whether it has the folder of the optional encoder of its class. */
-  readonly hasOptionalEncoder: boolean;
+/** The first text encoder and its tokenizer have no number. */
+function foldersWith(denoiser: ModelPart, ...kinds: readonly TokenizerKind[]): PipelineFolders {
+  const tokenizers = kinds.map((kind, at) => {
+    const suffix = at === 0 ? '' : `_${at + 1}`;
+    return { folder: `tokenizer${suffix}`, kind, encoder: `text_encoder${suffix}` as ModelPart };
+  });
+  return { graphs: [...tokenizers.map(({ encoder }) => encoder), denoiser, 'vae_decoder'], denoiser, tokenizers };
 }
 
-/** What is read of one model: an optional encoder that model_index.json says is none, or that has no folder, is left out. */
-export function foldersOf(pipelineClass: PipelineClass, { index, hasOptionalEncoder }: ModelContents): PipelineFolders {
+export const pipelineFolders: Readonly<Record<PipelineFamily, PipelineFolders>> = {
+  'stable-diffusion': foldersWith('unet', 'clip'),
+  'latent-consistency': foldersWith('unet', 'clip'),
+  'stable-diffusion-xl': foldersWith('unet', 'clip', 'clip'),
+  'stable-diffusion-3': { ...foldersWith('transformer', 'clip', 'clip', 't5'), optionalEncoder: 'text_encoder_3' },
+  cogview4: foldersWith('transformer', 'glm'),
+};
+
+/**
+ * What is read of one model: an optional encoder that model_index.json, which is `index`, says is none, or that has no
+ * folder, is left out.
+ */
+export function foldersOf(
+  pipelineClass: PipelineClass,
+  { index, hasOptionalEncoder }: { index: Readonly<Record<string, unknown>>; hasOptionalEncoder: boolean },
+): PipelineFolders {
   const folders = pipelineFolders[pipelineFamilies[pipelineClass]];
   const { graphs, tokenizers, optionalEncoder } = folders;
   if (optionalEncoder === undefined) return folders;

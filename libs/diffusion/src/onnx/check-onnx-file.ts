@@ -82,10 +82,10 @@ function sizeOf(directory: string, name: string, file: string): number {
   throw modelFileError(name, `is missing, which ${file} has its weights in`);
 }
 
-function checkLength({ name, shape, dataType }: OnnxTensor, bytes: number, file: string): void {
+function checkLength({ name, shape, count, dataType }: OnnxTensor, bytes: number, file: string): void {
   const [bits] = typesOfBits.find(([, types]) => types.includes(dataType)) ?? [];
   if (bits === undefined) return;
-  const needed = Math.ceil((shape.reduce((product, side) => product * side, 1) * bits) / 8);
+  const needed = Math.ceil((count * bits) / 8);
   if (needed === bytes) return;
   throw modelFileError(
     file,

@@ -19,11 +19,9 @@ const dtypesOfTypes: ReadonlyMap<number, string> = new Map([
  */
 export function dtypeOfWeights(tensors: readonly OnnxTensor[]): string | undefined {
   const counts = new Map<string, number>();
-  for (const { dataType, shape } of tensors) {
+  for (const { dataType, count } of tensors) {
     const dtype = dtypesOfTypes.get(dataType);
-    if (dtype === undefined) continue;
-    const numbers = shape.reduce((product, side) => product * side, 1);
-    counts.set(dtype, (counts.get(dtype) ?? 0) + numbers);
+    if (dtype !== undefined) counts.set(dtype, (counts.get(dtype) ?? 0) + count);
   }
   return [...counts].toSorted(([, left], [, right]) => right - left)[0]?.[0];
 }

@@ -1,4 +1,4 @@
-import type { OnnxGraph, OnnxNode } from './onnx-graph.ts';
+import type { OnnxFile, OnnxNode } from './read-onnx-file.ts';
 
 /** softmax(q · kᵀ) · v: each row of it needs one row of q, and all of k and v. */
 export interface AttentionNodes {
@@ -12,7 +12,7 @@ export interface AttentionNodes {
 const elementwise: ReadonlySet<string> = new Set(['Mul', 'Div', 'Add', 'Cast']);
 
 /** Finds a graph's attentions. Those with more between the products than scales are left out. */
-export function findAttention(graph: OnnxGraph, producers: ReadonlyMap<string, OnnxNode>): AttentionNodes[] {
+export function findAttention(graph: OnnxFile, producers: ReadonlyMap<string, OnnxNode>): AttentionNodes[] {
   return graph.nodes
     .filter(({ operator }) => operator === 'Softmax')
     .flatMap((softmax) => {

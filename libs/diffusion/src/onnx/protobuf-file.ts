@@ -7,14 +7,16 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 /** A message is not what it says it is: cut short, or no protobuf at all. */
 export class ProtobufError extends Error {}
 
-/** One field of a message. */
-export interface ProtobufField {
-  readonly number: number;
-  /** Of a number. Negative numbers come as their two's complement and are of no use here. */
-  readonly value: number;
-  /** Of a text, a nested message or bytes: where they lie in the file; equal for a number. */
+/** Where in a file something lies. */
+export interface ByteRange {
   readonly start: number;
   readonly end: number;
+}
+
+/** One field of a message. A text, a nested message or bytes lie in its range, which is empty for a number. */
+interface ProtobufField extends ByteRange {
+  /** Of a number. Negative numbers come as their two's complement and are of no use here. */
+  readonly value: number;
 }
 
 const windowBytes = 65_536;
@@ -48,24 +50,33 @@ export class ProtobufFile {
     this.size = fstatSync(this.#file).size;
   }
 
-  /** The fields of the message that lies there. @throws ProtobufError where it is none. */
-  *fields(start: number, end: number): Generator<ProtobufField> {
+  /** The message that lies there, the whole file by default. @throws ProtobufError where it is none. */
+  message({ start, end }: ByteRange = { start: 0, end: this.size }): ProtobufMessage {
+    const fields = new Map<number, ProtobufField[]>();
     for (let at = start; at < end;) {
       const { value: key, next } = this.#varintAt(at, end);
-      const content = this.#contentAt(key % 8, next, end);
-      yield { number: Math.floor(key / 8), ...content };
-      at = content.end;
+      const field = this.#fieldAt(key % 8, next, end);
+      const number = Math.floor(key / 8);
+      const others = fields.get(number);
+      if (others === undefined) fields.set(number, [field]);
+      else others.push(field);
+      at = field.end;
     }
+    return new ProtobufMessage(this, fields);
   }
 
   /** The text between two places. */
-  text(start: number, end: number): string {
+  text({ start, end }: ByteRange): string {
     if (end - start > longestText) throw new ProtobufError(`the text at byte ${start} is too long`);
-    return this.bytes(start, end).toString('utf8');
+    return this.bytes({ start, end }).toString('utf8');
   }
 
   /** The bytes between two places. */
-  bytes(start: number, end: number): Buffer {
+  bytes({ start, end }: ByteRange): Buffer {
+    const from = start - this.#windowStart;
+    if (from >= 0 && end <= this.#windowStart + this.#window.length) {
+      return this.#window.subarray(from, end - this.#windowStart);
+    }
     const buffer = Buffer.alloc(end - start);
     this.read(buffer, start);
     return buffer;
@@ -77,7 +88,7 @@ export class ProtobufFile {
   }
 
   /** The varints between two places, as a packed field has them. */
-  varints(start: number, end: number): number[] {
+  varints({ start, end }: ByteRange): number[] {
     const values: number[] = [];
     for (let at = start; at < end;) {
       const { value, next } = this.#varintAt(at, end);
@@ -114,7 +125,7 @@ export class ProtobufFile {
   }
 
   /** Where a field's content lies, by protobuf's wire types. */
-  #contentAt(wireType: number, at: number, end: number): Omit<ProtobufField, 'number'> {
+  #fieldAt(wireType: number, at: number, end: number): ProtobufField {
     const { value, next } = wireType === 0 || wireType === 2 ? this.#varintAt(at, end) : { value: 0, next: at };
     if (wireType === 0) return { value, start: next, end: next };
     const lengths: Readonly<Record<number, number>> = { 1: 8, 2: value, 5: 4 };
@@ -125,5 +136,43 @@ export class ProtobufFile {
     }
     if (next + length > end) throw new ProtobufError(`a field at byte ${at} is longer than what it is in`);
     return { value: 0, start: next, end: next + length };
+  }
+}
+
+/** The fields of a message, by their numbers. Of one that comes several times and is asked for once, the last counts. */
+export class ProtobufMessage {
+  readonly #file: ProtobufFile;
+  readonly #fields: ReadonlyMap<number, readonly ProtobufField[]>;
+
+  constructor(file: ProtobufFile, fields: ReadonlyMap<number, readonly ProtobufField[]>) {
+    this.#file = file;
+    this.#fields = fields;
+  }
+
+  all(number: number): readonly ProtobufField[] {
+    return this.#fields.get(number) ?? [];
+  }
+
+  /** 0 if absent. */
+  number(number: number): number {
+    return this.all(number).at(-1)?.value ?? 0;
+  }
+
+  /** Repeated numbers, which may come packed or one by one. */
+  numbers(number: number): number[] {
+    return this.all(number).flatMap((field) => (field.end > field.start ? this.#file.varints(field) : [field.value]));
+  }
+
+  /** '' if absent. */
+  text(number: number): string {
+    return this.texts(number).at(-1) ?? '';
+  }
+
+  texts(number: number): string[] {
+    return this.all(number).map((field) => this.#file.text(field));
+  }
+
+  messages(number: number): ProtobufMessage[] {
+    return this.all(number).map((field) => this.#file.message(field));
   }
 }

@@ -1,8 +1,9 @@
 /**
- * What an `.onnx` file says of itself: inputs, outputs, and of its weights everything but the numbers. Field numbers are
- * those of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
+ * What an `.onnx` file says of itself: inputs, outputs, nodes, and of its weights everything but the numbers. Field numbers
+ * are those of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
  */
-import { ProtobufError, ProtobufFile } from './protobuf-file.ts';
+import { bytesField, numberField } from './protobuf-message.ts';
+import { type ByteRange, ProtobufError, ProtobufFile, type ProtobufMessage } from './protobuf-file.ts';
 
 /** An input or output. */
 export interface OnnxValue {
@@ -15,12 +16,16 @@ export interface OnnxValue {
 export interface OnnxTensor {
   readonly name: string;
   readonly shape: readonly number[];
-  /** ONNX's number of the element type. */
+  /** Its elements. */
+  readonly count: number;
+  /** ONNX's number of the element type: 1 for float32, 10 for float16. */
   readonly dataType: number;
   /** Bytes of it inside the file; undefined if they lie elsewhere or are written as numbers. */
   readonly rawBytes: number | undefined;
   /** Where its bytes lie outside; undefined if they are inside. */
   readonly external: ExternalData | undefined;
+  /** Where it itself lies. */
+  readonly range: ByteRange;
 }
 
 export interface ExternalData {
@@ -31,14 +36,29 @@ export interface ExternalData {
   readonly length: number | undefined;
 }
 
-export interface OnnxFile {
-  readonly inputs: readonly OnnxValue[];
-  readonly outputs: readonly OnnxValue[];
-  /** Weights and constants, those of nodes and subgraphs included. */
-  readonly tensors: readonly OnnxTensor[];
+/** One node; an input that is left out has the name ''. */
+export interface OnnxNode {
+  readonly operator: string;
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  /** What of them is a float or a tensor. */
+  readonly attributes: ReadonlyMap<string, { readonly float?: number; readonly tensor?: OnnxTensor }>;
+  readonly range: ByteRange;
 }
 
-type Collected = { [Part in keyof OnnxFile]: OnnxFile[Part][number][] };
+export interface OnnxFile {
+  readonly path: string;
+  /** In the order of the file, in which each comes after what it reads. */
+  readonly nodes: readonly OnnxNode[];
+  /** Those that are weights too are left out. */
+  readonly inputs: readonly OnnxValue[];
+  readonly outputs: readonly OnnxValue[];
+  readonly weights: ReadonlyMap<string, OnnxTensor>;
+  /** Weights and constants, those of nodes and subgraphs included. */
+  readonly tensors: readonly OnnxTensor[];
+  /** The model's fields but for its graph, as bytes: versions of operators, functions. */
+  readonly rest: readonly Buffer[];
+}
 
 /**
  * Reads an `.onnx` file, without its weights.
@@ -49,14 +69,12 @@ export function readOnnxFile(path: string): OnnxFile {
   const file = new ProtobufFile(path);
   try {
     if (file.size === 0) throw new ProtobufError('it is empty');
-    let found: Collected | undefined;
-    for (const { number, start, end } of file.fields(0, file.size)) {
-      if (number !== 7 || end === start) continue;
-      found = { inputs: [], outputs: [], tensors: [] };
-      readGraph(file, start, end, found);
-    }
-    if (found === undefined) throw new ProtobufError('it has no graph');
-    return found;
+    const model = file.message();
+    const range = model.all(7).findLast(({ start, end }) => end > start);
+    if (range === undefined) throw new ProtobufError('it has no graph');
+    const versions = model.all(1).map(({ value }) => numberField(1, value));
+    const others = [8, 25].flatMap((number) => model.all(number).map((field) => bytesField(number, file.bytes(field))));
+    return { path, ...readGraph(file, range), rest: [...versions, ...others] };
   } catch (error) {
     if (error instanceof ProtobufError && isLfsPointer(file)) {
       throw new ProtobufError('it is a Git LFS pointer and not the file itself, which `git lfs pull` would fetch');
@@ -69,88 +87,65 @@ export function readOnnxFile(path: string): OnnxFile {
 
 function isLfsPointer(file: ProtobufFile): boolean {
   const mark = 'version https://git-lfs';
-  return file.size >= mark.length && file.text(0, mark.length) === mark;
+  return file.size >= mark.length && file.text({ start: 0, end: mark.length }) === mark;
 }
 
-function readGraph(file: ProtobufFile, start: number, end: number, into: Collected): void {
-  for (const field of file.fields(start, end)) {
-    if (field.number === 1) readNode(file, field.start, field.end, into);
-    else if (field.number === 5) into.tensors.push(readTensor(file, field.start, field.end));
-    else if (field.number === 11) into.inputs.push(readValue(file, field.start, field.end));
-    else if (field.number === 12) into.outputs.push(readValue(file, field.start, field.end));
-  }
+function readGraph(file: ProtobufFile, range: ByteRange): Omit<OnnxFile, 'path' | 'rest'> {
+  const graph = file.message(range);
+  const tensors = graph.all(5).map((field) => readTensor(file, field));
+  const weights = new Map(tensors.map((tensor) => [tensor.name, tensor]));
+  const nodes = graph.all(1).map((field) => readNode(file, field, tensors));
+  const inputs = graph.messages(11).map(readValue);
+  return {
+    nodes,
+    inputs: inputs.filter(({ name }) => !weights.has(name)),
+    outputs: graph.messages(12).map(readValue),
+    weights,
+    tensors,
+  };
 }
 
-/** Constants and subgraphs are attributes of nodes. */
-function readNode(file: ProtobufFile, start: number, end: number, { tensors }: Collected): void {
-  for (const attribute of file.fields(start, end)) {
-    if (attribute.number !== 5) continue;
-    for (const field of file.fields(attribute.start, attribute.end)) {
-      if (field.number === 5) tensors.push(readTensor(file, field.start, field.end));
-      if (field.number === 6) readGraph(file, field.start, field.end, { inputs: [], outputs: [], tensors });
-    }
-  }
+/** Constants and subgraphs are attributes of nodes; their tensors go into `tensors`. */
+function readNode(file: ProtobufFile, range: ByteRange, tensors: OnnxTensor[]): OnnxNode {
+  const node = file.message(range);
+  const attributes = node.messages(5).map((attribute) => {
+    const [float] = attribute.all(2);
+    const [tensor] = attribute.all(5).map((field) => readTensor(file, field));
+    if (tensor !== undefined) tensors.push(tensor);
+    for (const field of attribute.all(6)) tensors.push(...readGraph(file, field).tensors);
+    const values = { ...(float && { float: file.bytes(float).readFloatLE(0) }), ...(tensor && { tensor }) };
+    return [attribute.text(1), values] as const;
+  });
+  return {
+    operator: node.text(4),
+    inputs: node.texts(1),
+    outputs: node.texts(2),
+    attributes: new Map(attributes),
+    range,
+  };
 }
 
-export function readTensor(file: ProtobufFile, start: number, end: number): OnnxTensor {
-  const shape: number[] = [];
-  const entries: Record<string, string> = {};
-  let name = '';
-  let dataType = 0;
-  let rawBytes: number | undefined;
-  let isExternal = false;
-  for (const field of file.fields(start, end)) {
-    if (field.number === 1) shape.push(...numbersOf(file, field));
-    else if (field.number === 2) dataType = field.value;
-    else if (field.number === 8) name = file.text(field.start, field.end);
-    else if (field.number === 9) rawBytes = field.end - field.start;
-    else if (field.number === 13) Object.assign(entries, readEntry(file, field.start, field.end));
-    else if (field.number === 14) isExternal = field.value === 1;
-  }
-  const { location = '', offset = '0', length } = entries;
+function readTensor(file: ProtobufFile, range: ByteRange): OnnxTensor {
+  const tensor = file.message(range);
+  const raw = tensor.all(9).at(-1);
+  const shape = tensor.numbers(1);
+  const entries = tensor.messages(13).map((entry) => [entry.text(1), entry.text(2)] as const);
+  const { location = '', offset = '0', length } = Object.fromEntries(entries) as Partial<Record<string, string>>;
   const external = { location, offset: Number(offset), length: length === undefined ? undefined : Number(length) };
-  return { name, shape, dataType, rawBytes, external: isExternal ? external : undefined };
-}
-
-/** Repeated numbers may come packed or one by one. */
-function numbersOf(file: ProtobufFile, field: { value: number; start: number; end: number }): number[] {
-  return field.end > field.start ? file.varints(field.start, field.end) : [field.value];
-}
-
-function readEntry(file: ProtobufFile, start: number, end: number): Record<string, string> {
-  let key = '';
-  let value = '';
-  for (const field of file.fields(start, end)) {
-    if (field.number === 1) key = file.text(field.start, field.end);
-    if (field.number === 2) value = file.text(field.start, field.end);
-  }
-  return { [key]: value };
+  return {
+    name: tensor.text(8),
+    shape,
+    count: shape.reduce((product, side) => product * side, 1),
+    dataType: tensor.number(2),
+    rawBytes: raw && raw.end - raw.start,
+    external: tensor.number(14) === 1 ? external : undefined,
+    range,
+  };
 }
 
 /** ValueInfoProto → TypeProto → its tensor type → TensorShapeProto → Dimension. */
-function readValue(file: ProtobufFile, start: number, end: number): OnnxValue {
-  let name = '';
-  const shape: (number | string | undefined)[] = [];
-  for (const field of file.fields(start, end)) {
-    if (field.number === 1) name = file.text(field.start, field.end);
-    if (field.number !== 2) continue;
-    for (const tensorType of nested(file, field, 1)) {
-      for (const shapeField of nested(file, tensorType, 2)) {
-        for (const dimension of nested(file, shapeField, 1)) shape.push(readDimension(file, dimension));
-      }
-    }
-  }
-  return { name, shape };
-}
-
-function* nested(file: ProtobufFile, { start, end }: { start: number; end: number }, number: number) {
-  for (const field of file.fields(start, end)) if (field.number === number) yield field;
-}
-
-function readDimension(file: ProtobufFile, { start, end }: { start: number; end: number }) {
-  for (const field of file.fields(start, end)) {
-    if (field.number === 1) return field.value;
-    if (field.number === 2) return file.text(field.start, field.end);
-  }
-  return undefined;
+function readValue(value: ProtobufMessage): OnnxValue {
+  const shapes = value.messages(2).flatMap((type) => type.messages(1).flatMap((tensor) => tensor.messages(2)));
+  const dimensions = shapes.flatMap((shape) => shape.messages(1));
+  return { name: value.text(1), shape: dimensions.map((side) => side.all(1)[0]?.value ?? side.texts(2)[0]) };
 }

@@ -5,8 +5,9 @@
  * its attention: scores of all pixels by all pixels, which can be computed for some of them at a time.
  */
 import { type AttentionNodes, findAttention } from './find-attention.ts';
-import { type GraphEnd, OnnxGraph, type OnnxNode } from './onnx-graph.ts';
 import { bytesField } from './protobuf-message.ts';
+import { type OnnxFile, type OnnxNode, readOnnxFile } from './read-onnx-file.ts';
+import { type GraphEnd, writeOnnxFile } from './write-onnx-file.ts';
 
 /** A group norm whose mean and variance a piece is told. */
 export interface GivenNorm {
@@ -59,8 +60,9 @@ interface Found {
  * @throws UncuttableError if it is not built as exports of diffusers' AutoencoderKL are; ProtobufError if it is not whole.
  */
 export function splitDecoder(path: string): readonly DecoderPart[] {
-  const graph = new OnnxGraph(path);
-  const { inputs, outputs } = graph;
+  const graph = readOnnxFile(path);
+  const inputs = graph.inputs.map(({ name }) => name);
+  const outputs = graph.outputs.map(({ name }) => name);
   if (inputs.length !== 1 || outputs.length !== 1) throw new UncuttableError('it has several inputs or outputs');
   const producers = new Map(graph.nodes.flatMap((node) => node.outputs.map((name) => [name, node] as const)));
   const attention = findAttention(graph, producers);
@@ -90,11 +92,11 @@ export function splitDecoder(path: string): readonly DecoderPart[] {
  * at low resolution an attention and what comes after it.
  */
 function numberParts(
-  graph: OnnxGraph,
+  graph: OnnxFile,
   producers: ReadonlyMap<string, OnnxNode>,
   attention: readonly AttentionNodes[],
 ): { tensors: Map<string, Found>; firstCut: number } {
-  const tensors = new Map<string, Found>([[graph.inputs[0]!, { part: 0, isSpatial: true, producer: undefined }]]);
+  const tensors = new Map<string, Found>([[graph.inputs[0]!.name, { part: 0, isSpatial: true, producer: undefined }]]);
   const head = findHead(graph, producers);
   // Attention comes between the parts before and after it.
   const firstCut = 1 + 2 * attention.filter(({ nodes }) => [...nodes].every((node) => head.has(node))).length;
@@ -122,7 +124,7 @@ function isNormOf({ operator, inputs }: OnnxNode, node: OnnxNode): boolean {
 }
 
 /** The nodes up to the first upsampling. */
-function findHead(graph: OnnxGraph, producers: ReadonlyMap<string, OnnxNode>): Set<OnnxNode> {
+function findHead(graph: OnnxFile, producers: ReadonlyMap<string, OnnxNode>): Set<OnnxNode> {
   const head = new Set<OnnxNode>();
   const first = graph.nodes.find(({ operator }) => upsampling.has(operator));
   if (first === undefined) throw new UncuttableError('it upsamples in another way');
@@ -140,7 +142,7 @@ interface CollectOptions {
   part: number;
   /** Tensors to compute. */
   targets: readonly string[];
-  graph: OnnxGraph;
+  graph: OnnxFile;
   producers: ReadonlyMap<string, OnnxNode>;
   tensors: ReadonlyMap<string, Found>;
 }
@@ -159,7 +161,7 @@ function collect({ part, targets, graph, producers, tensors }: CollectOptions) {
     const node = producers.get(name);
     if (isRead || node === undefined || nodes.has(node)) continue;
     nodes.add(node);
-    names.push(...node.inputs.filter((input) => input !== '' && !graph.isWeight(input)));
+    names.push(...node.inputs.filter((input) => input !== '' && !graph.weights.has(input)));
   }
   return { nodes: graph.nodes.filter((node) => nodes.has(node)), reads: [...reads] };
 }
@@ -190,10 +192,15 @@ function describePart(options: DescribePartOptions): DecoderPart {
     const [input, scale] = node.inputs;
     const grouping = producers.get(input!);
     if (grouping?.operator !== 'Reshape') throw new UncuttableError('it has a norm that is no group norm');
-    const groups = describeConstant(graph, producers, scale!)?.shape[0];
+    const groups = findConstant(graph, producers, scale!)?.shape[0];
     if (groups === undefined) throw new UncuttableError('it has a norm of an unknown number of groups');
     const names = { mean: `mean_${norms.size}`, inverse: `inverse_${norms.size}` };
-    norms.set(node, { of: grouping.inputs[0]!, groups, epsilon: graph.readFloat(node, 'epsilon') ?? 1e-5, ...names });
+    norms.set(node, {
+      of: grouping.inputs[0]!,
+      groups,
+      epsilon: node.attributes.get('epsilon')?.float ?? 1e-5,
+      ...names,
+    });
   }
   const ends = (names: readonly string[]): GraphEnd[] => names.map((name) => ({ name, elementType }));
   return {
@@ -204,7 +211,7 @@ function describePart(options: DescribePartOptions): DecoderPart {
     ...piecesOf(part >= firstCut, { nodes, reads, attention }),
     halo: nodes.filter(({ operator }) => operator === 'Conv').length,
     write: () =>
-      graph.write({
+      writeOnnxFile(graph, {
         nodes: nodes.flatMap<OnnxNode | Uint8Array>((node) => {
           const norm = norms.get(node);
           return norm === undefined ? [node] : normalize(node, norm);
@@ -241,17 +248,17 @@ function nodeBytes(operator: string, inputs: readonly string[], output: string):
 
 /** All activations have the type of the norms' scales. */
 function typeOfNorms(
-  graph: OnnxGraph,
+  graph: OnnxFile,
   producers: ReadonlyMap<string, OnnxNode>,
   isCut: (norm: OnnxNode) => boolean,
 ): number {
   const norm = graph.nodes.find((node) => node.operator === 'InstanceNormalization' && isCut(node));
   const scale = norm?.inputs[1];
-  return (scale === undefined ? undefined : describeConstant(graph, producers, scale)?.elementType) ?? float32;
+  return (scale === undefined ? undefined : findConstant(graph, producers, scale)?.dataType) ?? float32;
 }
 
-function describeConstant(graph: OnnxGraph, producers: ReadonlyMap<string, OnnxNode>, name: string) {
-  if (graph.isWeight(name)) return graph.describeWeight(name);
+/** A weight, or the value of a Constant node. */
+function findConstant({ weights }: OnnxFile, producers: ReadonlyMap<string, OnnxNode>, name: string) {
   const node = producers.get(name);
-  return node?.operator === 'Constant' ? graph.describeConstant(node) : undefined;
+  return weights.get(name) ?? (node?.operator === 'Constant' ? node.attributes.get('value')?.tensor : undefined);
 }

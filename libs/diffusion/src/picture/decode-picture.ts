@@ -1,7 +1,6 @@
 import type { RowOutput } from '@darkroom/core';
 import type { LatentFacts } from '../model/facts/latent-facts.ts';
-import type { PreviewProjection } from '../model/model-directory.ts';
-import { interleaveSample, projectLatents } from './latents-to-rgb.ts';
+import { interleaveSample } from './latents-to-rgb.ts';
 import type { PictureRow } from './picture-row.ts';
 import type { VaeDecoder } from '../vae/vae-decoder.ts';
 
@@ -25,10 +24,4 @@ export async function decodePicture(
     data: interleaveSample(await vaeDecoder.decode(scaled, latentDims)),
     facts: { seed, width, height, ...cuts },
   };
-}
-
-/** What a row that has taken a step would become by it. */
-export function previewPicture(row: PictureRow, projection: PreviewProjection): RowOutput {
-  const [, height, width] = row.latentDims;
-  return { data: projectLatents(row.predictedOriginal, projection), facts: { width, height } };
 }

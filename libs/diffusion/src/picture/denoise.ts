@@ -1,8 +1,8 @@
 import { DarkroomError, type RowEvent, type StepReport } from '@darkroom/core';
 import type { DenoiserBatch, DenoiserRow } from '../graphs/denoiser-batch.ts';
 import type { PreviewProjection } from '../model/model-directory.ts';
-import { previewPicture } from './decode-picture.ts';
 import { guide } from './guide.ts';
+import { projectLatents } from './latents-to-rgb.ts';
 import type { PictureRow } from './picture-row.ts';
 
 export interface DenoiseOptions {
@@ -64,7 +64,9 @@ function progressOf(row: PictureRow, projection: PreviewProjection | undefined):
   const { previewEvery } = row.request;
   const isPreviewDue = projection !== undefined && previewEvery > 0 && done % previewEvery === 0 && !isDone;
   if (!isPreviewDue) return { type: 'progress', done, total };
-  return { type: 'progress', done, total, preview: previewPicture(row, projection) };
+  const [, height, width] = row.latentDims;
+  const preview = { data: projectLatents(row.predictedOriginal, projection), facts: { width, height } };
+  return { type: 'progress', done, total, preview };
 }
 
 function rowError(message: string, cause?: unknown): DarkroomError {

@@ -47,12 +47,8 @@ export async function encodePicture(
  */
 export async function encodePreview(output: RowOutput): Promise<EncodedPicture> {
   const { width, height } = sizeOf(output);
-  const enlarged = rawPicture(output).resize({
-    width: width * PREVIEW_SCALE,
-    height: height * PREVIEW_SCALE,
-    kernel: 'cubic',
-    fit: 'fill',
-  });
+  const larger = { width: width * PREVIEW_SCALE, height: height * PREVIEW_SCALE };
+  const enlarged = rawPicture(output).resize({ ...larger, kernel: 'cubic', fit: 'fill' });
   return encode(enlarged, 'jpeg', PREVIEW_QUALITY);
 }
 

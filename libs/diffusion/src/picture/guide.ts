@@ -1,21 +1,16 @@
-/** How strongly the prompt counts. */
-export interface Guidance {
-  readonly guidanceScale: number;
-  /** 0 … 1: how far the result is brought back to the spread of the conditional half. */
-  readonly guidanceRescale: number;
-}
+import type { PictureRequest } from './picture-request.ts';
 
 /**
  * Classifier-free guidance in float32: uncond + scale · (cond − uncond), and its rescaling.
  * Source: Ho and Salimans 2022; Lin et al. 2023, section 3.4; diffusers `rescale_noise_cfg`.
  *
  * @param unconditional the model's output without the prompt. Overwritten with the result, and returned.
- * @param conditional its output with the prompt.
+ * @param conditional its output with the prompt, to whose spread `guidanceRescale`, 0 … 1, brings the result back.
  */
 export function guide(
   unconditional: Float32Array,
   conditional: Float32Array,
-  { guidanceScale, guidanceRescale }: Guidance,
+  { guidanceScale, guidanceRescale }: Pick<PictureRequest, 'guidanceScale' | 'guidanceRescale'>,
 ): Float32Array {
   const guided = unconditional;
   const scale = Math.fround(guidanceScale);

@@ -1,4 +1,5 @@
 import type { PreviewProjection } from '../model/model-directory.ts';
+import { roundHalfEven } from '../schedulers/schedule/timestep-grid.ts';
 
 /**
  * What latents will roughly look like, without decoding them: z · matrix + bias for each of them.
@@ -38,10 +39,4 @@ export function interleaveSample(sample: Float32Array): Uint8Array {
     }
   }
   return rgb;
-}
-
-function roundHalfEven(value: number): number {
-  const floor = Math.floor(value);
-  if (value - floor !== 0.5) return Math.round(value);
-  return floor % 2 === 0 ? floor : floor + 1;
 }

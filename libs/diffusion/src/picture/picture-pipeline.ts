@@ -2,14 +2,19 @@ import type { Pipeline } from '@darkroom/core';
 import type { PictureCard } from '@darkroom/kinds';
 import { type Conditioning, DenoiserBatch, type DenoiserInputs } from '../graphs/denoiser-batch.ts';
 import type { ModelGraphs } from '../graphs/model-graphs.ts';
-import type { ReadText } from '../graphs/prompt-encoder.ts';
+import {
+  type EncodedPrompt,
+  type EncoderOutputs,
+  loadPromptEncoder,
+  type PromptEncoder,
+} from '../graphs/prompt-encoder.ts';
 import { tryPictureGraphs } from '../graphs/try-picture-graphs.ts';
 import type { LatentFacts } from '../model/facts/latent-facts.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { decodePicture } from './decode-picture.ts';
 import { denoise } from './denoise.ts';
 import { checkPictureRequest, type PictureRequest } from './picture-request.ts';
-import { checkpointPictureRow, createPictureRows } from './picture-row.ts';
+import { checkpointPictureRow, createPictureRows, type ReadText } from './picture-row.ts';
 import type { PictureRow, PictureRowRequest, PictureSchedule } from './picture-row.ts';
 
 /** A loaded model that makes pictures. */
@@ -18,19 +23,20 @@ export interface PicturePipeline extends Pipeline<PictureRow> {
   createRows(request: PictureRowRequest): Promise<PictureRow[]>;
 }
 
-/** What tells one family of models from the others, its text encoders loaded. */
-export interface LoadPicturePipelineOptions {
-  model: ModelDirectory;
-  graphs: ModelGraphs;
+/** What tells one family of models from the others. */
+export interface PictureFamily {
+  /** What is read of each of the model's text encoders. */
+  encoders: readonly EncoderOutputs[];
   inputs: DenoiserInputs;
-  /** Of any text, to try the denoiser with. */
-  trial: Conditioning;
-  readText: (text: string, request: PictureRequest) => Promise<ReadText>;
-  /**
-   * For the half of guidance that is computed without the prompt. By default the negative prompt is read as the prompt
-   * is; null if there is no such half, because the denoiser itself is told the guidance.
-   */
-  readNegative?: ((request: PictureRequest, conditional: Conditioning) => Promise<ReadText>) | null;
+  /** What the denoiser is told, of all that the encoders gave. */
+  conditioningOf: (
+    outputs: readonly Float32Array[],
+    request: Pick<PictureRequest, 'width' | 'height' | 'guidanceScale'>,
+  ) => Conditioning;
+  /** The denoiser itself is told the guidance: no half is computed without the prompt. */
+  isToldGuidance?: boolean;
+  /** Inputs that are zeros where there is no negative prompt. By default it is read as the prompt is, even if it is empty. */
+  zeroesEmptyNegative?: readonly string[];
   /** What the schedule takes from the picture; nothing by default. */
   scheduleOf?: (request: PictureRequest) => PictureSchedule;
   /** The model's by default. */
@@ -38,18 +44,27 @@ export interface LoadPicturePipelineOptions {
 }
 
 /**
- * Loads the denoiser and the decoder, calls each of them once, and makes the pipeline: what is the same for all families.
+ * Loads a model's graphs, calls each of them once, and makes the pipeline: what is the same for all families.
  *
  * @throws DarkroomError naming the file, if one cannot be loaded or does not fit the others.
  */
-export async function loadPicturePipeline(options: LoadPicturePipelineOptions): Promise<PicturePipeline> {
-  const { model, graphs, inputs, trial, readText, scheduleOf, latents: facts = model.latents } = options;
-  const { readNegative = (request: PictureRequest) => readText(request.negativePrompt, request) } = options;
+export async function loadPicturePipeline(
+  model: ModelDirectory,
+  { family, graphs }: { family: PictureFamily; graphs: ModelGraphs },
+): Promise<PicturePipeline> {
+  const { inputs, scheduleOf, latents: facts = model.latents } = family;
   const { card, preview: projection } = model;
+  const loaded: Awaited<ReturnType<typeof loadPromptEncoder>>[] = [];
+  for (const [at, outputs] of family.encoders.entries()) {
+    loaded.push(await loadPromptEncoder({ model, graphs, at, ...outputs }));
+  }
   const denoiser = await graphs.loadDenoiser();
   const vaeDecoder = await graphs.loadVaeDecoder();
   const batch = new DenoiserBatch(denoiser, inputs);
-  await tryPictureGraphs({ model, denoiser, batch, vaeDecoder, conditioning: trial });
+  const trialOutputs = loaded.flatMap(({ trial }) => trial);
+  const conditioning = family.conditioningOf(trialOutputs, { ...card.sizes.default, guidanceScale: 1 });
+  await tryPictureGraphs({ model, denoiser, batch, vaeDecoder, conditioning });
+  const encoders = loaded.map(({ encoder }) => encoder);
 
   return {
     card,
@@ -57,11 +72,8 @@ export async function loadPicturePipeline(options: LoadPicturePipelineOptions): 
 
     async createRows(rowRequest) {
       const request = checkPictureRequest(rowRequest.input, card);
-      const conditional = await readText(request.prompt, request);
-      const isGuided = readNegative !== null && request.guidanceScale > 1;
-      const unconditional = isGuided ? await readNegative(request, conditional.conditioning) : undefined;
-      const schedule = scheduleOf?.(request) ?? {};
-      return createPictureRows({ model, rowRequest, request, conditional, unconditional, schedule });
+      const texts = await readTexts(request, { family, encoders });
+      return createPictureRows({ model, rowRequest, request, ...texts, schedule: scheduleOf?.(request) ?? {} });
     },
 
     step: (rows) => denoise(rows, { batch, projection }),
@@ -73,4 +85,31 @@ export async function loadPicturePipeline(options: LoadPicturePipelineOptions): 
     settle: () => graphs.settle(),
     dispose: () => graphs.dispose(),
   };
+}
+
+/** The prompt and, with guidance, the negative prompt. */
+async function readTexts(
+  request: PictureRequest,
+  { family, encoders }: { family: PictureFamily; encoders: readonly PromptEncoder[] },
+): Promise<{ conditional: ReadText; unconditional: ReadText | undefined }> {
+  const { conditioningOf, isToldGuidance = false, zeroesEmptyNegative } = family;
+
+  async function readText(text: string): Promise<ReadText> {
+    const encoded: EncodedPrompt[] = [];
+    for (const encoder of encoders) encoded.push(await encoder.encode(text));
+    const conditioning = conditioningOf(
+      encoded.flatMap(({ outputs }) => outputs),
+      request,
+    );
+    // Each encoder has its own tokens, and the one that reads the furthest says what of a text is lost.
+    return { conditioning, cutTokens: Math.min(...encoded.map(({ cutTokens }) => cutTokens)) };
+  }
+
+  const conditional = await readText(request.prompt);
+  if (isToldGuidance || request.guidanceScale <= 1) return { conditional, unconditional: undefined };
+  if (zeroesEmptyNegative === undefined || request.negativePrompt !== '')
+    return { conditional, unconditional: await readText(request.negativePrompt) };
+  const like = conditional.conditioning;
+  const zeros = zeroesEmptyNegative.map((input) => [input, new Float32Array(like[input]!.length)]);
+  return { conditional, unconditional: { conditioning: { ...like, ...Object.fromEntries(zeros) }, cutTokens: 0 } };
 }

@@ -1,14 +1,12 @@
+import { deserialize, serialize } from 'node:v8';
 import { DarkroomError, type PipelineRow, type RowCheckpoint, type RowRequest } from '@darkroom/core';
 import { pictureShapeKey, seedOfPicture } from '@darkroom/kinds';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { createTorchGenerator, restoreTorchGenerator } from '../random/torch-generator.ts';
-import type { TorchGenerator, TorchGeneratorSnapshot } from '../random/torch-generator.ts';
+import { TorchGenerator, type TorchGeneratorSnapshot } from '../random/torch-generator.ts';
 import { createScheduler } from '../schedulers/create-scheduler.ts';
-import type { CreateSchedulerOptions, Scheduler } from '../schedulers/scheduler.ts';
+import type { CreateSchedulerOptions, Scheduler, SchedulerSnapshot } from '../schedulers/scheduler.ts';
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
 import type { PictureRequest } from './picture-request.ts';
-import type { ReadText } from '../graphs/prompt-encoder.ts';
-import { decodeRowSnapshot, encodeRowSnapshot } from './row-snapshot.ts';
 
 /** What pictures are made from. */
 export interface PictureRowRequest extends RowRequest {
@@ -40,6 +38,13 @@ export interface PictureRow extends PipelineRow {
   readonly cutTokens: { readonly prompt: number; readonly negativePrompt: number };
 }
 
+/** A text as a denoiser is told it. */
+export interface ReadText {
+  readonly conditioning: Conditioning;
+  /** Tokens at the text's end that none of the encoders read. */
+  readonly cutTokens: number;
+}
+
 /** What all pictures of a request have in common. */
 export interface CreatePictureRowsOptions {
   model: Pick<ModelDirectory, 'latents' | 'scheduler'>;
@@ -48,16 +53,17 @@ export interface CreatePictureRowsOptions {
   conditional: ReadText;
   unconditional: ReadText | undefined;
   /** What the family derives of its schedule from the picture; models of flow matching do. */
-  schedule?: PictureSchedule;
+  schedule: PictureSchedule;
 }
 
 /** What a scheduler is told besides the model's config and the number of steps. */
 export type PictureSchedule = Pick<CreateSchedulerOptions, 'dynamicShift' | 'flowGrid'>;
 
-interface PictureFacts {
+/** What a checkpoint holds, in V8's format: little more bytes than the latents themselves. */
+interface PictureState extends SchedulerSnapshot {
   key: string;
-  stepIndex: number;
   generator: TorchGeneratorSnapshot;
+  latents: Float32Array;
 }
 
 /**
@@ -66,15 +72,12 @@ interface PictureFacts {
  * @throws DarkroomError `invalid_request` if the scheduler cannot take so many steps.
  */
 export function createPictureRows(options: CreatePictureRowsOptions): PictureRow[] {
-  const { model, rowRequest, request, conditional, unconditional, schedule = {} } = options;
+  const { model, rowRequest, request, conditional, unconditional } = options;
   const { channels, factor } = model.latents;
   const latentDims = [channels, request.height / factor, request.width / factor] as const;
-  const { config } = model.scheduler;
   const indexes = rowRequest.indexes ?? Array.from({ length: request.n }, (_, index) => index);
   return indexes.map((index) => {
-    const checkpoint = rowRequest.checkpoints?.get(index);
-    const noise = rowRequest.initialNoise?.get(index);
-    const start = startRow({ request, index, latentDims, config, schedule, checkpoint, noise });
+    const start = startRow(options, { index, latentDims });
     return {
       ...start,
       index,
@@ -102,48 +105,54 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
 
 /** Where the row stands. */
 export function checkpointPictureRow(row: PictureRow): RowCheckpoint {
-  const { stepIndex, history } = row.scheduler.snapshot();
-  const facts: PictureFacts = { key: checkpointKey(row), stepIndex, generator: row.generator.snapshot() };
-  return { done: stepIndex, data: encodeRowSnapshot({ facts, arrays: [row.latents, ...history] }) };
+  const { scheduler, generator, latents } = row;
+  const snapshot = scheduler.snapshot();
+  const state: PictureState = { ...snapshot, key: checkpointKey(row), generator: generator.snapshot(), latents };
+  const { buffer, byteOffset, length } = serialize(state);
+  return { done: snapshot.stepIndex, data: new Uint8Array(buffer, byteOffset, length) };
 }
 
-interface StartRowOptions {
-  request: PictureRequest;
-  index: number;
-  latentDims: readonly [number, number, number];
-  config: ModelDirectory['scheduler']['config'];
-  schedule: PictureSchedule;
-  checkpoint: RowCheckpoint | undefined;
-  noise: Float32Array | undefined;
-}
-
-function startRow(options: StartRowOptions): Pick<PictureRow, 'seed' | 'scheduler' | 'generator' | 'latents'> {
-  const { request, index, latentDims, checkpoint, noise } = options;
+function startRow(
+  options: CreatePictureRowsOptions,
+  { index, latentDims }: Pick<PictureRow, 'index' | 'latentDims'>,
+): Pick<PictureRow, 'seed' | 'scheduler' | 'generator' | 'latents'> {
+  const { request, rowRequest } = options;
+  const checkpoint = rowRequest.checkpoints?.get(index);
+  const noise = rowRequest.initialNoise?.get(index);
   const seed = seedOfPicture(request.seed, index);
   const length = latentDims[0] * latentDims[1] * latentDims[2];
-  const create = () => createRowScheduler(options);
-  if (checkpoint !== undefined) {
-    const snapshot = decodeRowSnapshot(checkpoint.data, length);
-    const facts = snapshot?.facts as PictureFacts | undefined;
-    const [latents, ...history] = snapshot?.arrays ?? [];
-    if (latents !== undefined && facts?.key === checkpointKey({ request, seed })) {
-      const scheduler = create();
-      try {
-        scheduler.restore({ stepIndex: facts.stepIndex, history });
-        return { seed, scheduler, generator: restoreTorchGenerator(facts.generator), latents };
-      } catch {
-        // Written by another version: the same picture comes out of a fresh start, only later.
-      }
+  const scheduler = createRowScheduler(options);
+  const state = checkpoint && readState(checkpoint, { key: checkpointKey({ request, seed }), length });
+  if (state !== undefined) {
+    try {
+      const generator = new TorchGenerator(state.generator);
+      scheduler.restore(state);
+      return { seed, scheduler, generator, latents: state.latents.slice() };
+    } catch {
+      // Written by another version: the same picture comes out of a fresh start, only later.
     }
   }
-  const scheduler = create();
-  const generator = createTorchGenerator(seed);
+  const generator = new TorchGenerator({ seed });
   const latents = new Float32Array(length);
   if (noise === undefined) generator.fillNormal(latents);
   else latents.set(checkNoise(noise, latentDims));
   const sigma = Math.fround(scheduler.initNoiseSigma);
   for (let at = 0; at < length; at++) latents[at] = latents[at]! * sigma;
   return { seed, scheduler, generator, latents };
+}
+
+/** undefined if the bytes are not those of such a row; the arrays lie in them. */
+function readState(
+  { data }: RowCheckpoint,
+  { key, length }: { key: string; length: number },
+): PictureState | undefined {
+  try {
+    const state = deserialize(data) as PictureState;
+    const arrays = [state.latents, ...state.history];
+    return state.key === key && arrays.every((array) => array.length === length) ? state : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function checkNoise(noise: Float32Array, latentDims: readonly number[]): Float32Array {
@@ -154,7 +163,8 @@ function checkNoise(noise: Float32Array, latentDims: readonly number[]): Float32
   throw new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message });
 }
 
-function createRowScheduler({ request, config, schedule }: StartRowOptions) {
+function createRowScheduler({ request, model, schedule }: CreatePictureRowsOptions): Scheduler {
+  const { config } = model.scheduler;
   const { scheduler, numInferenceSteps } = request;
   try {
     return createScheduler(scheduler, { config, numInferenceSteps, ...schedule });

@@ -10,57 +10,40 @@
  * the attention's scores as 1 and 0, which hides nothing.
  */
 import type { LoadedGraph } from '../graphs/load-graph.ts';
-import { loadPromptEncoder } from '../graphs/load-prompt-encoder.ts';
-import { ModelGraphs } from '../graphs/model-graphs.ts';
-import type { ReadText } from '../graphs/prompt-encoder.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { modelFileError } from '../model/model-file.ts';
-import { loadPicturePipeline, type PicturePipeline } from '../picture/picture-pipeline.ts';
+import type { PictureFamily } from '../picture/picture-pipeline.ts';
 import type { PictureRequest } from '../picture/picture-request.ts';
 import type { PictureSchedule } from '../picture/picture-row.ts';
 import { squareRootShift } from '../schedulers/schedule/flow-shift.ts';
 import { linspace } from '../schedulers/schedule/timestep-grid.ts';
-import type { LoadPipelineOptions } from './load-pipeline-options.ts';
 
-/**
- * Loads the model's three graphs and calls each of them once.
- *
- * @throws DarkroomError naming the file, if one cannot be loaded or does not fit the others.
- */
-export async function loadCogView4(model: ModelDirectory, options: LoadPipelineOptions = {}): Promise<PicturePipeline> {
+/** Of three graphs. */
+export function cogView4(model: ModelDirectory): PictureFamily {
   const { embeddingWidth } = model.denoiser;
   const { layers = 0 } = model.textEncoders[0]!;
-  const graphs = new ModelGraphs(model, options);
-  const { encoder, trialOutputs } = await loadPromptEncoder({
-    model,
-    graphs,
-    outputs: (graph) => [secondLastHiddenState(graph, layers)],
-    gives: (tokens) => [[1, tokens, embeddingWidth]],
-  });
-
-  async function readText(text: string, request: PictureRequest): Promise<ReadText> {
-    const { outputs, cutTokens } = await encoder.encode(text);
-    return { conditioning: conditioningOf(outputs[0]!, request), cutTokens };
-  }
-
-  return loadPicturePipeline({
-    model,
-    graphs,
+  const sizes = { original_size: [2], target_size: [2], crop_coords: [2] };
+  return {
+    encoders: [
+      {
+        outputs: (graph) => [secondLastHiddenState(graph, layers)],
+        gives: (tokens) => [[1, tokens, embeddingWidth]],
+      },
+    ],
     inputs: {
       sample: 'hidden_states',
-      conditioning: {
-        encoder_hidden_states: ['open', embeddingWidth],
-        original_size: [2],
-        target_size: [2],
-        crop_coords: [2],
-      },
+      conditioning: { encoder_hidden_states: ['open', embeddingWidth], ...sizes },
     },
-    trial: conditioningOf(trialOutputs[0]!, model.card.sizes.default),
-    readText,
+    conditioningOf([embedding], { width, height }) {
+      const size = Float32Array.of(height, width);
+      // The crop is from the top and from the left.
+      const cropCoords = new Float32Array(2);
+      return { encoder_hidden_states: embedding!, original_size: size, target_size: size, crop_coords: cropCoords };
+    },
     scheduleOf: (request) => scheduleFor(model, request),
     // diffusers divides by the scaling factor and, unlike for other models of 16 channels, adds no shift.
     latents: { ...model.latents, shiftFactor: 0 },
-  });
+  };
 }
 
 /** What the layer before the last gives: hidden states are counted from 0, the embeddings, to the last layer's. */
@@ -71,25 +54,14 @@ function secondLastHiddenState({ file, session }: LoadedGraph, layers: number): 
   throw modelFileError(file, `has no output ${output}, ${meaning}`);
 }
 
-function conditioningOf(embedding: Float32Array, { width, height }: Pick<PictureRequest, 'width' | 'height'>) {
-  const size = Float32Array.of(height, width);
-  return {
-    encoder_hidden_states: embedding,
-    original_size: size,
-    target_size: size,
-    // From the top and from the left.
-    crop_coords: new Float32Array(2),
-  };
-}
-
 /** The steps: whole timesteps from the last to 1, and a shift that grows with the number of the picture's tokens. */
 function scheduleFor({ scheduler, latents, denoiser }: ModelDirectory, request: PictureRequest): PictureSchedule {
-  const { numTrainTimesteps, flow } = scheduler.config;
+  const { numTrainTimesteps } = scheduler.config;
   const timesteps = linspace(numTrainTimesteps, 1, request.numInferenceSteps).map(Math.trunc);
   const pixelsOfToken = latents.factor * denoiser.multiple;
   const imageSeqLen = (request.height / pixelsOfToken) * (request.width / pixelsOfToken);
   return {
-    dynamicShift: squareRootShift(flow!, imageSeqLen),
+    dynamicShift: squareRootShift(scheduler.config, imageSeqLen),
     flowGrid: { timesteps, sigmas: timesteps.map((timestep) => timestep / numTrainTimesteps) },
   };
 }

@@ -7,7 +7,7 @@ import stableDiffusion2 from '../../../../tools/golden/vectors/pipelines/stable-
 import stableDiffusion3 from '../../../../tools/golden/vectors/pipelines/stable-diffusion-3/recorded.json' with { type: 'json' };
 import withoutT5 from '../../../../tools/golden/vectors/pipelines/stable-diffusion-3-without-t5/recorded.json' with { type: 'json' };
 import stableDiffusionXl from '../../../../tools/golden/vectors/pipelines/stable-diffusion-xl/recorded.json' with { type: 'json' };
-import { createTorchGenerator } from '../random/torch-generator.ts';
+import { TorchGenerator } from '../random/torch-generator.ts';
 import { loadPipeline } from './load-pipeline.ts';
 import type { PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { PictureRow } from '../picture/picture-row.ts';
@@ -65,7 +65,7 @@ describe('initial noise that is given', () => {
 
   it('takes the place of that of the seed', async () => {
     const noise = new Float32Array(4 * 16 * 16);
-    createTorchGenerator(asked.seed).fillNormal(noise);
+    new TorchGenerator({ seed: asked.seed }).fillNormal(noise);
     const other = { ...input, seed: asked.seed + 1 };
     const [row] = await pipeline.createRows({ id: 'request', input: other, initialNoise: new Map([[0, noise]]) });
     while (!row!.isDone) await pipeline.step([row!]);

@@ -5,42 +5,23 @@
  *
  * Known limits: no safety checker, no clip skip, no image input.
  */
-import { loadPromptEncoder } from '../graphs/load-prompt-encoder.ts';
-import { ModelGraphs } from '../graphs/model-graphs.ts';
-import { lastHiddenState, type ReadText } from '../graphs/prompt-encoder.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
-import { loadPicturePipeline, type PicturePipeline } from '../picture/picture-pipeline.ts';
-import type { PictureRequest } from '../picture/picture-request.ts';
-import type { LoadPipelineOptions } from './load-pipeline-options.ts';
+import type { PictureFamily } from '../picture/picture-pipeline.ts';
+import { stableDiffusion } from './stable-diffusion.ts';
 
-/**
- * Loads the model's three graphs and calls each of them once.
- *
- * @throws DarkroomError naming the file, if one cannot be loaded or does not fit the others.
- */
-export async function loadLatentConsistency(
-  model: ModelDirectory,
-  options: LoadPipelineOptions = {},
-): Promise<PicturePipeline> {
-  const { embeddingWidth, guidanceWidth = 0 } = model.denoiser;
-  const graphs = new ModelGraphs(model, options);
-  const embeddingShape = [model.textEncoders[0]!.tokenizer.maxTokens, embeddingWidth] as const;
-  const { encoder, trialOutputs } = await loadPromptEncoder({
-    model,
-    graphs,
-    outputs: ({ session }) => [lastHiddenState(session)],
-    gives: () => [[1, ...embeddingShape]],
-  });
-
-  async function readText(text: string, { guidanceScale }: PictureRequest): Promise<ReadText> {
-    const { outputs, cutTokens } = await encoder.encode(text);
-    const guidance = embedGuidance(guidanceScale, guidanceWidth);
-    return { conditioning: { encoder_hidden_states: outputs[0]!, timestep_cond: guidance }, cutTokens };
-  }
-
-  const inputs = { conditioning: { encoder_hidden_states: embeddingShape, timestep_cond: [guidanceWidth] } };
-  const trial = { encoder_hidden_states: trialOutputs[0]!, timestep_cond: embedGuidance(1, guidanceWidth) };
-  return loadPicturePipeline({ model, graphs, inputs, trial, readText, readNegative: null });
+/** Of three graphs: those of Stable Diffusion, with one more input. */
+export function latentConsistency(model: ModelDirectory): PictureFamily {
+  const { guidanceWidth = 0 } = model.denoiser;
+  const { encoders, inputs, conditioningOf } = stableDiffusion(model);
+  return {
+    encoders,
+    inputs: { conditioning: { ...inputs.conditioning, timestep_cond: [guidanceWidth] } },
+    conditioningOf: (encoded, request) => ({
+      ...conditioningOf(encoded, request),
+      timestep_cond: embedGuidance(request.guidanceScale, guidanceWidth),
+    }),
+    isToldGuidance: true,
+  };
 }
 
 /**

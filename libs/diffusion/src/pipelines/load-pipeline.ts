@@ -1,21 +1,19 @@
+import { ModelGraphs, type LoadPipelineOptions } from '../graphs/model-graphs.ts';
 import { type ModelDirectory, readModelDirectory, type ReadModelDirectoryOptions } from '../model/model-directory.ts';
 import { pipelineFamilies, type PipelineFamily } from '../model/pipeline-classes.ts';
-import { loadCogView4 } from './cogview4.ts';
-import { loadLatentConsistency } from './latent-consistency.ts';
-import type { LoadPipelineOptions } from './load-pipeline-options.ts';
-import type { PicturePipeline } from '../picture/picture-pipeline.ts';
-import { loadStableDiffusion3 } from './stable-diffusion-3.ts';
-import { loadStableDiffusionXl } from './stable-diffusion-xl.ts';
-import { loadStableDiffusion } from './stable-diffusion.ts';
+import { loadPicturePipeline, type PictureFamily, type PicturePipeline } from '../picture/picture-pipeline.ts';
+import { cogView4 } from './cogview4.ts';
+import { latentConsistency } from './latent-consistency.ts';
+import { stableDiffusion3 } from './stable-diffusion-3.ts';
+import { stableDiffusionXl } from './stable-diffusion-xl.ts';
+import { stableDiffusion } from './stable-diffusion.ts';
 
-const loaders: Readonly<
-  Record<PipelineFamily, (directory: ModelDirectory, options: LoadPipelineOptions) => Promise<PicturePipeline>>
-> = {
-  'stable-diffusion': loadStableDiffusion,
-  'latent-consistency': loadLatentConsistency,
-  'stable-diffusion-xl': loadStableDiffusionXl,
-  'stable-diffusion-3': loadStableDiffusion3,
-  cogview4: loadCogView4,
+const families: Readonly<Record<PipelineFamily, (model: ModelDirectory) => PictureFamily>> = {
+  'stable-diffusion': stableDiffusion,
+  'latent-consistency': latentConsistency,
+  'stable-diffusion-xl': stableDiffusionXl,
+  'stable-diffusion-3': stableDiffusion3,
+  cogview4: cogView4,
 };
 
 /** Which model, and how it is run. */
@@ -31,9 +29,7 @@ export interface LoadModelOptions extends ReadModelDirectoryOptions, LoadPipelin
  * if its graphs cannot be loaded.
  */
 export async function loadPipeline({ directory, id, dtypes, ...options }: LoadModelOptions): Promise<PicturePipeline> {
-  const model = await readModelDirectory(directory, {
-    ...(id === undefined ? {} : { id }),
-    ...(dtypes === undefined ? {} : { dtypes }),
-  });
-  return loaders[pipelineFamilies[model.pipelineClass]](model, options);
+  const model = await readModelDirectory(directory, { id, dtypes });
+  const family = families[pipelineFamilies[model.pipelineClass]](model);
+  return loadPicturePipeline(model, { family, graphs: new ModelGraphs(model, options) });
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { RowCheckpoint, RowEvent, RowProgress } from '@darkroom/core';
+import type { RowCheckpoint, RowEvent } from '@darkroom/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import recordedSteps from '../../../../tools/golden/vectors/emoji-sd-int8-schedulers.json' with { type: 'json' };
 import recorded from '../../../../tools/golden/vectors/emoji-sd-int8-seed7.json' with { type: 'json' };
@@ -144,7 +144,7 @@ describe('Stable Diffusion', () => {
     const row = await rowOf({ prompt: 'a cat on a blue background', previewEvery: 5 });
     const said: RowEvent[] = [];
     while (row.step < 5) said.push(...(await pipeline.step([row])).events.get(row)!);
-    const [{ preview: fifth }] = said.splice(-1) as [RowProgress];
+    const [{ preview: fifth }] = said.splice(-1) as [Extract<RowEvent, { type: 'progress' }>];
     expect(said).toEqual([1, 2, 3, 4].map((done) => ({ type: 'progress', done, total: row.totalSteps })));
     const preview = [...fifth!.data].map((value) => value / 255);
     const picture = pool((await run(row)).data, 128, 8);

@@ -12,70 +12,52 @@ const LOWER_BITS = 0x7fffffff;
 const TWIST_MATRIX = 0x9908b0df;
 
 /** A stream of 32-bit words. */
-export interface MersenneTwister {
+export class MersenneTwister {
   /** Words drawn or skipped since the seeding. */
-  readonly drawn: number;
-  /** The next word, an integer in 0 … 2^32 − 1. */
-  next(): number;
-  /** Moves past `words` words as if `next` had been called that often, without the cost of tempering them. */
-  skip(words: number): void;
-}
+  drawn = 0;
+  readonly #state = new Uint32Array(STATE_WORDS);
+  #position = STATE_WORDS;
 
-/**
- * Makes a twister seeded as torch seeds its own.
- *
- * @param seed any integer; only its low 32 bits count, as in `torch.manual_seed`.
- */
-export function createMersenneTwister(seed: number): MersenneTwister {
-  const state = new Uint32Array(STATE_WORDS);
-  let position = STATE_WORDS;
-  let drawn = 0;
-
-  let word = seed >>> 0;
-  state[0] = word;
-  for (let index = 1; index < STATE_WORDS; index++) {
-    word = (Math.imul(1812433253, word ^ (word >>> 30)) + index) >>> 0;
-    state[index] = word;
+  /** @param seed any integer; only its low 32 bits count, as in `torch.manual_seed`. */
+  constructor(seed: number) {
+    this.#state[0] = seed;
+    for (let index = 1, word = seed >>> 0; index < STATE_WORDS; index++) {
+      word = (Math.imul(1812433253, word ^ (word >>> 30)) + index) >>> 0;
+      this.#state[index] = word;
+    }
   }
 
-  return {
-    get drawn() {
-      return drawn;
-    },
-    next() {
-      drawn += 1;
-      if (position === STATE_WORDS) {
-        regenerate(state);
-        position = 0;
-      }
-      let value = state[position++]!;
-      value ^= value >>> 11;
-      value ^= (value << 7) & 0x9d2c5680;
-      value ^= (value << 15) & 0xefc60000;
-      value ^= value >>> 18;
-      return value >>> 0;
-    },
-    skip(words) {
-      drawn += words;
-      let left = words;
-      while (left > 0) {
-        if (position === STATE_WORDS) {
-          regenerate(state);
-          position = 0;
-        }
-        const taken = Math.min(left, STATE_WORDS - position);
-        position += taken;
-        left -= taken;
-      }
-    },
-  };
-}
+  /** The next word, an integer in 0 … 2^32 − 1. */
+  next(): number {
+    this.drawn += 1;
+    if (this.#position === STATE_WORDS) this.#regenerate();
+    let value = this.#state[this.#position++]!;
+    value ^= value >>> 11;
+    value ^= (value << 7) & 0x9d2c5680;
+    value ^= (value << 15) & 0xefc60000;
+    value ^= value >>> 18;
+    return value >>> 0;
+  }
 
-function regenerate(state: Uint32Array): void {
-  for (let index = 0; index < STATE_WORDS; index++) {
-    const next = state[(index + 1) % STATE_WORDS]!;
-    const mixed = (state[index]! & UPPER_BIT) | (next & LOWER_BITS);
-    const twisted = (mixed >>> 1) ^ (next & 1 ? TWIST_MATRIX : 0);
-    state[index] = state[(index + SHIFT_WORDS) % STATE_WORDS]! ^ twisted;
+  /** Moves past `words` words as if `next` had been called that often, without the cost of tempering them. */
+  skip(words: number): void {
+    this.drawn += words;
+    for (let left = words; left > 0;) {
+      if (this.#position === STATE_WORDS) this.#regenerate();
+      const taken = Math.min(left, STATE_WORDS - this.#position);
+      this.#position += taken;
+      left -= taken;
+    }
+  }
+
+  #regenerate(): void {
+    const state = this.#state;
+    for (let index = 0; index < STATE_WORDS; index++) {
+      const next = state[(index + 1) % STATE_WORDS]!;
+      const mixed = (state[index]! & UPPER_BIT) | (next & LOWER_BITS);
+      const twisted = (mixed >>> 1) ^ (next & 1 ? TWIST_MATRIX : 0);
+      state[index] = state[(index + SHIFT_WORDS) % STATE_WORDS]! ^ twisted;
+    }
+    this.#position = 0;
   }
 }

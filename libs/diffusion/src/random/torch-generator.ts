@@ -7,7 +7,7 @@
  * builds of one V8 version give the same bytes anywhere, since V8 brings its own log, sin and cos.
  */
 
-import { createMersenneTwister, type MersenneTwister } from './mersenne-twister.ts';
+import { MersenneTwister } from './mersenne-twister.ts';
 
 /** `torch.randn` makes 16 values at a time from here on, and one pair at a time below. */
 const BLOCK = 16;
@@ -33,68 +33,64 @@ export interface TorchGeneratorSnapshot {
 }
 
 /** A seeded source of standard normal values that continues from call to call as torch's generator does. */
-export interface TorchGenerator {
-  /** Fills the whole of `target` with what `torch.randn(target.length, generator=...)` would give next. */
-  fillNormal(target: Float32Array): void;
-  /** Where the generator stands now; {@link restoreTorchGenerator} continues from there. */
-  snapshot(): TorchGeneratorSnapshot;
-}
+export class TorchGenerator {
+  readonly #seed: number;
+  readonly #twister: MersenneTwister;
+  #spare: number | null;
 
-/**
- * Makes the counterpart of `torch.Generator('cpu').manual_seed(seed)`.
- *
- * @param seed an integer in 0 … 2^53 − 1. As in torch only the low 32 bits count.
- * @throws RangeError if the seed is not such an integer.
- */
-export function createTorchGenerator(seed: number): TorchGenerator {
-  return restoreTorchGenerator({ seed, drawn: 0, spare: null });
-}
-
-/**
- * Makes a generator that continues exactly where the one of the snapshot stood.
- *
- * @throws RangeError if the seed or the count is not an integer in 0 … 2^53 − 1.
- */
-export function restoreTorchGenerator(snapshot: TorchGeneratorSnapshot): TorchGenerator {
-  const { seed } = snapshot;
-  assertCount('seed', seed);
-  assertCount('drawn', snapshot.drawn);
-  const twister = createMersenneTwister(seed);
-  twister.skip(snapshot.drawn);
-  let spare = snapshot.spare;
-
-  /** ATen `normal_distribution<double>`: Box-Muller in doubles, the sine half kept for the next call. */
-  function nextNormal(): number {
-    if (spare !== null) {
-      const kept = spare;
-      spare = null;
-      return kept;
+  /**
+   * Makes the counterpart of `torch.Generator('cpu').manual_seed(seed)`, or one that continues where a snapshot was taken.
+   *
+   * @throws RangeError if the seed, of which only the low 32 bits count as in torch, or `drawn` is not an integer in
+   * 0 … 2^53 − 1.
+   */
+  constructor({
+    seed,
+    drawn = 0,
+    spare = null,
+  }: Pick<TorchGeneratorSnapshot, 'seed'> & Partial<TorchGeneratorSnapshot>) {
+    for (const [field, value] of Object.entries({ seed, drawn })) {
+      if (Number.isSafeInteger(value) && value >= 0) continue;
+      throw new RangeError(`${field} must be an integer in 0 … 2^53 − 1, not ${value}`);
     }
-    const angle = 2 * Math.PI * nextDouble(twister);
-    const radius = Math.sqrt(-2 * Math.log1p(-nextDouble(twister)));
-    spare = radius * Math.sin(angle);
-    return radius * Math.cos(angle);
+    this.#seed = seed;
+    this.#twister = new MersenneTwister(seed);
+    this.#twister.skip(drawn);
+    this.#spare = spare;
   }
 
-  return {
-    fillNormal(target) {
-      if (target.length < BLOCK) {
-        for (let index = 0; index < target.length; index++) target[index] = nextNormal();
-        return;
-      }
-      // All uniforms first, then the transform: the order in which ATen's normal_fill draws.
-      for (let index = 0; index < target.length; index++) target[index] = nextFloat(twister);
-      for (let start = 0; start + BLOCK <= target.length; start += BLOCK) transform(target, start);
-      if (target.length % BLOCK === 0) return;
-      // A rest shorter than a block: ATen draws the last 16 values anew, overlapping the block before.
-      const start = target.length - BLOCK;
-      for (let index = start; index < target.length; index++) target[index] = nextFloat(twister);
-      transform(target, start);
-    },
-    snapshot() {
-      return { seed, drawn: twister.drawn, spare };
-    },
-  };
+  /** Where the generator stands now. */
+  snapshot(): TorchGeneratorSnapshot {
+    return { seed: this.#seed, drawn: this.#twister.drawn, spare: this.#spare };
+  }
+
+  /** Fills the whole of `target` with what `torch.randn(target.length, generator=...)` would give next. */
+  fillNormal(target: Float32Array): void {
+    const twister = this.#twister;
+    if (target.length < BLOCK) {
+      for (let index = 0; index < target.length; index++) target[index] = this.#nextNormal();
+      return;
+    }
+    // All uniforms first, then the transform: the order in which ATen's normal_fill draws.
+    for (let index = 0; index < target.length; index++) target[index] = nextFloat(twister);
+    for (let start = 0; start + BLOCK <= target.length; start += BLOCK) transform(target, start);
+    if (target.length % BLOCK === 0) return;
+    // A rest shorter than a block: ATen draws the last 16 values anew, overlapping the block before.
+    const start = target.length - BLOCK;
+    for (let index = start; index < target.length; index++) target[index] = nextFloat(twister);
+    transform(target, start);
+  }
+
+  /** ATen `normal_distribution<double>`: Box-Muller in doubles, the sine half kept for the next call. */
+  #nextNormal(): number {
+    const kept = this.#spare;
+    this.#spare = null;
+    if (kept !== null) return kept;
+    const angle = 2 * Math.PI * nextDouble(this.#twister);
+    const radius = Math.sqrt(-2 * Math.log1p(-nextDouble(this.#twister)));
+    this.#spare = radius * Math.sin(angle);
+    return radius * Math.cos(angle);
+  }
 }
 
 /** A float32 uniform in [0, 1): the low 24 bits of one word (ATen `uniform_real<float>`). */
@@ -120,9 +116,4 @@ function transform(values: Float32Array, start: number): void {
     values[index] = radius * Math.fround(Math.cos(angle));
     values[index + HALF_BLOCK] = radius * Math.fround(Math.sin(angle));
   }
-}
-
-function assertCount(field: string, value: number): void {
-  if (Number.isSafeInteger(value) && value >= 0) return;
-  throw new RangeError(`${field} must be an integer in 0 … 2^53 − 1, not ${value}`);
 }

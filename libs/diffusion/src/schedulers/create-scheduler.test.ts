@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { createTorchGenerator } from '../random/torch-generator.ts';
+import { TorchGenerator } from '../random/torch-generator.ts';
 import { createScheduler } from './create-scheduler.ts';
 import { parseSchedulerConfig } from './config/parse-scheduler-config.ts';
 import { fittingSchedulers } from './config/scheduler-misfit.ts';
@@ -17,7 +17,7 @@ const noiseNames: readonly SchedulerName[] = schedulerNames.filter((name) => nam
 
 /** Runs a scheduler whose model says nothing but `output`, given the sample at the scheduler's scale and its sigma. */
 function run(scheduler: Scheduler, modelOutput: (sample: Float32Array, scaled: Float32Array) => Float32Array) {
-  const generator = createTorchGenerator(5);
+  const generator = new TorchGenerator({ seed: 5 });
   const sample = new Float32Array(16);
   generator.fillNormal(sample);
   for (let index = 0; index < sample.length; index++) sample[index]! *= scheduler.initNoiseSigma;

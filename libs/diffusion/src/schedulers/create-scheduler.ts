@@ -1,39 +1,29 @@
 import { createDdimScheduler } from './ddim.ts';
 import { createDpmSolverMultistepScheduler } from './dpm-solver-multistep.ts';
-import { createEulerAncestralScheduler } from './euler-ancestral.ts';
 import { createEulerScheduler } from './euler.ts';
 import { createFlowMatchEulerScheduler } from './flow-match-euler.ts';
 import { createLcmScheduler } from './lcm.ts';
 import { createPndmScheduler } from './pndm.ts';
 import { schedulerMisfit } from './config/scheduler-misfit.ts';
-import type { CreateSchedulerOptions, Scheduler, SchedulerName } from './scheduler.ts';
+import { type CreateSchedulerOptions, Scheduler, type SchedulerName, type SchedulerRule } from './scheduler.ts';
 import { createUniPcScheduler } from './unipc.ts';
 
-type CreateScheduler = (options: CreateSchedulerOptions) => Scheduler;
+type CreateRule = (options: CreateSchedulerOptions, name: SchedulerName) => SchedulerRule;
 
-const factories: Readonly<Record<SchedulerName, CreateScheduler>> = {
+const rules: Readonly<Record<SchedulerName, CreateRule>> = {
   ddim: createDdimScheduler,
   pndm: createPndmScheduler,
   euler: createEulerScheduler,
-  euler_ancestral: createEulerAncestralScheduler,
-  dpmpp_2m: dpmSolver('dpmpp_2m'),
-  dpmpp_2m_karras: dpmSolver('dpmpp_2m_karras'),
-  dpmpp_2m_sde: dpmSolver('dpmpp_2m_sde'),
-  dpmpp_2m_sde_karras: dpmSolver('dpmpp_2m_sde_karras'),
+  euler_ancestral: createEulerScheduler,
+  // One diffusers class under four names, which say what it does with noise and whether it has the sigmas of Karras.
+  dpmpp_2m: createDpmSolverMultistepScheduler,
+  dpmpp_2m_karras: createDpmSolverMultistepScheduler,
+  dpmpp_2m_sde: createDpmSolverMultistepScheduler,
+  dpmpp_2m_sde_karras: createDpmSolverMultistepScheduler,
   unipc: createUniPcScheduler,
   lcm: createLcmScheduler,
   flow_match_euler: createFlowMatchEulerScheduler,
 };
-
-/** One diffusers class under four names, which say what it does with noise and whether it has the sigmas of Karras. */
-function dpmSolver(name: `dpmpp_2m${'' | '_sde'}${'' | '_karras'}`): CreateScheduler {
-  return (options) => {
-    const ofConfig = options.config.sigmaSchedule;
-    const isKarras = name.endsWith('_karras');
-    const sigmaSchedule = isKarras ? 'karras' : ofConfig === 'karras' ? null : ofConfig;
-    return createDpmSolverMultistepScheduler({ ...options, name, sigmaSchedule, isSde: name.includes('_sde') });
-  };
-}
 
 /**
  * Makes the scheduler of one row, standing before its first step.
@@ -42,7 +32,15 @@ function dpmSolver(name: `dpmpp_2m${'' | '_sde'}${'' | '_karras'}`): CreateSched
  * the number of steps does not suit the model, or this scheduler with this config.
  */
 export function createScheduler(name: SchedulerName, options: CreateSchedulerOptions): Scheduler {
-  const misfit = schedulerMisfit(name, options.config);
+  const { config, numInferenceSteps } = options;
+  const { numTrainTimesteps } = config;
+  const misfit = schedulerMisfit(name, config);
   if (misfit !== undefined) throw new RangeError(misfit);
-  return factories[name](options);
+  if (!Number.isInteger(numInferenceSteps) || numInferenceSteps < 1 || numInferenceSteps > numTrainTimesteps) {
+    throw new RangeError(
+      `numInferenceSteps must be an integer in 1 … ${numTrainTimesteps} ` +
+        `(the model was trained on ${numTrainTimesteps} timesteps), not ${numInferenceSteps}`,
+    );
+  }
+  return new Scheduler(name, rules[name](options, name));
 }

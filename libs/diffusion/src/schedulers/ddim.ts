@@ -5,27 +5,19 @@
  * Known limits: eta is 0, so `fillNoise` is never called.
  */
 
-import { createDynamicThreshold } from './dynamic-threshold.ts';
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
-import { originalWeights } from './original-weights.ts';
-import { assertStepCount, countSteps } from './count-steps.ts';
-import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import { createOriginalEstimate } from './original-estimate.ts';
+import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 import { roundHalfEven, spacedTimesteps } from './schedule/timestep-grid.ts';
 
 /**
- * Makes a DDIM scheduler for one row.
- *
- * @throws RangeError if the number of steps does not suit the model, or if the first timestep has no trace of the
- * picture left (`rescaleBetasZeroSnr`) and the model predicts noise: x0 is then 0/0.
+ * @throws RangeError if the first timestep is beyond the model's last, or has no trace of the picture left
+ * (`rescaleBetasZeroSnr`) and the model predicts noise: x0 is then 0/0.
  */
-export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
-  const { numTrainTimesteps, predictionType, thresholding } = config;
-  assertStepCount(numInferenceSteps, numTrainTimesteps);
-  const timesteps = spacedTimesteps(
-    { ...config, timestepSpacing: config.timestepSpacing ?? 'leading' },
-    numInferenceSteps,
-    roundHalfEven,
-  );
+export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): SchedulerRule {
+  const { numTrainTimesteps, timestepSpacing } = config;
+  const spacing = { ...config, timestepSpacing: timestepSpacing ?? ('leading' as const) };
+  const timesteps = spacedTimesteps(spacing, { count: numInferenceSteps, round: roundHalfEven });
   const { alphasCumprod } = createNoiseSchedule(config);
   if (timesteps[0]! >= numTrainTimesteps) {
     throw new RangeError(
@@ -33,20 +25,20 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
         `${timesteps[0]!}, beyond the last of the model, ${numTrainTimesteps - 1}; use fewer steps`,
     );
   }
-  if (predictionType === 'epsilon' && alphasCumprod[timesteps[0]!] === 0) {
+  if (config.predictionType === 'epsilon' && alphasCumprod[timesteps[0]!] === 0) {
     throw new RangeError('ddim cannot start from zero terminal SNR with a model that predicts noise');
   }
   const finalAlphaCumprod = (config.setAlphaToOne ?? true) ? 1 : alphasCumprod[0]!;
   // Not the next entry of timesteps: with linspace spacing and with offsets diffusers, too, steps by this distance.
   const distance = Math.floor(numTrainTimesteps / numInferenceSteps);
   const clipLimit = (config.clipSample ?? true) ? config.clipSampleRange : Number.POSITIVE_INFINITY;
-  const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
+  const estimateOriginal = createOriginalEstimate(config, clipLimit);
 
-  return countSteps({
-    name: 'ddim',
+  return {
     timesteps,
     initNoiseSigma: 1,
-    step({ modelOutput, sample, predictedOriginal }, stepIndex) {
+    step(arrays, stepIndex) {
+      const { modelOutput, sample, predictedOriginal } = arrays;
       const timestep = timesteps[stepIndex]!;
       const previous = timestep - distance;
       const alphaCumprod = alphasCumprod[timestep]!;
@@ -56,20 +48,14 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
       const previousSignal = Math.sqrt(previousAlphaCumprod);
       const previousNoise = Math.sqrt(1 - previousAlphaCumprod);
 
-      const { ofSample, ofOutput } = originalWeights(predictionType, signal, noise);
+      const { ofSample, ofOutput } = estimateOriginal(arrays, signal, noise);
       // The noise is not derived again from the clipped x0 (diffusers: use_clipped_model_output = False).
       const noiseOfSample = (1 - signal * ofSample) / noise;
       const noiseOfOutput = (-signal * ofOutput) / noise;
-
-      for (let index = 0; index < sample.length; index++) {
-        const original = ofSample * sample[index]! + ofOutput * modelOutput[index]!;
-        predictedOriginal[index] = threshold ? original : Math.min(Math.max(original, -clipLimit), clipLimit);
-      }
-      threshold?.(predictedOriginal);
       for (let index = 0; index < sample.length; index++) {
         const epsilon = noiseOfSample * sample[index]! + noiseOfOutput * modelOutput[index]!;
         sample[index] = previousSignal * predictedOriginal[index]! + previousNoise * epsilon;
       }
     },
-  });
+  };
 }

@@ -1,58 +1,64 @@
 /**
- * Euler's method on the probability flow ODE, without churn: deterministic, first order.
+ * Euler's method on the probability flow ODE, without churn: deterministic, first order. Ancestral, each step goes below
+ * the next noise level and adds fresh noise back up to it.
  * Source: Karras et al. 2022, "Elucidating the Design Space", Algorithm 2 with S_churn = 0; diffusers
- * `EulerDiscreteScheduler`.
+ * `EulerDiscreteScheduler`. k-diffusion `sample_euler_ancestral` (Crowson 2022); diffusers `EulerAncestralDiscreteScheduler`.
  *
  * Latents are kept at the scale x0 + sigma·noise, so the model's input is scaled down at each step.
  */
 
-import { createNoiseSchedule } from './schedule/noise-schedule.ts';
-import { originalWeights } from './original-weights.ts';
-import { assertStepCount, countSteps } from './count-steps.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
-import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { interpolateSigma, scheduledSigmas, sigmaToTimestep } from './schedule/sigma-grid.ts';
+import { originalWeights } from './original-estimate.ts';
+import { createNoiseSchedule } from './schedule/noise-schedule.ts';
+import { interpolateSigma, scheduledSigmas, type SigmaGrid, sigmaToTimestep } from './schedule/sigma-grid.ts';
 import { spacedTimesteps } from './schedule/timestep-grid.ts';
+import type { CreateSchedulerOptions, SchedulerName, SchedulerRule } from './scheduler.ts';
 
-/**
- * Makes an Euler scheduler for one row.
- *
- * @throws RangeError if the number of steps does not suit the model.
- */
-export function createEulerScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
-  assertStepCount(numInferenceSteps, config.numTrainTimesteps);
-  const { predictionType } = config;
-  const { timesteps, sigmas } = createGrid(config, numInferenceSteps);
+/** Makes an Euler scheduler for one row. Ancestral, it takes prediction type `sample`, too, which diffusers leaves out. */
+export function createEulerScheduler(
+  { config, numInferenceSteps }: CreateSchedulerOptions,
+  name: SchedulerName,
+): SchedulerRule {
+  const isAncestral = name === 'euler_ancestral';
+  // The ancestral class has no options for its sigmas.
+  const fields = isAncestral ? { ...config, sigmaSchedule: null, finalSigmasType: 'zero' as const } : config;
+  const { timesteps, sigmas } = createGrid(fields, numInferenceSteps);
   const maxSigma = sigmas[0]!;
+  let noise = new Float32Array(0);
 
-  return countSteps({
-    name: 'euler',
+  return {
     timesteps,
     // Leading spacing does not start at the last timestep, so something of the picture is in the first latents.
     initNoiseSigma: config.timestepSpacing === 'leading' ? Math.hypot(maxSigma, 1) : maxSigma,
     inputScaleAt: (stepIndex) => 1 / Math.sqrt(sigmas[stepIndex]! ** 2 + 1),
-    step({ modelOutput, sample, predictedOriginal }, stepIndex) {
+    step({ modelOutput, sample, predictedOriginal, fillNoise }, stepIndex) {
       const sigma = sigmas[stepIndex]!;
-      const change = sigmas[stepIndex + 1]! - sigma;
+      const next = sigmas[stepIndex + 1]!;
+      // The share of the next noise level that is drawn anew, and the rest, which the step goes down to.
+      const up = isAncestral ? Math.sqrt((next ** 2 * (sigma ** 2 - next ** 2)) / sigma ** 2) : 0;
+      const down = isAncestral ? Math.sqrt(next ** 2 - up ** 2) : next;
+      const change = down - sigma;
       // The model's input has the variance 1; these latents are that much larger.
       const scale = Math.sqrt(sigma * sigma + 1);
-      const { ofSample, ofOutput } = originalWeights(predictionType, 1 / scale, sigma / scale);
+      const { ofSample, ofOutput } = originalWeights(config.predictionType, 1 / scale, sigma / scale);
+      if (noise.length !== sample.length) noise = new Float32Array(sample.length);
+      // Drawn at the last step, too, where it counts for nothing: the generator then stands where torch's does.
+      if (isAncestral) fillNoise(noise);
 
       for (let index = 0; index < sample.length; index++) {
         const value = sample[index]!;
         const original = (ofSample / scale) * value + ofOutput * modelOutput[index]!;
         const derivative = (value - original) / sigma;
         predictedOriginal[index] = original;
-        sample[index] = value + derivative * change;
+        sample[index] = value + derivative * change + noise[index]! * up;
       }
     },
-  });
+  };
 }
 
-/** Timesteps, and the sigma at each with the final one behind them, in float32 as diffusers keeps both. */
-function createGrid(config: SchedulerConfig, count: number): { timesteps: number[]; sigmas: Float32Array } {
+function createGrid(config: SchedulerConfig, count: number): SigmaGrid {
   const trained = createNoiseSchedule(config).sigmas;
-  let timesteps = spacedTimesteps(config, count).map(Math.fround);
+  let timesteps = spacedTimesteps(config, { count }).map(Math.fround);
   let sigmas = timesteps.map((timestep) => interpolateSigma(trained, timestep));
   if (config.sigmaSchedule !== null) {
     const logSigmas = trained.map(Math.log);

@@ -8,26 +8,19 @@
  * Known limits: no `invert_sigmas`, no `stochastic_sampling`; `parseSchedulerConfig` refuses them.
  */
 
-import { assertStepCount, countSteps } from './count-steps.ts';
-import type { FlowConfig } from './config/scheduler-config.ts';
-import type { CreateSchedulerOptions, FlowGrid, Scheduler } from './scheduler.ts';
-import { shiftedSigmas } from './schedule/shifted-sigmas.ts';
-import { scheduledSigmas } from './schedule/sigma-grid.ts';
+import type { SchedulerConfig } from './config/scheduler-config.ts';
+import type { CreateSchedulerOptions, FlowGrid, SchedulerRule } from './scheduler.ts';
+import { shiftedSigmas } from './schedule/flow-shift.ts';
+import { scheduledSigmas, type SigmaGrid } from './schedule/sigma-grid.ts';
 import { linspace } from './schedule/timestep-grid.ts';
 
 const { fround } = Math;
 
-/**
- * Makes a flow-matching Euler scheduler for one row.
- *
- * @throws RangeError if the number of steps does not suit the model or the grid, or a dynamic shift is missing.
- */
-export function createFlowMatchEulerScheduler(options: CreateSchedulerOptions): Scheduler {
-  assertStepCount(options.numInferenceSteps, options.config.numTrainTimesteps);
+/** @throws RangeError if the grid has another number of steps, or a dynamic shift is missing. */
+export function createFlowMatchEulerScheduler(options: CreateSchedulerOptions): SchedulerRule {
   const { timesteps, sigmas } = createGrid(options);
 
-  return countSteps({
-    name: 'flow_match_euler',
+  return {
     timesteps,
     initNoiseSigma: 1,
     step({ modelOutput, sample, predictedOriginal }, stepIndex) {
@@ -40,18 +33,16 @@ export function createFlowMatchEulerScheduler(options: CreateSchedulerOptions): 
         sample[index] = value + change * output;
       }
     },
-  });
+  };
 }
 
-/** Timesteps, and the sigma at each with a 0 behind them, in float32 as diffusers keeps both. */
-function createGrid(options: CreateSchedulerOptions): { timesteps: readonly number[]; sigmas: Float32Array } {
+function createGrid(options: CreateSchedulerOptions): SigmaGrid {
   const { config, numInferenceSteps: count, dynamicShift, flowGrid } = options;
   const { numTrainTimesteps, sigmaSchedule } = config;
-  const flow = config.flow!;
   if (flowGrid !== undefined) assertGridLength(flowGrid, count);
   const round = flowGrid === undefined ? (value: number) => value : fround;
-  const even = flowGrid?.sigmas.map(fround) ?? evenSigmas(flow, numTrainTimesteps, count);
-  let sigmas = shiftedSigmas(even, { flow, dynamicShift, round });
+  const even = flowGrid?.sigmas.map(fround) ?? evenSigmas(config, count);
+  let sigmas = shiftedSigmas(even, { config, dynamicShift, round });
   if (sigmaSchedule !== null) {
     sigmas = scheduledSigmas(sigmaSchedule, { sigmaMax: sigmas[0]!, sigmaMin: sigmas.at(-1)!, count });
   }
@@ -63,7 +54,7 @@ function createGrid(options: CreateSchedulerOptions): { timesteps: readonly numb
  * From the highest sigma of training to the lowest. Both have the config's shift already, and the sigmas between them
  * get it once more: that is what diffusers computes, and models are tuned with it.
  */
-function evenSigmas({ shift, useDynamicShifting }: FlowConfig, numTrainTimesteps: number, count: number): number[] {
+function evenSigmas({ shift, useDynamicShifting, numTrainTimesteps }: SchedulerConfig, count: number): number[] {
   const [highest, lowest] = [1, fround(1 / numTrainTimesteps)].map((sigma) => {
     if (useDynamicShifting) return sigma;
     return fround(fround(fround(shift) * sigma) / fround(1 + fround(fround(shift - 1) * sigma)));

@@ -4,25 +4,21 @@
  * Source: Luo et al. 2023, "Latent Consistency Models", Algorithm 3 and appendix C; diffusers `LCMScheduler`.
  */
 
-import { createDynamicThreshold } from './dynamic-threshold.ts';
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
-import { originalWeights } from './original-weights.ts';
-import { assertStepCount, countSteps } from './count-steps.ts';
+import { createOriginalEstimate } from './original-estimate.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
-import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 
 /** Standard deviation of the data that the boundary condition assumes (Karras et al. 2022). */
 const SIGMA_DATA = 0.5;
 
 /**
- * Makes a scheduler for one row of a latent consistency model. `predictedOriginal` is the consistency function's value.
+ * `predictedOriginal` is the consistency function's value.
  *
  * @throws RangeError if the number of steps is more than the model was distilled from, or the first timestep has no trace
  * of the picture left and the model predicts noise: x0 is then 0/0.
  */
-export function createLcmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
-  const { numTrainTimesteps, predictionType, thresholding } = config;
-  assertStepCount(numInferenceSteps, numTrainTimesteps);
+export function createLcmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): SchedulerRule {
   const timesteps = createTimesteps(config, numInferenceSteps);
   const { alphasCumprod } = createNoiseSchedule({
     ...config,
@@ -30,26 +26,24 @@ export function createLcmScheduler({ config, numInferenceSteps }: CreateSchedule
     betaEnd: config.betaEnd ?? 0.012,
     betaSchedule: config.betaSchedule ?? 'scaled_linear',
   });
-  if (predictionType === 'epsilon' && alphasCumprod[timesteps[0]!] === 0) {
+  if (config.predictionType === 'epsilon' && alphasCumprod[timesteps[0]!] === 0) {
     throw new RangeError('lcm cannot start from zero terminal SNR with a model that predicts noise');
   }
   const clipLimit = config.clipSample === true ? config.clipSampleRange : Number.POSITIVE_INFINITY;
-  const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
+  const estimateOriginal = createOriginalEstimate(config, clipLimit);
   let noise = new Float32Array(0);
 
-  return countSteps({
-    name: 'lcm',
+  return {
     timesteps,
     initNoiseSigma: 1,
-    step({ modelOutput, sample, predictedOriginal, fillNoise }, stepIndex) {
+    step(arrays, stepIndex) {
+      const { sample, predictedOriginal, fillNoise } = arrays;
       const timestep = timesteps[stepIndex]!;
       const alphaCumprod = alphasCumprod[timestep]!;
       const isLast = stepIndex === timesteps.length - 1;
       const nextAlphaCumprod = isLast ? 1 : alphasCumprod[timesteps[stepIndex + 1]!]!;
       const nextSignal = Math.sqrt(nextAlphaCumprod);
       const nextNoise = Math.sqrt(1 - nextAlphaCumprod);
-      const weights = originalWeights(predictionType, Math.sqrt(alphaCumprod), Math.sqrt(1 - alphaCumprod));
-      const { ofSample, ofOutput } = weights;
       // The boundary condition: at timestep 0 the function is the identity.
       const scaled = timestep * config.timestepScaling;
       const skip = SIGMA_DATA ** 2 / (scaled ** 2 + SIGMA_DATA ** 2);
@@ -58,18 +52,14 @@ export function createLcmScheduler({ config, numInferenceSteps }: CreateSchedule
       // Not drawn at the last step: the generator then stands where torch's does.
       if (!isLast) fillNoise(noise);
 
-      for (let index = 0; index < sample.length; index++) {
-        const original = ofSample * sample[index]! + ofOutput * modelOutput[index]!;
-        predictedOriginal[index] = threshold ? original : Math.min(Math.max(original, -clipLimit), clipLimit);
-      }
-      threshold?.(predictedOriginal);
+      estimateOriginal(arrays, Math.sqrt(alphaCumprod), Math.sqrt(1 - alphaCumprod));
       for (let index = 0; index < sample.length; index++) {
         const denoised = out * predictedOriginal[index]! + skip * sample[index]!;
         predictedOriginal[index] = denoised;
         sample[index] = nextSignal * denoised + (isLast ? 0 : nextNoise * noise[index]!);
       }
     },
-  });
+  };
 }
 
 /** Some of the timesteps that the model was distilled on, from the highest down. */

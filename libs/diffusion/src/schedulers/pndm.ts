@@ -9,10 +9,9 @@
  */
 
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
-import { originalWeights } from './original-weights.ts';
-import { assertStepCount, countSteps } from './count-steps.ts';
+import { originalWeights } from './original-estimate.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
-import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
+import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 import { roundHalfEven, spacedTimesteps } from './schedule/timestep-grid.ts';
 
 /** Model calls of the three Runge-Kutta steps, four a step. */
@@ -30,14 +29,9 @@ const KEPT_NOISES = multistepWeights.length - 1;
 /** What each call of a Runge-Kutta step adds to the noise of that step. */
 const rungeKuttaWeights = [1 / 6, 1 / 3, 1 / 3, 1 / 6] as const;
 
-/**
- * Makes a PNDM scheduler for one row.
- *
- * @throws RangeError if the number of steps does not suit the model, or is too small for Runge-Kutta.
- */
-export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): Scheduler {
+/** @throws RangeError if a step would begin beyond the model's last timestep, or there are too few for Runge-Kutta. */
+export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): SchedulerRule {
   const { numTrainTimesteps, predictionType, skipPrkSteps } = config;
-  assertStepCount(numInferenceSteps, numTrainTimesteps);
   if (!skipPrkSteps && numInferenceSteps < LEAST_RUNGE_KUTTA_STEPS) {
     throw new RangeError(`pndm with skip_prk_steps false needs at least ${LEAST_RUNGE_KUTTA_STEPS} steps`);
   }
@@ -70,8 +64,7 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
     return { from: timestep, to: timestep - distance };
   }
 
-  return countSteps({
-    name: 'pndm',
+  return {
     timesteps,
     initNoiseSigma: 1,
     step({ modelOutput, sample, predictedOriginal }, stepIndex) {
@@ -118,23 +111,14 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
       if (stepIndex + 1 === (skipPrkSteps ? 2 : RUNGE_KUTTA_CALLS)) start = sum = new Float32Array(0);
     },
     history: {
-      lengthAt(steps) {
-        const { starts, sums } = openStepAt(steps);
-        return keptAt(steps) + Number(starts) + Number(sums);
-      },
-      arraysAt(steps) {
-        const { starts, sums } = openStepAt(steps);
-        return [...earlier, ...(starts ? [start] : []), ...(sums ? [sum] : [])];
-      },
+      lengthAt: (steps) => keptAt(steps) + openAt(steps),
+      arrays: () => [...earlier, start, sum],
       restore(arrays, steps) {
-        const kept = keptAt(steps);
-        const { starts, sums } = openStepAt(steps);
-        earlier = arrays.slice(0, kept);
-        start = starts ? arrays[kept]! : new Float32Array(0);
-        sum = sums ? arrays[kept + 1]! : new Float32Array(0);
+        earlier = arrays.slice(0, keptAt(steps));
+        [start = new Float32Array(0), sum = new Float32Array(0)] = arrays.slice(keptAt(steps));
       },
     },
-  });
+  };
 
   /** Puts a noise first, over the oldest if the rule needs no more of them. */
   function remember(noise: Float32Array): void {
@@ -149,20 +133,16 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
     return Math.min(Math.ceil(steps / 4), KEPT_NOISES);
   }
 
-  /** What a step that is under way after so many steps needs besides. */
-  function openStepAt(steps: number): { starts: boolean; sums: boolean } {
-    if (skipPrkSteps) return { starts: steps === 1, sums: false };
-    const isOpen = steps < rungeKuttaCalls && steps % 4 !== 0;
-    return { starts: isOpen, sums: isOpen };
+  /** How many arrays a step that is under way after so many needs besides: its start, and of Runge-Kutta its sum. */
+  function openAt(steps: number): number {
+    if (skipPrkSteps) return steps === 1 ? 1 : 0;
+    return steps < rungeKuttaCalls && steps % 4 !== 0 ? 2 : 0;
   }
 }
 
 function createTimesteps(config: SchedulerConfig, count: number, distance: number): number[] {
-  const even = spacedTimesteps(
-    { ...config, timestepSpacing: config.timestepSpacing ?? 'leading' },
-    count,
-    roundHalfEven,
-  );
+  const spacing = { ...config, timestepSpacing: config.timestepSpacing ?? ('leading' as const) };
+  const even = spacedTimesteps(spacing, { count, round: roundHalfEven });
   if (config.skipPrkSteps) return even.length === 1 ? even : [even[0]!, even[1]!, ...even.slice(1)];
   const half = Math.floor(distance / 2);
   // Between the four highest: each end of a step, and twice its middle.

@@ -1,11 +1,3 @@
-/**
- * What every scheduler is to the pipeline. One instance serves one row (one picture), because each row has its own
- * steps, guidance and scheduler; a batch is rows of different instances that happen to share a model call.
- *
- * A step's result depends on nothing but the row's own inputs, so a picture is the same bytes whoever shares its batch
- * and however often it is run again.
- */
-
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 
 /** The schedulers there are, under the names requests use. */
@@ -23,7 +15,6 @@ export const schedulerNames = [
   'flow_match_euler',
 ] as const;
 
-/** One of {@link schedulerNames}. */
 export type SchedulerName = (typeof schedulerNames)[number];
 
 /** Where a row stands in its schedule: plain data, safe for a structured clone. */
@@ -72,9 +63,18 @@ export interface FlowGrid {
   readonly timesteps?: readonly number[];
 }
 
-/** The state and arithmetic of one row's way from noise to latents. */
-export interface Scheduler {
-  readonly name: SchedulerName;
+/** What a scheduler keeps from step to step, beside their number. */
+export interface SchedulerHistory {
+  /** How many arrays there are after so many steps. */
+  lengthAt(steps: number): number;
+  /** They themselves, in an order of the scheduler's own; what comes after so many is not needed. */
+  arrays(): readonly Float32Array[];
+  /** Puts arrays in their place that nobody else has. */
+  restore(arrays: readonly Float32Array<ArrayBuffer>[], steps: number): void;
+}
+
+/** A scheduler's arithmetic, which is told the step it is at. */
+export interface SchedulerRule {
   /**
    * What the model is given at each step; its length is the number of model calls, which is that of the steps except
    * for `pndm`. Usually whole numbers; `euler` and `euler_ancestral` with linspace spacing, and `euler` with sigmas of
@@ -84,27 +84,95 @@ export interface Scheduler {
   readonly timesteps: readonly number[];
   /** Standard deviation of the first latents: latents = standard normal noise × this. */
   readonly initNoiseSigma: number;
+  /** What the model's input is the latents times of; 1 if absent. */
+  readonly inputScaleAt?: (stepIndex: number) => number;
+  readonly step: (stepArguments: SchedulerStepArguments, stepIndex: number) => void;
+  /** None if absent. */
+  readonly history?: SchedulerHistory;
+}
+
+/** One row's way from noise to latents: counts the steps of a rule, and refuses what does not fit. */
+export class Scheduler {
+  readonly name: SchedulerName;
+  readonly timesteps: readonly number[];
+  readonly initNoiseSigma: number;
+  readonly #rule: SchedulerRule;
+  #stepIndex = 0;
+
+  constructor(name: SchedulerName, rule: SchedulerRule) {
+    this.name = name;
+    this.timesteps = rule.timesteps;
+    this.initNoiseSigma = rule.initNoiseSigma;
+    this.#rule = rule;
+  }
+
   /** Steps taken so far, 0 … timesteps.length. The row is done at timesteps.length. */
-  readonly stepIndex: number;
+  get stepIndex(): number {
+    return this.#stepIndex;
+  }
+
   /**
    * Writes the latents as the model wants them at the present step into a batch tensor, without allocating.
    *
    * @param target the batch tensor; `sample.length` values from `targetOffset` (in values) are written.
    * @throws RangeError if they do not fit, Error if all steps are done.
    */
-  scaleModelInput(sample: Float32Array, target: Float32Array, targetOffset: number): void;
+  scaleModelInput(sample: Float32Array, target: Float32Array, targetOffset: number): void {
+    this.#assertStepLeft();
+    target.set(sample, targetOffset); // Throws if it does not fit, which writing by index would not.
+    const scale = this.#rule.inputScaleAt?.(this.#stepIndex);
+    if (scale === undefined) return;
+    for (let index = 0; index < sample.length; index++) target[targetOffset + index] = sample[index]! * scale;
+  }
+
   /**
    * Takes one step: replaces `sample`, writes `predictedOriginal`, moves `stepIndex` on.
    *
-   * @throws RangeError if the lengths differ, Error if all steps are done.
+   * @throws RangeError if the lengths differ, which typed arrays would silently turn into NaN or a partial step; Error if
+   * all steps are done.
    */
-  step(stepArguments: SchedulerStepArguments): void;
+  step(stepArguments: SchedulerStepArguments): void {
+    this.#assertStepLeft();
+    const { modelOutput, sample, predictedOriginal } = stepArguments;
+    if (modelOutput.length !== sample.length || predictedOriginal.length !== sample.length) {
+      throw new RangeError(
+        `modelOutput (${modelOutput.length}), sample (${sample.length}) and predictedOriginal ` +
+          `(${predictedOriginal.length}) must have the same length`,
+      );
+    }
+    this.#rule.step(stepArguments, this.#stepIndex);
+    this.#stepIndex += 1;
+  }
+
   /** A copy of the state; {@link Scheduler.restore} in a scheduler made with the same options continues bit for bit. */
-  snapshot(): SchedulerSnapshot;
+  snapshot(): SchedulerSnapshot {
+    const { history } = this.#rule;
+    const arrays = history?.arrays().slice(0, history.lengthAt(this.#stepIndex)) ?? [];
+    return { stepIndex: this.#stepIndex, history: arrays.map((array) => array.slice()) };
+  }
+
   /**
    * Puts the scheduler where the snapshot was taken.
    *
    * @throws RangeError if the snapshot cannot be of a scheduler with these options.
    */
-  restore(snapshot: SchedulerSnapshot): void;
+  restore({ stepIndex, history }: SchedulerSnapshot): void {
+    const { length: stepCount } = this.timesteps;
+    if (!Number.isInteger(stepIndex) || stepIndex < 0 || stepIndex > stepCount) {
+      throw new RangeError(`the snapshot's stepIndex must be an integer in 0 … ${stepCount}, not ${stepIndex}`);
+    }
+    const expected = this.#rule.history?.lengthAt(stepIndex) ?? 0;
+    if (history.length !== expected) {
+      const problem = `must have a history of ${expected} arrays, not ${history.length}`;
+      throw new RangeError(`the snapshot at step ${stepIndex} ${problem}`);
+    }
+    const copies = history.map((array) => array.slice());
+    this.#rule.history?.restore(copies, stepIndex);
+    this.#stepIndex = stepIndex;
+  }
+
+  #assertStepLeft(): void {
+    const { length: stepCount } = this.timesteps;
+    if (this.#stepIndex >= stepCount) throw new Error(`all ${stepCount} steps of this row are done`);
+  }
 }

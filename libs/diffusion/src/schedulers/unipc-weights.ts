@@ -5,12 +5,7 @@
  */
 
 import type { SchedulerConfig } from './config/scheduler-config.ts';
-
-/** How much of latents is x0 (`signal`) and how much noise. */
-export interface NoiseLevels {
-  readonly signal: number;
-  readonly noise: number;
-}
+import type { NoiseLevels } from './original-estimate.ts';
 
 /** What a step is made of. */
 export interface UniPcWeights {
@@ -37,7 +32,8 @@ export interface UniPcWeightsOptions {
 
 /** Computes the weights of one predictor or corrector step. */
 export function uniPcWeights({ config, levels, to, order, isCorrector }: UniPcWeightsOptions): UniPcWeights {
-  const { predictX0, solverType } = config;
+  const { predictX0 } = config;
+  const isBh1 = config.solverType === 'bh1';
   const from = levels[to - 1]!;
   const target = levels[to]!;
   const start = logSnr(from);
@@ -53,8 +49,8 @@ export function uniPcWeights({ config, levels, to, order, isCorrector }: UniPcWe
   // Where the other outputs lie, in steps; each comes in by its difference from the newest, `from`'s.
   const nodes = Array.from({ length: order - 1 }, (_, age) => (logSnr(levels[to - 2 - age]!) - start) / step);
   if (isCorrector) nodes.push(1);
-  const shares = sharesOf(nodes, signedStep, solverType);
-  const factor = -scale * (solverType === 'bh1' ? signedStep : growth);
+  const shares = sharesOf(nodes, signedStep, isBh1);
+  const factor = -scale * (isBh1 ? signedStep : growth);
   for (const [index, node] of nodes.entries()) {
     const weight = (factor * shares[index]!) / node;
     ofOutputs[0]! -= weight;
@@ -70,10 +66,10 @@ function logSnr({ signal, noise }: NoiseLevels): number {
 }
 
 /** The ρ of equation 9: Σ ρ·node^k is what the exact integral of the polynomial of degree k is, for each k. */
-function sharesOf(nodes: readonly number[], signedStep: number, solverType: 'bh1' | 'bh2'): number[] {
+function sharesOf(nodes: readonly number[], signedStep: number, isBh1: boolean): number[] {
   // Where there is one node, its share is ½ and not quite the integral (diffusers, "a simplified version").
   if (nodes.length === 1) return [0.5];
-  const scale = solverType === 'bh1' ? signedStep : Math.expm1(signedStep);
+  const scale = isBh1 ? signedStep : Math.expm1(signedStep);
   const integrals: number[] = [];
   let phi = Math.expm1(signedStep) / signedStep - 1;
   let factorial = 1;

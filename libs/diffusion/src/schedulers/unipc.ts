@@ -10,28 +10,26 @@
  * Known limits: no `solver_p`; sigmas and timesteps of the pipeline's own are refused.
  */
 
-import { createDynamicThreshold } from './dynamic-threshold.ts';
-import { originalWeights } from './original-weights.ts';
-import { assertStepCount, countSteps } from './count-steps.ts';
-import type { SchedulerConfig } from './config/scheduler-config.ts';
-import type { CreateSchedulerOptions, Scheduler } from './scheduler.ts';
-import { createUniPcGrid } from './schedule/unipc-grid.ts';
+import { createOriginalEstimate, levelsOf } from './original-estimate.ts';
+import { shiftedSigmas } from './schedule/flow-shift.ts';
+import { createSolverGrid, type SigmaGrid } from './schedule/sigma-grid.ts';
+import { linspace } from './schedule/timestep-grid.ts';
+import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 import { uniPcWeights } from './unipc-weights.ts';
 
-/**
- * Makes a UniPC scheduler for one row.
- *
- * @throws RangeError if the number of steps does not suit the model, or is so large that two steps fall on one timestep;
- * if a dynamic shift is missing or steps are prescribed.
- */
-export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler {
-  const { config, numInferenceSteps } = options;
-  assertStepCount(numInferenceSteps, config.numTrainTimesteps);
+/** What diffusers takes off a first sigma of 1, where log(1 − sigma) would be infinite. */
+const LEAST_FLOW_SIGNAL = 1e-6;
+
+/** @throws RangeError if two steps fall on one timestep, a dynamic shift is missing, or steps are prescribed. */
+export function createUniPcScheduler(options: CreateSchedulerOptions): SchedulerRule {
+  const { config, numInferenceSteps: count } = options;
   if (options.flowGrid !== undefined) throw new RangeError('unipc cannot take sigmas or timesteps of the pipeline');
-  const { predictionType, predictX0, thresholding } = config;
-  const { timesteps, sigmas } = createUniPcGrid(options);
-  const levels = Array.from(sigmas, (sigma) => levelsOf(sigma, config));
-  const threshold = thresholding === null ? undefined : createDynamicThreshold(thresholding);
+  const { predictX0, sigmaSchedule } = config;
+  const { timesteps, sigmas } = config.isFlow
+    ? createFlowGrid(options)
+    : createSolverGrid(config, { count, sigmaSchedule, roundsKarras: true });
+  const levels = Array.from(sigmas, (sigma) => (config.isFlow ? { signal: 1 - sigma, noise: sigma } : levelsOf(sigma)));
+  const estimateOriginal = createOriginalEstimate(config);
   /** What the latest steps converted the model's output to, x0 or noise, the newest first. */
   let earlier: Float32Array<ArrayBuffer>[] = [];
   /** The latents that the step before started from, corrected. */
@@ -44,19 +42,15 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
     return Math.min(config.solverOrder, left, index + 1);
   }
 
-  return countSteps({
-    name: 'unipc',
+  return {
     timesteps,
     initNoiseSigma: 1,
-    step({ modelOutput, sample, predictedOriginal }, stepIndex) {
+    step(arrays, stepIndex) {
+      const { modelOutput, sample, predictedOriginal } = arrays;
       const { signal, noise } = levels[stepIndex]!;
-      const { ofSample, ofOutput } = originalWeights(predictionType, signal, noise);
+      const { ofSample, ofOutput } = estimateOriginal(arrays, signal, noise);
       if (converted.length !== sample.length) converted = new Float32Array(sample.length);
       if (startOfLast.length !== sample.length) startOfLast = new Float32Array(sample.length);
-      for (let index = 0; index < sample.length; index++) {
-        predictedOriginal[index] = ofSample * sample[index]! + ofOutput * modelOutput[index]!;
-      }
-      threshold?.(predictedOriginal);
       // Of the noise that x0 means, as latents are signal·x0 + noise·ε.
       const noiseOfSample = (1 - signal * ofSample) / noise;
       const noiseOfOutput = (-signal * ofOutput) / noise;
@@ -99,20 +93,21 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
     },
     history: {
       lengthAt: (steps) => (steps === 0 ? 0 : Math.min(steps, config.solverOrder) + 1),
-      arraysAt: (steps) => (steps === 0 ? [] : [...earlier, startOfLast]),
+      arrays: () => [...earlier, startOfLast],
       restore(arrays) {
         earlier = arrays.slice(0, -1);
         startOfLast = arrays.at(-1) ?? new Float32Array(0);
         converted = new Float32Array(0);
       },
     },
-  });
+  };
 }
 
-/** How much of the latents is x0 and how much noise at a sigma. */
-function levelsOf(sigma: number, { flow }: SchedulerConfig): { signal: number; noise: number } {
-  if (flow !== null) return { signal: 1 - sigma, noise: sigma };
-  // A sigma is noise over signal of the latents whose variance is 1; this splits it into the two.
-  const signal = 1 / Math.sqrt(sigma * sigma + 1);
-  return { signal, noise: sigma * signal };
+function createFlowGrid({ config, numInferenceSteps: count, dynamicShift }: CreateSchedulerOptions): SigmaGrid {
+  const { numTrainTimesteps } = config;
+  const even = linspace(1, 1 / numTrainTimesteps, count + 1).slice(0, -1);
+  const sigmas = shiftedSigmas(even, { config, dynamicShift, round: (value) => value });
+  if (Math.abs(sigmas[0]! - 1) < LEAST_FLOW_SIGNAL) sigmas[0]! -= LEAST_FLOW_SIGNAL;
+  const timesteps = sigmas.map((sigma) => Math.trunc(sigma * numTrainTimesteps));
+  return { timesteps, sigmas: Float32Array.from([...sigmas, 0]) };
 }

@@ -1,17 +1,32 @@
 /**
- * The files of a CLIP tokenizer. Stable Diffusion 1.x has vocab.json and merges.txt only, so the tokenizer.json that
- * `@huggingface/tokenizers` wants is put together here as transformers' CLIPTokenizer does; a tokenizer saved by newer
- * versions, tokenizer.json alone, is taken as it is.
+ * The files of the tokenizers of CLIP, T5 and GLM: tokenizer.json has all of one, but for the oldest of CLIP's. The
+ * spiece.model that some repositories have in its place is SentencePiece's own format, which nothing here reads.
  */
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { z } from 'zod';
-import { checkModelJson, modelFileError, readModelJson, readModelText, unlessMissing } from '../model/model-file.ts';
-import { readTokenizerConfig, specialTokenSchema, type TokenizerFilesOf } from './tokenizer-config.ts';
+import { checkModelJson, modelFileError, readModelConfig, unlessMissing } from '../model/model-file.ts';
+import type { TokenizerKind } from '../model/pipeline-classes.ts';
+import { readClipDefinition, type TokenizerConfig, vocabularySchema } from './clip-definition.ts';
 
-/** What a CLIP tokenizer is made from. */
-export interface TokenizerFiles extends TokenizerFilesOf<'clip'> {
-  /** Token ids. */
-  readonly startId: number;
-  readonly endId: number;
+/** What a tokenizer is made from. */
+export interface TokenizerFiles {
+  readonly kind: TokenizerKind;
+  /** The structure of a tokenizer.json. */
+  readonly definition: Readonly<Record<string, unknown>>;
+  /** Token ids that come before each text, and after. What GLM has before it, the definition says. */
+  readonly startIds: readonly number[];
+  readonly endIds: readonly number[];
+  /** The token id that texts are filled up with. */
+  readonly padId: number;
+  /** The highest token id there is. */
+  readonly highestId: number;
+  /** Relative to the model's directory. */
+  readonly folder: string;
+  /** Which file the ids come from, relative to the model's directory. */
+  readonly vocabularyFile: string;
+  /** Tokens of a text that the model reads, marks at its ends included. */
+  readonly maxTokens: number;
 }
 
 /** What all of OpenAI's CLIPs read. */
@@ -19,28 +34,62 @@ const clipTokens = 77;
 /** Above this, transformers says that it knows of no limit: it writes 10³⁰. */
 const noMaxLength = 1e20;
 
-const configSchema = z.looseObject({
-  bos_token: specialTokenSchema.default('<|startoftext|>'),
-  eos_token: specialTokenSchema.default('<|endoftext|>'),
-  unk_token: specialTokenSchema.default('<|endoftext|>'),
-  pad_token: specialTokenSchema.default('<|endoftext|>'),
-  model_max_length: z
-    .number()
-    .transform((length) => (length >= noMaxLength ? clipTokens : length))
-    .pipe(z.number().int().min(3).max(100_000))
-    .default(clipTokens),
-});
+/** A token as tokenizer_config.json has it: the text, or an object with the text. */
+const token = z.union([z.string(), z.looseObject({ content: z.string() }).transform(({ content }) => content)]);
 
-type TokenizerConfig = z.infer<typeof configSchema>;
-type Vocabulary = Record<string, number>;
+const fieldsSchema = z.record(z.string(), z.unknown());
 
-const vocabularySchema = z.record(z.string(), z.number().int().min(0));
-const completeSchema = z.looseObject({
-  added_tokens: z.array(z.looseObject({ id: z.number().int().min(0), content: z.string() })).default([]),
-  model: z.looseObject({ vocab: vocabularySchema }),
-});
+const configSchemas: Readonly<Record<TokenizerKind, z.ZodType<TokenizerConfig>>> = {
+  clip: z.looseObject({
+    bos_token: token.default('<|startoftext|>'),
+    eos_token: token.default('<|endoftext|>'),
+    unk_token: token.default('<|endoftext|>'),
+    pad_token: token.default('<|endoftext|>'),
+    model_max_length: z
+      .number()
+      .transform((length) => (length >= noMaxLength ? clipTokens : length))
+      .pipe(z.number().int().min(3).max(100_000))
+      .default(clipTokens),
+  }),
+  // What their pipelines cut at (`max_sequence_length`) is not the `model_max_length` of a language model for long texts.
+  t5: z
+    .looseObject({ eos_token: token.default('</s>'), pad_token: token.default('<pad>') })
+    .transform((config) => ({ ...config, model_max_length: 256 })),
+  glm: z
+    .looseObject({ pad_token: token.default('<|endoftext|>') })
+    .transform((config) => ({ ...config, model_max_length: 1024 })),
+};
 
-const contractions = "'s|'t|'re|'ve|'m|'ll|'d";
+interface Definition {
+  readonly [field: string]: unknown;
+  readonly added_tokens: readonly { readonly id: number; readonly content: string }[];
+  readonly model: { readonly vocab: Readonly<Record<string, number>> | readonly (readonly [string, number])[] };
+}
+
+const addedTokens = z.array(z.looseObject({ id: z.number().int().min(0), content: z.string() }));
+
+const definitionSchemas: Readonly<Record<TokenizerKind, z.ZodType<Definition>>> = {
+  clip: z.looseObject({ added_tokens: addedTokens.default([]), model: z.looseObject({ vocab: vocabularySchema }) }),
+  t5: z.looseObject({
+    added_tokens: addedTokens.default([]),
+    model: z.looseObject({
+      // Old files do not say it; others have vocabularies of another structure.
+      type: z.literal('Unigram').default('Unigram'),
+      unk_id: z.number().int().min(0),
+      vocab: z.array(z.tuple([z.string(), z.number()])).min(1),
+    }),
+  }),
+  glm: z.looseObject({
+    added_tokens: addedTokens,
+    model: z.looseObject({ type: z.literal('BPE'), vocab: vocabularySchema }),
+  }),
+};
+
+const marks = {
+  clip: { start: ['bos_token'], end: ['eos_token'] },
+  t5: { start: [], end: ['eos_token'] },
+  glm: { start: [], end: [] },
+} as const;
 
 /**
  * Reads a tokenizer of a model's directory.
@@ -48,110 +97,76 @@ const contractions = "'s|'t|'re|'ve|'m|'ll|'d";
  * @param folder relative to the directory.
  * @throws DarkroomError `model_unsupported` naming the file and the field.
  */
-export async function readTokenizerFiles(directory: string, folder: string): Promise<TokenizerFiles> {
-  const { config, fileOf } = await readTokenizerConfig(directory, folder, configSchema);
-  const { definition, vocabulary, vocabularyFile } = await readDefinition(directory, folder, config);
-  const idOf = (token: string, field: string): number => {
-    const id = Object.hasOwn(vocabulary, token) ? vocabulary[token] : undefined;
+export async function readTokenizerFiles(
+  directory: string,
+  folder: string,
+  kind: TokenizerKind,
+): Promise<TokenizerFiles> {
+  const { config, fileOf } = await readConfig(directory, folder, configSchemas[kind]);
+  const { definition, vocabularyFile } = await readDefinition(directory, folder, { kind, config });
+  const { vocab } = definition.model;
+  const ids = new Map(Array.isArray(vocab) ? vocab.map(([piece], id) => [piece, id]) : Object.entries(vocab));
+  for (const { content, id } of definition.added_tokens) ids.set(content, id);
+  const idOf = (field: 'bos_token' | 'eos_token' | 'pad_token'): number => {
+    const id = ids.get(config[field]!);
     if (id !== undefined) return id;
-    throw modelFileError(fileOf(field), `${field}: ${JSON.stringify(token)} is not in the vocabulary`);
+    throw modelFileError(fileOf(field), `${field}: ${JSON.stringify(config[field])} is not in the vocabulary`);
   };
   return {
-    kind: 'clip',
+    kind,
     definition,
-    startId: idOf(config.bos_token, 'bos_token'),
-    endId: idOf(config.eos_token, 'eos_token'),
-    padId: idOf(config.pad_token, 'pad_token'),
-    highestId: Object.values(vocabulary).reduce((highest, id) => Math.max(highest, id), 0),
+    startIds: marks[kind].start.map(idOf),
+    endIds: marks[kind].end.map(idOf),
+    padId: idOf('pad_token'),
+    highestId: [...ids.values()].reduce((highest, id) => Math.max(highest, id), 0),
     folder,
     vocabularyFile,
-    maxTokens: config.model_max_length,
+    maxTokens: config.model_max_length!,
+  };
+}
+
+/**
+ * Reads tokenizer_config.json. Where that does not list all added tokens itself, as newer ones do, special_tokens_map.json
+ * counts before it, as in transformers: the padding of Stable Diffusion 2 is only there.
+ *
+ * @returns `fileOf` says which of them a field is from.
+ */
+async function readConfig(directory: string, folder: string, schema: z.ZodType<TokenizerConfig>) {
+  const configFile = `${folder}/tokenizer_config.json`;
+  const mapFile = `${folder}/special_tokens_map.json`;
+  const config = await readModelConfig(directory, configFile, fieldsSchema);
+  const isComplete = config['added_tokens_decoder'] !== undefined;
+  const tokens = isComplete ? undefined : await unlessMissing(readModelConfig(directory, mapFile, fieldsSchema));
+  checkModelJson(configFile, config, schema);
+  return {
+    config: checkModelJson(mapFile, { ...config, ...tokens }, schema),
+    fileOf: (field: string) => (Object.hasOwn(tokens ?? {}, field) ? mapFile : configFile),
   };
 }
 
 async function readDefinition(
   directory: string,
   folder: string,
-  config: TokenizerConfig,
-): Promise<{ definition: Record<string, unknown>; vocabulary: Vocabulary; vocabularyFile: string }> {
-  try {
-    const vocabularyFile = `${folder}/vocab.json`;
-    const vocabulary = checkModelJson(vocabularyFile, await readModelJson(directory, vocabularyFile), vocabularySchema);
-    const mergesFile = `${folder}/merges.txt`;
-    const merges = parseMerges(await readModelText(directory, mergesFile));
-    checkMerges(merges, vocabulary, mergesFile);
-    return { definition: createDefinition(vocabulary, merges, config), vocabulary, vocabularyFile };
-  } catch (error) {
-    const vocabularyFile = `${folder}/tokenizer.json`;
-    const complete = await unlessMissing(readComplete(directory, vocabularyFile));
-    if (complete === undefined) throw error;
-    const added = complete.added_tokens.map(({ content, id }) => [content, id]);
-    return {
-      definition: complete,
-      vocabulary: { ...complete.model.vocab, ...Object.fromEntries(added) },
-      vocabularyFile,
-    };
+  { kind, config }: { kind: TokenizerKind; config: TokenizerConfig },
+): Promise<{ definition: Definition; vocabularyFile: string }> {
+  const file = `${folder}/tokenizer.json`;
+  const complete = (): Promise<Definition | undefined> =>
+    unlessMissing(readModelConfig(directory, file, definitionSchemas[kind]));
+  if (kind === 'clip') {
+    try {
+      const definition = await readClipDefinition(directory, folder, config);
+      return { definition, vocabularyFile: `${folder}/vocab.json` };
+    } catch (error) {
+      // As newer versions of transformers save it.
+      const definition = await complete();
+      if (definition === undefined) throw error;
+      return { definition, vocabularyFile: file };
+    }
   }
+  const definition = await complete();
+  if (definition !== undefined) return { definition, vocabularyFile: file };
+  const isBeside = kind === 't5' && (await stat(join(directory, folder, 'spiece.model')).then(Boolean, () => false));
+  const advice =
+    'transformers makes the one from the other: T5TokenizerFast.from_pretrained(folder).save_pretrained(folder)';
+  throw modelFileError(file, isBeside ? `is missing; spiece.model beside it is not read. ${advice}` : 'is missing');
 }
-
-async function readComplete(directory: string, file: string): Promise<z.infer<typeof completeSchema>> {
-  return checkModelJson(file, await readModelJson(directory, file), completeSchema);
-}
-
-function checkMerges(merges: readonly string[][], vocabulary: Vocabulary, file: string): void {
-  for (const merge of merges) {
-    const token = merge.join('');
-    if (Object.hasOwn(vocabulary, token)) continue;
-    throw modelFileError(file, `makes ${JSON.stringify(token)}, which vocab.json has no id for`);
-  }
-}
-
-function parseMerges(text: string): string[][] {
-  const lines = text.split('\n').map((line) => line.trim());
-  return lines.filter((line) => line !== '' && !line.startsWith('#version')).map((line) => line.split(' '));
-}
-
-function createDefinition(vocabulary: Vocabulary, merges: string[][], config: TokenizerConfig) {
-  const special = new Set([config.bos_token, config.eos_token, config.unk_token, config.pad_token]);
-  const escaped = [config.bos_token, config.eos_token].map((token) => token.replace(/[|\\{}()[\]^$+*?.]/gu, '\\$&'));
-  return {
-    version: '1.0',
-    added_tokens: [...special]
-      .filter((token) => Object.hasOwn(vocabulary, token))
-      .map((content) => ({ id: vocabulary[content], content, ...plainToken })),
-    normalizer: {
-      type: 'Sequence',
-      normalizers: [
-        { type: 'NFC' },
-        { type: 'Replace', pattern: { Regex: '\\s+' }, content: ' ' },
-        { type: 'Lowercase' },
-      ],
-    },
-    pre_tokenizer: {
-      type: 'Sequence',
-      pretokenizers: [
-        {
-          type: 'Split',
-          pattern: { Regex: `${escaped.join('|')}|${contractions}|[\\p{L}]+|[\\p{N}]|[^\\s\\p{L}\\p{N}]+` },
-          behavior: 'Removed',
-          invert: true,
-        },
-        { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
-      ],
-    },
-    model: {
-      type: 'BPE',
-      dropout: null,
-      unk_token: config.unk_token,
-      continuing_subword_prefix: '',
-      end_of_word_suffix: '</w>',
-      fuse_unk: false,
-      vocab: vocabulary,
-      merges,
-    },
-    post_processor: null,
-    decoder: null,
-  };
-}
-
-const plainToken = { single_word: false, lstrip: false, rstrip: false, normalized: false, special: true };

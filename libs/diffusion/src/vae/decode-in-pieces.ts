@@ -25,14 +25,6 @@ export interface DecodeInPiecesOptions {
 /** Scores of attention that a piece may have for each of its pixels: about as many as values, of which there are 128 and more. */
 const scoresOfPixel = 64;
 
-/** What is known of a picture on its way. */
-interface Progress {
-  /** Tensors that parts yet to run read. */
-  readonly planes: Map<string, Plane>;
-  /** Of tensors that parts yet to run normalize. */
-  readonly moments: Map<string, GroupMoments>;
-}
-
 /**
  * Decodes.
  *
@@ -40,17 +32,18 @@ interface Progress {
  * @throws DarkroomError if a part fails, or RangeError if parts do not fit each other.
  */
 export async function decodeInPieces(options: DecodeInPiecesOptions): Promise<Float32Array> {
-  const { parts, load, latents, latentDims, piecePixels, factor } = options;
+  const { parts, load, latents, latentDims } = options;
   const planes = new Map<string, Plane>([[parts[0]!.inputs[0]!, { data: latents, dims: [1, ...latentDims] }]]);
-  const progress: Progress = { planes, moments: momentsOf(parts) };
+  const norms = parts.flatMap((part) => part.norms);
+  const moments = new Map(norms.map(({ of, groups }) => [of, new GroupMoments(groups)]));
   for (const [at, part] of parts.entries()) {
     // One that is not cut is one row.
     const height = part.kind === 'whole' ? 1 : Math.min(...part.cut.map((name) => rowsOf(planes.get(name)!)));
-    const rows = rowsOfPiece(part, { height, latentDims, piecePixels, factor });
+    const pieces = piecesOf(part, height, rowsOfPiece(part, height, options));
     const later = new Set(parts.slice(at + 1).flatMap(({ inputs }) => inputs));
     const session = await load(part.write());
     try {
-      await runPart(session, { part, height, rows, later, progress });
+      await runPart(session, { part, height, pieces, later, planes, moments });
     } finally {
       await session.dispose();
     }
@@ -59,90 +52,15 @@ export async function decodeInPieces(options: DecodeInPiecesOptions): Promise<Fl
   return planes.get(parts.at(-1)!.outputs[0]!)!.data;
 }
 
-interface RowsOfPieceOptions extends Pick<DecodeInPiecesOptions, 'latentDims' | 'piecePixels' | 'factor'> {
-  /** Of what is cut. */
-  height: number;
-}
-
-/** As many as make a piece of the size asked for. */
-function rowsOfPiece(
-  { kind, halo }: DecoderPart,
-  { height, latentDims: [, latentHeight, latentWidth], piecePixels, factor }: RowsOfPieceOptions,
-): number {
+/** As many rows of what is cut as make a piece of the size asked for. */
+function rowsOfPiece({ kind, halo }: DecoderPart, height: number, options: DecodeInPiecesOptions): number {
+  const { latentDims, piecePixels, factor } = options;
+  const [, latentHeight, latentWidth] = latentDims;
   // Each query has as many scores as there are queries; of a pixel there are as many values at least.
   if (kind === 'queries') return Math.max(1, Math.floor((piecePixels * scoresOfPixel) / height));
   const pictureRows = piecePixels / (latentWidth * factor);
   // A piece reaches into its neighbours and no further, so that the others may be written over.
   return Math.max(1, halo, Math.floor((pictureRows * height) / (latentHeight * factor)));
-}
-
-function momentsOf(parts: readonly DecoderPart[]): Map<string, GroupMoments> {
-  const norms = parts.flatMap((part) => part.norms);
-  return new Map(norms.map(({ of, groups }) => [of, new GroupMoments(groups)]));
-}
-
-interface RunPartOptions {
-  part: DecoderPart;
-  /** Of the smallest input. */
-  height: number;
-  /** Of that input, in one piece. */
-  rows: number;
-  /** Tensors that later parts read. */
-  later: ReadonlySet<string>;
-  progress: Progress;
-}
-
-async function runPart(session: OnnxSession, { part, height, rows, later, progress }: RunPartOptions): Promise<void> {
-  const { planes } = progress;
-  const inputs = part.inputs.map((name) => ({ name, plane: planes.get(name)!, isCut: part.cut.includes(name) }));
-  const norms = normsOf(part, progress);
-  // What is read here for the last time is written over, from the top down. A piece that is still to come needs some of it.
-  const spare = inputs.filter(({ name, isCut }) => isCut && !later.has(name)).map(({ plane }) => plane);
-  const names = [...new Set([...part.outputs, ...part.measured])];
-  const halo = part.kind === 'rows' ? part.halo : 0;
-  const pieces = piecesOf({ height, rows, halo });
-  // All pieces are of one size, and so are the arrays that go in and out, which are used again and again.
-  let feeds = cutPiece(inputs, { piece: pieces[0]!, height });
-  const results = new Map<string, FloatTensor>();
-  for (const [at, piece] of pieces.entries()) {
-    const outputs = await session.runForAll({ ...norms, ...feeds }, names, results);
-    for (const [position, name] of names.entries()) results.set(name, outputs[position]!);
-    const next = pieces[at + 1];
-    if (next !== undefined) feeds = cutPiece(inputs, { piece: next, height, into: feeds });
-    for (const [name, output] of results) keep(name, output, { part, piece, height, spare, progress });
-  }
-}
-
-function normsOf({ norms }: DecoderPart, { moments }: Progress): Record<string, TensorValue> {
-  const feeds: Record<string, TensorValue> = {};
-  for (const { of, epsilon, mean, inverse } of norms) {
-    const { means, inverses } = moments.get(of)!.read(epsilon);
-    const dims = [1, means.length, 1];
-    Object.assign(feeds, { [mean]: { data: means, dims }, [inverse]: { data: inverses, dims } });
-  }
-  return feeds;
-}
-
-interface KeepOptions extends Pick<RunPartOptions, 'part' | 'height' | 'progress'> {
-  piece: Piece;
-  /** Planes that may be written over. */
-  spare: Plane[];
-}
-
-/** Puts what came of a piece where it is read. */
-function keep(name: string, output: FloatTensor, { part, piece, height, spare, progress }: KeepOptions): void {
-  const { planes, moments } = progress;
-  const bounds = boundsIn(output, piece);
-  if (part.measured.includes(name)) moments.get(name)!.add(output, bounds);
-  if (!part.outputs.includes(name)) return;
-  const dims = withRows(output.dims, height * bounds.scale);
-  if (bounds.count === rowsOf({ dims })) {
-    planes.set(name, output);
-    return;
-  }
-  const plane = planes.get(name) ?? takeSpare(spare, dims) ?? { data: new Float32Array(lengthOf(dims)), dims };
-  planes.set(name, plane);
-  pasteRows(output, plane, { ...bounds, top: piece.top * bounds.scale });
 }
 
 /** Rows of the smallest input. */
@@ -154,7 +72,8 @@ interface Piece {
   readonly to: number;
 }
 
-function piecesOf({ height, rows, halo }: { height: number; rows: number; halo: number }): Piece[] {
+function piecesOf(part: DecoderPart, height: number, rows: number): Piece[] {
+  const halo = part.kind === 'rows' ? part.halo : 0;
   const size = Math.min(height, rows + 2 * halo);
   return Array.from({ length: Math.ceil(height / rows) }, (_, at) => {
     const top = at * rows;
@@ -163,30 +82,75 @@ function piecesOf({ height, rows, halo }: { height: number; rows: number; halo: 
   });
 }
 
-interface CutPieceOptions {
-  piece: Piece;
+interface RunPartOptions {
+  part: DecoderPart;
+  /** Of the smallest input. */
   height: number;
-  /** An earlier piece, which is not needed any more. */
-  into?: Readonly<Record<string, TensorValue>>;
+  pieces: readonly Piece[];
+  /** Tensors that later parts read. */
+  later: ReadonlySet<string>;
+  /** Tensors that parts yet to run read. */
+  planes: Map<string, Plane>;
+  /** Of tensors that parts yet to run normalize. */
+  moments: ReadonlyMap<string, GroupMoments>;
 }
 
-function cutPiece(
-  inputs: readonly { name: string; plane: Plane; isCut: boolean }[],
-  { piece: { from, to }, height, into }: CutPieceOptions,
-): Record<string, TensorValue> {
+async function runPart(session: OnnxSession, options: RunPartOptions): Promise<void> {
+  const { part, height, pieces, later, planes, moments } = options;
+  const inputs = part.inputs.map((name) => ({ name, plane: planes.get(name)!, isCut: part.cut.includes(name) }));
+  const norms = normsOf(part, moments);
+  // What is read here for the last time is written over, from the top down. A piece that is still to come needs some of it.
+  const spare = inputs.filter(({ name, isCut }) => isCut && !later.has(name)).map(({ plane }) => plane);
+  const names = [...new Set([...part.outputs, ...part.measured])];
+
+  /** What a piece is fed, in the memory of an earlier one, which is not needed any more. */
+  function cut({ from, to }: Piece, into: Readonly<Record<string, TensorValue>> = {}): Record<string, TensorValue> {
+    const feeds = inputs.map(({ name, plane, isCut }) => {
+      if (!isCut) return [name, plane];
+      const scale = wholeScale(rowsOf(plane), height);
+      const target = into[name]?.data as Float32Array | undefined;
+      return [name, cutRows(plane, { from: from * scale, to: to * scale, into: target })];
+    });
+    return Object.fromEntries(feeds) as Record<string, TensorValue>;
+  }
+
+  /** Puts what came of a piece where it is read. */
+  function keep(name: string, output: FloatTensor, { top, bottom, from, to }: Piece): void {
+    const scale = wholeScale(rowsOf(output), to - from);
+    /** Where in the output the piece's own rows lie. */
+    const bounds = { first: (top - from) * scale, count: (bottom - top) * scale };
+    if (part.measured.includes(name)) moments.get(name)!.add(output, bounds);
+    if (!part.outputs.includes(name)) return;
+    const dims = withRows(output.dims, height * scale);
+    if (bounds.count === rowsOf({ dims })) {
+      planes.set(name, output);
+      return;
+    }
+    const plane = planes.get(name) ?? takeSpare(spare, dims) ?? { data: new Float32Array(lengthOf(dims)), dims };
+    planes.set(name, plane);
+    pasteRows(output, plane, { ...bounds, top: top * scale });
+  }
+
+  // All pieces are of one size, and so are the arrays that go in and out, which are used again and again.
+  let feeds = cut(pieces[0]!);
+  const results = new Map<string, FloatTensor>();
+  for (const [at, piece] of pieces.entries()) {
+    const outputs = await session.runForAll({ ...norms, ...feeds }, names, results);
+    for (const [position, name] of names.entries()) results.set(name, outputs[position]!);
+    const next = pieces[at + 1];
+    if (next !== undefined) feeds = cut(next, feeds);
+    for (const [name, output] of results) keep(name, output, piece);
+  }
+}
+
+function normsOf({ norms }: DecoderPart, moments: RunPartOptions['moments']): Record<string, TensorValue> {
   const feeds: Record<string, TensorValue> = {};
-  for (const { name, plane, isCut } of inputs) {
-    const scale = isCut ? wholeScale(rowsOf(plane), height) : 1;
-    const target = into?.[name]?.data as Float32Array | undefined;
-    feeds[name] = isCut ? cutRows(plane, { from: from * scale, to: to * scale, into: target }) : plane;
+  for (const { of, epsilon, mean, inverse } of norms) {
+    const { means, inverses } = moments.get(of)!.read(epsilon);
+    const dims = [1, means.length, 1];
+    Object.assign(feeds, { [mean]: { data: means, dims }, [inverse]: { data: inverses, dims } });
   }
   return feeds;
-}
-
-/** Where in an output the piece's own rows lie. */
-function boundsIn(output: FloatTensor, { top, bottom, from, to }: Piece) {
-  const scale = wholeScale(rowsOf(output), to - from);
-  return { scale, first: (top - from) * scale, count: (bottom - top) * scale };
 }
 
 function wholeScale(rows: number, ofRows: number): number {

@@ -16,15 +16,11 @@ export function withRows(dims: readonly number[], rows: number): readonly number
   return [...dims.slice(0, -2), rows, ...dims.slice(-1)];
 }
 
-export interface CutRowsOptions {
-  from: number;
-  to: number;
-  /** An array of as many values to use again. */
-  into?: Float32Array | undefined;
-}
-
-/** Copies the rows of a plane between two. */
-export function cutRows({ data, dims }: Plane, { from, to, into }: CutRowsOptions): TensorValue {
+/** Copies the rows of a plane between two, into an array of as many values to use again, if there is one. */
+export function cutRows(
+  { data, dims }: Plane,
+  { from, to, into }: { from: number; to: number; into?: Float32Array | undefined },
+): TensorValue {
   const [channels, height, width] = flatten(dims);
   const size = (to - from) * width;
   const rows = into ?? new Float32Array(channels * size);
@@ -35,17 +31,12 @@ export function cutRows({ data, dims }: Plane, { from, to, into }: CutRowsOption
   return { data: rows, dims: withRows(dims, to - from) };
 }
 
-/** Rows of a piece, and where they go. */
-export interface PasteRowsOptions {
-  /** In the piece. */
-  first: number;
-  count: number;
-  /** In the plane. */
-  top: number;
-}
-
-/** Copies rows of a piece into a plane whose other dimensions are the same. */
-export function pasteRows(piece: FloatTensor, plane: Plane, { first, count, top }: PasteRowsOptions): void {
+/** Copies rows of a piece, from its `first`, into a plane whose other dimensions are the same, from `top`. */
+export function pasteRows(
+  piece: FloatTensor,
+  plane: Plane,
+  { first, count, top }: { first: number; count: number; top: number },
+): void {
   const [channels, height, width] = flatten(plane.dims);
   const rows = rowsOf(piece);
   for (let channel = 0; channel < channels; channel++) {

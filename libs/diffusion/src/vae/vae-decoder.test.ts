@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { loadOnnxSession, type OnnxSession } from '@darkroom/runtime';
 import { dilateConvolution, externalizeWeights } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createTorchGenerator } from '../random/torch-generator.ts';
+import { TorchGenerator } from '../random/torch-generator.ts';
 import { loadPipeline } from '../pipelines/load-pipeline.ts';
 import { interleaveSample } from '../picture/latents-to-rgb.ts';
 import { VaeDecoder } from './vae-decoder.ts';
@@ -44,7 +44,7 @@ async function createDecoder({ path, factor }: { path: string; factor: number },
 
 function noise(dims: readonly number[]): Float32Array {
   const latents = new Float32Array(dims.reduce((product, side) => product * side, 1));
-  createTorchGenerator(7).fillNormal(latents);
+  new TorchGenerator({ seed: 7 }).fillNormal(latents);
   return latents.map((value) => value * 2);
 }
 

@@ -1,7 +1,7 @@
 import type { OnnxSession } from '@darkroom/runtime';
 import { ProtobufError } from '../onnx/protobuf-file.ts';
 import { type DecoderPart, splitDecoder, UncuttableError } from '../onnx/split-decoder.ts';
-import { createTorchGenerator } from '../random/torch-generator.ts';
+import { TorchGenerator } from '../random/torch-generator.ts';
 import { decodeInPieces } from './decode-in-pieces.ts';
 
 /** How far a picture that was decoded in pieces may be from the whole, in values of −1 … 1: two of 255 levels. */
@@ -26,26 +26,13 @@ export interface VaeDecoderOptions {
 
 /** Turns latents into pictures: in one go, or large ones in pieces. */
 export class VaeDecoder {
-  readonly file: string;
-  readonly session: OnnxSession;
-  readonly #options: VaeDecoderOptions;
+  readonly options: VaeDecoderOptions;
+  /** Why large pictures are decoded in one go, if they are. */
+  remark: string | undefined;
   #parts: readonly DecoderPart[] | undefined;
-  #remark: string | undefined;
 
   constructor(options: VaeDecoderOptions) {
-    this.file = options.file;
-    this.session = options.session;
-    this.#options = options;
-  }
-
-  /** Pictures of more pixels are decoded in pieces. */
-  get wholePixels(): number {
-    return this.#options.wholePixels;
-  }
-
-  /** Why large pictures are decoded in one go, if they are. */
-  get remark(): string | undefined {
-    return this.#remark;
+    this.options = options;
   }
 
   /**
@@ -55,21 +42,21 @@ export class VaeDecoder {
    * @param dims of the latents: channels, height and width. What one piece holds whole tells nothing.
    */
   async tryPieces(dims: readonly [number, number, number]): Promise<void> {
-    const { path, factor } = this.#options;
+    const { path, factor, loadPart: load } = this.options;
     const latents = new Float32Array(dims[0] * dims[1] * dims[2]);
-    createTorchGenerator(0).fillNormal(latents);
+    new TorchGenerator({ seed: 0 }).fillNormal(latents);
     try {
       const parts = splitDecoder(path);
       const whole = await this.#decodeWhole(latents, dims);
       // As small as pieces can be.
-      const pieces = await this.#decodeInPieces(parts, { latents, dims, piecePixels: factor });
+      const pieces = await decodeInPieces({ parts, load, latents, latentDims: dims, piecePixels: factor, factor });
       const difference = worstDifference(whole, pieces);
       if (!(difference <= largestDifference)) throw new UncuttableError(`it differs by ${difference} then`);
       this.#parts = parts;
     } catch (error) {
       const isExpected = error instanceof UncuttableError || error instanceof ProtobufError;
       const reason = isExpected ? error.message : `in parts it fails: ${messageOf(error)}`;
-      this.#remark = `large pictures are decoded in one go, because the decoder cannot be cut: ${reason}`;
+      this.remark = `large pictures are decoded in one go, because the decoder cannot be cut: ${reason}`;
     }
   }
 
@@ -81,28 +68,17 @@ export class VaeDecoder {
    * @throws DarkroomError if the graph fails.
    */
   async decode(latents: Float32Array, dims: readonly [number, number, number]): Promise<Float32Array> {
-    const { factor, wholePixels } = this.#options;
-    const [, height, width] = dims;
-    const isLarge = height * width * factor * factor > wholePixels;
-    if (!isLarge || this.#parts === undefined) return this.#decodeWhole(latents, dims);
-    return this.#decodeInPieces(this.#parts, { latents, dims, piecePixels: Math.min(wholePixels / 4, largestPiece) });
+    const { factor, wholePixels, loadPart: load } = this.options;
+    const parts = this.#parts;
+    const isLarge = dims[1] * dims[2] * factor * factor > wholePixels;
+    if (!isLarge || parts === undefined) return this.#decodeWhole(latents, dims);
+    const piecePixels = Math.min(wholePixels / 4, largestPiece);
+    return decodeInPieces({ parts, load, latents, latentDims: dims, piecePixels, factor });
   }
 
   async #decodeWhole(latents: Float32Array, dims: readonly [number, number, number]): Promise<Float32Array> {
-    const feeds = { latent_sample: { data: latents, dims: [1, ...dims] } };
-    return (await this.session.run(feeds, this.session.outputs[0]!.name)).data;
-  }
-
-  #decodeInPieces(
-    parts: readonly DecoderPart[],
-    {
-      latents,
-      dims,
-      piecePixels,
-    }: { latents: Float32Array; dims: readonly [number, number, number]; piecePixels: number },
-  ): Promise<Float32Array> {
-    const { loadPart: load, factor } = this.#options;
-    return decodeInPieces({ parts, load, latents, latentDims: dims, piecePixels, factor });
+    const { session } = this.options;
+    return (await session.run({ latent_sample: { data: latents, dims: [1, ...dims] } }, session.outputs[0]!.name)).data;
   }
 }
 

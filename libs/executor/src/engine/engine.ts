@@ -5,8 +5,8 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { DarkroomError, type Pipeline, type PipelineRow, type RowEvent, type RowRequest } from '@darkroom/core';
-import type { EngineEvent } from '../executor-event.ts';
-import type { ShutdownOptions } from '../executor.ts';
+import type { EngineEvent, RequestEndEvent } from '../executor-event.ts';
+import type { EngineStatus, ShutdownOptions } from '../executor.ts';
 import { RowTable, type TableRequest, type TableRow } from './row-table.ts';
 import { stepRows } from './step-rows.ts';
 
@@ -22,33 +22,27 @@ export interface EngineOptions<Row extends PipelineRow> {
   now?: () => number;
 }
 
-/** The row table and the loop that steps it. */
+const unknownError = { code: 'internal', message: 'the engine failed' } as const;
+
 export class Engine<Row extends PipelineRow> {
-  readonly #pipeline: Pipeline<Row>;
-  readonly #maxSlots: number;
-  readonly #checkpointEvery: number;
-  readonly #onEvents: EngineOptions<Row>['onEvents'];
-  readonly #now: () => number;
+  readonly #options: Required<EngineOptions<Row>>;
   readonly #table: RowTable<Row>;
+  /** Requests that leave at the next boundary. */
+  readonly #canceled = new Set<TableRequest<Row>>();
   #events: EngineEvent[] = [];
   #loop: Promise<void> | undefined;
   #isStopping = false;
 
   /** @throws RangeError if there is no room for a single row. */
   constructor(options: EngineOptions<Row>) {
-    const { pipeline, maxSlots } = options;
+    const { maxSlots } = options;
     if (!(maxSlots >= 1)) throw new RangeError(`maxSlots must be at least 1, not ${maxSlots}`);
-    this.#pipeline = pipeline;
-    this.#maxSlots = maxSlots;
-    this.#checkpointEvery = options.checkpointEvery ?? 0;
-    this.#onEvents = options.onEvents;
-    this.#now = options.now ?? (() => performance.now());
-    this.#table = new RowTable({ maxSlots, release: (row) => pipeline.release(row) });
+    this.#options = { checkpointEvery: 0, now: () => performance.now(), ...options };
+    this.#table = new RowTable(options);
   }
 
-  /** Slots that the rows in the table take, and requests with rows that wait. */
-  get status(): { slots: number; waitingRequests: number } {
-    return { slots: this.#table.slots, waitingRequests: this.#table.waitingRequests };
+  get status(): EngineStatus {
+    return this.#table.status;
   }
 
   /** Takes requests; one whose id is here already is ignored. */
@@ -56,13 +50,13 @@ export class Engine<Row extends PipelineRow> {
     if (this.#isStopping) return;
     for (const request of requests) this.#table.add(request);
     // A run that finds nothing has ended before its promise is here, and would never be started again.
-    if (this.#table.requestCount > 0) this.#loop ??= this.#run();
+    if (!this.#table.isEmpty) this.#loop ??= this.#run();
   }
 
   /** Takes a request's rows out at the next boundary. */
   cancel(requestId: string): void {
     const owner = this.#table.find(requestId);
-    if (owner !== undefined) owner.isCanceled = true;
+    if (owner !== undefined) this.#canceled.add(owner);
   }
 
   /** Stops after the step under way. The pipeline stays loaded. */
@@ -71,14 +65,14 @@ export class Engine<Row extends PipelineRow> {
     await this.#loop;
     this.#dropCanceled();
     for (const entry of this.#table.rows) {
-      if (shouldCheckpoint && entry.steps > 0) this.#try(entry, () => this.#emitCheckpoint(entry));
+      if (shouldCheckpoint && entry.steps > 0 && !entry.owner.hasEnded) this.#emitCheckpoint(entry);
     }
     this.#table.clear();
     await this.#flush();
   }
 
   async #run(): Promise<void> {
-    while (this.#table.requestCount > 0 && !this.#isStopping) {
+    while (!this.#table.isEmpty && !this.#isStopping) {
       this.#dropCanceled();
       await this.#admit();
       await this.#flush();
@@ -98,27 +92,30 @@ export class Engine<Row extends PipelineRow> {
   async #admit(): Promise<void> {
     let hasCreated = false;
     for (let owner = this.#table.nextToEnter(); owner !== undefined; owner = this.#table.nextToEnter()) {
-      try {
-        if (owner.pending === undefined) {
-          hasCreated = true;
-          owner.pending = await this.#pipeline.createRows(owner.request);
-          for (const row of owner.pending) this.#assertFits(row);
-        }
-      } catch (error) {
-        this.#fail(owner, error);
+      if (owner.pending === undefined) {
+        hasCreated = true;
+        await this.#create(owner);
         continue;
       }
-      for (const entry of this.#table.enter(owner)) this.#announceLastStep(entry);
-      this.#endIfComplete(owner);
+      const entry = this.#table.enter(owner);
+      if (entry === undefined) this.#endIfComplete(owner);
+      else this.#announceLastStep(entry);
     }
-    if (hasCreated) await this.#pipeline.settle();
+    if (hasCreated) await this.#options.pipeline.settle();
   }
 
-  /** What fits into no empty table would wait for ever. */
-  #assertFits({ index, slots }: Row): void {
-    if (slots <= this.#maxSlots) return;
-    const message = `output ${index} takes ${slots} slots, and this worker has room for ${this.#maxSlots}`;
-    throw new DarkroomError({ code: 'invalid_request', op: 'engine.admit', message });
+  async #create(owner: TableRequest<Row>): Promise<void> {
+    const { pipeline, maxSlots } = this.#options;
+    try {
+      owner.pending = await pipeline.createRows(owner.request);
+      const wide = owner.pending.find(({ slots }) => slots > maxSlots);
+      if (wide === undefined) return;
+      // What fits into no empty table would wait for ever.
+      const message = `output ${wide.index} takes ${wide.slots} slots, and this worker has room for ${maxSlots}`;
+      throw new DarkroomError({ code: 'invalid_request', op: 'engine.admit', message });
+    } catch (error) {
+      this.#fail(owner, error);
+    }
   }
 
   async #takeStep(group: readonly TableRow<Row>[]): Promise<void> {
@@ -127,16 +124,16 @@ export class Engine<Row extends PipelineRow> {
       const rows = present.map(({ row }) => row);
       // The step may give a row another.
       const { shapeKey } = rows[0]!;
-      const startedAtMs = this.#now();
-      const { modelRows, events, failures } = await stepRows(this.#pipeline, rows);
-      const stepMs = this.#now() - startedAtMs;
+      const { pipeline, now } = this.#options;
+      const startedAtMs = now();
+      const { modelRows, events, failures } = await stepRows(pipeline, rows);
+      const stepMs = now() - startedAtMs;
       const { slots: tableSlots, waitingRequests } = this.status;
-      const stats = { shapeKey, rows: rows.length, modelRows, tableSlots, waitingRequests, stepMs };
-      this.#events.push({ type: 'stats', ...stats });
+      this.#events.push({ type: 'stats', shapeKey, rows: rows.length, modelRows, tableSlots, waitingRequests, stepMs });
       this.#dropCanceled();
       for (const { row, owner } of present) if (failures.has(row)) this.#fail(owner, failures.get(row));
       for (const entry of present) {
-        if (!entry.owner.hasEnded) this.#try(entry, () => this.#reportStep(entry, events.get(entry.row)));
+        if (!entry.owner.hasEnded) this.#reportStep(entry, events.get(entry.row));
       }
     }
     for (const entry of group) {
@@ -146,14 +143,14 @@ export class Engine<Row extends PipelineRow> {
 
   #reportStep(entry: TableRow<Row>, events: readonly RowEvent[] = []): void {
     const { row, owner } = entry;
-    entry.steps += 1;
     const { index } = row;
+    entry.steps += 1;
     const requestId = owner.request.id;
     // Spreading takes 3 to 25 times as long (Node 20), for each row in each step.
     for (const event of events) this.#events.push(Object.assign({ requestId, index }, event));
     this.#announceLastStep(entry);
-    const isCheckpointDue = this.#checkpointEvery > 0 && entry.steps % this.#checkpointEvery === 0 && !row.isDone;
-    if (isCheckpointDue) this.#emitCheckpoint(entry);
+    const { checkpointEvery } = this.#options;
+    if (checkpointEvery > 0 && entry.steps % checkpointEvery === 0 && !row.isDone) this.#emitCheckpoint(entry);
   }
 
   /** As soon as only the last step is left, where that is known, for a replacement to be here when the row leaves. */
@@ -165,8 +162,12 @@ export class Engine<Row extends PipelineRow> {
   }
 
   #emitCheckpoint({ row, owner }: TableRow<Row>): void {
-    const checkpoint = this.#pipeline.checkpoint(row);
-    this.#events.push({ type: 'checkpoint', requestId: owner.request.id, index: row.index, checkpoint });
+    try {
+      const checkpoint = this.#options.pipeline.checkpoint(row);
+      this.#events.push({ type: 'checkpoint', requestId: owner.request.id, index: row.index, checkpoint });
+    } catch (error) {
+      this.#fail(owner, error);
+    }
   }
 
   async #finish(entry: TableRow<Row>): Promise<void> {
@@ -174,8 +175,8 @@ export class Engine<Row extends PipelineRow> {
     // What the step said goes out first: an ending takes a while.
     await this.#flush();
     try {
-      const output = await this.#pipeline.finish(row);
-      if (owner.hasEnded || owner.isCanceled) return;
+      const output = await this.#options.pipeline.finish(row);
+      if (this.#canceled.has(owner)) return;
       this.#table.leave(entry);
       this.#events.push({ type: 'output', requestId: owner.request.id, index: row.index, output });
       this.#endIfComplete(owner);
@@ -185,40 +186,30 @@ export class Engine<Row extends PipelineRow> {
   }
 
   #endIfComplete(owner: TableRequest<Row>): void {
-    if (owner.active > 0 || owner.pending === undefined || owner.pending.length > 0) return;
-    this.#table.remove(owner);
-    this.#events.push({ type: 'request-done', requestId: owner.request.id });
+    if (this.#table.isComplete(owner)) this.#end(owner, { type: 'request-done', requestId: owner.request.id });
   }
 
   #dropCanceled(): void {
-    for (const owner of this.#table.canceled()) {
-      this.#table.remove(owner);
-      this.#events.push({ type: 'request-canceled', requestId: owner.request.id });
-    }
-  }
-
-  #try(entry: TableRow<Row>, action: () => void): void {
-    try {
-      action();
-    } catch (error) {
-      this.#fail(entry.owner, error);
-    }
+    for (const owner of this.#canceled) this.#end(owner, { type: 'request-canceled', requestId: owner.request.id });
+    this.#canceled.clear();
   }
 
   #fail(owner: TableRequest<Row>, error: unknown): void {
-    if (owner.hasEnded) return;
-    this.#table.remove(owner);
-    const isOurs = DarkroomError.isInstance(error);
-    const code = isOurs ? error.code : 'internal';
     // The text of an error that we did not write may hold a path or a prompt.
-    const message = isOurs ? error.message : 'the engine failed';
-    this.#events.push({ type: 'request-failed', requestId: owner.request.id, code, message });
+    const { code, message } = DarkroomError.isInstance(error) ? error : unknownError;
+    this.#end(owner, { type: 'request-failed', requestId: owner.request.id, code, message });
   }
 
-  async #flush(): Promise<void> {
+  #end(owner: TableRequest<Row>, event: RequestEndEvent): void {
+    if (owner.hasEnded) return;
+    this.#table.remove(owner);
+    this.#events.push(event);
+  }
+
+  #flush(): void | Promise<void> {
     if (this.#events.length === 0) return;
     const events = this.#events;
     this.#events = [];
-    await this.#onEvents(events);
+    return this.#options.onEvents(events);
   }
 }

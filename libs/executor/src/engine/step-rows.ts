@@ -1,11 +1,7 @@
-import type { Pipeline, PipelineRow, RowEvent } from '@darkroom/core';
+import type { Pipeline, PipelineRow, StepReport } from '@darkroom/core';
 
 /** How a step went, with whatever was thrown laid at the rows it concerns. */
-export interface StepOutcome<Row> {
-  readonly modelRows: number;
-  readonly events: ReadonlyMap<Row, readonly RowEvent[]>;
-  readonly failures: ReadonlyMap<Row, unknown>;
-}
+type StepOutcome<Row> = Omit<StepReport<Row>, 'failures'> & { readonly failures: ReadonlyMap<Row, unknown> };
 
 /**
  * Takes one step of all rows, and finds the guilty when the model call fails as a whole: the group is halved until the

@@ -27,16 +27,10 @@ async function start({ model, ...options }: EngineProcessOptions): Promise<void>
   } catch (error) {
     const code = DarkroomError.isInstance(error) ? error.code : 'internal';
     const { message, cause } = error instanceof Error ? error : new Error(String(error));
-    await send({ type: 'start-failed', code, message, ...(cause instanceof Error && { detail: cause.message }) });
+    const detail = cause instanceof Error ? new Error(cause.message) : undefined;
+    await send({ type: 'start-failed', failure: { code, op: 'executor.start', message, cause: detail } });
     process.exit(1);
   }
-}
-
-async function stop(shouldCheckpoint: boolean): Promise<void> {
-  await engine?.stop({ shouldCheckpoint });
-  await pipeline?.dispose();
-  await send({ type: 'stopped' });
-  process.exit(0);
 }
 
 async function receive(message: MessageToEngine): Promise<void> {
@@ -47,12 +41,12 @@ async function receive(message: MessageToEngine): Promise<void> {
       return engine?.submit(message.requests);
     case 'cancel':
       return engine?.cancel(message.requestId);
-    case 'health': {
-      const status = engine?.status ?? { slots: 0, waitingRequests: 0 };
-      return send({ type: 'health', checkId: message.checkId, ...status });
-    }
+    case 'health':
+      return send({ type: 'health', status: engine!.status });
     case 'shutdown':
-      return stop(message.shouldCheckpoint);
+      await engine?.stop(message);
+      await pipeline?.dispose();
+      process.exit(0);
   }
 }
 

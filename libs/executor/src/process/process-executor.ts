@@ -1,9 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { DarkroomError, type ModelCard, type PipelineComponent } from '@darkroom/core';
+import { DarkroomError, type ModelCard, type PipelineComponent, type RowRequest } from '@darkroom/core';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import { type ExecutorListener, isRequestEnd } from '../executor-event.ts';
-import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from '../executor.ts';
+import type { EngineStatus, Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
 
 export interface ProcessExecutorOptions extends EngineProcessOptions {
   onEvents: ExecutorListener;
@@ -11,46 +12,31 @@ export interface ProcessExecutorOptions extends EngineProcessOptions {
   onLoaded?: (components: readonly PipelineComponent[]) => void;
   /** Of the engine's process; that of this one if absent. */
   environment?: Record<string, string | undefined> | undefined;
-  /** How long `checkHealth` waits; a step blocks the engine, so longer than the slowest. */
-  healthTimeoutMs?: number;
-  /** How long `shutdown` waits for the step under way before it kills the engine. */
-  shutdownTimeoutMs?: number;
 }
+
+/** How long `checkHealth` waits; a step blocks the engine, so longer than the slowest. */
+const healthTimeoutMs = 30_000;
+/** How long `shutdown` waits for the step under way before it kills the engine. */
+const shutdownTimeoutMs = 10_000;
 
 // Always the built entry: Node runs no TypeScript, so tests of the sources need `npm run build` before them.
-const entry = fileURLToPath(
-  new URL(
-    import.meta.url.endsWith('.ts') ? '../../dist/process/engine-process.js' : './engine-process.js',
-    import.meta.url,
-  ),
-);
-
-interface EngineStatus {
-  readonly slots: number;
-  readonly waitingRequests: number;
-}
+const builtFolder = import.meta.url.endsWith('.ts') ? '../../dist/process' : '.';
+const entry = fileURLToPath(new URL(`${builtFolder}/engine-process.js`, import.meta.url));
 
 /** Runs the engine in a process of its own, the default: `session.run` blocks only that one's event loop. */
 export class ProcessExecutor implements Executor {
-  readonly #options: Required<Omit<ProcessExecutorOptions, 'environment'>> &
-    Pick<ProcessExecutorOptions, 'environment'>;
+  readonly #options: ProcessExecutorOptions;
   /** Submitted and not ended. */
   readonly #open = new Set<string>();
-  readonly #checks = new Map<number, (status: EngineStatus | undefined) => void>();
+  /** Those who have asked the engine how it is, in the order of its answers. */
+  readonly #asking: ((status: EngineStatus | undefined) => void)[] = [];
   #child: ChildProcess | undefined;
   /** Resolves when the child is gone. */
   #ended: Promise<string> = Promise.resolve('was not started');
   #isReady = false;
-  #nextCheckId = 0;
 
   constructor(options: ProcessExecutorOptions) {
-    this.#options = {
-      checkpointEvery: 0,
-      onLoaded: () => {},
-      healthTimeoutMs: 30_000,
-      shutdownTimeoutMs: 10_000,
-      ...options,
-    };
+    this.#options = options;
   }
 
   /** The engine's process, for logs; undefined while there is none. */
@@ -61,34 +47,33 @@ export class ProcessExecutor implements Executor {
   async start(): Promise<ModelCard> {
     if (this.#child !== undefined) throw unavailable('executor.start', 'the engine is already running');
     // No flags of this process: a debugger's port or a test's conditions are not the engine's.
-    const stdio = ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'] as const;
-    const { environment: env } = this.#options;
-    const child = fork(entry, { serialization: 'advanced', execArgv: [], stdio: [...stdio], ...(env && { env }) });
+    const { model, maxSlots, checkpointEvery = 0, onLoaded, environment } = this.#options;
+    const child = fork(entry, {
+      serialization: 'advanced',
+      execArgv: [],
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'],
+      ...(environment && { env: environment }),
+    });
     this.#child = child;
-    const ended = this.#watch(child);
-    this.#ended = ended;
+    this.#ended = this.#watch(child);
     const started = new Promise<ModelCard>((resolve, reject) => {
       let failure: DarkroomError | undefined;
       child.on('message', (message: MessageFromEngine) => {
         if (message.type === 'ready') {
           this.#isReady = true;
-          this.#options.onLoaded(message.components);
+          onLoaded?.(message.components);
           resolve(message.card);
-        } else if (message.type === 'start-failed') {
-          const { code, detail } = message;
-          const cause = detail === undefined ? undefined : new Error(detail);
-          failure = new DarkroomError({ code, op: 'executor.start', message: message.message, cause });
-        } else this.#receive(message);
+        } else if (message.type === 'start-failed') failure = new DarkroomError(message.failure);
+        else this.#receive(message);
       });
       // Only when the process is gone, so that the caller may start again at once.
-      void ended.then((how) => reject(failure ?? unavailable('executor.start', `the engine ${how}`)));
+      void this.#ended.then((how) => reject(failure ?? unavailable('executor.start', `the engine ${how}`)));
     });
-    const { model, maxSlots, checkpointEvery } = this.#options;
     this.#send({ type: 'start', options: { model, maxSlots, checkpointEvery } });
     return started;
   }
 
-  submit(requests: readonly ExecutorRequest[]): void {
+  submit(requests: readonly RowRequest[]): void {
     if (!this.#isReady) throw unavailable('executor.submit', 'the engine is not running');
     for (const { id } of requests) this.#open.add(id);
     this.#send({ type: 'submit', requests });
@@ -103,22 +88,10 @@ export class ProcessExecutor implements Executor {
   }
 
   async checkHealth(): Promise<ExecutorHealth> {
-    const checkId = this.#nextCheckId++;
     const startedAtMs = performance.now();
-    const answer = await new Promise<EngineStatus | undefined>((resolve) => {
-      if (!this.#isReady) return resolve(undefined);
-      const timer = setTimeout(() => resolve(undefined), this.#options.healthTimeoutMs);
-      timer.unref();
-      this.#checks.set(checkId, (status) => {
-        clearTimeout(timer);
-        resolve(status);
-      });
-      this.#send({ type: 'health', checkId });
-    });
-    this.#checks.delete(checkId);
+    const status = this.#isReady ? await this.#ask() : undefined;
     const latencyMs = performance.now() - startedAtMs;
-    const { slots, waitingRequests } = answer ?? { slots: 0, waitingRequests: 0 };
-    return { isHealthy: answer !== undefined, slots, waitingRequests, latencyMs };
+    return { isHealthy: status !== undefined, slots: 0, waitingRequests: 0, ...status, latencyMs };
   }
 
   async shutdown({ shouldCheckpoint = false }: ShutdownOptions = {}): Promise<void> {
@@ -129,14 +102,20 @@ export class ProcessExecutor implements Executor {
     else child.kill('SIGKILL');
     this.#isReady = false;
     this.#open.clear();
-    const timer = setTimeout(() => child.kill('SIGKILL'), this.#options.shutdownTimeoutMs);
+    const timer = setTimeout(() => child.kill('SIGKILL'), shutdownTimeoutMs);
     await this.#ended;
     clearTimeout(timer);
   }
 
+  /** Undefined when it does not answer in time, or ends. */
+  #ask(): Promise<EngineStatus | undefined> {
+    const answer = new Promise<EngineStatus | undefined>((resolve) => this.#asking.push(resolve));
+    this.#send({ type: 'health' });
+    return Promise.race([answer, delay(healthTimeoutMs, undefined, { ref: false })]);
+  }
+
   #receive(message: Exclude<MessageFromEngine, { type: 'ready' | 'start-failed' }>): void {
-    if (message.type === 'health') this.#checks.get(message.checkId)?.(message);
-    if (message.type !== 'events') return;
+    if (message.type === 'health') return this.#asking.shift()?.(message.status);
     for (const event of message.events) if (isRequestEnd(event)) this.#open.delete(event.requestId);
     this.#options.onEvents(message.events);
   }
@@ -149,7 +128,7 @@ export class ProcessExecutor implements Executor {
     this.#isReady = false;
     this.#child = undefined;
     this.#open.clear();
-    for (const answer of this.#checks.values()) answer(undefined);
+    for (const answer of this.#asking.splice(0)) answer(undefined);
     if (wasReady) this.#options.onEvents([{ type: 'engine-lost', message: `the engine ${how}`, requestIds }]);
     return how;
   }

@@ -1,7 +1,7 @@
 /** A toy without steps: it forwards whole requests to a server, and says what comes back. */
-import { DarkroomError, type ModelCard } from '@darkroom/core';
+import { DarkroomError, type ModelCard, type RowRequest } from '@darkroom/core';
 import type { ExecutorEvent, ExecutorListener } from '../executor-event.ts';
-import type { Executor, ExecutorHealth, ExecutorRequest } from '../executor.ts';
+import type { Executor, ExecutorHealth } from '../executor.ts';
 import type { ToyLine, ToyPrompt } from './toy-upstream.ts';
 
 /** What it takes: a prompt, and how many answers to it. */
@@ -14,7 +14,7 @@ export class ForwardingExecutor implements Executor {
   readonly #maxSlots: number;
   readonly #onEvents: ExecutorListener;
   #isStarted = false;
-  #line: ExecutorRequest[] = [];
+  #line: RowRequest[] = [];
   readonly #forwarded = new Map<string, AbortController>();
 
   constructor({ url, maxSlots, onEvents }: { url: string; maxSlots: number; onEvents: ExecutorListener }) {
@@ -30,7 +30,7 @@ export class ForwardingExecutor implements Executor {
     return (await response.json()) as ModelCard;
   }
 
-  submit(requests: readonly ExecutorRequest[]): void {
+  submit(requests: readonly RowRequest[]): void {
     if (!this.#isStarted) throw toyError('unavailable', 'is not running');
     for (const request of requests) if (!this.#has(request.id)) this.#line.push(request);
     this.#forwardNext();
@@ -79,7 +79,7 @@ export class ForwardingExecutor implements Executor {
     while (this.#forwarded.size < this.#maxSlots && this.#line.length > 0) void this.#forward(this.#line.shift()!);
   }
 
-  async #forward({ id: requestId, input, indexes }: ExecutorRequest): Promise<void> {
+  async #forward({ id: requestId, input, indexes }: RowRequest): Promise<void> {
     const controller = new AbortController();
     const { signal } = controller;
     this.#forwarded.set(requestId, controller);

@@ -1,7 +1,7 @@
-import { DarkroomError, type ModelCard, type Pipeline, type PipelineRow } from '@darkroom/core';
+import { DarkroomError, type ModelCard, type Pipeline, type PipelineRow, type RowRequest } from '@darkroom/core';
 import { Engine } from '../engine/engine.ts';
 import type { ExecutorListener } from '../executor-event.ts';
-import type { Executor, ExecutorHealth, ExecutorRequest, ShutdownOptions } from '../executor.ts';
+import type { Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
 
 export interface InProcessExecutorOptions<Row extends PipelineRow> {
   /** Called by `start`. A function, so that ONNX Runtime is loaded only by who runs it here. */
@@ -31,7 +31,7 @@ export class InProcessExecutor<Row extends PipelineRow> implements Executor {
     return this.#pipeline.card;
   }
 
-  submit(requests: readonly ExecutorRequest[]): void {
+  submit(requests: readonly RowRequest[]): void {
     if (this.#engine !== undefined) return this.#engine.submit(requests);
     throw unavailable('executor.submit', 'the engine is not running');
   }

@@ -1,11 +1,10 @@
 /** What rows of pictures say and do in an engine, in this process and in one of its own (`npm run build` first). */
 import { resolve } from 'node:path';
 import { loadPipeline } from '@darkroom/diffusion';
-import type { ModelCard, RowCheckpoint } from '@darkroom/core';
+import type { ModelCard, RowCheckpoint, RowRequest } from '@darkroom/core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { EventLog } from './event-log.ts';
 import type { ExecutorEvent } from '../executor-event.ts';
-import type { ExecutorRequest } from '../executor.ts';
 import { InProcessExecutor } from './in-process-executor.ts';
 import { ProcessExecutor } from '../process/process-executor.ts';
 
@@ -26,7 +25,7 @@ const isStep =
   (event) =>
     event.type === 'progress' && event.requestId === requestId && event.done >= step;
 
-function request(id: string, changes: Record<string, unknown> = {}, more: Partial<ExecutorRequest> = {}) {
+function request(id: string, changes: Record<string, unknown> = {}, more: Partial<RowRequest> = {}) {
   const input = {
     prompt: `a cat on a blue background`,
     negativePrompt: '',
@@ -63,7 +62,7 @@ describe.each(['in-process', 'process'] as const)('pictures in the %s executor',
     log.events = [];
   });
 
-  async function pictureOf(id: string, changes: Record<string, unknown> = {}, more: Partial<ExecutorRequest> = {}) {
+  async function pictureOf(id: string, changes: Record<string, unknown> = {}, more: Partial<RowRequest> = {}) {
     executor.submit([request(id, changes, more)]);
     await log.next(isEnd(id));
     return log.of('output', id)[0]!.output.data;

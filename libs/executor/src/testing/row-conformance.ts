@@ -1,8 +1,8 @@
 /** What executors keep beside that, that step rows: they share steps, say where a row stands, and go on from there. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { RowCheckpoint } from '@darkroom/core';
+import type { RowCheckpoint, RowRequest } from '@darkroom/core';
 import type { ExecutorListener } from '../executor-event.ts';
-import type { Executor, ExecutorRequest } from '../executor.ts';
+import type { Executor } from '../executor.ts';
 import { EventLog } from './event-log.ts';
 import type { ExecutorSubject } from './executor-conformance.ts';
 
@@ -22,12 +22,12 @@ export function describeRows(name: string, subject: RowSubject): void {
       log.events = [];
     });
 
-    async function outputOf(request: ExecutorRequest): Promise<Buffer> {
+    async function outputOf(request: RowRequest): Promise<Buffer> {
       executor.submit([request]);
       await log.end(request.id);
       return log.outputs(request.id).get(0)!;
     }
-    const short = (id: string, number = 1, outputs = 1): ExecutorRequest => ({
+    const short = (id: string, number = 1, outputs = 1): RowRequest => ({
       id,
       input: subject.shortInput({ number, outputs }),
     });

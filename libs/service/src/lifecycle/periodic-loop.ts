@@ -18,20 +18,12 @@ export interface PeriodicLoopOptions {
  * Calls a `runOnce` again and again, never two at a time. All that is worth testing is in the `runOnce`, which its
  * owner makes public; this is only the loop around it. A turn that throws is logged and the loop goes on.
  */
-export class PeriodicLoop extends BaseService {
-  readonly #options: PeriodicLoopOptions;
-  readonly #errorIntervalMs: number;
+export class PeriodicLoop extends BaseService<PeriodicLoopOptions> {
   #stopping = new AbortController();
   #wakeUp = new AbortController();
   #running: Promise<void> | undefined;
   /** Those who wait for the end of a turn that has not begun yet. */
   #waiting: (() => void)[] = [];
-
-  constructor(options: PeriodicLoopOptions) {
-    super();
-    this.#options = options;
-    this.#errorIntervalMs = Math.max(options.intervalMs, options.errorIntervalMs ?? 500);
-  }
 
   /** Runs a turn now, or after the one under way; resolves at its end, or when the loop stops before it. */
   trigger(): Promise<void> {
@@ -61,24 +53,21 @@ export class PeriodicLoop extends BaseService {
       this.#waiting = [];
       const pauseMs = await this.#takeTurn(stopping);
       for (const resolve of waiting) resolve();
-      if (!stopping.aborted) await pause(pauseMs, this.#wakeUp.signal);
+      // Returns early when woken.
+      if (!stopping.aborted) await delay(pauseMs, undefined, { signal: this.#wakeUp.signal }).catch(() => {});
     }
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
   /** The pause that is due after the turn, in milliseconds. */
   async #takeTurn(stopping: AbortSignal): Promise<number> {
+    const { name, intervalMs, errorIntervalMs = 500, runOnce, log } = this.options;
     try {
-      await this.#options.runOnce(stopping);
-      return this.#options.intervalMs;
+      await runOnce(stopping);
+      return intervalMs;
     } catch (error) {
-      if (!stopping.aborted) this.#options.log.error({ err: error, loop: this.#options.name }, 'a turn failed');
-      return this.#errorIntervalMs;
+      if (!stopping.aborted) log.error({ err: error, loop: name }, 'a turn failed');
+      return Math.max(intervalMs, errorIntervalMs);
     }
   }
-}
-
-/** Waits, or returns early when woken. */
-async function pause(pauseMs: number, wakeUp: AbortSignal): Promise<void> {
-  await delay(pauseMs, undefined, { signal: wakeUp }).catch(() => {});
 }

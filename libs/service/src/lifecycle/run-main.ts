@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { type AppName, type Config, ConfigError, loadConfig } from '@darkroom/config';
 import { type Logger, createLogger } from '../logging/logger.ts';
 import { Metrics } from '../metrics/metrics.ts';
@@ -18,15 +19,10 @@ export interface MainContext<App extends AppName> {
   stopSignal: AbortSignal;
 }
 
-export interface RunMainOptions {
-  /** Longest orderly stop before the process ends anyway. */
-  stopTimeoutMs?: number;
-}
-
 /** Says that the settings are wrong and starting again will not help (EX_CONFIG of sysexits.h). */
 export const exitCodeOfWrongSettings = 78;
 
-/** How long an app's stop may take unless it says otherwise; then the process ends anyway. */
+/** How long an orderly stop may take; then the process ends anyway. */
 export const longestStopMs = 20_000;
 
 /**
@@ -37,7 +33,7 @@ export const longestStopMs = 20_000;
 export async function runMain<App extends AppName>(
   app: App,
   build: (context: MainContext<App>) => Service | Promise<Service>,
-  { stopTimeoutMs = longestStopMs }: RunMainOptions = {},
+  { stopTimeoutMs = longestStopMs }: { stopTimeoutMs?: number } = {},
 ): Promise<void> {
   const config = readConfigOrExit(app);
   // Every app has the settings that all share; TypeScript does not resolve that for an App that is still open.
@@ -55,9 +51,14 @@ export async function runMain<App extends AppName>(
     // Before everything else, and till the end: starting and stopping are what one wants to watch.
     await server?.start();
     service = await build({ config, log, metrics, readiness, stopSignal: stopping });
-    await startUnlessStopped(service, stopping);
-    if (!stopping.aborted) announceReady(log, readiness);
-    await aborted(stopping);
+    if (!stopping.aborted) await start(service, stopping);
+    if (!stopping.aborted) {
+      readiness.isStarted = true;
+      log.info('ready');
+      // A send that finds the channel closed is followed by `disconnect`, which says all there is to say.
+      process.send?.('ready', undefined, undefined, () => {});
+      await once(stopping, 'abort');
+    }
     readiness.isStarted = false;
     await service.stop();
     await server?.stop();
@@ -70,17 +71,11 @@ export async function runMain<App extends AppName>(
   process.exit(0);
 }
 
-/** What is measured of this process, and where that is served. */
-function watchProcess(
-  app: AppName,
-  { metricsPort, metricsHost }: Config<AppName>,
-  log: Logger,
-): { metrics: Metrics; readiness: Readiness; server: MetricsServer | undefined } {
-  const isServed = metricsPort !== undefined;
-  const metrics = new Metrics({ app, log, withProcess: isServed });
+/** What is measured of this process, and where that is served, if anywhere. */
+function watchProcess(app: AppName, { metricsPort: port, metricsHost: host }: Config<AppName>, log: Logger) {
+  const metrics = new Metrics({ app, log, withProcess: port !== undefined });
   const readiness = createReadiness(metrics);
-  const address = { host: metricsHost, port: metricsPort ?? 0 };
-  const server = isServed ? new MetricsServer({ metrics, readiness, ...address, log }) : undefined;
+  const server = port === undefined ? undefined : new MetricsServer({ metrics, readiness, host, port, log });
   return { metrics, readiness, server };
 }
 
@@ -123,19 +118,9 @@ function onStopRequest(log: Logger): AbortSignal {
 }
 
 /** A start that fails once it is not wanted any more has given up what it waited for, which is no failure. */
-async function startUnlessStopped(service: Service, stopping: AbortSignal): Promise<void> {
-  if (stopping.aborted) return;
-  try {
-    await service.start();
-  } catch (error) {
+function start(service: Service, stopping: AbortSignal): Promise<void> {
+  return service.start().catch((error: unknown) => {
     if (!stopping.aborted) throw error;
-  }
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }
 
@@ -144,11 +129,4 @@ function exitAfter(stopTimeoutMs: number, log: Logger): void {
     log.error({ stop_timeout_ms: stopTimeoutMs }, 'did not stop in time');
     process.exit(1);
   }, stopTimeoutMs).unref();
-}
-
-function announceReady(log: Logger, readiness: Readiness): void {
-  readiness.isStarted = true;
-  log.info('ready');
-  // A send that finds the channel closed is followed by `disconnect`, which says all there is to say.
-  process.send?.('ready', undefined, undefined, () => {});
 }

@@ -8,12 +8,17 @@ export interface Service extends AsyncDisposable {
 
 /**
  * The bookkeeping of a {@link Service}: a subclass says how to start and how to stop, and is called for either only
- * when there is something to do. May be started again after it has stopped.
+ * when there is something to do. May be started again after it has stopped. `Options`: what it is made from.
  */
-export abstract class BaseService implements Service {
+export abstract class BaseService<Options = void> implements Service {
+  protected readonly options: Options;
   #isStarted = false;
   // Starts and stops run one after the other, in the order they were asked for.
   #last: Promise<void> = Promise.resolve();
+
+  constructor(options: Options) {
+    this.options = options;
+  }
 
   /** Takes what is needed and begins. When it throws, `onStop` is called to give back what was taken. */
   protected abstract onStart(): Promise<void>;

@@ -1,7 +1,8 @@
 /** What a process counts and measures, in the text format that Prometheus reads. The only importer of prom-client. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, type Metric, Registry } from 'prom-client';
 import type { Logger } from '../logging/logger.ts';
-import { type ReadSeries, StoredHistogram } from './stored-histogram.ts';
+import { type ReadSeries, storedHistogram } from './stored-histogram.ts';
 
 export type { Counter, Gauge, Histogram } from 'prom-client';
 
@@ -39,11 +40,8 @@ export interface ScrapeSource {
 const refreshTimeoutMs = 3000;
 
 /** What docs/metrics.md says of a family. */
-export interface MetricDescription {
-  name: string;
+export interface MetricDescription extends Required<MetricOptions<string>> {
   type: string;
-  labels: readonly string[];
-  help: string;
 }
 
 /** From a millisecond to ten minutes, for durations in seconds. */
@@ -53,22 +51,18 @@ export const durationBuckets: readonly number[] = [
 
 /** One process's metrics: a registry of its own, so that tests can have as many as they like. */
 export class Metrics {
+  /** Every family made here, in the order they were made. */
+  readonly described: MetricDescription[] = [];
   readonly contentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
   readonly #registry = new Registry();
   readonly #log: Logger;
   readonly #sources: ScrapeSource[] = [];
   readonly #texts: (() => string)[] = [];
-  readonly #described: MetricDescription[] = [];
 
   constructor({ app, log, withProcess = false }: CreateMetricsOptions) {
     this.#log = log;
     this.#registry.setDefaultLabels({ app });
     if (withProcess) collectDefaultMetrics({ register: this.#registry });
-  }
-
-  /** Every family made here, in the order they were made. */
-  get described(): readonly MetricDescription[] {
-    return this.#described;
   }
 
   counter<Label extends string = never>(options: MetricOptions<Label>): Counter<Label> {
@@ -87,7 +81,7 @@ export class Metrics {
   storedHistogram(options: MetricOptions<string>, read: ReadSeries): void {
     const { name, help } = this.#describe('histogram', options);
     // prom-client asks a metric for its values and nothing else.
-    this.#registry.registerMetric(new StoredHistogram(name, help, read) as unknown as Metric);
+    this.#registry.registerMetric(storedHistogram(name, help, read) as Metric);
   }
 
   /** A source that fails or takes too long is logged, and the scrape shows all the rest. */
@@ -108,18 +102,14 @@ export class Metrics {
   }
 
   async #refresh({ refresh, clear }: ScrapeSource): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer in ${refreshTimeoutMs} ms`)), refreshTimeoutMs);
-    });
+    const late = delay(refreshTimeoutMs, undefined, { ref: false });
     try {
       const show = await Promise.race([refresh(), late]);
+      if (show === undefined) throw new Error(`no answer in ${refreshTimeoutMs} ms`);
       show();
     } catch (error) {
       clear();
       this.#log.warn({ err: error }, 'a scrape is incomplete');
-    } finally {
-      clearTimeout(timer);
     }
   }
 
@@ -127,7 +117,7 @@ export class Metrics {
     type: string,
     { name, help, labels = [] }: MetricOptions<Label>,
   ): { name: string; help: string; labelNames: readonly Label[]; registers: [Registry] } {
-    this.#described.push({ name, type, labels, help });
+    this.described.push({ name, type, labels, help });
     return { name, help, labelNames: labels, registers: [this.#registry] };
   }
 }

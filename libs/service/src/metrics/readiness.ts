@@ -16,9 +16,8 @@ export function createReadiness(metrics: Metrics): Readiness {
     isStarted: false,
     check: () => true,
     async isReady() {
-      if (!readiness.isStarted) return false;
       try {
-        return await readiness.check();
+        return readiness.isStarted && (await readiness.check());
       } catch {
         return false;
       }

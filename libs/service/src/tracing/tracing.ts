@@ -43,10 +43,8 @@ export async function startTracing(app: AppName, log: Logger): Promise<() => Pro
   ]);
   const warn = (message: string): void => log.warn({ reason: message }, 'traces');
   diag.setLogger({ error: warn, warn, info() {}, debug() {}, verbose() {} }, DiagLogLevel.WARN);
-  const named = resources.resourceFromAttributes({
-    'service.namespace': 'darkroom',
-    'service.name': `darkroom-${app}`,
-  });
+  const names = { 'service.namespace': 'darkroom', 'service.name': `darkroom-${app}` };
+  const named = resources.resourceFromAttributes(names);
   const given = resources.detectResources({ detectors: [resources.envDetector] });
   const provider = new sdk.NodeTracerProvider({
     resource: resources.defaultResource().merge(named).merge(given),
@@ -71,10 +69,9 @@ export async function inSpan<Result>(
   options: SpanOptions,
   work: (span: Span) => Promise<Result>,
 ): Promise<Result> {
-  const parent = parentOf(options);
-  const span = openSpan(name, options, parent);
+  const span = startSpan(name, options);
   try {
-    return await context.with(trace.setSpan(parent, span), () => work(span));
+    return await context.with(trace.setSpan(parentOf(options), span), () => work(span));
   } catch (error) {
     span.setStatus({ code: SpanStatusCode.ERROR });
     throw error;
@@ -85,13 +82,9 @@ export async function inSpan<Result>(
 
 /** A span whose end somebody else knows: `end()` it. */
 export function startSpan(name: string, options: SpanOptions = {}): Span {
-  return openSpan(name, options, parentOf(options));
-}
-
-function openSpan(name: string, { startedAtMs, attributes, kind = 'internal' }: SpanOptions, parent: Context): Span {
-  const options = { kind: kinds[kind], ...(attributes ? { attributes } : {}) };
-  const start = startedAtMs === undefined ? {} : { startTime: startedAtMs };
-  return trace.getTracer('darkroom').startSpan(name, { ...options, ...start }, parent);
+  const { startedAtMs: startTime, attributes, kind = 'internal' } = options;
+  const given = { ...(attributes && { attributes }), ...(startTime !== undefined && { startTime }) };
+  return trace.getTracer('darkroom').startSpan(name, { kind: kinds[kind], ...given }, parentOf(options));
 }
 
 function parentOf({ parent }: SpanOptions): Context {

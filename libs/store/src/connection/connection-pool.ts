@@ -11,20 +11,13 @@ export interface ConnectionPoolOptions extends Omit<OpenRedisOptions, 'shouldRec
   silenceMs?: number;
 }
 
-/** Long enough for a server that is only slow: what it was asked before is asked again. */
-const defaultSilenceMs = 15_000;
-
-export interface ConnectionPool {
-  open(): RedisClient;
-  close(): void;
-}
-
 export function createConnectionPool({
   onError = () => {},
   stopSignal,
-  silenceMs = defaultSilenceMs,
+  // Long enough for a server that is only slow: what it was asked before is asked again.
+  silenceMs = 15_000,
   ...options
-}: ConnectionPoolOptions): ConnectionPool {
+}: ConnectionPoolOptions) {
   const connections: RedisClient[] = [];
   let wasReached = false;
   // Who has not reached Redis yet has nothing to give back. Later a stop waits: Redis may be back in time.
@@ -37,7 +30,7 @@ export function createConnectionPool({
   // Later than those who are told to stop as well: else they would complain of what fails.
   stopSignal?.addEventListener('abort', () => setImmediate(giveUp));
   return {
-    open() {
+    open(): RedisClient {
       const redis = openRedis({ ...options, shouldReconnect: () => !isGivenUp() });
       redis.on('error', (error: Error) => onError(reasonOf(error)));
       redis.once('ready', () => (wasReached = true));
@@ -46,7 +39,7 @@ export function createConnectionPool({
       connections.push(redis);
       return redis;
     },
-    close() {
+    close(): void {
       for (const connection of connections) connection.disconnect();
     },
   };

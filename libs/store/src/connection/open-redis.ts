@@ -15,7 +15,7 @@ export interface OpenRedisOptions {
 }
 
 /** The longest pause between two tries to connect, ms: how late we may notice that a Redis is back which had refused them. */
-export const retryMaxMs = 1000;
+const retryMaxMs = 1000;
 /** How often a Cluster is asked who owns what, so that a master that hangs is left once another has taken its place. */
 const slotsRefreshMs = 2000;
 /** How long a Sentinel may take to answer. */
@@ -39,12 +39,11 @@ const common = {
 export function openRedis({ url, sentinelPassword, shouldReconnect = () => true }: OpenRedisOptions): RedisClient {
   const address = parseRedisUrl(url);
   if (address === undefined) throw new TypeError('not a URL of a Redis, see parseRedisUrl');
-  const retryStrategy: RetryStrategy = (times) => (shouldReconnect() ? retryPauseMs(times) : null);
+  const retryStrategy: RetryStrategy = (times) => (shouldReconnect() ? Math.min(25 * 2 ** times, retryMaxMs) : null);
   switch (address.kind) {
     case 'single':
-      return new Redis(address.url, { ...common, retryStrategy });
     case 'socket':
-      return new Redis(address.path, { ...common, retryStrategy });
+      return new Redis(address.kind === 'single' ? address.url : address.path, { ...common, retryStrategy });
     case 'cluster':
       return openCluster(address, retryStrategy);
     case 'sentinel':
@@ -54,10 +53,6 @@ export function openRedis({ url, sentinelPassword, shouldReconnect = () => true 
 
 /** The pause before the next try, ms; null for none. */
 type RetryStrategy = (times: number) => number | null;
-
-function retryPauseMs(times: number): number {
-  return Math.min(25 * 2 ** Math.min(times, 10), retryMaxMs);
-}
 
 function openCluster(
   { hosts, isTls, username, password }: RedisAddress & { kind: 'cluster' },

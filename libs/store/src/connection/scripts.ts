@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import type { RedisClient } from './open-redis.ts';
 
-export const scriptPaths = [
+const scriptPaths = [
   'requests/admit-request',
   'requests/cancel-request',
   'requests/expire-requests',
@@ -20,7 +20,7 @@ export const scriptPaths = [
   'workers/register-worker',
   'workers/sweep-workers',
 ] as const;
-export type ScriptPath = (typeof scriptPaths)[number];
+type ScriptPath = (typeof scriptPaths)[number];
 export type ScriptArgument = string | number | Uint8Array;
 
 // Lua is not compiled, so it is read from the sources, by these and by what is built of them.
@@ -28,7 +28,7 @@ const directory = new URL('../../src/', import.meta.url);
 const includePattern = /^--- @include "(?<name>[a-z-]+)"\n/gm;
 
 /** The text of a script with its includes in place, each once. */
-export function scriptText(path: ScriptPath): string {
+function scriptText(path: ScriptPath): string {
   const included = new Set<string>();
   const read = (file: string): string =>
     readFileSync(new URL(`${file}.lua`, directory), 'utf8').replaceAll(includePattern, (_line, name: string) => {
@@ -43,19 +43,17 @@ export function defineScripts(redis: RedisClient): void {
   for (const path of scriptPaths) redis.defineCommand(path, { numberOfKeys: 1, lua: scriptText(path) });
 }
 
-/** Runs a script on the slot of `base` (see ModelKeys) and returns its reply as ioredis decodes it: text, or bytes. */
+/** Runs a script on the slot of `base` (see modelKeys) and returns its reply as ioredis decodes it: text, or bytes. */
 export function runScript(
-  redis: RedisClient,
+  { redis }: { redis: RedisClient },
   path: ScriptPath,
-  base: string,
-  scriptArguments: readonly ScriptArgument[] = [],
+  { base }: { base: string },
+  scriptArguments: readonly ScriptArgument[],
   { asBytes = false }: { asBytes?: boolean } = {},
 ): Promise<unknown> {
   const commands = redis as unknown as Record<string, (...values: unknown[]) => Promise<unknown>>;
-  const command = commands[asBytes ? `${path}Buffer` : path];
-  if (command === undefined) throw new Error(`script ${path} is not defined on this connection`);
   const values = scriptArguments.map((value) =>
     value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value,
   );
-  return command.call(redis, base, ...values);
+  return commands[asBytes ? `${path}Buffer` : path]!(base, ...values);
 }

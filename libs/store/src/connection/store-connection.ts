@@ -1,9 +1,10 @@
 /** One process's connection to Redis: commands, the queue of webhook deliveries, and the settings that every write needs. */
+import { modelOfRequestId } from '@darkroom/core';
 import { BullMQOtel } from 'bullmq-otel';
 import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
 import { type ConnectionPoolOptions, createConnectionPool } from './connection-pool.ts';
-import { deliveriesBase, deliveriesName, modelKeys, type ModelKeys } from './keys.ts';
+import { deliveriesName, type ModelKeys, modelKeys, systemKeys } from './keys.ts';
 import type { RedisClient } from './open-redis.ts';
 import { defineScripts } from './scripts.ts';
 
@@ -18,25 +19,8 @@ export interface ConnectStoreOptions extends ConnectionPoolOptions {
   isTraced?: boolean;
 }
 
-export interface StoreConnection {
-  readonly redis: RedisClient;
-  readonly prefix: string;
-  readonly resultTtlMs: number;
-  readonly maxAttempts: number;
-  keysOf(model: string): ModelKeys;
-  /** The queue of webhook deliveries, opened when first asked for. */
-  deliveries(): Queue;
-  /** Another connection with the same settings: subscribers and blocking reads need their own. */
-  duplicate(): RedisClient;
-  /** Every server that holds keys, for what has to be asked of each: one, or a Cluster's masters. */
-  masters(): readonly Redis[];
-  /** `close` was called. */
-  readonly isClosed: boolean;
-  close(): Promise<void>;
-}
+export type StoreConnection = ReturnType<typeof connectStore>;
 
-const defaultResultTtlMs = 3_600_000;
-const defaultMaxAttempts = 3;
 /** BullMQ counts what it finished, and keeps the counts of so many minutes for dashboards. */
 export const finishedCounts = { maxDataPoints: 120 };
 /** BullMQ's own event stream serves dashboards only. */
@@ -45,12 +29,12 @@ const queueEventsLength = 1000;
 /** Connects lazily: the first command waits for the connection. */
 export function connectStore({
   prefix = 'darkroom',
-  resultTtlMs = defaultResultTtlMs,
-  maxAttempts = defaultMaxAttempts,
+  resultTtlMs = 3_600_000,
+  maxAttempts = 3,
   isTraced = false,
   onError = () => {},
   ...pool
-}: ConnectStoreOptions): StoreConnection {
+}: ConnectStoreOptions) {
   const connections = createConnectionPool({ ...pool, onError });
   let isClosed = false;
   let deliveries: Queue | undefined;
@@ -61,21 +45,29 @@ export function connectStore({
     prefix,
     resultTtlMs,
     maxAttempts,
-    keysOf: (model) => modelKeys(prefix, model),
-    deliveries() {
+    keysOf: (model: string) => modelKeys(prefix, model),
+    /** Undefined for what was never one of our ids. */
+    keysOfRequest(id: string): ModelKeys | undefined {
+      const model = modelOfRequestId(id);
+      return model === undefined ? undefined : modelKeys(prefix, model);
+    },
+    /** The queue of webhook deliveries, opened when first asked for. */
+    deliveries(): Queue {
       if (deliveries === undefined) {
-        const telemetry = isTraced ? { telemetry: new BullMQOtel({ tracerName: 'bullmq' }) } : {};
-        deliveries = new Queue(deliveriesName, { ...deliveryOptions(redis, prefix), ...telemetry });
+        deliveries = openDeliveries(redis, prefix, isTraced);
         deliveries.on('error', onError);
       }
       return deliveries;
     },
-    duplicate: () => connections.open(),
-    masters: () => (redis instanceof Cluster ? redis.nodes('master') : [redis]),
-    get isClosed() {
+    /** Another connection with the same settings: subscribers and blocking reads need their own. */
+    duplicate: (): RedisClient => connections.open(),
+    /** Every server that holds keys, for what has to be asked of each: one, or a Cluster's masters. */
+    masters: (): readonly Redis[] => (redis instanceof Cluster ? redis.nodes('master') : [redis]),
+    /** `close` was called. */
+    get isClosed(): boolean {
       return isClosed;
     },
-    async close() {
+    async close(): Promise<void> {
       isClosed = true;
       await deliveries?.close();
       connections.close();
@@ -83,13 +75,43 @@ export function connectStore({
   };
 }
 
-/** `metrics` is documented for workers, and read wherever a job is ended. */
-function deliveryOptions(connection: RedisClient, prefix: string): QueueOptions & Pick<WorkerOptions, 'metrics'> {
-  return {
+function openDeliveries(connection: RedisClient, prefix: string, isTraced: boolean): Queue {
+  // `metrics` is documented for workers, and read wherever a job is ended.
+  const options: QueueOptions & Pick<WorkerOptions, 'metrics'> = {
     connection,
-    prefix: deliveriesBase(prefix),
+    prefix: systemKeys(prefix).deliveriesBase,
     defaultJobOptions: { removeOnComplete: true, attempts: 1 },
     streams: { events: { maxLen: queueEventsLength } },
     metrics: finishedCounts,
   };
+  const telemetry = isTraced ? { telemetry: new BullMQOtel({ tracerName: 'bullmq' }) } : {};
+  return new Queue(deliveriesName, { ...options, ...telemetry });
+}
+
+/** What every process connects by: settings of libs/config, and what tells of lost connections. */
+export interface OpenStoreOptions {
+  config: {
+    redisUrl: string;
+    redisSentinelPassword: string | undefined;
+    redisPrefix: string;
+    resultTtlS: number;
+    maxAttempts: number;
+    tracesUrl: string | undefined;
+  };
+  log: { warn(facts: { reason: string }, message: string): void };
+  stopSignal: AbortSignal;
+}
+
+/** The store of a process; reconnecting goes on by itself. */
+export function openStore({ config, log, stopSignal }: OpenStoreOptions): StoreConnection {
+  return connectStore({
+    url: config.redisUrl,
+    sentinelPassword: config.redisSentinelPassword,
+    prefix: config.redisPrefix,
+    resultTtlMs: config.resultTtlS * 1000,
+    maxAttempts: config.maxAttempts,
+    isTraced: config.tracesUrl !== undefined,
+    onError: ({ message }) => log.warn({ reason: message }, 'no connection to Redis'),
+    stopSignal,
+  });
 }

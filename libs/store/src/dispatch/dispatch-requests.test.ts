@@ -13,7 +13,7 @@ import {
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   admitRequest,
-  createWakeups,
+  createEventHub,
   dispatchRequests,
   expireRequests,
   openInbox,
@@ -123,7 +123,7 @@ describe('committing', () => {
     await seedWorker(store);
     const { id } = await seedRequest(store);
     const values = ['token', '', JSON.stringify([{ workerId: 'w1', isExclusive: false, ids: [id] }])];
-    const commit = () => runScript(store.redis, 'dispatch/dispatch-requests', store.keysOf('tiny').base, values);
+    const commit = () => runScript(store, 'dispatch/dispatch-requests', store.keysOf('tiny'), values);
     const first = await commit();
     const before = await readStats(store, 'tiny');
     expect(await commit()).toEqual(first);
@@ -191,7 +191,7 @@ it('gives no token twice, though a call is sent again after its worker was lost'
   const { id } = await seedRequest(store);
   const lease = [{ workerId: 'w1', isExclusive: false, ids: [id] }];
   const values = ['call', '', JSON.stringify(lease)];
-  const commit = () => runScript(store.redis, 'dispatch/dispatch-requests', store.keysOf('tiny').base, values);
+  const commit = () => runScript(store, 'dispatch/dispatch-requests', store.keysOf('tiny'), values);
   const first = await commit();
   expect(first).toEqual([['leased', expect.stringMatching(/^call\.1\./), '']]);
   expect(await commit()).toEqual(first);
@@ -243,7 +243,7 @@ describe('a paused model', () => {
     const store = openTestStore();
     await seedRequest(store);
     const before = await allKeys(store);
-    const wakeups = createWakeups(store);
+    const wakeups = createEventHub(store);
     onTestFinished(() => wakeups.close());
     let wakenings = 0;
     await wakeups.listen('tiny', () => (wakenings += 1));

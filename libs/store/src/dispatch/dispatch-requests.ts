@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { PlannedLease } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -8,34 +9,24 @@ export interface Delivery {
   token: string;
 }
 
-/** What a worker is to be given. */
-export interface PlannedLease {
-  workerId: string;
-  /** All of an idle worker for these requests, and nobody joins them. */
-  isExclusive: boolean;
-  requestIds: readonly string[];
-}
-
 /** `waiting`: that worker has no room by now, or the model is paused. `moved`: somebody else was faster. `expired`: its time was over. */
 export type DispatchOutcome =
   | { status: 'leased'; delivery: Delivery; trace: string | undefined }
   | { status: 'waiting' | 'moved' | 'expired' };
 
-export interface DispatchOptions {
-  /** A worker that gets no shared leases for a while, so that it becomes free for a request that must run alone. */
-  reserveWorkerId?: string | undefined;
-}
-
-/** Hands requests to workers, as far as what was decided on still holds. Outcomes come lease by lease, id by id. One round trip. */
+/**
+ * Hands requests to workers, as far as what was decided on still holds. Outcomes come lease by lease, id by id. `reserveWorkerId`: gets no shared leases for a
+ * while, so that it becomes free for a request that must run alone. One round trip.
+ */
 export async function dispatchRequests(
   store: StoreConnection,
   model: string,
   leases: readonly PlannedLease[],
-  { reserveWorkerId = '' }: DispatchOptions = {},
+  { reserveWorkerId = '' }: { reserveWorkerId?: string | undefined } = {},
 ): Promise<DispatchOutcome[]> {
   const planned = leases.map(({ workerId, isExclusive, requestIds: ids }) => ({ workerId, isExclusive, ids }));
   const values = [randomUUID(), reserveWorkerId, JSON.stringify(planned)];
-  const reply = await runScript(store.redis, 'dispatch/dispatch-requests', store.keysOf(model).base, values);
+  const reply = await runScript(store, 'dispatch/dispatch-requests', store.keysOf(model), values);
   const ids = leases.flatMap(({ requestIds }) => requestIds);
   return (reply as [status: DispatchOutcome['status'], token?: string, trace?: string][]).map(
     ([status, token = '', trace], index) =>

@@ -1,46 +1,6 @@
+import type { Dispatchable } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-
-/** A worker that takes leases. */
-export interface OpenWorker {
-  id: string;
-  isIdle: boolean;
-  /** Slots that nobody has taken, above 0. */
-  free: number;
-  capacity: number;
-  /** Shapes of the requests it has. */
-  shapes: readonly string[];
-}
-
-/** A request that waits. */
-export interface WaitingRequest {
-  id: string;
-  shapeKey: string;
-  slots: number;
-  /** Deliveries to a worker so far that count. */
-  attempts: number;
-  /** By the clock of Redis, ms. */
-  waitingSinceMs: number;
-}
-
-export interface Dispatchable {
-  /** By the clock of Redis. */
-  nowMs: number;
-  /** The worker that is being emptied for a request that must run alone. */
-  reservedWorkerId: string | undefined;
-  /** Idle ones first, the one idle longest before the others; then busy ones, the one with most free slots first. */
-  workers: readonly OpenWorker[];
-  /** In the order of dispatch. */
-  requests: readonly WaitingRequest[];
-}
-
-export interface DispatchView {
-  /** Idle ones, and busy ones, at most. */
-  maxWorkers: number;
-  maxRequests: number;
-  /** Requests beyond those that find room at the workers that are seen; all, if absent. */
-  beyondRoom?: number;
-}
 
 type Reply = [
   nowMs: string,
@@ -49,14 +9,21 @@ type Reply = [
   requests: [id: string, shapeKey: string, slots: number, attempts: number, sinceMs: string][],
 ];
 
-/** The free places of a model and who is next: a bounded part, however long the queue is. Empty while nothing can go. One round trip. */
+/**
+ * The free places of a model and who is next, bounded however long the queue is: idle and busy workers, `maxWorkers` of each, and
+ * requests, of which only `beyondRoom` more than find room there. Empty while nothing can go. One round trip.
+ */
 export async function readDispatchable(
   store: StoreConnection,
   model: string,
-  { maxWorkers, maxRequests, beyondRoom = maxRequests }: DispatchView,
+  {
+    maxWorkers,
+    maxRequests,
+    beyondRoom = maxRequests,
+  }: { maxWorkers: number; maxRequests: number; beyondRoom?: number },
 ): Promise<Dispatchable> {
-  const { base } = store.keysOf(model);
-  const reply = await runScript(store.redis, 'dispatch/read-dispatchable', base, [maxWorkers, maxRequests, beyondRoom]);
+  const values = [maxWorkers, maxRequests, beyondRoom];
+  const reply = await runScript(store, 'dispatch/read-dispatchable', store.keysOf(model), values);
   const [nowMs, reserved, workers, requests] = reply as Reply;
   return {
     nowMs: Number(nowMs),

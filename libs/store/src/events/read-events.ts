@@ -1,28 +1,26 @@
-import { modelOfRequestId, type RequestEvent } from '@darkroom/core';
+import type { RequestEvent } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { decodeEvent } from './event-entry.ts';
 
-export interface ReadEventsOptions {
-  /** Sequence number of the last event seen; 0 for all. */
-  after: number;
-  /** The most events to return, so that a slow reader takes them in pieces. */
-  limit?: number;
-}
-
-const defaultLimit = 256;
-
-/** Events after a sequence number, oldest first; empty when there are none (yet) or the request is gone. One round trip. */
+/**
+ * Events after a sequence number (0 for all), oldest first, at most `limit`, so that a slow reader takes them in pieces; empty when
+ * there are none (yet) or the request is gone. One round trip.
+ */
 export async function readEvents(
   store: StoreConnection,
   id: string,
-  { after, limit = defaultLimit }: ReadEventsOptions,
+  { after, limit = 256 }: { after: number; limit?: number },
 ): Promise<RequestEvent[]> {
-  const model = modelOfRequestId(id);
-  if (model === undefined) return [];
-  const { base } = store.keysOf(model);
-  const reply = await runScript(store.redis, 'events/read-events', base, [id, after, limit], { asBytes: true });
+  const keys = store.keysOfRequest(id);
+  if (keys === undefined) return [];
+  const reply = await runScript(store, 'events/read-events', keys, [id, after, limit], { asBytes: true });
   return (reply as [sequence: Buffer, body: Buffer, preview: Buffer][]).map(([sequence, body, preview]) =>
     decodeEvent(Number(sequence.toString('latin1')), body.toString('utf8'), preview),
   );
+}
+
+/** An event as emit-event.lua writes it. `preview`: its bytes; none, or no more, when empty. */
+export function decodeEvent(sequence: number, body: string, preview: Uint8Array = new Uint8Array()): RequestEvent {
+  const event = { ...(JSON.parse(body) as Omit<RequestEvent, 'sequence'>), sequence } as RequestEvent;
+  return event.type === 'preview' && preview.length > 0 ? { ...event, data: preview } : event;
 }

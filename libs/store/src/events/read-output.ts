@@ -1,4 +1,4 @@
-import { modelOfRequestId, type OutputInfo } from '@darkroom/core';
+import type { OutputInfo } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** A finished output with its bytes, or undefined when there is none (yet, or any more). One round trip. */
@@ -7,19 +7,15 @@ export async function readOutput(
   id: string,
   index: number,
 ): Promise<{ info: OutputInfo; data: Buffer } | undefined> {
-  const model = modelOfRequestId(id);
-  if (model === undefined) return undefined;
-  const fields = await store.redis.hgetallBuffer(store.keysOf(model).output(id, index));
-  const info = fields['info'];
-  if (info === undefined) return undefined;
-  const facts = JSON.parse(info.toString()) as OutputInfo;
-  const chunks: Buffer[] = [];
-  for (let chunk = 0; chunk < facts.chunks; chunk++) {
-    const bytes = fields[chunk];
-    if (bytes === undefined) return undefined;
-    chunks.push(bytes);
-  }
-  return { info: facts, data: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
+  const keys = store.keysOfRequest(id);
+  const fields = keys && (await store.redis.hgetallBuffer(keys.output(id, index)));
+  if (fields?.['info'] === undefined) return undefined;
+  const info = JSON.parse(fields['info'].toString()) as OutputInfo;
+  const chunks = Array.from({ length: info.chunks }, (_value, chunk) => fields[chunk]).filter(
+    (chunk) => chunk !== undefined,
+  );
+  if (chunks.length < info.chunks) return undefined;
+  return { info, data: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
 }
 
 /** One chunk of an output, which can be read before the last one is written. */
@@ -29,7 +25,6 @@ export async function readOutputChunk(
   index: number,
   chunkIndex: number,
 ): Promise<Buffer | undefined> {
-  const model = modelOfRequestId(id);
-  if (model === undefined) return undefined;
-  return (await store.redis.hgetBuffer(store.keysOf(model).output(id, index), String(chunkIndex))) ?? undefined;
+  const key = store.keysOfRequest(id)?.output(id, index);
+  return key === undefined ? undefined : ((await store.redis.hgetBuffer(key, String(chunkIndex))) ?? undefined);
 }

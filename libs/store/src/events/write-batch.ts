@@ -16,10 +16,7 @@ export type RequestEnd =
   | { state: 'failed'; error: RequestError };
 
 /** How far all outputs of a request are together; without `total` nobody knows it. */
-export interface RequestProgress {
-  done: number;
-  total?: number;
-}
+export type RequestProgress = Omit<OutputProgress, 'index'>;
 
 export type RequestWrite = { delivery: Delivery } &
   /** `isOfText`: of an output that writes text, whose log is made short with it. */
@@ -45,24 +42,22 @@ export type RequestWrite = { delivery: Delivery } &
  */
 export type WriteOutcome = 'written' | 'canceling' | 'lost' | 'ended' | 'finished' | 'incomplete' | RequeueOutcome;
 
-export interface WriteBatchOptions {
-  /** Counted up by the worker in its life: a batch that was written before is not written again. */
-  batch: number;
-}
-
-/** Writes in order, all in one step. Outcomes come in the order of the writes. Safe to send again under the same number. One round trip. */
+/**
+ * Writes in order, all in one step. Outcomes come in the order of the writes. `batch` is counted up by the worker in its life: one that
+ * was written before is not written again. One round trip.
+ */
 export async function writeBatch(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,
   writes: readonly RequestWrite[],
-  { batch }: WriteBatchOptions,
+  { batch }: { batch: number },
 ): Promise<WriteOutcome[]> {
   const values: ScriptArgument[] = [workerId, incarnation, batch, store.maxAttempts];
   for (const write of writes) {
     const [what, ...rest] = encode(write);
     values.push(what, write.delivery.id, write.delivery.token, ...rest, ...Array<string>(5 - rest.length).fill(''));
   }
-  const reply = await runScript(store.redis, 'events/write-batch', store.keysOf(model).base, values);
+  const reply = await runScript(store, 'events/write-batch', store.keysOf(model), values);
   const outcomes = reply as WriteOutcome[];
   // The answer got lost, the writes did not: whoever has to know more is told by the next.
   return outcomes.length === 0 ? writes.map(() => 'written') : outcomes;
@@ -72,34 +67,29 @@ export async function writeBatch(
 function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
   switch (write.type) {
     case 'progress': {
-      const { progress, of, isOfText = false } = write;
+      const { type, progress, of, isOfText = false } = write;
       const span = isOfText ? progress.index : '';
-      return ['event', json({ type: 'progress', ...progress }), '', of.done, of.total ?? 0, span];
+      return ['event', JSON.stringify({ type, ...progress }), '', of.done, of.total ?? 0, span];
     }
     case 'preview': {
       const { progress, of, data, contentType } = write;
-      return ['event', json({ type: 'preview', ...progress, contentType }), data, of.done, of.total ?? 0];
+      return ['event', JSON.stringify({ type: 'preview', ...progress, contentType }), data, of.done, of.total ?? 0];
     }
     case 'delta':
     case 'snapshot': {
       const { type, index, offset, text, facts } = write;
-      const body = json({ type, index, offset, text, facts });
+      const body = JSON.stringify({ type, index, offset, text, facts });
       const isWhole = type === 'snapshot' && write.isWhole === true;
       return isWhole ? ['snapshot', body, index] : ['event', body, '', '', '', index];
     }
-    case 'reset':
-      return ['event', json({ type: 'reset', index: write.index, offset: write.offset }), '', '', '', write.index];
+    case 'reset': {
+      const { type, index, offset } = write;
+      return ['event', JSON.stringify({ type, index, offset }), '', '', '', index];
+    }
     case 'chunk': {
       const { info, chunkIndex, data } = write;
-      const isLast = chunkIndex === info.chunks - 1;
-      return [
-        'output',
-        json({ type: 'output', output: info, chunkIndex }),
-        data,
-        info.index,
-        chunkIndex,
-        isLast ? json(info) : '',
-      ];
+      const body = JSON.stringify({ type: 'output', output: info, chunkIndex });
+      return ['output', body, data, info.index, chunkIndex, chunkIndex === info.chunks - 1 ? JSON.stringify(info) : ''];
     }
     case 'checkpoint':
       return ['checkpoint', write.index, write.data, write.done];
@@ -107,16 +97,12 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
       return ['release', write.slots];
     case 'end': {
       const { end } = write;
-      const error = end.state === 'failed' ? json(end.error) : '';
+      const error = end.state === 'failed' ? JSON.stringify(end.error) : '';
       return ['end', end.state, error, end.state === 'succeeded' ? end.outputs : 0];
     }
     case 'give-back':
       return ['give-back', write.reason];
   }
-}
-
-function json(value: object): string {
-  return JSON.stringify(value);
 }
 
 export interface SplitOutputOptions {

@@ -26,18 +26,14 @@ local function requeue(id, reason, mostAttempts)
   return 'requeued'
 end
 
--- Forgets a worker; what it had goes back. Returns {id, outcome, trace or '', …}.
+-- Forgets a worker; what it had goes back. Returns {{id, outcome, trace or ''}, …}.
 local function removeWorker(workerId, reason, mostAttempts)
   local outcomes = {}
   moveWorker(workerId, nil)
-  -- Who must run alone is not to wait for it.
-  if redis.call('GET', base .. ':reserved') == workerId then redis.call('DEL', base .. ':reserved') end
   for _, lease in ipairs(redis.call('HKEYS', key('leases', workerId))) do
     local id, token = string.match(lease, '^(%S+) (%S+)$')
     local held, trace = unpack(redis.call('HMGET', key('request', id), 'token', 'trace'))
-    if held == token then
-      for _, value in ipairs({ id, requeue(id, reason, mostAttempts), trace or '' }) do outcomes[#outcomes + 1] = value end
-    end
+    if held == token then outcomes[#outcomes + 1] = { id, requeue(id, reason, mostAttempts), trace or '' } end
   end
   redis.call('DEL', key('worker', workerId), key('inbox', workerId), key('leases', workerId))
   redis.call('ZREM', heardKey, workerId)

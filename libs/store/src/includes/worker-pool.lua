@@ -27,6 +27,8 @@ local function moveWorker(workerId, list)
   local old, free = unpack(redis.call('HMGET', worker, 'list', 'free'))
   if old and old ~= list then redis.call('ZREM', listKey(old), workerId) end
   if isOpen(old) ~= isOpen(list) then countWorker(workerId, isOpen(list) and 1 or -1) end
+  -- Who must run alone is not to wait for one that takes nothing any more.
+  if not isOpen(list) and redis.call('GET', base .. ':reserved') == workerId then redis.call('DEL', base .. ':reserved') end
   if not list then return end
   redis.call('HSET', worker, 'list', list)
   if list == 'busy' then return redis.call('ZADD', listKey(list), free, workerId) end

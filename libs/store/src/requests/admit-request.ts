@@ -9,7 +9,7 @@ export interface AdmitRequestOptions {
   /** What to do while no worker has the model. */
   unserved: 'accept' | 'refuse';
   /** The owner's part of the service beside other owners with waiting work. */
-  weight?: number;
+  weight?: number | undefined;
   /** Refuse when the owner has this many queued and running, over all models. */
   openRequestsMax?: number | undefined;
   /** Refuse what could make the owner's requests of this model keep more bytes than this. */
@@ -33,22 +33,14 @@ export type AdmitRequestResult =
 export async function admitRequest(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  {
-    queueMaxLength,
-    unserved,
-    weight,
-    openRequestsMax,
-    ownerMaxBytes,
-    otherModels = [],
-    promptless,
-  }: AdmitRequestOptions,
+  { openRequestsMax, otherModels = [], weight, promptless, ...refusing }: AdmitRequestOptions,
 ): Promise<AdmitRequestResult> {
   const elsewhere = openRequestsMax === undefined ? 0 : await countOpen(store, envelope.owner, otherModels);
   const limits = {
-    queued: queueMaxLength,
-    servedOnly: unserved === 'refuse',
+    queued: refusing.queueMaxLength,
+    servedOnly: refusing.unserved === 'refuse',
     open: openRequestsMax === undefined ? undefined : Math.max(0, openRequestsMax - elsewhere),
-    bytes: ownerMaxBytes,
+    bytes: refusing.ownerMaxBytes,
   };
   const reply = (await runAdmission(store, envelope, { limits, weight, promptless })) as AdmissionReply;
   switch (reply[0]) {
@@ -66,54 +58,41 @@ export async function admitRequest(
   }
 }
 
-interface Admission {
-  /** Nothing is refused by what is absent. */
-  limits?: { queued?: number; servedOnly?: boolean; open?: number | undefined; bytes?: number | undefined };
-  weight?: number | undefined;
-  promptless?: RequestEnvelope | undefined;
-  /** The failed request that this one asks again for. */
-  retryOf?: string;
-}
-
 type AdmissionReply =
   | ['admitted', position: number, isPossible: 0 | 1, costAhead: string]
   | ['overloaded' | 'limited' | 'over-budget', number]
   | ['unserved' | 'duplicate'];
 
-/** admit-request.lua. What dispatch, order and ends need of an envelope is given to it as facts: it never reads JSON again. */
+/** admit-request.lua; `limits` as there, none for a retry (`retryOf`: the failed request). What dispatch, order and ends need of an envelope is given to it as facts: it never reads JSON again. */
 export function runAdmission(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  { limits = {}, weight = 1, promptless, retryOf = '' }: Admission,
+  {
+    limits = {},
+    weight = 1,
+    promptless,
+    retryOf = '',
+  }: Pick<AdmitRequestOptions, 'weight' | 'promptless'> & { limits?: object; retryOf?: string },
 ): Promise<unknown> {
-  const { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs, trace = '' } = envelope;
-  const { resultTtlMs } = store;
   const facts = {
-    owner,
+    ...envelope,
+    input: undefined,
+    webhook: undefined,
     weight,
-    cost,
-    slots,
-    outputs,
-    shapeKey,
-    bytes,
-    priority,
-    timeoutMs,
-    startTimeoutMs,
-    resultTtlMs,
+    resultTtlMs: store.resultTtlMs,
     // Of this call: the same command sent again is told from another submit under the same id.
     admission: randomBytes(6).toString('base64url'),
   };
   const values = [
     envelope.id,
-    JSON.stringify({ ...facts, trace }),
+    JSON.stringify(facts),
     JSON.stringify(envelope),
     optional(promptless),
     optional(envelope.webhook && { ...envelope.webhook, kind: envelope.kind }),
     JSON.stringify(limits),
     retryOf,
   ];
-  const { base } = store.keysOf(envelope.model);
-  return runScript(store.redis, 'requests/admit-request', base, values);
+  return runScript(store, 'requests/admit-request', store.keysOf(envelope.model), values);
 }
 
 async function countOpen(store: StoreConnection, owner: string, models: readonly string[]): Promise<number> {

@@ -9,10 +9,9 @@ const mostAtOnce = 100;
  * Returns the ended ids. A round trip for each hundred.
  */
 export async function expireRequests(store: StoreConnection, model: string): Promise<string[]> {
-  const { base } = store.keysOf(model);
   const expired: string[] = [];
   for (;;) {
-    const reply = await runScript(store.redis, 'requests/expire-requests', base, [mostAtOnce]);
+    const reply = await runScript(store, 'requests/expire-requests', store.keysOf(model), [mostAtOnce]);
     const [hasMore, ...ended] = reply as [0 | 1, ...string[]];
     expired.push(...ended);
     if (hasMore === 0) return expired;

@@ -13,31 +13,23 @@ export interface IdempotencyKey {
   key: string;
 }
 
-export interface ClaimOptions {
-  /** Tells bodies apart; a hash. */
-  fingerprint: string;
-  /** The request's id if the key is new. */
-  newId: string;
-  /** How long the key is kept, ms: as long as the result may be. */
-  ttlMs: number;
-  /** An id that the key stood for and whose time is over. */
-  expiredId?: string;
-}
-
 /** `mine`: submit the request under this id, which may be there already. `wasStored`: it was once, for sure. */
 export type ClaimResult = { status: 'mine' | 'conflict'; id: string; wasStored: boolean };
 
 /** How long a refused request's key is kept: for retries that are under way. */
 const refusedTtlMs = 60_000;
 
-/** One round trip. */
+/**
+ * `fingerprint`: a hash that tells bodies apart; `newId`: the request's if the key is new; `ttlMs`: how long the key is kept, as long
+ * as the result may be; `expiredId`: one that the key stood for and whose time is over. One round trip.
+ */
 export async function claimIdempotencyKey(
   store: StoreConnection,
   key: IdempotencyKey,
-  { fingerprint, newId, ttlMs, expiredId = '' }: ClaimOptions,
+  claim: { fingerprint: string; newId: string; ttlMs: number; expiredId?: string },
 ): Promise<ClaimResult> {
-  const values = ['claimed', newId, ttlMs, fingerprint, expiredId];
-  const reply = await runScript(store.redis, 'requests/idempotency-key', recordKey(store, key), values);
+  const values = ['claimed', claim.newId, claim.ttlMs, claim.fingerprint, claim.expiredId ?? ''];
+  const reply = await runScript(store, 'requests/idempotency-key', { base: recordKey(store, key) }, values);
   const [status, id, state] = reply as ['mine' | 'conflict', string, 'claimed' | 'stored' | 'refused'];
   return { status, id, wasStored: state === 'stored' };
 }
@@ -59,7 +51,7 @@ export async function settleIdempotencyKey(
   outcome: 'stored' | 'refused',
 ): Promise<void> {
   const values = [outcome, id, outcome === 'stored' ? ttlMs : refusedTtlMs];
-  await runScript(store.redis, 'requests/idempotency-key', recordKey(store, key), values);
+  await runScript(store, 'requests/idempotency-key', { base: recordKey(store, key) }, values);
 }
 
 function recordKey({ prefix }: StoreConnection, { owner, key }: IdempotencyKey): string {

@@ -1,16 +1,9 @@
-import {
-  modelOfRequestId,
-  type OutputInfo,
-  type RequestEnvelope,
-  type RequestError,
-  type RequestState,
-  type RequestStatus,
-} from '@darkroom/core';
+import type { OutputInfo, RequestEnvelope, RequestError, RequestState, RequestStatus } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { anyOwner, type Missing, whyMissing } from './request-ids.ts';
 
-type Reply = [] | [fields: string[], envelope: string, position: number, isPossible: 0 | 1, costAhead: string];
+type Found = [fields: string[], envelope: string, position: number, isPossible: 0 | 1, costAhead: string];
 
 export type ReadRequestResult = { status: 'found'; request: RequestStatus } | Missing;
 
@@ -20,24 +13,17 @@ export async function readRequest(
   id: string,
   owner: string = anyOwner,
 ): Promise<ReadRequestResult> {
-  const model = modelOfRequestId(id);
-  if (model === undefined) return { status: 'unknown' };
-  const reply = (await runScript(store.redis, 'requests/read-request', store.keysOf(model).base, [id, owner])) as Reply;
+  const keys = store.keysOfRequest(id);
+  if (keys === undefined) return { status: 'unknown' };
+  const reply = (await runScript(store, 'requests/read-request', keys, [id, owner])) as Found | [];
   if (reply.length === 0) return whyMissing(store, id, owner);
-  const [pairs, envelope, position, isPossible, costAhead] = reply;
-  const request = {
-    ...decodeRequest(pairsToMap(pairs), JSON.parse(envelope) as RequestEnvelope),
-    queuePosition: position >= 0 ? position : undefined,
-    isPossible: isPossible === 1,
-    costAhead: Number(costAhead),
-  };
-  return { status: 'found', request };
+  return { status: 'found', request: decode(reply) };
 }
 
-function decodeRequest(
-  fields: ReadonlyMap<string, string>,
-  { id, model, owner, kind, slots, cost, outputs, input }: RequestEnvelope,
-): Omit<RequestStatus, 'queuePosition' | 'isPossible' | 'costAhead'> {
+function decode([pairs, envelope, position, isPossible, costAhead]: Found): RequestStatus {
+  const { id, model, owner, kind, slots, cost, outputs, input } = JSON.parse(envelope) as RequestEnvelope;
+  const fields = new Map<string, string>();
+  for (let index = 0; index + 1 < pairs.length; index += 2) fields.set(pairs[index]!, pairs[index + 1]!);
   const numberOf = (name: string): number | undefined => (fields.has(name) ? Number(fields.get(name)) : undefined);
   const state = fields.get('state') as RequestState;
   const error = fields.get('error');
@@ -58,23 +44,16 @@ function decodeRequest(
     kind,
     input,
     outputCount: outputs,
-    outputs: decodeOutputs(fields),
+    outputs: [...fields]
+      .filter(([name]) => name.startsWith('output:'))
+      .map(([, value]) => JSON.parse(value) as OutputInfo)
+      .toSorted((left, right) => left.index - right.index),
     error: error === undefined ? undefined : (JSON.parse(error) as RequestError),
     expiresAtMs: numberOf('expiresAtMs'),
     retryOf: fields.get('retryOf'),
     retriedAs: fields.get('retriedAs'),
+    queuePosition: position >= 0 ? position : undefined,
+    isPossible: isPossible === 1,
+    costAhead: Number(costAhead),
   };
-}
-
-function decodeOutputs(fields: ReadonlyMap<string, string>): OutputInfo[] {
-  const outputs: OutputInfo[] = [];
-  for (const [name, value] of fields) if (name.startsWith('output:')) outputs.push(JSON.parse(value) as OutputInfo);
-  return outputs.toSorted((left, right) => left.index - right.index);
-}
-
-/** `[field, value, field, value]`, as Lua returns HGETALL. */
-export function pairsToMap(pairs: readonly string[]): Map<string, string> {
-  const map = new Map<string, string>();
-  for (let position = 0; position + 1 < pairs.length; position += 2) map.set(pairs[position]!, pairs[position + 1]!);
-  return map;
 }

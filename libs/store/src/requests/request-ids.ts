@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createRequestId, isOurRequestId } from '@darkroom/core';
-import { idSecretKey } from '../connection/keys.ts';
+import { systemKeys } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** For ourselves: everybody's requests. No API key can be called so. */
@@ -9,12 +9,7 @@ export const anyOwner = '*';
 /** `gone`: its time is over. `unknown`: it never was, or is somebody else's. */
 export type Missing = { status: 'gone' } | { status: 'unknown' };
 
-interface KnownSecret {
-  secret: Promise<string>;
-  readAtMs: number;
-}
-
-const secrets = new WeakMap<StoreConnection, KnownSecret>();
+const secrets = new WeakMap<StoreConnection, { secret: Promise<string>; readAtMs: number }>();
 /** After a loss of Redis' data all replicas agree again on what one of them still knew. */
 const secretMaxAgeMs = 30_000;
 
@@ -57,7 +52,7 @@ function secretOf(store: StoreConnection): Promise<string> {
 
 /** Made on first need, the same for all replicas; a known one is put back where it was lost. */
 async function readSecret({ redis, prefix }: StoreConnection, known?: Promise<string>): Promise<string> {
-  const key = idSecretKey(prefix);
+  const key = systemKeys(prefix).idSecret;
   const made = (await known) ?? randomBytes(32).toString('base64');
   await redis.setnx(key, made);
   return (await redis.get(key)) ?? made;

@@ -27,7 +27,7 @@ import {
   readStats,
   type StoreConnection,
 } from '../index.ts';
-import { idSecretKey } from '../connection/keys.ts';
+import { systemKeys } from '../connection/keys.ts';
 import { runScript } from '../connection/scripts.ts';
 
 const admission = { queueMaxLength: 100, unserved: 'accept' } as const;
@@ -105,7 +105,7 @@ describe('admitting', () => {
     const facts = { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs };
     const given = JSON.stringify({ ...facts, weight: 1, resultTtlMs: 1000, trace: '', admission: 'this call' });
     const values = [envelope.id, given, JSON.stringify(envelope), '', '', '{}', ''];
-    const send = () => runScript(store.redis, 'requests/admit-request', store.keysOf('tiny').base, values);
+    const send = () => runScript(store, 'requests/admit-request', store.keysOf('tiny'), values);
     const first = await send();
     const before = await allKeys(store);
     expect(await send()).toEqual(first);
@@ -298,12 +298,12 @@ it('scripts survive a Redis that has forgotten them', async () => {
 it('puts back what ids are authenticated with, when Redis has lost it', async () => {
   const store = openTestStore();
   const id = await newRequestId(store, { model: 'tiny', owner: 'ann', nowMs: Date.now() });
-  await store.redis.del(idSecretKey(store.prefix));
+  await store.redis.del(systemKeys(store.prefix).idSecret);
   const later = performance.now() + 60_000;
   const clock = vi.spyOn(performance, 'now').mockReturnValue(later);
   onTestFinished(() => clock.mockRestore());
   expect(await readRequest(store, id, 'ann')).toEqual({ status: 'gone' });
-  await expect.poll(() => store.redis.exists(idSecretKey(store.prefix))).toBe(1);
+  await expect.poll(() => store.redis.exists(systemKeys(store.prefix).idSecret)).toBe(1);
   const replica = openTestStore({ prefix: store.prefix });
   expect(await readRequest(replica, id, 'ann')).toEqual({ status: 'gone' });
 });

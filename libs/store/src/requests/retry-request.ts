@@ -1,4 +1,4 @@
-import { modelOfRequestId, type RequestEnvelope, type RequestState } from '@darkroom/core';
+import type { RequestEnvelope, RequestState } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { runAdmission } from './admit-request.ts';
 import { anyOwner, type Missing, newRequestId, whyMissing } from './request-ids.ts';
@@ -13,48 +13,33 @@ export type RetryRequestResult =
   | { status: 'not-kept' }
   | Missing;
 
-export interface RetryRequestOptions {
-  /** The `traceparent` of who asks; undefined when nobody traces. */
-  trace?: string | undefined;
-  /** What is kept of an envelope once the request has ended; undefined: all of it. */
-  strip?: ((envelope: RequestEnvelope) => RequestEnvelope) | undefined;
-}
-
-/** It has no limits, so nothing else is answered. */
-type RetryReply =
-  | ['admitted' | 'duplicate' | 'not-kept' | 'missing']
-  | ['retried', id: string]
-  | ['not-dead', RequestState];
-
 /**
  * Asks again for what a failed request asked for, under a new id and with as much time: the old one has ended, and ends
- * once. Limits do not count, as it is an operator who asks. Safe to call twice: there is one retry of a request. Two round trips.
+ * once. Limits do not count, as it is an operator who asks. `trace`: the `traceparent` of who asks, if anybody traces; `strip`:
+ * what is kept of an envelope once the request has ended, all of it if absent. Safe to call twice: there is one retry of a request. Two round trips.
  */
 export async function retryRequest(
   store: StoreConnection,
   id: string,
-  { trace, strip }: RetryRequestOptions = {},
+  options: { trace?: string | undefined; strip?: ((envelope: RequestEnvelope) => RequestEnvelope) | undefined } = {},
 ): Promise<RetryRequestResult> {
-  const model = modelOfRequestId(id);
-  if (model === undefined) return { status: 'unknown' };
+  const { trace, strip } = options;
+  const keys = store.keysOfRequest(id);
+  if (keys === undefined) return { status: 'unknown' };
   // What a request asks for never changes, so it may be read before the script decides.
-  const stored = await store.redis.get(store.keysOf(model).input(id));
+  const stored = await store.redis.get(keys.input(id));
   if (stored === null) return whyMissing(store, id, anyOwner);
   const { trace: _trace, ...asked } = JSON.parse(stored) as RequestEnvelope;
-  const newId = await newRequestId(store, { model, owner: asked.owner, nowMs: Date.now() });
+  const newId = await newRequestId(store, { ...asked, nowMs: Date.now() });
   const envelope = { ...asked, id: newId, ...(trace === undefined ? {} : { trace }) };
-  const reply = (await runAdmission(store, envelope, { promptless: strip?.(envelope), retryOf: id })) as RetryReply;
-  switch (reply[0]) {
-    case 'admitted':
-    case 'duplicate':
-      return { status: 'retried', id: newId, isNew: true };
-    case 'retried':
-      return { status: 'retried', id: reply[1], isNew: false };
-    case 'not-dead':
-      return { status: 'not-dead', state: reply[1] };
-    case 'not-kept':
-      return { status: 'not-kept' };
-    case 'missing':
-      return whyMissing(store, id, anyOwner);
-  }
+  const reply = await runAdmission(store, envelope, { promptless: strip?.(envelope), retryOf: id });
+  // It has no limits, so nothing else is answered.
+  const [status, told] = reply as
+    | ['admitted' | 'not-kept' | 'missing']
+    | ['retried', id: string]
+    | ['not-dead', RequestState];
+  if (status === 'missing') return whyMissing(store, id, anyOwner);
+  if (status === 'not-dead') return { status, state: told };
+  if (status === 'not-kept') return { status };
+  return { status: 'retried', id: status === 'retried' ? told : newId, isNew: status === 'admitted' };
 }

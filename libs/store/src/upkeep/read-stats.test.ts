@@ -19,23 +19,22 @@ import {
   readStats,
   readTally,
   type StoreConnection,
+  type TalliedDurations,
 } from '../index.ts';
 
 const noRequeues = { worker_lost: 0, engine_failed: 0, worker_stopped: 0 };
 const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
 
-function sum(counts: readonly number[]): number {
-  return counts.reduce((left, right) => left + right, 0);
+function numbersOf({ counts, sum }: TalliedDurations): [count: number, tenths: number] {
+  return [counts.reduce((left, right) => left + right, 0), Math.floor(Math.round(sum * 1000) / 100)];
 }
 
 /** `queued>running` → how many, and how long together, in tenths of a second. */
 async function transitions(store: StoreConnection): Promise<Record<string, [count: number, tenths: number]>> {
   const { states, ends } = await readTally(store, 'tiny');
   const all = [
-    ...states.map(
-      ({ state, next, counts, sumMs }) => [`${state}>${next}`, [sum(counts), Math.floor(sumMs / 100)]] as const,
-    ),
-    ...ends.map(({ state, counts, sumMs }) => [state, [sum(counts), Math.floor(sumMs / 100)]] as const),
+    ...states.map(({ state, next, ...durations }) => [`${state}>${next}`, numbersOf(durations)] as const),
+    ...ends.map(({ state, ...durations }) => [state, numbersOf(durations)] as const),
   ];
   return Object.fromEntries(all.filter(([, [count]]) => count > 0)) as Record<string, [number, number]>;
 }
@@ -61,8 +60,8 @@ describe('what became of requests', () => {
       expect(told[name]![0]).toBe(1);
       expect(told[name]![1]).toBeGreaterThanOrEqual(tenths);
     }
-    const { boundsMs, counts } = (await readTally(store, 'tiny')).ends[0]!;
-    expect(counts).toHaveLength(boundsMs.length + 1);
+    const { bounds, counts } = (await readTally(store, 'tiny')).ends[0]!;
+    expect(counts).toHaveLength(bounds.length + 1);
     // Beyond the last bound.
     expect(counts.at(-1)).toBe(1);
     const ended = { succeeded: 1, failed: 0, canceled: 0, expired: 0 };
@@ -121,7 +120,7 @@ describe('how things stand', () => {
       'running>expired',
     ]);
     expect(ends.map(({ state }) => state)).toEqual(['succeeded', 'failed', 'canceled', 'expired']);
-    for (const { counts, sumMs } of [...states, ...ends]) expect([...counts, sumMs]).not.toContain(1);
+    for (const { counts, sum } of [...states, ...ends]) expect([...counts, sum]).not.toContain(1);
     expect({ requeues, buried }).toEqual({ requeues: noRequeues, buried: 0 });
     expect(await readStats(store, 'tiny')).toEqual({
       model: 'tiny',
@@ -237,7 +236,7 @@ describe('a sweep for leaks', () => {
     expect(pages).toBeGreaterThan(3);
     const bytes = await Promise.all(ids.map((id) => store.redis.memory('USAGE', store.keysOf('tiny').request(id))));
     const actual = bytes.reduce<number>((total, size) => total + (size ?? 0), 0);
-    const { keys, bytes: estimated } = sizes.get('tiny')!.get('request')!;
+    const { keys, bytes: estimated } = sizes.find(({ model, kind }) => model === 'tiny' && kind === 'request')!;
     // A scan may bring a key twice.
     expect(keys).toBeGreaterThanOrEqual(30);
     // 20 of them are asked; they differ by a few bytes.

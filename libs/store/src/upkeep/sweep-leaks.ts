@@ -1,19 +1,21 @@
 /** Keys of requests and workers that are no more, which no script leaves and a hand or a half restored backup may. */
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { type KeySize, KeySizes } from './key-sizes.ts';
 
 /** Kinds of keys that end with their request, and with their worker, in the names of keys.ts. */
 const requestKinds = new Set(['input', 'events', 'previews', 'output', 'checkpoint', 'promptless']);
 const workerKinds = new Set(['inbox', 'leases']);
 
-export interface LeakSweep {
-  /** Keys that had no TTL although their request has one or is gone: they have one now. */
-  repaired: string[];
-  /** Keys of workers that are no more, deleted. */
-  deleted: string[];
-  /** With the last page of a pass: what the keys take, by model and by the kind that stands in their names. */
-  sizes: ReadonlyMap<string, ReadonlyMap<string, KeySize>> | undefined;
+/** What a model's keys of one kind take, which stands in their names; nothing when they were seen in an earlier pass. */
+export interface KeySize {
+  model: string;
+  kind: string;
+  keys: number;
+  /** Estimated from some of them. */
+  bytes: number;
 }
+
+/** Sizes are asked of so many keys of a kind; a scan comes in no order, so the first are as good as any. */
+const sampleSize = 20;
 
 /** A key by the parts of its name. */
 type FoundKey = Record<'key' | 'model' | 'kind' | 'subject', string>;
@@ -24,70 +26,77 @@ export class LeakSweeper {
   readonly #pageSize: number;
   #cursor = '0';
   #server = 0;
-  #sizes = new Map<string, KeySizes>();
+  /** Keys of this pass. */
+  readonly #counts = new Map<string, Omit<KeySize, 'bytes'> & { samples: string[] }>();
 
   constructor(store: StoreConnection, { pageSize = 500 }: { pageSize?: number } = {}) {
     this.#store = store;
     this.#pageSize = pageSize;
   }
 
-  /** One page of one server, of about `pageSize` keys whatever the size of the store. Three round trips at most, and one more at the end of a pass. */
-  async sweepPage(): Promise<LeakSweep> {
+  /**
+   * One page of one server, of about `pageSize` keys whatever the size of the store. `repaired`: keys that had no TTL although their
+   * request has one or is gone, and have one now; `deleted`: keys of workers that are no more; `sizes`: with the last page of a pass,
+   * what the keys take. Three round trips at most, and one more at the end of a pass.
+   */
+  async sweepPage() {
     const servers = this.#store.masters();
     const server = servers[this.#server % servers.length]!;
     const pattern = `${escapeGlob(this.#store.prefix)}:v2:*`;
     const [cursor, page] = await server.scan(this.#cursor, 'MATCH', pattern, 'COUNT', this.#pageSize);
     this.#cursor = cursor;
     const found = page.map((key) => this.#describe(key)).filter((key) => key !== undefined);
-    const [repaired, deleted] = await Promise.all([this.#repair(found), this.#deleteOrphans(found)]);
+    const mended = await Promise.all(found.map((each) => this.#mend(each)));
+    const mendedBy = (how: string): string[] =>
+      found.filter((_each, index) => mended[index] === how).map(({ key }) => key);
+    const [repaired, deleted] = [mendedBy('repaired'), mendedBy('deleted')];
     if (cursor !== '0') return { repaired, deleted, sizes: undefined };
     this.#server = (this.#server + 1) % servers.length;
     return { repaired, deleted, sizes: this.#server === 0 ? await this.#takeSizes() : undefined };
   }
 
   #describe(key: string): FoundKey | undefined {
-    const parts = /^\{(?<model>[^}]+)\}:(?<kind>[^:]+):?(?<subject>[^:]*)/.exec(
-      key.slice(`${this.#store.prefix}:v2:`.length),
-    );
-    if (parts?.groups === undefined) return undefined;
-    const { model = '', kind = '', subject = '' } = parts.groups;
-    const sizes = this.#sizes.get(model) ?? new KeySizes();
-    this.#sizes.set(model, sizes);
-    sizes.note(kind, key);
+    const name = key.slice(`${this.#store.prefix}:v2:`.length);
+    const {
+      model,
+      kind,
+      subject = '',
+    } = /^\{(?<model>[^}]+)\}:(?<kind>[^:]+):?(?<subject>[^:]*)/.exec(name)?.groups ?? {};
+    if (model === undefined || kind === undefined) return undefined;
+    const count = this.#counts.get(`${model} ${kind}`) ?? { model, kind, keys: 0, samples: [] };
+    this.#counts.set(`${model} ${kind}`, count);
+    if (count.keys++ < sampleSize) count.samples.push(key);
     return { key, model, kind, subject };
   }
 
-  async #repair(found: readonly FoundKey[]): Promise<string[]> {
+  async #mend({ key, model, kind, subject }: FoundKey): Promise<'repaired' | 'deleted' | undefined> {
     const { redis, resultTtlMs } = this.#store;
-    const mortal = found.filter(({ kind }) => requestKinds.has(kind));
-    const ttls = await Promise.all(
-      mortal.flatMap(({ key, model, subject }) => [
-        redis.pttl(key),
-        redis.pttl(this.#store.keysOf(model).request(subject)),
-      ]),
-    );
+    const keys = this.#store.keysOf(model);
+    if (workerKinds.has(kind)) {
+      if ((await redis.exists(keys.worker(subject))) === 1) return undefined;
+      await redis.del(key);
+      return 'deleted';
+    }
+    if (!requestKinds.has(kind)) return undefined;
+    const [ttlMs, requestTtlMs] = await Promise.all([redis.pttl(key), redis.pttl(keys.request(subject))]);
     // An open request and what belongs to it have none.
-    const leaks = mortal.filter((_key, index) => ttls[2 * index] === -1 && ttls[2 * index + 1] !== -1);
-    await Promise.all(leaks.map(({ key }) => redis.pexpire(key, resultTtlMs)));
-    return leaks.map(({ key }) => key);
+    if (ttlMs !== -1 || requestTtlMs === -1) return undefined;
+    await redis.pexpire(key, resultTtlMs);
+    return 'repaired';
   }
 
-  async #deleteOrphans(found: readonly FoundKey[]): Promise<string[]> {
-    const { redis } = this.#store;
-    const owned = found.filter(({ kind }) => workerKinds.has(kind));
-    const alive = await Promise.all(
-      owned.map(({ model, subject }) => redis.exists(this.#store.keysOf(model).worker(subject))),
+  async #takeSizes(): Promise<KeySize[]> {
+    return Promise.all(
+      [...this.#counts.values()].map(async (count) => {
+        const { model, kind, keys, samples } = count;
+        Object.assign(count, { keys: 0, samples: [] });
+        const replies = await Promise.all(samples.map((key) => this.#store.redis.memory('USAGE', key)));
+        // One that has gone since is no sample.
+        const sizes = replies.filter((bytes) => bytes !== null);
+        const mean = sizes.reduce((sum, bytes) => sum + bytes, 0) / Math.max(1, sizes.length);
+        return { model, kind, keys, bytes: Math.round(mean * keys) };
+      }),
     );
-    const orphans = owned.filter((_key, index) => alive[index] === 0).map(({ key }) => key);
-    await Promise.all(orphans.map((key) => redis.del(key)));
-    return orphans;
-  }
-
-  async #takeSizes(): Promise<Map<string, Map<string, KeySize>>> {
-    const noted = this.#sizes;
-    this.#sizes = new Map();
-    const measured = [...noted].map(async ([model, sizes]) => [model, await sizes.measure(this.#store)] as const);
-    return new Map(await Promise.all(measured));
   }
 }
 

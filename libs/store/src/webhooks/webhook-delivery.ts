@@ -17,17 +17,7 @@ export interface WebhookMessage {
 }
 
 /** A delivery that has not succeeded. One that has leaves nothing behind. */
-export interface WebhookDelivery extends Omit<WebhookMessage, 'payload' | 'owner'> {
-  state: DeliveryState;
-  /** Attempts that failed. */
-  attempts: number;
-  /** Why the last attempt failed, in words that are safe to show. */
-  lastError: string | undefined;
-  createdAtMs: number;
-  /** When it failed for good. */
-  failedAtMs: number | undefined;
-}
-
+export type WebhookDelivery = ReturnType<typeof toDelivery>;
 export type DeliveryState = 'pending' | 'failed';
 
 const jobStates = { pending: ['wait', 'active', 'delayed'], failed: ['failed'] } as const;
@@ -75,6 +65,12 @@ export async function listDeliveries(
   return jobs.filter((job) => job !== undefined).map((job) => toDelivery(job, state));
 }
 
+/** What BullMQ says of the queue in Prometheus' format, as the model `_webhooks`. `labels` go on every series. */
+export async function exportBullmqMetrics(store: StoreConnection, labels: Record<string, string>): Promise<string> {
+  const page = await store.deliveries().exportPrometheusMetrics({ ...labels, model: '_webhooks' });
+  return `${page.trimEnd()}\n`;
+}
+
 export type ResendResult = 'resent' | 'unknown' | 'pending';
 
 /** Sends a failed delivery again, with all its attempts anew and under the same id. */
@@ -94,16 +90,12 @@ export async function resendDelivery(store: StoreConnection, owner: string, id: 
   }
 }
 
-async function findDelivery(
-  store: StoreConnection,
-  owner: string,
-  id: string,
-): Promise<Job<WebhookMessage> | undefined> {
+async function findDelivery(store: StoreConnection, owner: string, id: string) {
   const job = (await store.deliveries().getJob(id)) as Job<WebhookMessage> | undefined;
   return job?.data.owner === owner ? job : undefined;
 }
 
-function toDelivery(job: Job<WebhookMessage>, state: DeliveryState): WebhookDelivery {
+function toDelivery(job: Job<WebhookMessage>, state: DeliveryState) {
   const { id, requestId, type, url } = job.data;
   return {
     id,
@@ -111,9 +103,12 @@ function toDelivery(job: Job<WebhookMessage>, state: DeliveryState): WebhookDeli
     type,
     url,
     state,
+    /** Those that failed. */
     attempts: job.attemptsMade,
+    /** Why the last attempt failed, in words that are safe to show. */
     lastError: job.failedReason || undefined,
     createdAtMs: job.timestamp,
+    /** When it failed for good. */
     failedAtMs: state === 'failed' ? job.finishedOn : undefined,
   };
 }

@@ -1,33 +1,12 @@
 /**
- * The outbox of webhooks: a stream per model that emit-webhook.lua writes to in the same step as the event. A consumer
+ * The outbox of webhooks: a stream per model that emit-event.lua writes to in the same step as the event. A consumer
  * group gives each entry to one of any number of senders; what a sender took and did not drop is given out again.
  */
-import type { RequestEvent } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { decodeEvent } from '../events/event-entry.ts';
+import { decodeEvent } from '../events/read-events.ts';
 
 /** An event that a webhook is to be told of. */
-export interface OutboxEntry {
-  entryId: string;
-  requestId: string;
-  model: string;
-  /** As in the request's envelope. */
-  kind: string;
-  owner: string;
-  url: string;
-  /** Deliveries of the request to a worker so far. */
-  attempt: number;
-  event: RequestEvent;
-  /** The failed request that this one asks again for. */
-  retryOf: string | undefined;
-}
-
-export interface TakeOutboxOptions {
-  /** The most entries. */
-  limit: number;
-  /** What was taken this long ago and not dropped is taken again: its taker has died. */
-  reclaimAfterMs: number;
-}
+export type OutboxEntry = ReturnType<typeof decode>;
 
 const group = 'senders';
 /** One name for all: which of them holds an entry does not matter, and a dead one leaves no consumer behind. */
@@ -35,23 +14,36 @@ const consumer = 'sender';
 
 type StreamEntry = [id: string, fields: string[]];
 
-/** Entries that nobody else has, oldest first. Drop them with `dropOutboxEntries` when they are safe elsewhere. */
+/**
+ * At most `limit` entries that nobody else has, oldest first; what was taken `reclaimAfterMs` ago and not dropped is taken again, as
+ * its taker has died. Drop them with `dropOutboxEntries` when they are safe elsewhere.
+ */
 export async function takeOutbox(
-  store: StoreConnection,
+  { redis, keysOf }: StoreConnection,
   model: string,
-  options: TakeOutboxOptions,
+  { limit, reclaimAfterMs }: { limit: number; reclaimAfterMs: number },
 ): Promise<OutboxEntry[]> {
-  const stream = store.keysOf(model).webhooks;
-  try {
-    return await take(store, model, options);
-  } catch (error) {
+  const stream = keysOf(model).webhooks;
+  const take = () =>
+    Promise.all([
+      redis.xautoclaim(stream, group, consumer, reclaimAfterMs, '0-0', 'COUNT', limit),
+      redis.xreadgroup('GROUP', group, consumer, 'COUNT', limit, 'STREAMS', stream, '>'),
+    ]);
+  const replies = await take().catch(async (error: unknown) => {
     if (!isReply(error, 'NOGROUP')) throw error;
-    await store.redis.xgroup('CREATE', stream, group, '0', 'MKSTREAM').catch((failure: unknown) => {
+    await redis.xgroup('CREATE', stream, group, '0', 'MKSTREAM').catch((failure: unknown) => {
       // Another sender was faster.
       if (!isReply(failure, 'BUSYGROUP')) throw failure;
     });
-    return take(store, model, options);
-  }
+    return take();
+  });
+  const [reclaimed, read] = replies as [
+    [next: string, entries: (StreamEntry | null)[]],
+    [stream: string, entries: StreamEntry[]][] | null,
+  ];
+  const entries = [...reclaimed[1], ...(read?.[0]?.[1] ?? [])];
+  // Null in old servers: it was cut off by the cap while somebody held it.
+  return entries.filter((entry) => entry !== null).map((entry) => decode(model, entry));
 }
 
 /** Removes entries for good. Safe to call twice. */
@@ -69,35 +61,20 @@ export async function dropOutboxEntries(
     .exec();
 }
 
-async function take(
-  store: StoreConnection,
-  model: string,
-  { limit, reclaimAfterMs }: TakeOutboxOptions,
-): Promise<OutboxEntry[]> {
-  const { redis } = store;
-  const stream = store.keysOf(model).webhooks;
-  const reclaiming = redis.xautoclaim(stream, group, consumer, reclaimAfterMs, '0-0', 'COUNT', limit);
-  const reading = redis.xreadgroup('GROUP', group, consumer, 'COUNT', limit, 'STREAMS', stream, '>');
-  const [reclaimed, read] = (await Promise.all([reclaiming, reading])) as [
-    [next: string, entries: (StreamEntry | null)[]],
-    [stream: string, entries: StreamEntry[]][] | null,
-  ];
-  const entries = [...reclaimed[1], ...(read?.[0]?.[1] ?? [])];
-  // Null in old servers: it was cut off by the cap while somebody held it.
-  return entries.filter((entry) => entry !== null).map((entry) => decode(model, entry));
-}
-
-function decode(model: string, [entryId, pairs]: StreamEntry): OutboxEntry {
+function decode(model: string, [entryId, pairs]: StreamEntry) {
   const [, id, , sequence, , owner, , url, , attempt, , body, , retryOf, , kind] = pairs;
   return {
     entryId,
     requestId: id ?? '',
     model,
+    /** As in the request's envelope. */
     kind: kind ?? '',
     owner: owner ?? '',
     url: url ?? '',
+    /** Deliveries of the request to a worker so far. */
     attempt: Number(attempt),
     event: decodeEvent(Number(sequence), body ?? ''),
+    /** The failed request that this one asks again for. */
     retryOf: retryOf || undefined,
   };
 }

@@ -1,6 +1,6 @@
 /** The sender's hands in the queue of deliveries. */
 import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
-import { deliveriesBase, deliveriesName } from '../connection/keys.ts';
+import { deliveriesName, systemKeys } from '../connection/keys.ts';
 import { finishedCounts, type StoreConnection } from '../connection/store-connection.ts';
 import type { WebhookMessage } from './webhook-delivery.ts';
 
@@ -27,16 +27,11 @@ export interface OpenWebhookWorkerOptions {
 /** A sender that dies must not use up a delivery's attempts, however often. */
 const unboundedStalls = 1_000_000;
 
-export interface WebhookWorker {
-  /** Takes nothing any more and waits for what is under way. */
-  close(): Promise<void>;
-}
-
-/** Starts to take deliveries as they fall due. */
+/** Starts to take deliveries as they fall due. `close` takes nothing any more and waits for what is under way. */
 export function openWebhookWorker(
   store: StoreConnection,
   { concurrency, lockMs, retryDelayMs, send, onError }: OpenWebhookWorkerOptions,
-): WebhookWorker {
+): { close(): Promise<void> } {
   const worker = new Worker<WebhookMessage>(
     deliveriesName,
     async (job, token) => {
@@ -53,7 +48,7 @@ export function openWebhookWorker(
     },
     {
       connection: store.redis,
-      prefix: deliveriesBase(store.prefix),
+      prefix: systemKeys(store.prefix).deliveriesBase,
       concurrency,
       lockDuration: lockMs,
       stalledInterval: lockMs,

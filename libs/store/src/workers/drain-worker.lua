@@ -13,8 +13,6 @@ if ARGV[3] == 'resume' then
   redis.call('PUBLISH', base .. ':wakeup', 'resumed')
   return 'resumed'
 end
--- Who must run alone is not to wait for a worker that takes nothing any more.
-if redis.call('GET', base .. ':reserved') == workerId then redis.call('DEL', base .. ':reserved') end
 if ARGV[3] == 'remove' then
   removeWorker(workerId, 'worker_stopped')
   return 'removed'

@@ -35,6 +35,6 @@ async function run(
   incarnation: string,
   action: 'drain' | 'resume' | 'remove',
 ): Promise<Outcome> {
-  const { base } = store.keysOf(model);
-  return (await runScript(store.redis, 'workers/drain-worker', base, [workerId, incarnation, action])) as Outcome;
+  const values = [workerId, incarnation, action];
+  return (await runScript(store, 'workers/drain-worker', store.keysOf(model), values)) as Outcome;
 }

@@ -1,4 +1,4 @@
-import { loadFailuresKey } from '../connection/keys.ts';
+import { systemKeys } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** A model that could not be loaded. It may be one that nobody knows yet, so this is not among the keys of models. */
@@ -20,24 +20,26 @@ export async function reportLoadFailure(
   place: LoadPlace,
   { reason, shownMs }: { reason: string; shownMs: number },
 ): Promise<void> {
-  const key = loadFailuresKey(store.prefix);
+  const key = systemKeys(store.prefix).loadFailures;
   const [failedAtMs, known] = await Promise.all([timeOf(store), store.redis.hgetall(key)]);
   const over = Object.keys(known).filter((field) => decode(known[field]!).untilMs <= failedAtMs);
   const facts = { ...place, reason, failedAtMs, untilMs: failedAtMs + shownMs };
-  const writing = store.redis.multi().hset(key, fieldOf(place), JSON.stringify(facts));
-  if (over.length > 0) writing.hdel(key, ...over.filter((field) => field !== fieldOf(place)), '');
+  const writing = store.redis
+    .multi()
+    .hdel(key, '', ...over)
+    .hset(key, fieldOf(place), JSON.stringify(facts));
   // As long as the one that is shown longest.
   await writing.pexpire(key, shownMs, 'NX').pexpire(key, shownMs, 'GT').exec();
 }
 
 /** It could be loaded there. */
 export async function clearLoadFailure(store: StoreConnection, place: LoadPlace): Promise<void> {
-  await store.redis.hdel(loadFailuresKey(store.prefix), fieldOf(place));
+  await store.redis.hdel(systemKeys(store.prefix).loadFailures, fieldOf(place));
 }
 
 /** The latest failures, by model and host. One round trip. */
 export async function readLoadFailures(store: StoreConnection): Promise<LoadFailure[]> {
-  const [nowMs, replies] = await Promise.all([timeOf(store), store.redis.hvals(loadFailuresKey(store.prefix))]);
+  const [nowMs, replies] = await Promise.all([timeOf(store), store.redis.hvals(systemKeys(store.prefix).loadFailures)]);
   return replies
     .map(decode)
     .filter(({ untilMs }) => untilMs > nowMs)

@@ -3,33 +3,14 @@ import { type WorkerList, workerLists } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** A registered worker, as operators see it. */
-export interface WorkerStatus {
-  workerId: string;
-  model: string;
-  /** `silent`: not heard of in the last sweeps, to be buried by one of the next. */
-  state: WorkerList | 'silent';
-  /** It has its model in memory and is alive. */
-  isLoaded: boolean;
-  /** It was told to end and gives back what it has; else a `draining` one is drained by an operator. */
-  isStopping: boolean;
-  /** Its room in slots, and what nobody has taken of it. */
-  capacity: number;
-  freeSlots: number;
-  /** By the clock of Redis, ms. */
-  registeredAtMs: number;
-  heartbeatAtMs: number;
-  /** What it says of itself: device, host, pid, version. */
-  info: Readonly<Record<string, string | number>>;
-  /** Undefined before its first step. */
-  pace: WorkerPace | undefined;
-}
+export type WorkerStatus = ReturnType<typeof decode>;
 
 /** The workers of a model by id, at most `limit`: draining and loading ones before busy and idle ones. Two round trips. */
 export async function readWorkers(store: StoreConnection, model: string, limit: number): Promise<WorkerStatus[]> {
   const keys = store.keysOf(model);
   const [[count, patience], ...lists] = await Promise.all([
     store.redis.hmget(keys.swept, 'count', 'patience'),
-    ...workerLists.map((list) => store.redis.zrange(keys.workers[list], '0', String(limit - 1))),
+    ...workerLists.map((list) => store.redis.zrange(keys.workers(list), '0', String(limit - 1))),
   ]);
   const found = lists.flatMap((ids, index) => ids.map((workerId) => ({ workerId, list: workerLists[index]! })));
   const workers = await Promise.all(
@@ -40,7 +21,7 @@ export async function readWorkers(store: StoreConnection, model: string, limit: 
       ]);
       const isAlive = heard !== null && Number(count ?? 0) - Number(heard) <= Number(patience ?? 0);
       // One may be gone since it was listed.
-      return heard === null ? undefined : decode({ workerId, model, state: isAlive ? list : 'silent' }, fields);
+      return heard === null ? undefined : decode(model, workerId, isAlive ? list : 'silent', fields);
     }),
   );
   return workers
@@ -49,18 +30,29 @@ export async function readWorkers(store: StoreConnection, model: string, limit: 
 }
 
 function decode(
-  worker: Pick<WorkerStatus, 'workerId' | 'model' | 'state'>,
+  model: string,
+  workerId: string,
+  /** `silent`: not heard of in the last sweeps, to be buried by one of the next. */
+  state: WorkerList | 'silent',
   { loading, stopping, capacity, free, registeredAtMs, heartbeatAtMs, info, pace }: Record<string, string>,
-): WorkerStatus {
+) {
   return {
-    ...worker,
-    isLoaded: worker.state !== 'silent' && loading === '0',
+    workerId,
+    model,
+    state,
+    /** It has its model in memory and is alive. */
+    isLoaded: state !== 'silent' && loading === '0',
+    /** It was told to end and gives back what it has; else a `draining` one is drained by an operator. */
     isStopping: stopping === '1',
+    /** Its room in slots, and what nobody has taken of it. */
     capacity: Number(capacity),
     freeSlots: Math.max(0, Number(free)),
+    /** By the clock of Redis, ms. */
     registeredAtMs: Number(registeredAtMs),
     heartbeatAtMs: Number(heartbeatAtMs),
-    info: JSON.parse(info ?? '{}') as WorkerStatus['info'],
+    /** What it says of itself: device, host, pid, version. */
+    info: JSON.parse(info ?? '{}') as Readonly<Record<string, string | number>>,
+    /** Undefined before its first step. */
     pace: pace ? (JSON.parse(pace) as WorkerPace) : undefined,
   };
 }

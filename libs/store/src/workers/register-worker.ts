@@ -10,39 +10,35 @@ export interface WorkerIdentity {
   incarnation: string;
 }
 
-export interface WorkerAnnouncement {
-  state: 'loading' | 'ready';
-  /** Its room, in slots. */
-  capacity: number;
-  /** Shown to operators: device, host, pid, version. */
-  info: Readonly<Record<string, string | number>>;
-}
-
-/** Announces a worker, or says that it has loaded and takes leases from now on. */
+/**
+ * Announces a worker, or says that it has loaded and takes leases from now on. `capacity`: its room, in slots; `info` is shown to
+ * operators: device, host, pid, version.
+ */
 export async function registerWorker(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,
-  { state, capacity, info }: WorkerAnnouncement,
+  {
+    state,
+    capacity,
+    info,
+  }: { state: 'loading' | 'ready'; capacity: number; info: Readonly<Record<string, string | number>> },
 ): Promise<void> {
   const values = [workerId, incarnation, state, capacity, JSON.stringify(info), store.maxAttempts];
-  await runScript(store.redis, 'workers/register-worker', store.keysOf(model).base, values);
+  await runScript(store, 'workers/register-worker', store.keysOf(model), values);
 }
 
-export interface Heartbeat {
-  /** How fast it is, once that is known. */
-  pace?: WorkerPace | undefined;
-  /** The last entry of its inbox that it has, see `WorkerInbox.lastRead`. It goes too: prompts are in it. */
-  lastRead?: string;
-}
-
-/** Says that a worker lives, which is all that its leases live by. `buried`: it was taken for dead, what it had is others', and it must register again. */
+/**
+ * Says that a worker lives, which is all that its leases live by, and how fast it is, once that is known. `lastRead`: the last entry of
+ * its inbox that it has, see `WorkerInbox`; it goes too, as prompts are in it. `buried`: it was taken for dead, what it had is others',
+ * and it must register again.
+ */
 export async function heartbeatWorker(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,
-  { pace, lastRead = '' }: Heartbeat = {},
+  { pace, lastRead = '' }: { pace?: WorkerPace | undefined; lastRead?: string } = {},
 ): Promise<'alive' | 'buried'> {
   const values = [workerId, incarnation, pace === undefined ? '' : encodePace(pace), idAfter(lastRead)];
-  const reply = await runScript(store.redis, 'workers/heartbeat-worker', store.keysOf(model).base, values);
+  const reply = await runScript(store, 'workers/heartbeat-worker', store.keysOf(model), values);
   return reply as 'alive' | 'buried';
 }
 

@@ -1,7 +1,7 @@
 -- Counts a sweep and buries the workers that were not heard of in the last ones: what they had goes back to the queue. Only sweeps that
 -- take place count, so while Redis or all janitors are away nobody dies of it.
 -- ARGV: 1 least time between two sweeps that count, ms, 2 sweeps a worker may miss, 3 most attempts, 4 most workers to bury
--- Returns: {1 when there may be more | 0, {worker id, request id, outcome, trace or '', …}, …}
+-- Returns: {1 when there may be more | 0, {worker id, {request id, outcome, trace or ''}, …}, …}
 --- @include "requeue"
 local drainedMs, nowMs, most = 600000, timeMs(), tonumber(ARGV[4])
 local count, sweptAtMs = unpack(redis.call('HMGET', sweptKey, 'count', 'atMs'))

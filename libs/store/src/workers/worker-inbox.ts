@@ -24,34 +24,19 @@ export type InboxMessage =
   | { type: 'cancel'; id: string; token: string }
   | { type: 'drained' };
 
-export interface WorkerInbox {
-  /** The messages that have come since the last call, or none after `timeoutS` without one. */
-  next(timeoutS: number): Promise<InboxMessage[]>;
-  /** What to say in heartbeats: the last entry that was returned. */
-  readonly lastRead: string;
-  /** After a burial: what was in it is gone, and what comes may have lower ids, since Redis' clock may have been set back. */
-  startOver(): void;
-  /** Ends a waiting `next` too: it rejects. */
-  close(): void;
-}
-
-export interface OpenInboxOptions {
-  /** How much later than it should an answer may come, before the connection counts as broken. */
-  silenceMs?: number;
-}
-
+/** How much later than it should an answer may come, before the connection counts as broken. */
+const silenceMs = 5000;
 const beginning = '0-0';
 
-export function openInbox(
-  store: StoreConnection,
-  { model, workerId }: Pick<WorkerIdentity, 'model' | 'workerId'>,
-  { silenceMs = 5000 }: OpenInboxOptions = {},
-): WorkerInbox {
+export type WorkerInbox = ReturnType<typeof openInbox>;
+
+export function openInbox(store: StoreConnection, { model, workerId }: Pick<WorkerIdentity, 'model' | 'workerId'>) {
   const redis = store.duplicate();
   const key = store.keysOf(model).inbox(workerId);
   let lastRead = beginning;
   return {
-    async next(timeoutS) {
+    /** The messages that have come since the last call, or none after `timeoutS` without one. */
+    async next(timeoutS: number): Promise<InboxMessage[]> {
       // Who only reads does not notice that the other side is gone, and the worker would go on taking leases by its
       // heartbeats, on another connection. A new connection asks again.
       const watchdog = setInterval(() => redis.disconnect(true), timeoutS * 1000 + silenceMs);
@@ -60,12 +45,15 @@ export function openInbox(
       lastRead = entries.at(-1)?.[0] ?? lastRead;
       return entries.map(([, [, message = '']]) => JSON.parse(message) as InboxMessage);
     },
-    get lastRead() {
+    /** What to say in heartbeats: the last entry that was returned. */
+    get lastRead(): string {
       return lastRead;
     },
-    startOver() {
+    /** After a burial: what was in it is gone, and what comes may have lower ids, since Redis' clock may have been set back. */
+    startOver(): void {
       lastRead = beginning;
     },
-    close: () => redis.disconnect(),
+    /** Ends a waiting `next` too: it rejects. */
+    close: (): void => redis.disconnect(),
   };
 }

@@ -27,7 +27,7 @@ const pace = { costMs: { fast: 2, slow: 4 }, stepMs: { fast: 10, slow: 20 }, rem
 
 async function listsOf(store: StoreConnection): Promise<string[]> {
   const { workers } = store.keysOf('tiny');
-  const scores = await Promise.all(workerLists.map((list) => store.redis.zscore(workers[list], 'w1')));
+  const scores = await Promise.all(workerLists.map((list) => store.redis.zscore(workers(list), 'w1')));
   return workerLists.filter((_list, index) => scores[index] !== null);
 }
 

@@ -1,15 +1,8 @@
-import { join, relative } from 'node:path';
+import { relative } from 'node:path';
 import type { DenoiserFacts } from './denoiser-facts.ts';
 import type { LatentFacts } from './latent-facts.ts';
 import { modelFileError } from '../model-file.ts';
 import { readGraphFile } from '../../onnx/check-onnx-file.ts';
-import { OnnxGraph } from '../../onnx/onnx-graph.ts';
-
-/** The graphs that say it: absolute, in the model's directory. */
-export interface GraphsWithFacts {
-  readonly denoiser: string;
-  readonly vaeDecoder: string;
-}
 
 /**
  * What the config.json files of a Stable Diffusion 1.x or 2.x would say, read from its graphs: exports of 2022 have none.
@@ -23,10 +16,10 @@ export interface GraphsWithFacts {
  */
 export function readFactsOfGraphs(
   directory: string,
-  { denoiser, vaeDecoder }: GraphsWithFacts,
+  { denoiser, vaeDecoder }: { denoiser: string; vaeDecoder: string },
 ): { denoiser: DenoiserFacts; latents: LatentFacts } {
-  const unet = openGraph(directory, relative(directory, denoiser));
-  const decoder = openGraph(directory, relative(directory, vaeDecoder));
+  const unet = openGraph(directory, denoiser);
+  const decoder = openGraph(directory, vaeDecoder);
   return {
     denoiser: {
       configFile: unet.file,
@@ -46,22 +39,22 @@ export function readFactsOfGraphs(
 
 type OpenedGraph = ReturnType<typeof openGraph>;
 
-function openGraph(directory: string, file: string) {
-  const { inputs } = readGraphFile(directory, file);
-  const graph = new OnnxGraph(join(directory, file));
-  return { file, inputs, graph, resizes: graph.nodes.filter(({ operator }) => operator === 'Resize').length };
+function openGraph(directory: string, path: string) {
+  const file = relative(directory, path);
+  const graph = readGraphFile(directory, file);
+  return { file, graph, resizes: graph.nodes.filter(({ operator }) => operator === 'Resize').length };
 }
 
 /** Of the convolution that reads an input: its weights are [outputs, inputs, height, width]. */
 function channelsOf({ file, graph }: OpenedGraph, input: string): number {
   const convolution = graph.nodes.find(({ operator, inputs }) => operator === 'Conv' && inputs[0] === input);
-  const weights = convolution?.inputs[1];
-  if (weights !== undefined && graph.isWeight(weights)) return graph.describeWeight(weights).shape[1]!;
+  const weights = graph.weights.get(convolution?.inputs[1] ?? '');
+  if (weights !== undefined) return weights.shape[1]!;
   throw notOfExporter(file, `a convolution of its input ${input}`);
 }
 
-function widthOf({ file, inputs }: OpenedGraph, input: string): number {
-  const width = inputs.find(({ name }) => name === input)?.shape.at(-1);
+function widthOf({ file, graph }: OpenedGraph, input: string): number {
+  const width = graph.inputs.find(({ name }) => name === input)?.shape.at(-1);
   if (typeof width === 'number') return width;
   throw notOfExporter(file, `a fixed width of its input ${input}`);
 }

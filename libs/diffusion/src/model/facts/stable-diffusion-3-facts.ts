@@ -1,12 +1,9 @@
 import { z } from 'zod';
-import { checkSameTokens } from './check-same-tokens.ts';
-import type { DenoiserFacts } from './denoiser-facts.ts';
-import { checkModelJson, modelFileError, readModelJson } from '../model-file.ts';
+import { checkSameTokens, type DenoiserFacts } from './denoiser-facts.ts';
+import { count, misfitError, modelFileError, readModelConfig } from '../model-file.ts';
 import type { TextEncoderFiles } from './text-encoder-files.ts';
 
 const configFile = 'transformer/config.json';
-
-const count = z.number().int().min(1);
 
 /** With the defaults of diffusers' `SD3Transformer2DModel`. All other fields are let through unread. */
 const schema = z.looseObject({
@@ -23,31 +20,21 @@ const schema = z.looseObject({
   pooled_projection_dim: count.default(2048),
 });
 
-type TransformerConfig = z.infer<typeof schema>;
-
 /**
  * Reads the configuration of the transformer of Stable Diffusion 3 and checks that it fits the text encoders: two of CLIP,
  * and T5 where the model has it.
- *
- * @throws DarkroomError `model_unsupported` naming the file and the field.
  */
 export async function readStableDiffusion3Facts(
   directory: string,
   textEncoders: readonly TextEncoderFiles[],
 ): Promise<DenoiserFacts> {
-  const json = await readModelJson(directory, configFile);
-  const transformer = checkModelJson(configFile, json, schema);
-  const clips = textEncoders.slice(0, 2);
-  checkSameTokens(clips);
-  checkClipWidths(clips, transformer);
-  checkPooledWidths(clips, transformer);
-  checkT5Width(textEncoders[2], transformer);
+  const transformer = await readModelConfig(directory, configFile, schema);
+  checkSameTokens(textEncoders.slice(0, 2));
+  checkWidths(textEncoders, transformer);
   const { sample_size: side, patch_size: patchSize, pos_embed_max_size: maxPatches } = transformer;
   const maxSide = maxPatches * patchSize;
-  if (side > maxSide) {
-    const expected = `at most ${maxSide}, pos_embed_max_size patches of patch_size`;
-    throw modelFileError(configFile, `sample_size: is ${side}, expected ${expected}`);
-  }
+  const expected = `at most ${maxSide}, pos_embed_max_size patches of patch_size`;
+  if (side > maxSide) throw misfitError(configFile, 'sample_size', { given: side, expected });
   return {
     configFile,
     inChannels: transformer.in_channels,
@@ -58,40 +45,30 @@ export async function readStableDiffusion3Facts(
   };
 }
 
-/** What both give lies side by side, and is filled up with zeros. */
-function checkClipWidths(clips: readonly TextEncoderFiles[], { joint_attention_dim: given }: TransformerConfig): void {
-  const least = clips.reduce((sum, { width = 0 }) => sum + width, 0);
-  if (least <= given) return;
-  const problem = `joint_attention_dim: is ${given}, expected at least ${least}`;
-  throw modelFileError(
-    configFile,
-    `${problem}, the hidden_size of text_encoder/config.json and text_encoder_2/config.json`,
-  );
-}
-
-function checkPooledWidths(
-  clips: readonly TextEncoderFiles[],
-  { pooled_projection_dim: given }: TransformerConfig,
-): void {
-  let expected = 0;
-  for (const { tokenizer, pooledWidth } of clips) {
-    if (pooledWidth === undefined) {
-      const config = `${tokenizer.folder.replace('tokenizer', 'text_encoder')}/config.json`;
-      throw modelFileError(config, 'projection_dim: is missing');
-    }
-    expected += pooledWidth;
+/** What both CLIPs give lies side by side, for each token filled up with zeros, before the tokens of T5. */
+function checkWidths([clip, clip2, t5]: readonly TextEncoderFiles[], transformer: z.infer<typeof schema>): void {
+  const { joint_attention_dim: given, pooled_projection_dim: givenPooled } = transformer;
+  const ofBoth = 'of text_encoder/config.json and text_encoder_2/config.json';
+  const least = (clip!.width ?? 0) + (clip2!.width ?? 0);
+  if (least > given) {
+    throw misfitError(configFile, 'joint_attention_dim', {
+      given,
+      expected: `at least ${least}, the hidden_size ${ofBoth}`,
+    });
   }
-  if (expected === given) return;
-  const problem = `pooled_projection_dim: is ${given}, expected ${expected}`;
-  throw modelFileError(
-    configFile,
-    `${problem}, the projection_dim of text_encoder/config.json and text_encoder_2/config.json`,
-  );
+  const pooled = pooledWidthOf(clip!) + pooledWidthOf(clip2!);
+  if (pooled !== givenPooled) {
+    const expected = `${pooled}, the projection_dim ${ofBoth}`;
+    throw misfitError(configFile, 'pooled_projection_dim', { given: givenPooled, expected });
+  }
+  if (t5?.width !== undefined && t5.width !== given) {
+    const expected = `${t5.width}, the d_model of text_encoder_3/config.json`;
+    throw misfitError(configFile, 'joint_attention_dim', { given, expected });
+  }
 }
 
-/** Its tokens follow those of the others. */
-function checkT5Width(t5: TextEncoderFiles | undefined, { joint_attention_dim: given }: TransformerConfig): void {
-  if (t5?.width === undefined || t5.width === given) return;
-  const problem = `joint_attention_dim: is ${given}, expected ${t5.width}, the d_model of text_encoder_3/config.json`;
-  throw modelFileError(configFile, problem);
+function pooledWidthOf({ tokenizer, pooledWidth }: TextEncoderFiles): number {
+  if (pooledWidth !== undefined) return pooledWidth;
+  const config = `${tokenizer.folder.replace('tokenizer', 'text_encoder')}/config.json`;
+  throw modelFileError(config, 'projection_dim: is missing');
 }

@@ -4,7 +4,7 @@ import { interpolatedShift, squareRootShift } from './flow-shift.ts';
 import { parseSchedulerConfig } from '../config/parse-scheduler-config.ts';
 
 function flowOf(fields: Record<string, unknown>) {
-  return parseSchedulerConfig({ _class_name: 'FlowMatchEulerDiscreteScheduler', ...fields }).config.flow!;
+  return parseSchedulerConfig({ _class_name: 'FlowMatchEulerDiscreteScheduler', ...fields }).config;
 }
 
 describe('the shift that goes with the size of a picture', () => {

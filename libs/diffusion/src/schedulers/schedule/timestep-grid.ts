@@ -37,23 +37,27 @@ export function trailingTimesteps(last: number, numTrainTimesteps: number, numIn
   return Array.from({ length: count }, (_, index) => roundHalfEven(last + index * difference) - 1);
 }
 
-/**
- * The timesteps of a run by the config's spacing, from the highest down; linspace if it names none.
- *
- * @param round what becomes of those of linspace spacing, which are fractions.
- */
+export interface SpacedTimestepsOptions {
+  count: number;
+  /** What becomes of those of linspace spacing, which are fractions; nothing by default. */
+  round?: (timestep: number) => number;
+  /** How many training timesteps are used; all by default. */
+  used?: number;
+  /** Whether the training is divided by one step more, and that at timestep 0 left out. Not with trailing spacing. */
+  leavesOutLast?: boolean;
+}
+
+/** The timesteps of a run by the config's spacing, from the highest down; linspace if it names none. */
 export function spacedTimesteps(
   { numTrainTimesteps, stepsOffset, timestepSpacing }: SchedulerConfig,
-  count: number,
-  round: (timestep: number) => number = (timestep) => timestep,
+  { count, round = (timestep) => timestep, used = numTrainTimesteps, leavesOutLast = false }: SpacedTimestepsOptions,
 ): number[] {
-  const spacing = timestepSpacing ?? 'linspace';
-  if (spacing === 'trailing') return trailingTimesteps(numTrainTimesteps, numTrainTimesteps, count);
-  if (spacing === 'linspace') {
-    return linspace(0, numTrainTimesteps - 1, count)
-      .map((timestep) => round(timestep))
-      .toReversed();
-  }
-  const distance = Math.floor(numTrainTimesteps / count);
-  return Array.from({ length: count }, (_, index) => (count - 1 - index) * distance + stepsOffset);
+  if (timestepSpacing === 'trailing') return trailingTimesteps(used, numTrainTimesteps, count);
+  const divisor = leavesOutLast ? count + 1 : count;
+  const distance = Math.floor(used / divisor);
+  const rising =
+    timestepSpacing === 'leading'
+      ? Array.from({ length: divisor }, (_, index) => index * distance + stepsOffset)
+      : linspace(0, used - 1, divisor).map((timestep) => round(timestep));
+  return rising.toReversed().slice(0, count);
 }

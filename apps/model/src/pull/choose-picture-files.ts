@@ -1,0 +1,126 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { dtypeChoiceText, dtypeOfPart, modelDtypes } from '@darkroom/core';
+import type { DtypeChoice, ModelDtype, ModelPart } from '@darkroom/core';
+import { dtypeFileNames, foldersOf, pipelineClasses } from '@darkroom/diffusion/model-files';
+import { pipelineFamilies, pipelineFolders } from '@darkroom/diffusion/model-files';
+import type { PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
+import { CommandError } from '../command-error.ts';
+import { download } from '../hub/download.ts';
+import type { HubCommit, HubFile } from '../hub/hub-repo.ts';
+
+export interface ChosenFiles {
+  /** Configurations, tokenizers, texts. */
+  readonly small: readonly HubFile[];
+  readonly graphs: readonly HubFile[];
+  /** What looks like the weights of these graphs; only the graphs themselves can say. */
+  readonly likelyWeights: readonly HubFile[];
+}
+
+export interface ChooseFilesOptions {
+  repo: string;
+  files: readonly HubFile[];
+  pipelineClass: PipelineClass;
+  /** model_index.json. */
+  index: Readonly<Record<string, unknown>>;
+  dtypes: DtypeChoice;
+}
+
+const topFiles = /^(?:model_index\.json|darkroom\.json|(?:readme|licen[cs]e|notice|copying)[^/]*)$/i;
+const licences = /^licen[cs]es\/[^/]+$/i;
+const tokenizerFiles = /\.(?:json|txt|model)$/;
+
+/** Chooses by what a repository's model_index.json says. @throws CommandError as `chooseFiles` does, or if it is of no use here. */
+export async function choosePictureFiles(options: {
+  hub: HubCommit;
+  files: readonly HubFile[];
+  /** Where model_index.json comes before anything else: a pipeline that does not run here is not worth a download. */
+  directory: string;
+  dtypes: DtypeChoice;
+}): Promise<ChosenFiles> {
+  const { hub, files, directory, dtypes } = options;
+  const { repo } = hub;
+  const file = files.find(({ path }) => path === 'model_index.json');
+  if (file === undefined) {
+    throw new CommandError(`${repo} is no diffusers model: it has no model_index.json at its top.`);
+  }
+  await download(file, { hub, directory });
+  const index = parseModelIndex(await readFile(join(directory, file.path), 'utf8'));
+  const { _class_name: className } = index;
+  const pipelineClass = pipelineClasses.find((known) => known === className);
+  if (pipelineClass !== undefined) return chooseFiles({ repo, files, pipelineClass, index, dtypes });
+  const runs = `these run here: ${pipelineClasses.join(', ')}`;
+  throw new CommandError(`${repo} is for the pipeline ${JSON.stringify(className)}; ${runs}.`);
+}
+
+function parseModelIndex(modelIndex: string): Readonly<Record<string, unknown>> {
+  try {
+    return (JSON.parse(modelIndex) as Record<string, unknown> | null) ?? {};
+  } catch {
+    throw new CommandError('model_index.json of the repository is not JSON.');
+  }
+}
+
+/**
+ * The files of a repository that its pipeline reads: of each graph one dtype, no PyTorch weights, no safety checker.
+ *
+ * @throws CommandError saying what there is instead, if a graph is not there in the dtype asked for.
+ */
+export function chooseFiles(options: ChooseFilesOptions): ChosenFiles {
+  const { repo, files, pipelineClass, dtypes } = options;
+  const { graphs: parts, tokenizers } = foldersIn(options);
+  const other = Object.keys(dtypes.parts).find((name) => parts.every((part) => part !== name));
+  if (other !== undefined) {
+    throw new CommandError(
+      `--dtype names ${other}, expected of the parts of ${pipelineClass} only ${parts.join(', ')}`,
+    );
+  }
+  const graphs = parts.map((part) => chooseGraph(part, { repo, files, dtypes }));
+  const configs = [...parts.map((part) => `${part}/config.json`), 'scheduler/scheduler_config.json'];
+  const isSmall = ({ path }: HubFile): boolean =>
+    topFiles.test(path) ||
+    licences.test(path) ||
+    configs.includes(path) ||
+    tokenizers.some(({ folder }) => isIn(folder, path) && tokenizerFiles.test(path));
+  return {
+    small: files.filter(isSmall),
+    graphs,
+    likelyWeights: files.filter(({ path }) =>
+      graphs.some((graph) => path !== graph.path && path.startsWith(graph.path)),
+    ),
+  };
+}
+
+function foldersIn({ files, pipelineClass, index }: ChooseFilesOptions): PipelineFolders {
+  const { optionalEncoder } = pipelineFolders[pipelineFamilies[pipelineClass]];
+  const hasOptionalEncoder = files.some(({ path }) => path.startsWith(`${optionalEncoder}/`));
+  return foldersOf(pipelineClass, { index, hasOptionalEncoder });
+}
+
+function isIn(folder: string, path: string): boolean {
+  return path.startsWith(`${folder}/`) && !path.slice(folder.length + 1).includes('/');
+}
+
+function chooseGraph(
+  part: ModelPart,
+  { repo, files, dtypes }: Pick<ChooseFilesOptions, 'repo' | 'files' | 'dtypes'>,
+): HubFile {
+  const fileOf = (dtype: ModelDtype): HubFile | undefined =>
+    files.find(({ path }) => path === `${part}/${dtypeFileNames[dtype]}`);
+  const dtype = dtypeOfPart(dtypes, part);
+  const found = (dtype === undefined ? modelDtypes : [dtype]).map(fileOf).find((file) => file !== undefined);
+  if (found !== undefined) return found;
+  const there = modelDtypes.filter((each) => fileOf(each) !== undefined);
+  if (there.length > 0) {
+    const instead = dtypeChoiceText({ ...dtypes, parts: { ...dtypes.parts, [part]: there[0] } });
+    throw new CommandError(`${repo} has no ${part} in ${dtype}, only in ${there.join(' and ')}: --dtype ${instead}`);
+  }
+  throw new CommandError(noOnnxMessage(repo, part, files));
+}
+
+function noOnnxMessage(repo: string, part: string, files: readonly HubFile[]): string {
+  const expected = Object.values(dtypeFileNames).join(', ');
+  const other = files.find(({ path }) => path.endsWith('.onnx'));
+  if (other !== undefined) return `${repo} has none of ${expected} in ${part}/, as exports by Optimum do.`;
+  return `${repo} has no ONNX files. Some repositories keep them in a branch (--revision onnx); of many models there is an ONNX export under another name; and tools/export makes one of the repository's PyTorch files`;
+}

@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest';
+import { type FormValues, requestOf, valuesOf } from './form-values.ts';
+
+const full: FormValues = {
+  prompt: ' a cat ',
+  negative_prompt: 'a dog',
+  model: 'tiny',
+  width: '128',
+  height: '96',
+  num_inference_steps: '40',
+  guidance_scale: '4.5',
+  seed: '7',
+  n: '2',
+  scheduler: 'ddim',
+};
+const blank = Object.fromEntries(Object.keys(full).map((name) => [name, ''])) as unknown as FormValues;
+const draw = (): number => 99;
+
+it('asks for what stands in the form, with about 16 previews on the way', () => {
+  const request = requestOf(full, draw);
+  expect(request).toEqual({
+    prompt: 'a cat',
+    negative_prompt: 'a dog',
+    model: 'tiny',
+    size: '128x96',
+    num_inference_steps: 40,
+    guidance_scale: 4.5,
+    seed: 7,
+    n: 2,
+    scheduler: 'ddim',
+    preview: { every: 3 },
+  });
+  expect(valuesOf(request)).toEqual({ ...full, prompt: 'a cat' });
+});
+
+it('leaves out what is empty, but draws the seed, which must be known for the same picture again', () => {
+  expect(requestOf({ ...blank, prompt: 'a cat' }, draw)).toEqual({ prompt: 'a cat', seed: 99, preview: { every: 1 } });
+  expect(requestOf({ ...blank, seed: '0' }, draw).seed).toBe(0);
+  // As a form gives them whose lists are disabled, because no model is known yet.
+  const { model: _model, scheduler: _scheduler, ...known } = { ...blank, prompt: 'a cat' };
+  expect(requestOf(known as FormValues, draw)).toEqual({ prompt: 'a cat', seed: 99, preview: { every: 1 } });
+});
+
+it('leaves judging to the API', () => {
+  const odd = requestOf({ ...blank, width: '100', seed: 'seven', num_inference_steps: '-3' }, draw);
+  expect(odd).toMatchObject({
+    prompt: '',
+    size: '100x',
+    seed: 'seven',
+    num_inference_steps: -3,
+    preview: { every: 1 },
+  });
+});

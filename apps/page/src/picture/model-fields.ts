@@ -1,0 +1,108 @@
+import type { Model } from '@darkroom/client';
+import { errorWords } from '../server/error-words.ts';
+import { createPoller } from '../server/poller.ts';
+import type { Session } from '../server/session.ts';
+import { findElement } from '../shell/find-element.ts';
+
+const lookAgainMs = 3000;
+
+/**
+ * The fields of the form whose limits are the model's. Limits are shown and help with spinning and sliding; the API is
+ * who checks them. The poller that comes back asks for the models until a worker serves one, as on a system that has
+ * just been started.
+ */
+export function createModelFields(form: HTMLFormElement, session: Session) {
+  const model = findElement(form, '#model', HTMLSelectElement);
+  const known = new Map<string, Model>();
+  addDials(form);
+  model.addEventListener('change', () => {
+    const chosen = known.get(model.value);
+    if (chosen === undefined) return;
+    showLimits(form, chosen);
+    fillDefaults(form, chosen);
+  });
+  /** What is chosen and typed stays. */
+  const show = (models: readonly Model[]): void => {
+    const isFirst = known.size === 0;
+    known.clear();
+    for (const each of models) known.set(each.id, each);
+    setOptions(model, [...known.keys()]);
+    const chosen = known.get(model.value);
+    if (chosen === undefined) return hint(form, '#model-hint', 'no worker has brought one yet');
+    showLimits(form, chosen);
+    // Somebody may have been faster than the list of models.
+    if (isFirst) fillDefaults(form, chosen, { keepTyped: true });
+  };
+  return createPoller(lookAgainMs, async (signal) => {
+    try {
+      const models = await session.client.models({ signal });
+      show(models);
+      return !models.some(({ is_possible }) => is_possible);
+    } catch (error) {
+      if (!signal.aborted) hint(form, '#model-hint', errorWords(error));
+      return true;
+    }
+  });
+}
+
+function showLimits(
+  form: HTMLFormElement,
+  { is_possible, sizes, steps, guidance, schedulers, max_prompt_tokens }: Model,
+) {
+  const unserved = is_possible ? '' : 'no worker serves it now; ';
+  hint(form, '#model-hint', `${unserved}reads ${max_prompt_tokens} tokens`);
+  hint(form, '#size-hint', `${sizes.min} to ${sizes.max} pixels a side, in steps of ${sizes.multiple}`);
+  hint(form, '#steps-hint', `${steps.min} to ${steps.max}`);
+  hint(form, '#guidance-hint', `${guidance.min} to ${guidance.max}; 1 costs half`);
+  for (const name of ['width', 'height']) limit(form, name, { ...sizes, step: sizes.multiple });
+  limit(form, 'num_inference_steps', { ...steps, step: 1 });
+  limit(form, 'guidance_scale', { ...guidance, step: 0.5 });
+  setOptions(findElement(form, '#scheduler', HTMLSelectElement), schedulers);
+}
+
+function fillDefaults(form: HTMLFormElement, { defaults }: Model, { keepTyped = false } = {}): void {
+  const { size, num_inference_steps, guidance_scale, scheduler } = defaults;
+  const [width = '', height = ''] = size.split('x');
+  const values = { width, height, num_inference_steps, guidance_scale, scheduler };
+  for (const [name, value] of Object.entries(values)) {
+    const field = form.elements.namedItem(name);
+    const isTyped = field instanceof HTMLInputElement && field.value !== '';
+    if (!(keepTyped && isTyped)) setField(form, name, String(value));
+  }
+}
+
+/** Writes a field as if it had been typed, so that its slider follows. */
+export function setField(form: HTMLFormElement, name: string, value: string): void {
+  const field = form.elements.namedItem(name) as HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+  // A value that a list does not offer (any more) would leave it empty.
+  if (field instanceof HTMLSelectElement && ![...field.options].some((option) => option.value === value)) return;
+  field.value = value;
+  field.dispatchEvent(new Event('input'));
+}
+
+/** A slider beside a number: for the pointer only, since the number has the label and takes arrow keys too. */
+function addDials(form: HTMLFormElement): void {
+  for (const dial of form.querySelectorAll<HTMLInputElement>('input[data-dial]')) {
+    const number = findElement(form, `#${dial.dataset['dial']}`, HTMLInputElement);
+    dial.addEventListener('input', () => (number.value = dial.value));
+    number.addEventListener('input', () => (dial.value = number.value));
+  }
+}
+
+function limit(form: HTMLFormElement, name: string, { min, max, step }: Record<'min' | 'max' | 'step', number>): void {
+  const number = findElement(form, `#${name}`, HTMLInputElement);
+  Object.assign(number, { min, max, step });
+  const dial = form.querySelector<HTMLInputElement>(`[data-dial=${name}]`);
+  if (dial !== null) Object.assign(dial, { min, max, step, value: number.value });
+}
+
+function setOptions(select: HTMLSelectElement, values: readonly string[]): void {
+  const current = select.value;
+  select.replaceChildren(...values.map((value) => new Option(value)));
+  if (values.includes(current)) select.value = current;
+  select.disabled = values.length === 0;
+}
+
+function hint(form: HTMLFormElement, selector: string, words: string): void {
+  findElement(form, selector, HTMLParagraphElement).textContent = words;
+}

@@ -1,0 +1,86 @@
+import { ClientError, type PictureRequest } from '@darkroom/client';
+import { errorWords } from '../server/error-words.ts';
+import { findElement } from '../shell/find-element.ts';
+import { type FormValues, requestOf, valuesOf } from './form-values.ts';
+import { setField } from './model-fields.ts';
+
+/** The fields that a size is made of, and what the API calls it. */
+const fieldOfParam: Readonly<Record<string, string>> = { size: 'width' };
+
+/** Reads the form, sends it, and shows what was wrong with it where it was wrong. */
+export function createRequestForm(form: HTMLFormElement, submit: (request: PictureRequest) => Promise<void>) {
+  const button = findElement(form, 'button[type=submit]', HTMLButtonElement);
+  const problem = findElement(form, '[role=alert]', HTMLParagraphElement);
+  const send = async (): Promise<void> => {
+    // Not `disabled`, which would throw the focus off the button.
+    if (button.ariaDisabled === 'true') return;
+    clearProblem(form, problem);
+    const unreadable = unreadableField(form);
+    if (unreadable !== undefined) return showProblem(form, problem, `${unreadable} is not a number.`, unreadable);
+    const request = requestOf(Object.fromEntries(new FormData(form)) as unknown as FormValues, drawSeed);
+    button.ariaDisabled = 'true';
+    try {
+      await submit(request);
+    } catch (error) {
+      showProblem(form, problem, errorWords(error), error instanceof ClientError ? error.param : undefined);
+    } finally {
+      button.ariaDisabled = null;
+    }
+  };
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    void send();
+  });
+  form.addEventListener('keydown', (event) => {
+    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    void send();
+  });
+  return {
+    /** The fields of a request, for the same one again. */
+    fill(request: PictureRequest): void {
+      clearProblem(form, problem);
+      const { model, ...others } = valuesOf(request);
+      if (model !== '') {
+        setField(form, 'model', model);
+        findElement(form, '#model', HTMLSelectElement).dispatchEvent(new Event('change'));
+      }
+      for (const [name, value] of Object.entries(others)) setField(form, name, value);
+    },
+  };
+}
+
+/** 0 to 2³²−1. */
+function drawSeed(): number {
+  return crypto.getRandomValues(new Uint32Array(1))[0]!;
+}
+
+/** What stands in it cannot be read as a number: its value is empty then, which would mean the model's own. */
+function unreadableField(form: HTMLFormElement): string | undefined {
+  const inputs = [...form.querySelectorAll<HTMLInputElement>('input[type=number]')];
+  return inputs.find(({ validity }) => validity.badInput)?.name;
+}
+
+function showProblem(form: HTMLFormElement, problem: HTMLElement, words: string, param: string | undefined): void {
+  problem.textContent = words;
+  const field = param === undefined ? null : form.elements.namedItem(fieldOfParam[param] ?? param);
+  if (param === undefined || !(field instanceof HTMLElement)) return;
+  problem.textContent = withLabel(form, words, param);
+  field.ariaInvalid = 'true';
+  field.setAttribute('aria-errormessage', problem.id);
+  field.focus();
+}
+
+function clearProblem(form: HTMLFormElement, problem: HTMLElement): void {
+  problem.textContent = '';
+  for (const field of form.querySelectorAll('[aria-invalid]')) {
+    field.removeAttribute('aria-invalid');
+    field.removeAttribute('aria-errormessage');
+  }
+}
+
+/** The API calls fields by their names in JSON, the page by what stands beside them. */
+function withLabel(form: HTMLFormElement, words: string, param: string): string {
+  const label = form.querySelector(`label[for="${param}"]`)?.textContent;
+  return label != null && words.toLowerCase().startsWith(param) ? `${label}${words.slice(param.length)}` : words;
+}

@@ -1,0 +1,134 @@
+import { ClientError, isEnded } from '@darkroom/client';
+import { absenceOf, errorWords } from '../server/error-words.ts';
+import { pause } from '../server/poller.ts';
+import type { Session } from '../server/session.ts';
+import { announce } from '../shell/announce.ts';
+import type { GalleryEntry } from './gallery-storage.ts';
+import {
+  isOpen,
+  newRequestState,
+  type RequestState,
+  stateAfterEvent,
+  stateAfterPoll,
+  stateWithPicture,
+} from './request-state.ts';
+import { statusWords } from './status-words.ts';
+import type { StreamSlots } from './stream-slots.ts';
+
+const pollEveryMs = 2000;
+
+export interface TrackRequestOptions {
+  entry: GalleryEntry;
+  session: Session;
+  slots: StreamSlots;
+  /** Called at every change. */
+  onChange: (state: RequestState) => void;
+}
+
+/** A request with all that is known of it, kept up to date while it is followed. */
+export class TrackedRequest {
+  readonly #options: TrackRequestOptions;
+  #state: RequestState;
+  /** Id of the last event seen. */
+  #last: string | undefined;
+  #following: AbortController | undefined;
+
+  constructor(options: TrackRequestOptions) {
+    this.#options = options;
+    this.#state = newRequestState(options.entry.request.n ?? 1);
+  }
+
+  get state(): RequestState {
+    return this.#state;
+  }
+
+  /** Follows it from where it was left, unless it is being followed or there is nothing more to come. */
+  resume(): void {
+    if (this.#following !== undefined || isComplete(this.#state)) return;
+    const stop = (this.#following = new AbortController());
+    this.#follow(stop.signal)
+      .catch((error: unknown) => {
+        if (!stop.signal.aborted) this.#change(afterError(this.#state, error));
+      })
+      .finally(() => {
+        stop.abort();
+        if (this.#following === stop) this.#following = undefined;
+      });
+  }
+
+  pause(): void {
+    this.#following?.abort();
+    this.#following = undefined;
+  }
+
+  async cancel(): Promise<void> {
+    if (!isOpen(this.#state) || this.#state.isCanceling) return;
+    this.#change({ ...this.#state, isCanceling: true });
+    try {
+      await this.#options.session.client.cancel(this.#options.entry.id);
+    } catch (error) {
+      // Ended in the same moment (409): what follows it says how.
+      const isLate = error instanceof ClientError && error.status === 409;
+      this.#change({ ...this.#state, isCanceling: false, problem: isLate ? undefined : errorWords(error) });
+    }
+  }
+
+  /**
+   * Follows it to its end: by its events as soon as there is a slot for another stream, by polls until then, and by both
+   * while it waits: the queue's movements are no events. Throws ClientError for what does not pass.
+   */
+  async #follow(signal: AbortSignal): Promise<void> {
+    const { session, slots, entry } = this.#options;
+    const { client } = session;
+    const { id } = entry;
+    let isStreaming = false;
+    /** Whether there is nothing more to come. */
+    const poll = async (): Promise<boolean> => {
+      const view = await client.get(id, { signal });
+      this.#change(stateAfterPoll(this.#state, view, isStreaming));
+      if (isStreaming || !isEnded(view)) return false;
+      const pictures = await client.images(id, { signal });
+      this.#change(pictures.reduce(stateWithPicture, this.#state));
+      return true;
+    };
+    const pollToEnd = async (): Promise<void> => {
+      while (await pause(pollEveryMs, signal))
+        if (!(isStreaming && this.#state.status !== 'queued') && (await poll())) return;
+    };
+    const stream = async (): Promise<void> => {
+      isStreaming = true;
+      for await (const event of client.stream(id, { after: this.#last, signal })) {
+        this.#last = event.id;
+        this.#change(stateAfterEvent(this.#state, event));
+      }
+    };
+    // What is slower ends when the signal is aborted, as it is after this.
+    if (!(await poll())) await Promise.race([slots.run(signal, stream), pollToEnd()]);
+  }
+
+  #change(next: RequestState): void {
+    const news = newsOf(this.#state, next);
+    this.#state = next;
+    this.#options.onChange(next);
+    if (news !== undefined) announce(`${news}: ${this.#options.entry.request.prompt}`);
+  }
+}
+
+/** Nothing more can come. */
+function isComplete(state: RequestState): boolean {
+  if (isOpen(state)) return false;
+  return state.status !== 'succeeded' || state.pictures.every(({ file }) => file !== undefined);
+}
+
+function afterError(state: RequestState, error: unknown): RequestState {
+  const absence = absenceOf(error);
+  if (absence !== undefined) return { ...state, status: absence, problem: undefined };
+  return { ...state, problem: errorWords(error) };
+}
+
+/** What to read out: that something has begun, ended or gone wrong, not every step of it. */
+function newsOf(before: RequestState, after: RequestState): string | undefined {
+  const isRead = before.status !== 'unread' && before.status !== after.status;
+  const isProblem = after.problem !== undefined && after.problem !== before.problem;
+  return isRead || isProblem ? statusWords(after) : undefined;
+}

@@ -1,0 +1,24 @@
+import { findElement } from './find-element.ts';
+import type { PageStorage } from './page-storage.ts';
+
+const themeName = 'darkroom.theme';
+
+/** The button between light and dark. What the system prefers is not stored, so the page goes on following it. */
+export function startThemeButton(storage: PageStorage): void {
+  const button = findElement(document, '#theme', HTMLButtonElement);
+  const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
+  const preferred = (): string => (systemIsDark.matches ? 'dark' : 'light');
+  const current = (): string => storage.getItem(themeName) ?? preferred();
+  const show = (): void => {
+    document.documentElement.dataset['theme'] = storage.getItem(themeName) ?? '';
+    button.textContent = current() === 'dark' ? 'Lights on' : 'Lights off';
+  };
+  button.addEventListener('click', () => {
+    const next = current() === 'dark' ? 'light' : 'dark';
+    if (next === preferred()) storage.removeItem(themeName);
+    else storage.setItem(themeName, next);
+    show();
+  });
+  systemIsDark.addEventListener('change', show);
+  show();
+}
