@@ -1,5 +1,5 @@
 /** Text all the way: from the door over former, worker and engine to whoever reads it, for each way to make it. */
-import { type ModelCard, type RowRequest, textAfter } from '@darkroom/core';
+import { type RowRequest, textAfter } from '@darkroom/core';
 import type { Executor, ExecutorListener } from '@darkroom/executor';
 import { createKinds, picture } from '@darkroom/kinds';
 import { createEventHub, publishModel, readEvents, readOutput, type StoreConnection } from '@darkroom/store';
@@ -77,7 +77,7 @@ async function startWorker(
 ): Promise<Worker> {
   const worker = new Worker({
     ...optionsOf(store, createExecutor),
-    card: echoCard as ModelCard,
+    card: echoCard,
     workerId,
     capacity: 1000,
     encoder: {

@@ -125,8 +125,11 @@ it('the progress of a text waits with it, only the newest is written, and all ar
   const calls = watchCalls(store);
   const queue = new WriteQueue({ store, identity, textIntervalMs: anHourMs });
   const ofText = (index: number, done: number): RequestWrite => ({
-    ...{ type: 'progress', delivery, isOfText: true },
-    ...{ progress: { index, done }, of: { done } },
+    type: 'progress',
+    delivery,
+    isOfText: true,
+    progress: { index, done },
+    of: { done },
   });
   const step = (done: number): Promise<unknown>[] =>
     [0, 1].flatMap((index) => [
