@@ -1,3 +1,4 @@
+export { readTime } from './connection/read-time.ts';
 export * from './connection/redis-health.ts';
 export * from './connection/store-connection.ts';
 export { isUnavailable, untilAnswered } from './connection/until-answered.ts';

@@ -9,6 +9,7 @@ import {
   readLoadFailures,
   readStats,
   readTally,
+  readTime,
   readWorkers,
   type StoreConnection,
   type Tally,
@@ -29,12 +30,13 @@ const maxAgeMs = 1000;
 
 /** Read once a second at most, however often it is asked for. */
 export function addStatusRoute(api: Api, { askStore, clock }: { askStore: AskStore; clock: Clock }): void {
-  const status = createCached({ load: () => askStore((store) => readStatus(store, clock.now())), maxAgeMs, clock });
+  const status = createCached({ load: () => askStore(readStatus), maxAgeMs, clock });
   addRoute(api, statusRoute, async (c) => c.json(await status.get(), 200, { 'Cache-Control': 'no-store' }));
 }
 
-async function readStatus(store: StoreConnection, nowMs: number): Promise<Status> {
-  const [ids, loadFailures] = await Promise.all([listModelIds(store), readLoadFailures(store)]);
+async function readStatus(store: StoreConnection): Promise<Status> {
+  const reads = [listModelIds(store), readLoadFailures(store), readTime(store)] as const;
+  const [ids, loadFailures, nowMs] = await Promise.all(reads);
   const models = await Promise.all(ids.toSorted().map((model) => readModel(store, model, nowMs)));
   return {
     time: isoTime(nowMs),
