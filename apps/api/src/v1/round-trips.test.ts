@@ -35,7 +35,7 @@ it('a submit is one round trip', async () => {
   expect((await costOf(() => app.submit())).sent).toEqual(['evalsha']);
 });
 
-it('a submit with an Idempotency-Key is three: what came of it before, the submit, and what came of it now', async () => {
+it('a submit with an Idempotency-Key is three: its key is claimed, it is stored, and what came of it is noted', async () => {
   const { app, costOf } = await openMetered();
   const submit = async (key: string): Promise<void> => {
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key };

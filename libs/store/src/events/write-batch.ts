@@ -18,23 +18,22 @@ export type RequestEnd =
 /** How far all outputs of a request are together; without `total` nobody knows it. */
 export type RequestProgress = Omit<OutputProgress, 'index'>;
 
-export type RequestWrite = { delivery: Delivery } &
+export type RequestWrite = { delivery: Delivery } & (
+  | { type: 'preview'; progress: OutputProgress; of: RequestProgress; data: Uint8Array; contentType: string }
   /** `isOfText`: of an output that writes text, whose log is made short with it. */
-  (
-    | { type: 'progress'; progress: OutputProgress; of: RequestProgress; isOfText?: boolean }
-    | { type: 'preview'; progress: OutputProgress; of: RequestProgress; data: Uint8Array; contentType: string }
-    | ({ type: 'delta' } & OutputText)
-    /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
-    | ({ type: 'snapshot'; isWhole?: boolean } & OutputText)
-    | { type: 'reset'; index: number; offset: number }
-    | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
-    /** `done` says whether this is further than any checkpoint before. */
-    | { type: 'checkpoint'; index: number; done: number; data: Uint8Array }
-    /** Promises slots of the lease to others before the request has ended. */
-    | { type: 'release'; slots: number }
-    | { type: 'end'; end: RequestEnd }
-    | { type: 'give-back'; reason: 'engine_failed' | 'worker_stopped' }
-  );
+  | { type: 'progress'; progress: OutputProgress; of: RequestProgress; isOfText?: boolean }
+  | ({ type: 'delta' } & OutputText)
+  /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
+  | ({ type: 'snapshot'; isWhole?: boolean } & OutputText)
+  | { type: 'reset'; index: number; offset: number }
+  | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
+  /** `done` says whether this is further than any checkpoint before. */
+  | { type: 'checkpoint'; index: number; done: number; data: Uint8Array }
+  /** Promises slots of the lease to others before the request has ended. */
+  | { type: 'release'; slots: number }
+  | { type: 'end'; end: RequestEnd }
+  | { type: 'give-back'; reason: 'engine_failed' | 'worker_stopped' }
+);
 
 /**
  * `canceling`: written, and the request is to be dropped. `lost`: not ours any more, `ended`: it has ended otherwise;
