@@ -1,32 +1,34 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { methodNotAllowed } from 'hono/method-not-allowed';
-import { addAdminRoutes } from './admin/admin.ts';
+import { addAdminBoard } from './admin/admin-board.ts';
+import { adminModelRoutes } from './admin/admin-models.ts';
+import { adminRequestRoutes } from './admin/admin-requests.ts';
+import { adminWorkerRoutes } from './admin/admin-workers.ts';
 import { authenticate } from './auth/authenticate.ts';
 import { checkHost } from './auth/host-check.ts';
-import { type ApiDeps, createContext } from './context.ts';
-import { addFalRoutes, falError } from './fal/fal.ts';
+import { type ApiContext, type ApiDeps, createContext } from './context.ts';
+import { falRoutes } from './fal/fal.ts';
 import { addFalProxyRoute, falPath } from './fal/fal-proxy.ts';
+import { falError } from './fal/fal-schema.ts';
 import type { ApiEnv } from './http/api-env.ts';
 import { ApiError } from './http/api-error.ts';
-import type { Api } from './http/api-route.ts';
+import { addRoute, type Api, type Route } from './http/api-route.ts';
 import { cors } from './http/cors.ts';
 import { errorResponse, handleError, showErrorsAs } from './http/error-response.ts';
-import { measureRequests } from './http/measure-requests.ts';
-import { requestLog } from './http/request-log.ts';
-import { traceRequests } from './http/trace-requests.ts';
-import { addImagesGenerationsRoute } from './openai/images-generations.ts';
+import { measureRequests, requestLog, traceRequests } from './http/observe-requests.ts';
+import { imagesGenerationsRoute } from './openai/images-generations.ts';
 import { addDocsRoutes } from './pages/docs.ts';
-import { addPageRoutes } from './pages/page.ts';
-import { addReplicateRoutes, replicateError } from './replicate/replicate.ts';
-import { addCancelRoute } from './v1/cancel.ts';
-import { addEventsRoute } from './v1/events.ts';
-import { addHealthRoute } from './v1/health.ts';
-import { addImageRoute } from './v1/image.ts';
-import { addModelRoutes } from './v1/models.ts';
-import { addPredictRoute } from './v1/predict.ts';
-import { addRequestRoute } from './v1/request.ts';
-import { addStatusRoute } from './v1/status.ts';
-import { addWebhookRoutes } from './v1/webhook-deliveries.ts';
+import { addAdminPage, addPageRoutes } from './pages/page.ts';
+import { replicateRoutes } from './replicate/replicate.ts';
+import { replicateError } from './replicate/replicate-schema.ts';
+import { eventsRoute } from './v1/events.ts';
+import { healthRoute } from './v1/health.ts';
+import { imageRoute } from './v1/image.ts';
+import { modelRoute, modelsRoute } from './v1/models.ts';
+import { predictRoute } from './v1/predict.ts';
+import { cancelRoute, requestRoute } from './v1/request.ts';
+import { statusRoute } from './v1/status.ts';
+import { deliveriesRoute, resendRoute, webhookSecretRoute } from './v1/webhook-deliveries.ts';
 
 /** The whole API over one store: stateless, so any number of them can run side by side. */
 export function createApp(deps: ApiDeps): Api {
@@ -43,23 +45,37 @@ export function createApp(deps: ApiDeps): Api {
   api.use(methodNotAllowed({ app: api, onMethodNotAllowed: (c, methods) => errorResponse(c, wrongMethod(methods)) }));
   api.onError(handleError(context.log));
   api.notFound((c) => errorResponse(c, noSuchRoute()));
-  addPredictRoute(api, context);
-  addRequestRoute(api, context);
-  addCancelRoute(api, context);
-  addEventsRoute(api, context);
-  addImageRoute(api, context);
-  addImagesGenerationsRoute(api, context);
-  addModelRoutes(api, context);
-  addWebhookRoutes(api, context);
-  addHealthRoute(api, context);
-  addStatusRoute(api, context);
-  addFalRoutes(api, context);
+  for (const route of routesOf(context)) addRoute(api, context, route);
   addFalProxyRoute(api);
-  addReplicateRoutes(api, context);
   addDocsRoutes(api);
   addPageRoutes(api);
-  if (context.adminAccess !== 'none') addAdminRoutes(api, context);
+  // `authenticate` lets nobody else come here.
+  if (context.adminAccess !== 'none') {
+    addAdminPage(api);
+    addAdminBoard(api, context);
+  }
   return api;
+}
+
+function routesOf(context: ApiContext): readonly Route[] {
+  return [
+    predictRoute,
+    requestRoute,
+    cancelRoute,
+    eventsRoute,
+    imageRoute,
+    imagesGenerationsRoute,
+    modelsRoute,
+    modelRoute,
+    deliveriesRoute,
+    resendRoute,
+    webhookSecretRoute,
+    healthRoute(context),
+    statusRoute(context),
+    ...falRoutes,
+    ...replicateRoutes,
+    ...(context.adminAccess === 'none' ? [] : [...adminModelRoutes, ...adminWorkerRoutes, ...adminRequestRoutes]),
+  ];
 }
 
 function wrongMethod(methods: readonly string[]): ApiError {

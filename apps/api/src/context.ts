@@ -1,45 +1,30 @@
 import { randomInt } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { ApiConfig } from '@darkroom/config';
-import { type Clock, systemClock } from '@darkroom/core';
+import { type Clock, createPlaces, systemClock } from '@darkroom/core';
 import { type Kinds, kinds as allKinds, maxSeed } from '@darkroom/kinds';
 import { type Logger, Metrics } from '@darkroom/service';
-import { type EventHub, listModels, type StoreConnection } from '@darkroom/store';
+import {
+  type EventHub,
+  listModelIds,
+  listModels,
+  type ModelStats,
+  readStats,
+  type StoreConnection,
+} from '@darkroom/store';
 import { adminAccessOf } from './auth/admin-access.ts';
 import type { ApiKeys } from './auth/api-keys.ts';
 import { createSubmissionCounter } from './auth/limit-rate.ts';
-import { createEndEstimator } from './follow/estimate-end.ts';
-import { createModelPools } from './follow/model-pools.ts';
-import { createEventStreams } from './follow/stream-events.ts';
 import { createApiMetrics } from './http/api-metrics.ts';
 import { createCached } from './server/cached.ts';
 import { type Every, everyInterval } from './server/every-interval.ts';
 import { createStoreGuard } from './server/store-guard.ts';
-import { createRequestSubmitter } from './submit/submit-request.ts';
 
 /** What an app is made from. */
 export interface ApiDeps {
   store: StoreConnection;
   hub: EventHub;
-  config: Pick<
-    ApiConfig,
-    | 'host'
-    | 'allowedHosts'
-    | 'queueMaxLength'
-    | 'defaultModel'
-    | 'unservedModels'
-    | 'maxBodyBytes'
-    | 'requestTimeoutS'
-    | 'requestTimeoutMaxS'
-    | 'corsOrigins'
-    | 'eventStreamsMax'
-    | 'eventStreamIdleS'
-    | 'storePrompts'
-    | 'requestMaxBytes'
-    | 'ownerMaxBytes'
-    | 'webhookAllowPrivate'
-    | 'webhookProgressIntervalMs'
-  >;
+  config: ApiConfig;
   /** None: open to all who reach it. */
   apiKeys?: ApiKeys;
   /** The kinds of work it takes; all there are. */
@@ -57,31 +42,33 @@ export interface ApiDeps {
 }
 
 const defaultStoreWaitMs = 3000;
-/** Models are read again this often at most; their cards change when a worker brings a new one. */
-const modelsMaxAgeMs = 1000;
 
-/** All that routes are made with; each says what it takes of it. */
+/** All that routes are made with, and what they call. */
+export type ApiContext = ReturnType<typeof createContext>;
+
 export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps) {
-  const { config, log } = deps;
-  const { clock = systemClock, every = everyInterval, apiKeys = new Map(), kinds = allKinds } = deps;
-  const drawSeed = deps.drawSeed ?? (() => randomInt(maxSeed + 1));
+  const { config, log, hub, draining, clock = systemClock, every = everyInterval } = deps;
+  const { apiKeys = new Map(), kinds = allKinds, drawSeed = () => randomInt(maxSeed + 1) } = deps;
   // Every open stream listens; that is no leak.
-  setMaxListeners(0, deps.draining);
+  setMaxListeners(0, draining);
   const metrics = createApiMetrics(deps.metrics ?? new Metrics({ app: 'api', log }));
   const askStore = createStoreGuard(store, storeWaitMs);
-  const models = createCached({ load: () => askStore(listModels), maxAgeMs: modelsMaxAgeMs, clock });
-  const pools = createModelPools(askStore, clock);
-  const estimateEnd = createEndEstimator(pools, kinds);
-  const shared = { config, log, clock, metrics, askStore, models, pools, kinds, estimateEnd };
-  const countSubmission = createSubmissionCounter(store, askStore, metrics);
+  const shared = { config, log, hub, draining, clock, every, apiKeys, kinds, drawSeed, metrics, askStore };
   return {
     ...shared,
-    hub: deps.hub,
-    draining: deps.draining,
-    every,
-    apiKeys,
+    /** Cards change when a worker brings a new one. */
+    models: createCached(clock, () => askStore(listModels)),
+    /** How all models are doing, by id. */
+    pools: createCached(clock, () => askStore(readPools)),
     adminAccess: adminAccessOf(apiKeys, config.host),
-    submitRequest: createRequestSubmitter({ ...shared, drawSeed, countSubmission }),
-    streamEvents: createEventStreams({ config, every, metrics, log }),
+    countSubmission: createSubmissionCounter(store, askStore, metrics),
+    /** Of event streams, by the name of the key. */
+    streamPlaces: createPlaces(config.eventStreamsMax),
   };
+}
+
+async function readPools(store: StoreConnection): Promise<ReadonlyMap<string, ModelStats>> {
+  const models = await listModelIds(store);
+  const stats = await Promise.all(models.map((model) => readStats(store, model)));
+  return new Map(stats.map((pool) => [pool.model, pool]));
 }

@@ -1,12 +1,5 @@
 /** The fields that requests of every kind have, and what becomes of them. */
-import {
-  type FieldProblem,
-  invalidValue,
-  resolveWebhook,
-  webhookFields,
-  webhookProblems,
-  type WebhookRequest,
-} from '@darkroom/core';
+import { webhookFields, type WebhookRequest } from '@darkroom/core';
 import type { z } from 'zod';
 import { finiteNumber, textOf, wholeNumber } from './field-types.ts';
 
@@ -50,36 +43,4 @@ export interface ResolvedRequest<Input = unknown> {
   /** Never more than `timeoutS`. */
   startTimeoutS: number;
   webhook: WebhookRequest | undefined;
-}
-
-/** What they take where the schema cannot know it. */
-export function requestExpectations({ timeoutS }: RequestOptions): Record<string, string> {
-  const seconds = `a number of seconds from 0.1 to ${timeoutS.max}`;
-  return { timeout_s: seconds, start_timeout_s: seconds };
-}
-
-/** What the schema cannot see. */
-export function requestProblems(fields: RequestFields, options: RequestOptions): FieldProblem[] {
-  const { timeoutS, webhooks } = options;
-  const expected = requestExpectations(options);
-  const late = (['timeout_s', 'start_timeout_s'] as const).filter((field) => (fields[field] ?? 0) > timeoutS.max);
-  return [
-    ...late.map((field) => invalidValue(field, fields[field], expected[field]!)),
-    ...webhookProblems(fields, webhooks),
-  ];
-}
-
-export function resolveRequestFields<Input>(
-  fields: RequestFields,
-  input: Input,
-  { timeoutS, webhooks }: RequestOptions,
-): ResolvedRequest<Input> {
-  const timeout = fields.timeout_s ?? timeoutS.default;
-  return {
-    input,
-    priority: fields.priority ?? defaultPriority,
-    timeoutS: timeout,
-    startTimeoutS: Math.min(fields.start_timeout_s ?? timeout, timeout),
-    webhook: resolveWebhook(fields, webhooks.progressIntervalMs),
-  };
 }

@@ -1,13 +1,7 @@
-import { type FieldProblem, fieldProblems } from '@darkroom/core';
+import { type FieldProblem, fieldProblems, invalidValue, resolveWebhook, webhookProblems } from '@darkroom/core';
 import type { z } from 'zod';
 import type { ResolveResult } from './kind.ts';
-import {
-  requestExpectations,
-  type RequestFields,
-  type RequestOptions,
-  requestProblems,
-  resolveRequestFields,
-} from './request-fields.ts';
+import { defaultPriority, type RequestFields, type RequestOptions } from './request-fields.ts';
 
 export interface ResolveBodyOptions<Body, Input> {
   schema: z.ZodObject & z.ZodType<Body>;
@@ -27,16 +21,28 @@ export function resolveBody<Body extends RequestFields, Input>(
   body: unknown,
   { schema, options, expected, foreignNames = {}, problemsOf, inputOf }: ResolveBodyOptions<Body, Input>,
 ): ResolveResult<Input> {
-  const parsed = schema.safeParse(body);
-  if (!parsed.success) {
+  const { timeoutS, webhooks } = options;
+  const seconds = `a number of seconds from 0.1 to ${timeoutS.max}`;
+  const { success, data: fields, error } = schema.safeParse(body);
+  if (!success) {
     const known = Object.keys(schema.shape);
-    const all = { ...requestExpectations(options), ...expected };
-    return {
-      status: 'invalid',
-      problems: fieldProblems(parsed.error.issues, { body, known, foreignNames, expected: all }),
-    };
+    const all = { timeout_s: seconds, start_timeout_s: seconds, ...expected };
+    return { status: 'invalid', problems: fieldProblems(error.issues, { body, known, foreignNames, expected: all }) };
   }
-  const problems = [...problemsOf(parsed.data), ...requestProblems(parsed.data, options)];
+  const late = (['timeout_s', 'start_timeout_s'] as const).filter((field) => (fields[field] ?? 0) > timeoutS.max);
+  const problems = [
+    ...problemsOf(fields),
+    ...late.map((field) => invalidValue(field, fields[field], seconds)),
+    ...webhookProblems(fields, webhooks),
+  ];
   if (problems.length > 0) return { status: 'invalid', problems };
-  return { status: 'resolved', request: resolveRequestFields(parsed.data, inputOf(parsed.data), options) };
+  const timeout = fields.timeout_s ?? timeoutS.default;
+  const request = {
+    input: inputOf(fields),
+    priority: fields.priority ?? defaultPriority,
+    timeoutS: timeout,
+    startTimeoutS: Math.min(fields.start_timeout_s ?? timeout, timeout),
+    webhook: resolveWebhook(fields, webhooks.progressIntervalMs),
+  };
+  return { status: 'resolved', request };
 }

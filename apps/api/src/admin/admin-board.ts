@@ -5,14 +5,14 @@ import { HonoAdapter } from '@bull-board/hono';
 import type { StoreConnection } from '@darkroom/store';
 import { serveStatic } from '@hono/node-server/serve-static';
 import { boardPath } from '../auth/admin-access.ts';
+import type { ApiContext } from '../context.ts';
 import type { Api } from '../http/api-route.ts';
-import { pageHeaders } from '../pages/page-headers.ts';
-import type { AskStore } from '../server/store-guard.ts';
+import { pageHeaders } from '../pages/page-file.ts';
 
 /** It styles its elements in place, and would load a font from somebody else's server. */
 const headers = pageHeaders({ 'style-src': "'self' 'unsafe-inline'", 'font-src': "'self'", 'base-uri': "'self'" });
 
-export function addAdminBoard(api: Api, { askStore }: { askStore: AskStore }): void {
+export function addAdminBoard(api: Api, { askStore }: ApiContext): void {
   const adapter = new ReadingAdapter(serveStatic);
   adapter.setBasePath(boardPath);
   const board = createBullBoard({

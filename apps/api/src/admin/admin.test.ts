@@ -9,7 +9,7 @@ import {
 } from '@darkroom/store';
 import type { z } from '@hono/zod-openapi';
 import { expect, it, onTestFinished } from 'vitest';
-import { deadRequestListSchema, retriedSchema } from './admin-schema.ts';
+import { deadRequestListSchema, retriedSchema } from './admin-requests.ts';
 import { type ApiKey, hashKey } from '../auth/api-keys.ts';
 import { errorSchema } from '../http/error-response.ts';
 import { modelListSchema, requestSchema } from '../v1/api-schemas.ts';

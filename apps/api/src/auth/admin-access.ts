@@ -1,11 +1,9 @@
 /** Who may administer. What browsers send by themselves (Basic) lets nobody change anything, so no other page can have them do so. */
 import { isLoopback } from '@darkroom/config';
-import type { Context } from 'hono';
 import { auth as basicAuth } from 'hono/utils/basic-auth';
-import { bearerKeyOf, unauthorized } from './bearer-key.ts';
-import type { ApiEnv } from '../http/api-env.ts';
+import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
-import { anybody, type ApiKey, type ApiKeys, hashKey } from './api-keys.ts';
+import { anybody, type ApiKey, type ApiKeys, bearerKeyOf, hashKey, unauthorized } from './api-keys.ts';
 
 /** `loopback`: whoever is on this machine, as the server has no keys at all. `none`: there is no `/admin`. */
 export type AdminAccess = 'none' | 'keys' | 'loopback';
@@ -19,25 +17,32 @@ export function adminAccessOf(keys: ApiKeys, host: string): AdminAccess {
 }
 
 /** Whose request to something under `/admin/` it is. Throws 401 or 403 for all who may not administer. */
-export function adminOf(c: Context<ApiEnv>, keys: ApiKeys, access: 'keys' | 'loopback'): ApiKey {
+export function adminOf(c: ApiCall, keys: ApiKeys, access: 'keys' | 'loopback'): ApiKey {
   if (access === 'loopback') {
     refuseOthers(c);
     return anybody;
   }
   if (c.req.path.startsWith(boardPath)) return boardVisitor(c, keys);
-  const key = bearerKeyOf(c, keys);
+  const key = bearerKeyOf(c.req.header('authorization'), keys);
   if (key.isAdmin) return key;
-  const message = 'This key may not administer, expected one of ADMIN_KEYS.';
-  throw new ApiError({ status: 403, code: 'not_an_admin', message });
+  throw noAdminKey();
+}
+
+export function noAdminKey(): ApiError {
+  return notAnAdmin('This key may not administer, expected one of ADMIN_KEYS.');
+}
+
+function notAnAdmin(message: string): ApiError {
+  return new ApiError({ status: 403, code: 'not_an_admin', message });
 }
 
 /** By a password, whatever the user is called, or by what the rest of `/admin` takes. */
-function boardVisitor(c: Context<ApiEnv>, keys: ApiKeys): ApiKey {
+function boardVisitor(c: ApiCall, keys: ApiKeys): ApiKey {
   const password = basicAuth(c.req.raw)?.password;
   const key = password === undefined ? undefined : keys.get(hashKey(password));
   if (key?.isAdmin === true) return key;
   const authorization = c.req.header('authorization');
-  const bearer = authorization?.startsWith('Basic') === false ? bearerKeyOf(c, keys) : undefined;
+  const bearer = authorization?.startsWith('Basic') === false ? bearerKeyOf(authorization, keys) : undefined;
   if (bearer?.isAdmin === true) return bearer;
   // A browser asks for it after this; after a 403 it would go on sending the wrong one.
   const code = authorization === undefined ? 'missing_api_key' : 'invalid_api_key';
@@ -52,13 +57,12 @@ const proxyHeaders = ['forwarded', 'via', 'x-forwarded-for', 'x-real-ip'];
  * A server without keys trusts who is on this machine, and a browser on it shows pages from anywhere: one that posts
  * here (`Origin`, `Sec-Fetch-Site`), or whose name leads here all of a sudden (`Host`), is none of ours.
  */
-function refuseOthers(c: Context<ApiEnv>): void {
+function refuseOthers(c: ApiCall): void {
   const url = new URL(c.req.url);
   const site = c.req.header('sec-fetch-site') ?? 'none';
   const origin = c.req.header('origin') ?? url.origin;
   const isOurs = (site === 'none' || site === 'same-origin') && origin === url.origin;
   const isProxied = proxyHeaders.some((name) => c.req.header(name) !== undefined);
   if (isOurs && !isProxied && isLoopback(url.hostname.replace(/^\[(?<address>.*)\]$/, '$<address>'))) return;
-  const message = 'Without ADMIN_KEYS only this machine may administer, by its own address and not from other pages.';
-  throw new ApiError({ status: 403, code: 'not_an_admin', message });
+  throw notAnAdmin('Without ADMIN_KEYS only this machine may administer, by its own address and not from other pages.');
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type ApiConfig, ConfigError, keyNamePattern } from '@darkroom/config';
 import { z } from 'zod';
+import { ApiError } from '../http/api-error.ts';
 
 /** What a key may do. Keys of one name are one owner with the same rights. */
 export interface ApiKey {
@@ -20,14 +21,10 @@ export interface ApiKey {
 /** The keys of this server by their SHA-256 in hex. */
 export type ApiKeys = ReadonlyMap<string, ApiKey>;
 
+const unlimited = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
+
 /** Whoever comes where no key is needed. */
-export const anybody: ApiKey = {
-  name: '',
-  weight: 1,
-  requestsPerMinute: undefined,
-  openRequests: undefined,
-  isAdmin: false,
-};
+export const anybody: ApiKey = { name: '', ...unlimited };
 
 /** Whether anybody who reaches the server may use it: keys of admins guard what they alone may. */
 export function isOpenToAll(keys: ApiKeys): boolean {
@@ -88,9 +85,6 @@ export function hashKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
-/** What is not said in API_KEYS or ADMIN_KEYS. */
-const unlimited = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
-
 function readKeysFile(path: string | undefined): z.infer<typeof fileSchema>['keys'] {
   if (path === undefined) return [];
   let content: unknown;
@@ -106,4 +100,27 @@ function readKeysFile(path: string | undefined): z.infer<typeof fileSchema>['key
   throw new ConfigError(
     issues.map((issue) => `API_KEYS_FILE ${path}: ${issue.path.join('.') || 'the file'}: ${issue.message}`),
   );
+}
+
+/** `Bearer` is ours and OpenAI's, `Token` Replicate's older clients', `Key` fal's. */
+const authorizationPattern = /^(?:Bearer|Token|Key) +(?<key>\S+) *$/i;
+
+/** The key that came in this header; throws 401 when it is none of ours. */
+export function bearerKeyOf(authorization: string | undefined, keys: ApiKeys): ApiKey {
+  if (authorization === undefined) throw missingApiKey();
+  const text = authorizationPattern.exec(authorization)?.groups?.['key'];
+  if (text === undefined)
+    throw unauthorized('invalid_api_key', 'Authorization is something else, expected Bearer <key>.');
+  const key = keys.get(hashKey(text));
+  if (key === undefined) throw unauthorized('invalid_api_key', 'The API key is not one of this server.');
+  return key;
+}
+
+export function missingApiKey(): ApiError {
+  return unauthorized('missing_api_key', 'The API key is missing, expected Authorization: Bearer <key>.');
+}
+
+/** What was sent is in none of them: a key with a typing error is still nearly a key. */
+export function unauthorized(code: string, message: string, challenge = 'Bearer'): ApiError {
+  return new ApiError({ status: 401, code, message, headers: { 'WWW-Authenticate': challenge } });
 }

@@ -1,8 +1,7 @@
-import type { Context, MiddlewareHandler } from 'hono';
+import type { MiddlewareHandler } from 'hono';
 import { type AdminAccess, adminOf } from './admin-access.ts';
-import type { ApiEnv } from '../http/api-env.ts';
-import { anybody, type ApiKey, type ApiKeys, isOpenToAll } from './api-keys.ts';
-import { bearerKeyOf } from './bearer-key.ts';
+import type { ApiCall, ApiEnv } from '../http/api-env.ts';
+import { anybody, type ApiKey, type ApiKeys, bearerKeyOf, isOpenToAll } from './api-keys.ts';
 
 /** What is the same for everybody: the pages, the documents, whether the server is well. All else needs a key. */
 const openPaths = /^\/(?:$|(?:client\.html|admin)$|assets\/|docs(?:\/|$)|openapi\.json$|health$)/;
@@ -10,10 +9,10 @@ const openPaths = /^\/(?:$|(?:client\.html|admin)$|assets\/|docs(?:\/|$)|openapi
 /** Says whose request it is; throws 401 for one without a key of ours, 403 for one that may not administer. */
 export function authenticate(keys: ApiKeys, adminAccess: AdminAccess): MiddlewareHandler<ApiEnv> {
   const isOpen = isOpenToAll(keys);
-  const keyOf = (c: Context<ApiEnv>): ApiKey => {
+  const keyOf = (c: ApiCall): ApiKey => {
     if (openPaths.test(c.req.path)) return anybody;
     if (c.req.path.startsWith('/admin/') && adminAccess !== 'none') return adminOf(c, keys, adminAccess);
-    return isOpen ? anybody : bearerKeyOf(c, keys);
+    return isOpen ? anybody : bearerKeyOf(c.req.header('authorization'), keys);
   };
   return async (c, next) => {
     const key = keyOf(c);

@@ -18,9 +18,13 @@ export function checkHost(
   return (c, next) => {
     const name = nameOf(new URL(c.req.url).hostname.replace(/^\[(?<address>.*)\]$/, '$<address>'));
     if (ours.has(name) || isIP(name) > 0) return next();
-    const message = `Host is ${describeValue(name)}, expected localhost, an address, or a name of ALLOWED_HOSTS: this server asks for no keys.`;
-    throw new ApiError({ status: 421, code: 'wrong_host', message });
+    throw wrongHost(name);
   };
+}
+
+export function wrongHost(name: string): ApiError {
+  const message = `Host is ${describeValue(name)}, expected localhost, an address, or a name of ALLOWED_HOSTS: this server asks for no keys.`;
+  return new ApiError({ status: 421, code: 'wrong_host', message });
 }
 
 /** Without the dot that a full name may end with, and the port that a setting may say. */

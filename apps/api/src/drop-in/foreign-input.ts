@@ -1,13 +1,26 @@
-import { type FieldProblem, fieldProblems } from '@darkroom/core';
+import { fieldProblems } from '@darkroom/core';
 import { foreignPictureFields } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
-import { ApiError, invalidFields } from '../http/api-error.ts';
-
-const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed } = pictureBodySchema.shape;
+import { invalidFields } from '../http/api-error.ts';
 
 /** Fields that have one name and one meaning wherever pictures are made. */
-export const commonFields = { prompt, negative_prompt, num_inference_steps, guidance_scale, seed };
+const commonSchema = pictureBodySchema.pick({
+  prompt: true,
+  negative_prompt: true,
+  num_inference_steps: true,
+  guidance_scale: true,
+  seed: true,
+});
+export const commonFields = commonSchema.shape;
+
+type CommonFields = z.infer<typeof commonSchema>;
+
+/** What a body says in them. */
+export function commonOf(input: CommonFields): CommonFields {
+  const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed } = input;
+  return { prompt, negative_prompt, num_inference_steps, guidance_scale, seed };
+}
 
 /** A field for the name of a scheduler: one of ours, or what another API calls it. */
 export function schedulerField(names: ReadonlyMap<string, string>) {
@@ -34,24 +47,4 @@ export function parseForeign<Schema extends z.ZodObject>(schema: Schema, body: u
   if (parsed.success) return parsed.data;
   const known = Object.keys(schema.shape);
   throw invalidFields(fieldProblems(parsed.error.issues, { body, known, foreignNames: foreignPictureFields }));
-}
-
-/** Runs `work`, and tells what it finds wrong with our fields in the names of another API. */
-export async function inTheirNames<Result>(
-  names: Readonly<Record<string, string>>,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.problems.length === 0) throw error;
-    throw invalidFields(error.problems.map((problem) => renamed(problem, names)));
-  }
-}
-
-function renamed(problem: FieldProblem, names: Readonly<Record<string, string>>): FieldProblem {
-  const { field, message } = problem;
-  const name = field === undefined ? undefined : names[field];
-  if (field === undefined || name === undefined) return problem;
-  return { ...problem, field: name, message: message.replace(field, name).replace('"auto" or "WIDTHxHEIGHT", ', '') };
 }

@@ -1,8 +1,7 @@
 /** The one URL to which fal's client sends all in its proxy mode, with a header that names what it means. */
-import { invalidValue } from '@darkroom/core';
 import type { Context } from 'hono';
 import { getPath } from 'hono/utils/url';
-import { invalidFields } from '../http/api-error.ts';
+import { invalidField } from '../http/api-error.ts';
 import type { Api } from '../http/api-route.ts';
 
 /** `https://queue.fal.run/x` is served at `/fal/queue/x`, and `https://fal.run/x` at `/fal/run/x`. */
@@ -14,7 +13,7 @@ const targetHeader = 'x-fal-target-url';
 export function addFalProxyRoute(api: Api): void {
   api.all(proxyPath, (c) => {
     const expected = `a URL of ${Object.keys(prefixes).join(' or ')}; uploads and realtime are not here`;
-    throw invalidFields([invalidValue(targetHeader, c.req.header(targetHeader), expected)]);
+    throw invalidField(targetHeader, c.req.header(targetHeader), expected);
   });
 }
 

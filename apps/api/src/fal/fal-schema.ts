@@ -1,11 +1,12 @@
 /** What fal takes, as a body of `POST /v1/predict`, and the description of its routes. */
-import { invalidValue } from '@darkroom/core';
 import { outputFormats } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
+import { foreignAnswer as json, foreignDocuments } from '../drop-in/foreign-document.ts';
+import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
+import { sseFrame } from '../follow/sse-frame.ts';
+import { ApiError, type ErrorView, invalidField } from '../http/api-error.ts';
+import { exampleId } from '../http/api-route.ts';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
-import { invalidFields } from '../http/api-error.ts';
-import { foreignErrors, jsonAnswer as json } from '../drop-in/foreign-errors.ts';
-import { commonFields, schedulerField, without } from '../drop-in/foreign-input.ts';
 
 /** Pixels; the model may not have all of them. */
 const sizes: Readonly<Record<string, string>> = {
@@ -67,16 +68,11 @@ export const falNames = {
 };
 
 export function bodyOf(input: z.infer<typeof falSchema>): Record<string, unknown> {
-  const { image_size: size, num_images: n, scheduler, output_format, format, ...rest } = input;
-  const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed } = rest;
+  const { image_size: size, num_images: n, scheduler, output_format, format } = input;
   if (output_format !== undefined && format !== undefined && format !== output_format)
-    throw invalidFields([invalidValue('format', format, `none, or output_format's ${output_format}`)]);
+    throw invalidField('format', format, `none, or output_format's ${output_format}`);
   return {
-    prompt,
-    negative_prompt,
-    num_inference_steps,
-    guidance_scale,
-    seed,
+    ...commonOf(input),
     n,
     size: typeof size === 'object' ? `${size.width}x${size.height}` : size && sizes[size],
     scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
@@ -84,7 +80,27 @@ export function bodyOf(input: z.infer<typeof falSchema>): Record<string, unknown
   };
 }
 
-const exampleId = 'emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe';
+export const idHeader = 'x-fal-request-id';
+
+/** FastAPI's shape for what is wrong with fields, fal's for the rest, and the message where its client looks for it. */
+export const falError: ErrorView = ({ status, code, message, problems }, requestId) => {
+  const detail = problems.map(({ field, code, message: msg }) => ({
+    loc: field === undefined ? ['body'] : ['body', ...field.split('.')],
+    msg,
+    type: {
+      invalid_value: 'value_error',
+      missing_field: 'missing',
+      unknown_field: 'extra_forbidden',
+      invalid_body: 'json_invalid',
+    }[code],
+  }));
+  return {
+    status: detail.length > 0 ? 422 : status,
+    body: { message, detail: detail.length > 0 ? detail : message, error_type: code },
+    headers: { 'x-fal-error-type': code, ...(requestId === undefined ? {} : { [idHeader]: requestId }) },
+  };
+};
+
 const exampleUrl = `http://127.0.0.1:8080/fal/queue/darkroom/emoji-sd/requests/${exampleId}`;
 const exampleUrls = {
   request_id: exampleId,
@@ -107,73 +123,58 @@ const exampleResult = {
   timings: { inference: 1.52 },
 };
 
-const problem = (description: string, detail: unknown, errorType: string) =>
-  json(description, { message: description, detail, error_type: errorType });
-const { common: problems, refusals } = foreignErrors((_status, code, message) => ({
-  message,
-  detail: message,
-  error_type: code,
-}));
-const wrongField = problem(
-  'A field is wrong (`ValidationError`). Nothing is stored.',
-  [{ loc: ['body', 'num_images'], msg: 'num_images is 20, expected a whole number from 1 to 10', type: 'value_error' }],
-  'invalid_value',
-);
-const failures = {
-  424: problem('The request failed.', 'The workers that ran this request were lost.', 'worker_lost'),
-  499: problem('The request was canceled.', 'The request was canceled.', 'client_cancelled'),
-  504: problem(
-    'The request did not end in time; `X-Fal-Request-Timeout-Type: user` keeps the client from sending it again.',
-    'The request did not end in time.',
-    'request_timeout',
-  ),
-};
-const app = z.object({
+const { route, refusals } = foreignDocuments('fal', falError, {
   owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
   app: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
+  id: z.string().openapi({ example: exampleId }),
 });
-const request = app.extend({ id: z.string().openapi({ example: exampleId }) });
+const wrongField = json(
+  'A field is wrong (`ValidationError`). Nothing is stored.',
+  falError(invalidField('num_images', 20, 'a whole number from 1 to 10'), undefined).body,
+);
+const problem = (description: string, code: string, message = description) =>
+  json(description, falError(new ApiError({ status: 400, code, message }), undefined).body);
+const failures = {
+  424: problem('The request failed.', 'worker_lost', 'The workers that ran this request were lost.'),
+  499: problem('The request was canceled.', 'client_cancelled'),
+  504: problem(
+    'The request did not end in time; `X-Fal-Request-Timeout-Type: user` keeps the client from sending it again.',
+    'request_timeout',
+    'The request did not end in time.',
+  ),
+};
+export const priorityHeader = z.enum(['normal', 'low']).optional();
 const headers = z.object({
   'x-fal-request-timeout': z.string().optional().openapi({ description: 'Seconds: our `start_timeout_s`.' }),
-  'x-fal-queue-priority': z.enum(['normal', 'low']).optional().openapi({ description: 'low is our priority 10.' }),
+  'x-fal-queue-priority': priorityHeader.openapi({ description: 'low is our priority 10.' }),
 });
 const picture = { prompt: 'a fox on a green background', image_size: { width: 128, height: 128 }, seed: 7 };
 const body = { required: true, content: { 'application/json': { schema: falSchema, example: picture } } };
 const logs = z.object({ logs: z.enum(['0', '1']).optional().openapi({ description: '1: with progress lines.' }) });
-const events = (description: string, example: object) => ({
+const events = (description: string, data: object) => ({
   description,
-  content: { 'text/event-stream': { example: `data: ${JSON.stringify(example)}\n\n` } },
+  content: { 'text/event-stream': { example: sseFrame({ data }) } },
 });
-const tags = ['fal'];
-
 const howTo = `For \`@fal-ai/client\` as it is: \`fal.config({ proxyUrl: { url: 'http://127.0.0.1:8080/fal/proxy', when: 'always' } })\`.
 It sends all to that URL and names the route below in \`x-fal-target-url\`. Endpoints are \`<anything>/<model>\`. A field that is not listed is an error; those with one value are for what is not here.
 Results have no \`has_nsfw_concepts\`, and pictures are png unless \`output_format\` says otherwise. Where the server asks for
 keys, picture URLs are \`data:\` URLs. Object lifecycle and runner hint headers have no effect; webhooks are refused.`;
 
-const post = { method: 'post' as const, tags, request: { params: app, headers, body } };
-const get = { method: 'get' as const, tags };
+const submission = { ...refusals, 422: wrongField };
+const onePath = '/fal/queue/{owner}/{app}/requests/{id}';
 
-export const falRoutes = {
-  submit: {
-    ...post,
-    path: '/fal/queue/{owner}/{app}',
-    summary: 'queue.submit',
+export const falDocuments = {
+  submit: route('post', '/fal/queue/{owner}/{app}', 'queue.submit', {
     description: howTo,
+    request: { headers, body },
     responses: {
-      ...problems,
       200: json('Accepted and stored.', { status: 'IN_QUEUE', ...exampleUrls, queue_position: 0 }),
-      ...refusals,
-      422: wrongField,
+      ...submission,
     },
-  },
-  status: {
-    ...get,
-    path: '/fal/queue/{owner}/{app}/requests/{id}/status',
-    summary: 'queue.status',
-    request: { params: request, query: logs },
+  }),
+  status: route('get', `${onePath}/status`, 'queue.status', {
+    request: { query: logs },
     responses: {
-      ...problems,
       200: json('Ended; with `error` and `error_type` unless it succeeded.', {
         status: 'COMPLETED',
         ...exampleUrls,
@@ -182,70 +183,44 @@ export const falRoutes = {
       }),
       202: json('Queued or running.', { status: 'IN_PROGRESS', ...exampleUrls, logs: [] }),
     },
-  },
-  streamStatus: {
-    ...get,
-    path: '/fal/queue/{owner}/{app}/requests/{id}/status/stream',
-    summary: 'queue.streamStatus',
-    request: { params: request, query: logs },
+  }),
+  streamStatus: route('get', `${onePath}/status/stream`, 'queue.streamStatus', {
+    request: { query: logs },
     responses: {
-      ...problems,
       200: events('Every change, until the end.', { status: 'IN_QUEUE', queue_position: 0, ...exampleUrls }),
     },
-  },
-  result: {
-    ...get,
-    path: '/fal/queue/{owner}/{app}/requests/{id}',
-    summary: 'queue.result',
-    request: { params: request },
+  }),
+  result: route('get', onePath, 'queue.result', {
     responses: {
-      ...problems,
       ...failures,
       200: json('The pictures.', exampleResult),
-      400: problem('Not ended yet.', 'Request is still in progress', 'request_in_progress'),
+      400: problem('Not ended yet.', 'request_in_progress', 'Request is still in progress'),
     },
-  },
-  cancel: {
-    method: 'put' as const,
-    tags,
-    path: '/fal/queue/{owner}/{app}/requests/{id}/cancel',
-    summary: 'queue.cancel',
-    request: { params: request },
+  }),
+  cancel: route('put', `${onePath}/cancel`, 'queue.cancel', {
     responses: {
-      ...problems,
       202: json('Canceled, or at its next step.', { status: 'CANCELLATION_REQUESTED' }),
       400: json('It has ended.', { status: 'ALREADY_COMPLETED', message: 'The request is succeeded.' }),
     },
-  },
-  run: {
-    ...post,
-    path: '/fal/run/{owner}/{app}',
-    summary: 'run',
+  }),
+  run: route('post', '/fal/run/{owner}/{app}', 'run', {
     description: 'Answers when the request has ended. Closing the connection cancels nothing.',
+    request: { headers, body },
     responses: {
-      ...problems,
       ...failures,
       200: json('The pictures.', exampleResult),
       408: problem(
         'It goes on, but this server cannot wait: its result is in the queue.',
-        `Request ${exampleId} goes on.`,
         'still_open',
+        `Request ${exampleId} goes on: fetch its result from the queue.`,
       ),
-      ...refusals,
-      422: wrongField,
+      ...submission,
     },
-  },
-  stream: {
-    ...post,
-    path: '/fal/run/{owner}/{app}/stream',
-    summary: 'stream',
+  }),
+  stream: route('post', '/fal/run/{owner}/{app}/stream', 'stream', {
     description:
       'Previews as they come, then the result as `run` has it. A failure breaks the connection off. Closing it cancels nothing.',
-    responses: {
-      ...problems,
-      200: events('Previews, and the result.', exampleResult),
-      ...refusals,
-      422: wrongField,
-    },
-  },
+    request: { headers, body },
+    responses: { 200: events('Previews, and the result.', exampleResult), ...submission },
+  }),
 };

@@ -1,7 +1,7 @@
-import { DarkroomError, type RequestStatus } from '@darkroom/core';
-import type { Kinds } from '@darkroom/kinds';
+import type { RequestStatus } from '@darkroom/core';
 import type { PoolPace } from '@darkroom/store';
-import type { ModelPools } from './model-pools.ts';
+import type { ApiContext } from '../context.ts';
+import { isStoreAway } from '../server/store-guard.ts';
 
 /** Seconds from now, from the 10th to the 90th percentile of what was measured. */
 export interface EndEstimate {
@@ -49,27 +49,22 @@ function inSeconds({ min, max }: EndEstimate): EndEstimate {
   return { min: Math.floor(min / 100) / 10, max: Math.ceil(max / 100) / 10 };
 }
 
-/** When a request will have ended; undefined when that cannot be known. */
-export type EstimateEnd = (request: OpenRequest) => Promise<EndEstimate | undefined>;
-
 type OpenRequest = Omit<EstimatedRequest, 'outputSteps'> &
   Pick<RequestStatus, 'model' | 'kind' | 'isPossible' | 'input'>;
 
-export function createEndEstimator(pools: ModelPools, kinds: Kinds): EstimateEnd {
-  return async (request) => {
-    if (request.state !== 'queued' && request.state !== 'running') return undefined;
-    // Workers may be there, and the model paused.
-    if (request.state === 'queued' && !request.isPossible) return undefined;
-    const kind = kinds.of(request.kind);
-    if (kind === undefined) return undefined;
-    const outputSteps = kind.stepsOf(request.input);
-    try {
-      const pace = (await pools.get()).get(request.model)?.pace;
-      return pace && estimateEnd({ ...request, outputSteps }, pace);
-    } catch (error) {
-      // It is a hint: nobody's request fails for want of it.
-      if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
-      return undefined;
-    }
-  };
+/** When a request will have ended; undefined when that cannot be known. */
+export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest): Promise<EndEstimate | undefined> {
+  const kind = kinds.of(request.kind);
+  // Workers may be there, and the model paused.
+  const isMoving = request.state === 'running' || (request.state === 'queued' && request.isPossible);
+  if (kind === undefined || !isMoving) return undefined;
+  const outputSteps = kind.stepsOf(request.input);
+  try {
+    const pace = (await pools.get()).get(request.model)?.pace;
+    return pace && estimateEnd({ ...request, outputSteps }, pace);
+  } catch (error) {
+    // It is a hint: nobody's request fails for want of it.
+    if (!isStoreAway(error)) throw error;
+    return undefined;
+  }
 }

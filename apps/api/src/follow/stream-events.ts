@@ -1,14 +1,12 @@
 import type { ServerResponse } from 'node:http';
-import type { ApiConfig } from '@darkroom/config';
-import { createPlaces, DarkroomError } from '@darkroom/core';
-import type { Logger } from '@darkroom/service';
-import type { Context } from 'hono';
-import type { ApiEnv } from '../http/api-env.ts';
+import { isTerminalState, type RequestEvent, type RequestStatus } from '@darkroom/core';
+import type { ApiContext } from '../context.ts';
+import type { ApiCall } from '../http/api-env.ts';
 import { tooManyStreams } from '../http/api-error.ts';
-import type { ApiMetrics } from '../http/api-metrics.ts';
-import { routeOf } from '../http/measure-requests.ts';
-import type { Every } from '../server/every-interval.ts';
-import { type FollowDeps, tailEvents, type TailItem, type TailOptions } from './tail-events.ts';
+import { routeOf } from '../http/observe-requests.ts';
+import { isStoreAway } from '../server/store-guard.ts';
+import { doneFrame, heartbeatFrame, sseFrame } from './sse-frame.ts';
+import { tailEvents } from './tail-events.ts';
 
 const encoder = new TextEncoder();
 /** Bytes handed over at a time: a reader that takes them is slow and not gone, however large the frame. */
@@ -27,37 +25,29 @@ export interface EventSource {
 }
 
 /** Answers with server-sent events. Throws 429 for a key that has as many streams as it may, before `prepare` is called. */
-export type StreamEvents = (c: Context<ApiEnv>, prepare: () => Promise<EventSource>) => Promise<Response>;
-
-export interface EventStreamsDeps {
-  config: Pick<ApiConfig, 'eventStreamsMax' | 'eventStreamIdleS'>;
-  every: Every;
-  metrics: Pick<ApiMetrics, 'eventStreams' | 'eventStreamsCut' | 'eventStreamsRefused'>;
-  log: Logger;
-}
-
-export function createEventStreams(deps: EventStreamsDeps): StreamEvents {
-  const { config, metrics } = deps;
-  const places = createPlaces(config.eventStreamsMax);
-  return async (c, prepare) => {
-    const leave = places.take(c.get('owner'));
-    if (leave === undefined) {
-      metrics.eventStreamsRefused.inc();
-      throw tooManyStreams(config.eventStreamsMax);
-    }
-    try {
-      const stream = new EventStream(c, deps, { ...(await prepare()), leave });
-      return c.body(new ReadableStream(stream, { highWaterMark: 0 }), 200, {
-        'Content-Type': 'text/event-stream; charset=utf-8',
-        'Cache-Control': 'no-store',
-        // nginx would hold events back until its buffer is full.
-        'X-Accel-Buffering': 'no',
-      });
-    } catch (error) {
-      leave();
-      throw error;
-    }
-  };
+export async function streamEvents(
+  c: ApiCall,
+  context: ApiContext,
+  prepare: () => Promise<EventSource>,
+): Promise<Response> {
+  const { config, metrics, streamPlaces } = context;
+  const leave = streamPlaces.take(c.get('owner'));
+  if (leave === undefined) {
+    metrics.eventStreamsRefused.inc();
+    throw tooManyStreams(config.eventStreamsMax);
+  }
+  try {
+    const stream = new EventStream(c, context, { ...(await prepare()), leave });
+    return c.body(new ReadableStream(stream, { highWaterMark: 0 }), 200, {
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Cache-Control': 'no-store',
+      // nginx would hold events back until its buffer is full.
+      'X-Accel-Buffering': 'no',
+    });
+  } catch (error) {
+    leave();
+    throw error;
+  }
 }
 
 type Controller = ReadableStreamDefaultController<Uint8Array>;
@@ -67,7 +57,7 @@ type Controller = ReadableStreamDefaultController<Uint8Array>;
  * goes ends the frames, and one that takes nothing for too long is cut.
  */
 class EventStream {
-  readonly #deps: EventStreamsDeps;
+  readonly #context: ApiContext;
   readonly #labels: { route: string };
   readonly #requestId: string | undefined;
   readonly #connection: ServerResponse | undefined;
@@ -79,11 +69,11 @@ class EventStream {
   #rest = new Uint8Array();
 
   constructor(
-    c: Context<ApiEnv>,
-    deps: EventStreamsDeps,
+    c: ApiCall,
+    context: ApiContext,
     { frames, breaksOff = false, leave }: EventSource & { leave: () => void },
   ) {
-    this.#deps = deps;
+    this.#context = context;
     this.#labels = { route: routeOf(c) };
     this.#requestId = c.get('requestId');
     // There is none when the app is called without a server.
@@ -92,7 +82,7 @@ class EventStream {
     this.#frames = frames(this.#gone.signal);
     this.#breaksOff = breaksOff;
     this.#leave = leave;
-    deps.metrics.eventStreams.inc(this.#labels);
+    context.metrics.eventStreams.inc(this.#labels);
     this.#connection?.once('close', () => this.#close());
   }
 
@@ -127,7 +117,7 @@ class EventStream {
   }
 
   #fail(controller: Controller, error: unknown): void {
-    const { log } = this.#deps;
+    const { log } = this.#context;
     if (!isExpected(error)) log.error({ request_id: this.#requestId, error: String(error) }, 'a stream failed');
     this.#end(controller, () => {
       // A closed stream without an end sends its reader back to where it was.
@@ -139,7 +129,7 @@ class EventStream {
   }
 
   #waitForReader(controller: Controller): void {
-    const { config, every, metrics, log } = this.#deps;
+    const { config, every, metrics, log } = this.#context;
     this.#stopWaiting = every(config.eventStreamIdleS * 1000, () => {
       metrics.eventStreamsCut.inc(this.#labels);
       log.info({ request_id: this.#requestId }, 'a reader that takes nothing was cut');
@@ -154,35 +144,41 @@ class EventStream {
     if (this.#leave === undefined) return;
     this.#leave();
     this.#leave = undefined;
-    this.#deps.metrics.eventStreams.dec(this.#labels);
+    this.#context.metrics.eventStreams.dec(this.#labels);
   }
 }
 
-/** What goes over the wire for an item; nothing for `''`. */
-export type FrameOf = (item: TailItem) => Promise<string>;
-
-export interface RequestEventsOptions extends Omit<TailOptions, 'signal'> {
-  frameOf: FrameOf;
+export interface RequestEventsOptions {
+  /** Sequence number of the last event seen. */
+  after?: number;
+  /** What goes over the wire for an event. */
+  framesOf: (event: RequestEvent) => AsyncIterable<string>;
   breaksOff?: boolean;
 }
 
-/** The events of a request, each as `frameOf` has it. */
+/** Milliseconds until a reader comes back whose API process stops. */
+const retryMs = 1000;
+
+/** The events of a request, each as `framesOf` has it. */
 export function requestEvents(
-  deps: FollowDeps,
-  id: string,
-  { frameOf, breaksOff = false, ...options }: RequestEventsOptions,
+  context: ApiContext,
+  { id, state }: Pick<RequestStatus, 'id' | 'state'>,
+  { after = 0, framesOf, breaksOff = false }: RequestEventsOptions,
 ): EventSource {
   return {
     breaksOff,
     async *frames(signal) {
-      for await (const item of tailEvents(deps, id, { ...options, signal })) {
-        const text = await frameOf(item);
-        if (text !== '') yield text;
-      }
+      for await (const item of tailEvents(context, id, { after, isEnded: isTerminalState(state), signal }))
+        if (item === 'heartbeat') yield heartbeatFrame;
+        else if (item === 'draining') {
+          if (breaksOff) throw new BrokenStream('This server stops; the request goes on.');
+          yield sseFrame({ retry: String(retryMs) });
+        } else if (item !== 'done') yield* framesOf(item);
+        else if (!breaksOff) yield doneFrame;
     },
   };
 }
 
 function isExpected(error: unknown): boolean {
-  return error instanceof BrokenStream || (DarkroomError.isInstance(error) && error.code === 'unavailable');
+  return error instanceof BrokenStream || isStoreAway(error);
 }

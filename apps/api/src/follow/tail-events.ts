@@ -1,19 +1,15 @@
-import { DarkroomError, isTerminalState, type RequestEvent } from '@darkroom/core';
-import { type EventHub, readEvents, readRequest } from '@darkroom/store';
-import type { Every } from '../server/every-interval.ts';
-import type { AskStore } from '../server/store-guard.ts';
-import { createLiveEvents, type LiveEvents } from './live-events.ts';
+import { isTerminalState, type RequestEvent, type TerminalState } from '@darkroom/core';
+import { readEvents, readRequest } from '@darkroom/store';
+import type { ApiContext } from '../context.ts';
+import { isStoreAway } from '../server/store-guard.ts';
+import { createWakeSignal, onAbort } from './wake-signal.ts';
 
 /** `done`: nothing will follow. `draining`: this process stops, go on reading elsewhere. */
 export type TailItem = RequestEvent | 'heartbeat' | 'draining' | 'done';
 
-/** What it takes to follow a request. */
-export interface FollowDeps {
-  askStore: AskStore;
-  hub: EventHub;
-  every: Every;
-  /** Aborted when this process stops. */
-  draining: AbortSignal;
+/** Whether nothing follows it. */
+export function isEnd(event: RequestEvent): event is Extract<RequestEvent, { type: TerminalState }> {
+  return isTerminalState(event.type);
 }
 
 export interface TailOptions {
@@ -31,13 +27,23 @@ export const checkMs = 5000;
 /** Events read from the log at a time: what a slow reader holds in memory. */
 const readLimit = 32;
 
-interface Reader {
-  last: number;
-  isEnded: boolean;
-  isCheckDue: boolean;
-  isHeartbeatDue: boolean;
-  live: LiveEvents;
+/** Published events that are kept for a reader that is slow: they hold previews, and a process has many readers. */
+const publishedLimit = 16;
+
+function createReader({ after, isEnded }: TailOptions) {
+  return {
+    last: after,
+    isEnded,
+    isCheckDue: false,
+    isHeartbeatDue: false,
+    /** Something may have been missed: the log says what. True until it has been read once. */
+    isBehind: true,
+    published: [] as RequestEvent[],
+    ...createWakeSignal(),
+  };
 }
+
+type Reader = ReturnType<typeof createReader>;
 
 /**
  * A request's events in order and without gaps, the rest of the log first and then as they come. The log is the truth
@@ -45,97 +51,86 @@ interface Reader {
  * notices when none comes. Pulled: nothing is read ahead of the reader.
  */
 export async function* tailEvents(
-  deps: FollowDeps,
+  context: ApiContext,
   id: string,
-  { after, isEnded, signal }: TailOptions,
+  options: TailOptions,
 ): AsyncGenerator<TailItem, void> {
-  const { draining } = deps;
-  const live = createLiveEvents();
-  const reader: Reader = { last: after, isEnded, isCheckDue: false, isHeartbeatDue: false, live };
-  const stop = await listen(deps, id, reader, signal);
+  const reader = createReader(options);
+  // Subscribed before the log is read the first time, so that nothing falls between the two.
+  const subscribing = context.hub.subscribe(id, (event) => receive(reader, event));
+  const stops = listen(context, reader, options.signal);
+  stops.push(() => void subscribing.then((leave) => leave()).catch(() => {}));
   try {
-    while (!signal.aborted) {
-      if (draining.aborted) return yield 'draining';
+    await context.askStore(() => subscribing);
+    while (!options.signal.aborted) {
+      if (context.draining.aborted) return yield 'draining';
       if (reader.isHeartbeatDue) {
         reader.isHeartbeatDue = false;
         yield 'heartbeat';
       }
-      const events = await nextEvents(deps, id, reader);
+      const events = await nextEvents(context, id, reader);
       for (const event of events ?? []) {
         yield event;
         reader.last = event.sequence;
-        if (isTerminalState(event.type)) return yield 'done';
+        if (isEnd(event)) return yield 'done';
       }
       if (events?.length === 0 && reader.isEnded) return yield 'done';
-      if (events === undefined || events.length === 0) await live.changed();
+      if (events === undefined || events.length === 0) await reader.woken();
     }
   } finally {
-    stop();
+    for (const stop of stops) stop();
   }
 }
 
-/** Subscribes before the log is read the first time, so that nothing falls between the two. */
-async function listen(
-  { hub, every, draining, askStore }: FollowDeps,
-  id: string,
-  reader: Reader,
-  signal: AbortSignal,
-): Promise<() => void> {
-  const { live } = reader;
-  const subscribing = hub.subscribe(id, live.add);
-  let unsubscribe: () => void;
-  try {
-    unsubscribe = await askStore(() => subscribing);
-  } catch (error) {
-    subscribing.then((leave) => leave()).catch(() => {});
-    throw error;
-  }
-  const stops = [
-    unsubscribe,
-    hub.onReconnect(live.markBehind),
-    every(checkMs, () => {
-      reader.isCheckDue = true;
-      live.wake();
-    }),
-    every(heartbeatMs, () => {
-      reader.isHeartbeatDue = true;
-      live.wake();
-    }),
-  ];
-  for (const ending of [draining, signal]) {
-    ending.addEventListener('abort', live.wake);
-    stops.push(() => ending.removeEventListener('abort', live.wake));
-  }
-  return () => {
-    for (const stop of stops) stop();
+function receive(reader: Reader, event: RequestEvent): void {
+  if (reader.published.length === publishedLimit) {
+    reader.published.length = 0;
+    reader.isBehind = true;
+  } else if (!reader.isBehind) reader.published.push(event);
+  reader.wake();
+}
+
+/** All that wakes a reader besides the events. */
+function listen({ hub, every, draining }: ApiContext, reader: Reader, signal: AbortSignal): (() => void)[] {
+  const wakeFor = (due: 'isCheckDue' | 'isHeartbeatDue' | 'isBehind') => (): void => {
+    reader[due] = true;
+    reader.wake();
   };
+  return [
+    hub.onReconnect(wakeFor('isBehind')),
+    every(checkMs, wakeFor('isCheckDue')),
+    every(heartbeatMs, wakeFor('isHeartbeatDue')),
+    onAbort([draining, signal], reader.wake),
+  ];
 }
 
 /** What follows `reader.last`; empty when there is nothing yet, undefined when that cannot be known right now. */
-async function nextEvents(deps: FollowDeps, id: string, reader: Reader): Promise<readonly RequestEvent[] | undefined> {
-  const { live } = reader;
+async function nextEvents(
+  { askStore }: ApiContext,
+  id: string,
+  reader: Reader,
+): Promise<readonly RequestEvent[] | undefined> {
   try {
-    if (reader.isCheckDue) await checkEnd(deps, id, reader);
-    for (let event = live.next(); event !== undefined; event = live.next()) {
-      if (event.sequence === reader.last + 1) return [event];
-      if (event.sequence > reader.last) live.markBehind();
+    if (reader.isCheckDue) {
+      // Sees what no published event told us, above all the end.
+      const result = await askStore((store) => readRequest(store, id));
+      reader.isCheckDue = false;
+      reader.isEnded = result.status !== 'found' || isTerminalState(result.request.state);
+      reader.isBehind = true;
     }
-    if (!live.takeBehind()) return [];
-    const events = await deps.askStore((store) => readEvents(store, id, { after: reader.last, limit: readLimit }));
-    if (events.length === readLimit) live.markBehind();
+    for (let event = reader.published.shift(); event !== undefined; event = reader.published.shift()) {
+      if (event.sequence === reader.last + 1) return [event];
+      if (event.sequence > reader.last) reader.isBehind = true;
+    }
+    if (!reader.isBehind) return [];
+    reader.isBehind = false;
+    const events = await askStore((store) => readEvents(store, id, { after: reader.last, limit: readLimit }));
+    if (events.length === readLimit) reader.isBehind = true;
     return events;
   } catch (error) {
-    if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
+    if (!isStoreAway(error)) throw error;
     // The next tick tries again. Closing the stream would only send the reader to a 503.
     reader.isCheckDue = true;
     return undefined;
   }
-}
-
-/** Sees what no published event told us, above all the end. */
-async function checkEnd({ askStore }: FollowDeps, id: string, reader: Reader): Promise<void> {
-  const result = await askStore((store) => readRequest(store, id));
-  reader.isCheckDue = false;
-  reader.isEnded = result.status !== 'found' || isTerminalState(result.request.state);
-  reader.live.markBehind();
 }

@@ -18,3 +18,12 @@ export function createWakeSignal() {
     },
   };
 }
+
+/** Calls `listener` when one of them is aborted, at once if one is. Ends when what it returns is called. */
+export function onAbort(signals: readonly AbortSignal[], listener: () => void): () => void {
+  if (signals.some(({ aborted }) => aborted)) listener();
+  for (const signal of signals) signal.addEventListener('abort', listener);
+  return () => {
+    for (const signal of signals) signal.removeEventListener('abort', listener);
+  };
+}

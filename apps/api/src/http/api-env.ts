@@ -1,3 +1,4 @@
+import type { Context } from 'hono';
 import type { ApiKey } from '../auth/api-keys.ts';
 import type { ErrorView } from './api-error.ts';
 
@@ -13,3 +14,6 @@ export interface ApiEnv {
     errorView: ErrorView | undefined;
   };
 }
+
+/** One HTTP request under way. */
+export type ApiCall = Context<ApiEnv>;

@@ -1,11 +1,5 @@
-import {
-  cutText,
-  DarkroomError,
-  describeValue,
-  type ErrorCode,
-  type FieldProblem,
-  type ModelCard,
-} from '@darkroom/core';
+import { cutText, DarkroomError, describeValue, type ErrorCode, type FieldProblem, invalidValue } from '@darkroom/core';
+import type { z } from '@hono/zod-openapi';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 
 export const errorTypes = [
@@ -15,8 +9,7 @@ export const errorTypes = [
   'server_error',
   'generation_error',
 ] as const;
-
-export type ErrorType = (typeof errorTypes)[number];
+type ErrorType = (typeof errorTypes)[number];
 
 export interface ApiErrorOptions {
   status: ContentfulStatusCode;
@@ -36,6 +29,7 @@ export interface ApiErrorOptions {
 
 /** An answer that is not the one the client hoped for. */
 export class ApiError extends Error {
+  override readonly name = 'ApiError';
   readonly status: ContentfulStatusCode;
   readonly code: string;
   readonly type: ErrorType;
@@ -46,7 +40,6 @@ export class ApiError extends Error {
   constructor(options: ApiErrorOptions) {
     const { status, code, type = typeOf(status), message, param, problems = [], headers = {}, cause } = options;
     super(message, { cause });
-    this.name = 'ApiError';
     this.status = status;
     this.code = code;
     this.type = type;
@@ -74,7 +67,7 @@ function typeOf(status: number): ErrorType {
 
 /** Seconds after which a client that was turned away may ask again. */
 export const retryAfterS = 5;
-const retryLater = { 'Retry-After': String(retryAfterS) };
+export const retryLater = { 'Retry-After': String(retryAfterS) };
 
 const statusOfCode: Readonly<Partial<Record<ErrorCode, ContentfulStatusCode>>> = {
   invalid_request: 400,
@@ -87,30 +80,53 @@ const statusOfCode: Readonly<Partial<Record<ErrorCode, ContentfulStatusCode>>> =
 };
 
 /** Any error as an answer. What nobody foresaw is a 500 that shows `errorId` and nothing else. */
-export function toApiError(error: unknown, errorId: string): ApiError {
-  if (error instanceof ApiError) return error;
-  const status = DarkroomError.isInstance(error) ? statusOfCode[error.code] : undefined;
-  if (DarkroomError.isInstance(error) && status !== undefined)
-    return new ApiError({
-      status,
-      code: error.code,
-      message: error.message,
-      headers: status === 503 ? retryLater : {},
-      cause: error,
-    });
+export function toApiError(cause: unknown, errorId: string): ApiError {
+  if (cause instanceof ApiError) return cause;
+  const status = DarkroomError.isInstance(cause) ? statusOfCode[cause.code] : undefined;
+  if (DarkroomError.isInstance(cause) && status !== undefined) {
+    const { code, message } = cause;
+    return new ApiError({ status, code, message, headers: status === 503 ? retryLater : {}, cause });
+  }
   const message = `Something went wrong on our side. The log has it as ${errorId}.`;
-  return new ApiError({ status: 500, code: 'internal', message, cause: error });
+  return new ApiError({ status: 500, code: 'internal', message, cause });
 }
 
 export function invalidFields(problems: readonly FieldProblem[]): ApiError {
-  const [first] = problems;
+  const [{ code, field: param } = { code: 'invalid_body', field: undefined }] = problems;
   return new ApiError({
     status: 400,
-    code: first?.code ?? 'invalid_body',
-    param: first?.field,
+    code,
+    param,
     problems,
     message: problems.map(({ message }) => message).join('; '),
   });
+}
+
+/** For a value that is not what was expected, or missing where there must be one. */
+export function invalidField(field: string, value: unknown, expected: string): ApiError {
+  return invalidFields([invalidValue(field, value, expected)]);
+}
+
+/** What a schema makes of the value of a header or of the query. Throws 400 for what it does not take. */
+export function checkField<Schema extends z.ZodType>(
+  schema: Schema,
+  field: string,
+  value: unknown,
+  expected: string,
+): z.infer<Schema> {
+  const { success, data } = schema.safeParse(value);
+  if (!success) throw invalidField(field, value, expected);
+  return data;
+}
+
+/** For what is not there right now, and may be soon. */
+export function notNow(code: string, message: string, param?: 'model'): ApiError {
+  return new ApiError({ status: 503, code, param, message, headers: retryLater });
+}
+
+/** For a key that has as much as it may. */
+export function tooMany(code: string, message: string, headers = { 'Retry-After': '1' }): ApiError {
+  return new ApiError({ status: 429, code, message, headers });
 }
 
 export function modelNotFound(model: string, known: readonly { id: string }[]): ApiError {
@@ -119,56 +135,13 @@ export function modelNotFound(model: string, known: readonly { id: string }[]): 
   return new ApiError({ status: 404, code: 'model_not_found', param: 'model', message });
 }
 
-/** No worker has ever brought a model: a matter of time on a system that has just been started. */
-export function noModels(): ApiError {
-  const message = 'No worker has brought a model yet, try again later.';
-  return new ApiError({ status: 503, code: 'no_models', message, headers: retryLater });
-}
-
-/** A worker of a newer version has brought it. */
-export function kindUnknown({ id, kind }: ModelCard): ApiError {
-  const message = `model ${id} is of the kind ${describeValue(kind)}, which this server does not know.`;
-  return new ApiError({ status: 503, code: 'kind_unknown', param: 'model', message, headers: retryLater });
-}
-
-export function modelUnserved(model: string): ApiError {
-  const message = `No worker serves ${model} right now, try again later.`;
-  return new ApiError({ status: 503, code: 'model_unserved', param: 'model', message, headers: retryLater });
-}
-
 export function overloaded(): ApiError {
-  const message = 'Service overloaded, try again later.';
-  return new ApiError({ status: 503, code: 'overloaded', message, headers: retryLater });
+  return notNow('overloaded', 'Service overloaded, try again later.');
 }
 
-/** The owner of a key has as many queued and running as it may. */
-export function tooManyOpen(open: number): ApiError {
-  const message = `This key has ${open} open requests, which is all it may have at once; wait for one to end.`;
-  return new ApiError({ status: 429, code: 'too_many_open_requests', message, headers: { 'Retry-After': '1' } });
-}
-
-export interface ByteFigures {
-  /** Of this request. */
-  bytes: number;
-  limit: number;
-}
-
-/** It alone could keep more bytes than one request may. */
-export function tooHeavy({ field, bytes, limit }: ByteFigures & { field: string }): ApiError {
-  const message = `${field} lets this request keep up to ${bytes} bytes, expected less of it: a request may keep ${limit}`;
-  return invalidFields([{ field, code: 'invalid_value', message }]);
-}
-
-/** With what is kept of the owner's others it could keep more bytes than all of them may. */
-export function tooManyBytes({ bytes, kept, limit }: ByteFigures & { kept: number }): ApiError {
-  const message = `This request may keep up to ${bytes} bytes beside the ${kept} of your others, and all of them may keep ${limit}; wait for results to expire.`;
-  return new ApiError({ status: 429, code: 'too_many_bytes', message, headers: retryLater });
-}
-
-/** The owner of a key has as many open event streams as it may. */
 export function tooManyStreams(open: number): ApiError {
   const message = `This key has ${open} open event streams here, which is all it may have at once; close one.`;
-  return new ApiError({ status: 429, code: 'too_many_streams', message, headers: { 'Retry-After': '1' } });
+  return tooMany('too_many_streams', message);
 }
 
 export function requestNotFound(id: string): ApiError {

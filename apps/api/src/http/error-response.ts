@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { DarkroomError } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import { z } from '@hono/zod-openapi';
-import type { Context, MiddlewareHandler } from 'hono';
-import type { ApiEnv } from './api-env.ts';
+import type { MiddlewareHandler } from 'hono';
+import type { ApiCall, ApiEnv } from './api-env.ts';
 import { type ApiError, errorTypes, type ErrorView, toApiError } from './api-error.ts';
 
 /** The body of every answer that is an error. `message` stands twice: people read the first, OpenAI's clients the second. */
@@ -31,18 +31,17 @@ export function errorBody({ type, code, message, param }: ApiError): z.infer<typ
   return { message, error: { message, type, code, param: param ?? null } };
 }
 
-function viewOf(c: Context<ApiEnv>, error: ApiError): ReturnType<ErrorView> {
-  return c.get('errorView')?.(error, c.get('requestId')) ?? { body: { ...errorBody(error) } };
-}
+const ourView: ErrorView = (error) => ({ body: errorBody(error) });
 
-export function errorResponse(c: Context<ApiEnv>, error: ApiError): Response {
-  const { body, status = error.status, headers } = viewOf(c, error);
+export function errorResponse(c: ApiCall, error: ApiError): Response {
+  const { errorView: view = ourView, requestId } = c.var;
+  const { body, status = error.status, headers } = view(error, requestId);
   return c.json(body, status, { ...error.headers, ...headers });
 }
 
 /** The one place where errors become answers; those that are our fault are logged. */
 export function handleError(log: Logger) {
-  return (error: Error, c: Context<ApiEnv>): Response => {
+  return (error: Error, c: ApiCall): Response => {
     const errorId = randomUUID();
     const answer = toApiError(error, errorId);
     if (answer.status === 500) {

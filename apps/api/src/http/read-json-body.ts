@@ -5,12 +5,11 @@ import { ApiError } from './api-error.ts';
 /** A request's JSON. Throws 415, 413 or 400; never takes more than `maxBytes` into memory, whatever the headers say. */
 export async function readJsonBody(c: Context, maxBytes: number): Promise<unknown> {
   const type = c.req.header('content-type') ?? '';
-  if (type.split(';')[0]!.trim().toLowerCase() !== 'application/json')
-    throw wrongType(`Content-Type is ${type === '' ? 'missing' : describeValue(type)}, expected application/json`);
+  if (type.split(';')[0]!.trim().toLowerCase() !== 'application/json') throw wrongType(type);
   const encoding = c.req.header('content-encoding') ?? 'identity';
   if (encoding.toLowerCase() !== 'identity')
-    throw wrongType(`Content-Encoding is ${describeValue(encoding)}, expected none`);
-  if (Number(c.req.header('content-length') ?? 0) > maxBytes) throw tooLarge(maxBytes);
+    throw unsupported(`Content-Encoding is ${describeValue(encoding)}, expected none`);
+  if (Number(c.req.header('content-length') ?? 0) > maxBytes) throw bodyTooLarge(maxBytes);
   return parse(await readBytes(c.req.raw.body, maxBytes));
 }
 
@@ -22,7 +21,7 @@ async function readBytes(body: ReadableStream<Uint8Array> | null, maxBytes: numb
     for await (const chunk of body) {
       size += chunk.byteLength;
       // Leaving the loop cancels the stream.
-      if (size > maxBytes) throw tooLarge(maxBytes);
+      if (size > maxBytes) throw bodyTooLarge(maxBytes);
       chunks.push(chunk);
     }
   } catch (error) {
@@ -48,14 +47,18 @@ function parse(bytes: Uint8Array): unknown {
   }
 }
 
-function invalidBody(message: string, cause?: unknown): ApiError {
+export function invalidBody(message: string, cause?: unknown): ApiError {
   return new ApiError({ status: 400, code: 'invalid_body', message, cause });
 }
 
-function wrongType(message: string): ApiError {
+export function wrongType(type: string): ApiError {
+  return unsupported(`Content-Type is ${type === '' ? 'missing' : describeValue(type)}, expected application/json`);
+}
+
+function unsupported(message: string): ApiError {
   return new ApiError({ status: 415, code: 'unsupported_media_type', message });
 }
 
-function tooLarge(maxBytes: number): ApiError {
+export function bodyTooLarge(maxBytes: number): ApiError {
   return new ApiError({ status: 413, code: 'body_too_large', message: `the body has more than ${maxBytes} bytes` });
 }

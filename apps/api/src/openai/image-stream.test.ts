@@ -3,9 +3,9 @@ import { DarkroomError, type RequestEvent } from '@darkroom/core';
 import { connectStore, type EventHub, readEvents } from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { drainGraceMs } from './follow-pictures.ts';
+import { drainGraceMs } from './follow-stored.ts';
 import { checkMs, heartbeatMs } from '../follow/tail-events.ts';
-import { frameBytes } from './openai-chunked-frames.ts';
+import { frameBytes } from './image-frames.ts';
 import { type RunningRequest, runNext, startWorker, totalSteps } from '../testing/fake-worker.ts';
 import { generate, stateOf } from '../testing/generate.ts';
 import { holdPatience } from '../testing/hold-patience.ts';
@@ -42,9 +42,10 @@ function dataOf(frame: Frame | undefined): Record<string, unknown> {
   return JSON.parse(frame?.data ?? 'null') as Record<string, unknown>;
 }
 
-/** When the last event of a type was written, by Redis, ms: a large output takes more than one call. */
+/** When the last event of a type was written, by Redis, ms. */
 async function timeOf({ store }: TestApi, id: string, type: RequestEvent['type']): Promise<number> {
-  return (await readEvents(store, id, { after: 0 })).findLast((event) => event.type === type)!.timestampMs;
+  return (await readEvents(store, id, { after: 0, limit: 10_000 })).findLast((event) => event.type === type)!
+    .timestampMs;
 }
 
 describe('OpenAI’s events', () => {

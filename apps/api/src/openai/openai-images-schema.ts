@@ -1,26 +1,31 @@
-/** The body of `POST /v1/images/generations`: what OpenAI's clients send, and the fields of our own that stand beside it. */
-import { type FieldProblem, fieldProblems } from '@darkroom/core';
-import { foreignPictureFields, pictureSchema } from '@darkroom/kinds';
+/** The body of `POST /v1/images/generations`, what OpenAI's clients send and fields of our own beside it, and how the route is described. */
+import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
+import { foreignPictureFields, outputFormats, pictureSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
+import { invalidField, invalidFields, overloaded } from '../http/api-error.ts';
+import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../http/api-route.ts';
+import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
+import type { PartialPicture } from './follow-pictures.ts';
+import { chunkedFrames, imageEventFrames, type ImageFrames, imageUsage, imageUsageSchema } from './image-frames.ts';
+import { endedWithoutPictures } from './stored-request-error.ts';
 
-export const maxPartialImages = 3;
+const maxPartialImages = 3;
 
-const { model, prompt, negative_prompt, size, n, num_inference_steps, seed } = pictureSchema.shape;
-const { guidance_scale, guidance_rescale, output_format, output_compression } = pictureSchema.shape;
+const { model, prompt, ...others } = pictureSchema.pick({
+  model: true,
+  prompt: true,
+  negative_prompt: true,
+  size: true,
+  n: true,
+  num_inference_steps: true,
+  guidance_scale: true,
+  guidance_rescale: true,
+  seed: true,
+  output_format: true,
+  output_compression: true,
+}).shape;
 /** As `POST /v1/predict` has them; the model says what they may be. */
-const pictureFields = {
-  prompt,
-  model,
-  negative_prompt,
-  size,
-  n,
-  num_inference_steps,
-  guidance_scale,
-  guidance_rescale,
-  seed,
-  output_format,
-  output_compression,
-};
+const pictureFields = { prompt, model, ...others };
 
 function oneOf<const Values extends readonly [string, ...string[]]>(values: Values, expected: string, text: string) {
   return z.enum(values, { error: expected }).optional().meta({ description: text });
@@ -74,41 +79,23 @@ export const imagesBodySchema = z
   })
   .openapi('ImagesRequest');
 
-/** What this route makes of a body. */
-export interface ImagesRequest {
-  /** For `submitRequest`, which checks it. */
-  picture: Readonly<Record<string, unknown>>;
-  responseFormat: 'b64_json' | 'url';
-  /** Undefined: one answer when all is done. */
-  stream: 'openai' | 'chunked' | undefined;
-  partialImages: number;
-}
-
-export type ParseImagesBodyResult =
-  | { status: 'parsed'; request: ImagesRequest }
-  | { status: 'invalid'; problems: readonly FieldProblem[] };
-
-export function parseImagesBody(body: unknown): ParseImagesBodyResult {
+/** What this route makes of a body. Throws 400 with all that is wrong; what is wrong with the `picture` alone is said by who knows its model. */
+export function parseImagesBody(body: unknown) {
   const given = withoutNulls(body);
   const { data, error } = strictSchema.safeParse(given);
-  // What is wrong with the picture alone is said by `submitRequest`, which knows the model.
   if (error !== undefined && error.issues.some(({ path }) => !isPictureField(path[0])))
-    return {
-      status: 'invalid',
-      problems: fieldProblems(error.issues, { body: given, known, foreignNames: foreignPictureFields }),
-    };
+    throw invalidFields(fieldProblems(error.issues, { body: given, known, foreignNames: foreignPictureFields }));
   const fields = (data ?? given) as z.infer<typeof strictSchema>;
   const problems = combinationProblems(fields);
-  if (problems.length > 0) return { status: 'invalid', problems };
-  const { response_format = 'b64_json', stream = false, stream_format = 'openai', partial_images = 0 } = fields;
+  if (problems.length > 0) throw invalidFields(problems);
+  const { response_format: responseFormat = 'b64_json', stream, stream_format, partial_images = 0 } = fields;
   return {
-    status: 'parsed',
-    request: {
-      picture: Object.fromEntries(Object.entries(fields).filter(([name]) => isPictureField(name))),
-      responseFormat: response_format,
-      stream: stream ? stream_format : undefined,
-      partialImages: partial_images,
-    },
+    /** For `submitRequest`, which checks it. */
+    picture: Object.fromEntries(Object.entries(fields).filter(([name]) => isPictureField(name))),
+    responseFormat,
+    /** Undefined: one answer when all is done. */
+    stream: stream === true ? (stream_format ?? 'openai') : undefined,
+    partialImages: partial_images,
   };
 }
 
@@ -124,16 +111,139 @@ function withoutNulls(body: unknown): unknown {
 /** Fields that would silently do nothing. */
 function combinationProblems(fields: z.infer<typeof strictSchema>): FieldProblem[] {
   const { stream, stream_format, partial_images, response_format } = fields;
-  const problems: FieldProblem[] = [];
-  const add = (field: string, value: unknown, expected: string): void => {
-    problems.push({
-      field,
-      code: 'invalid_value',
-      message: `${field} is ${JSON.stringify(value)}, expected ${expected}`,
-    });
-  };
-  if (stream !== true && stream_format !== undefined) add('stream_format', stream_format, 'none without stream: true');
-  if (stream !== true && (partial_images ?? 0) > 0) add('partial_images', partial_images, '0 without stream: true');
-  if (stream === true && response_format === 'url') add('response_format', 'url', 'b64_json with stream: true');
-  return problems;
+  const checks: [isWrong: boolean, field: keyof typeof fields, expected: string][] = [
+    [stream !== true && stream_format !== undefined, 'stream_format', 'none without stream: true'],
+    [stream !== true && (partial_images ?? 0) > 0, 'partial_images', '0 without stream: true'],
+    [stream === true && response_format === 'url', 'response_format', 'b64_json with stream: true'],
+  ];
+  return checks
+    .filter(([isWrong]) => isWrong)
+    .map(([, field, expected]) => invalidValue(field, fields[field], expected));
 }
+
+export const imagesResponseSchema = z
+  .strictObject({
+    created: z.int().openapi({ description: 'Seconds since the epoch.', example: 1_795_225_246 }),
+    data: z.array(
+      z.strictObject({
+        b64_json: z.string().optional().openapi({ description: 'The picture in base64.' }),
+        url: z.url().optional().openapi({ description: 'Where to fetch it, with `response_format: "url"`.' }),
+      }),
+    ),
+    background: z.literal('opaque'),
+    output_format: z.enum(outputFormats),
+    size: z.string(),
+    usage: imageUsageSchema,
+  })
+  .openapi('ImagesResponse', {
+    example: {
+      created: 1_795_225_246,
+      data: [{ url: `http://127.0.0.1:8080/v1/predict/${exampleId}/images/0` }],
+      background: 'opaque',
+      output_format: 'png',
+      size: '128x128',
+      usage: imageUsage(20, []),
+    },
+  });
+
+const requestIdHeader = {
+  'X-Request-Id': {
+    description: 'The id of the request, which all routes of `/v1/predict/{id}` take.',
+    schema: { type: 'string' as const, example: exampleId },
+  },
+};
+
+/** A picture in the making, as the two kinds of streams have it. */
+const partial: PartialPicture = {
+  type: 'partial',
+  imageIndex: 0,
+  partialIndex: 0,
+  step: 5,
+  totalSteps: 20,
+  data: Buffer.from('/9j/', 'base64'),
+  contentType: 'image/jpeg',
+  timestampMs: 1_795_225_246_318,
+};
+const request = { id: exampleId, input: { width: 128, height: 128, numInferenceSteps: 20 } };
+const exampleOf = (framesOf: ImageFrames) => ({ value: [...framesOf(partial, request)].join('') });
+
+const description = `For OpenAI's SDKs: a view of a request as \`POST /v1/predict\` makes it. The answer waits until all pictures are done.
+\`null\` in a field is its default. \`url\`s are whole, under the name by which the client reached the server
+(\`X-Forwarded-Proto\` and \`X-Forwarded-Host\` of a proxy in front count). Pictures that take minutes are better streamed:
+clients give up on answers whose first byte does not come, most after 5 or 10 minutes.
+
+With \`stream: true\` server-sent events come instead, and the headers at once:
+
+| event | data |
+| --- | --- |
+| \`image_generation.partial_image\` | \`type\`, \`b64_json\` (a small view, in the format of \`output_format\`), \`partial_image_index\`, \`created_at\`, \`size\` (of the whole picture), \`quality\`, \`background\`, \`output_format\`; and our own \`image_index\`, \`step\`, \`total_steps\`, \`progress\`, \`request_id\` |
+| \`image_generation.completed\` | the same without \`partial_image_index\`, and \`usage\`; one for each picture, as soon as it is done |
+| \`error\` | as the body of an error, and \`request_id\`; it is the last one |
+
+With \`stream_format: "chunked"\` the frames have no event name, and \`step\`, \`total_steps\`, \`progress\`, \`image\` (base64), \`timestamp\`
+(seconds), \`is_final\` (not a partial picture), \`is_chunked\`, \`chunk_id\`, \`chunk_index\`, \`total_chunks\`, \`output_format\`,
+\`image_index\` and \`request_id\`. A picture of more than 400 KB comes in several of them: join the \`image\` of all that share a
+\`chunk_id\`. Partial pictures are at most \`partial_images\` for each picture. Both end with \`data: [DONE]\`, and a
+comment comes every 15 s.
+
+**A client that goes away cancels its request**, streaming or not, unless it sent an \`Idempotency-Key\`: then it may come back for
+it. After the request is stored no answer is a 5xx, and none makes an SDK send it a second time: the error is a 422.`;
+
+export const imagesGenerationsDocument: RouteDocument = {
+  method: 'post',
+  path: '/v1/images/generations',
+  summary: 'Ask for pictures as of OpenAI',
+  description,
+  request: {
+    headers: submitHeaders.pick({ 'idempotency-key': true }),
+    body: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: imagesBodySchema,
+          example: { model: 'emoji-sd', prompt: 'a fox on a green background', size: '128x128', n: 1 },
+        },
+      },
+    },
+  },
+  responses: {
+    ...submitErrors,
+    500: { ...commonErrors[500], description: 'A fault on our side. Nothing is stored; the id is in the log too.' },
+    200: {
+      description: 'The pictures, or the events.',
+      headers: requestIdHeader,
+      content: {
+        'application/json': { schema: imagesResponseSchema },
+        // Without a schema: tools hold each event against it, and OpenAPI 3.1 has no other for the items of a stream.
+        'text/event-stream': {
+          examples: {
+            openai: exampleOf(imageEventFrames),
+            chunked: exampleOf(chunkedFrames),
+          },
+        },
+      },
+    },
+    400: errorAnswer(
+      'A field is wrong. Nothing is stored.',
+      invalidField('partial_images', 9, 'a whole number from 0 to 3'),
+    ),
+    422: {
+      ...errorAnswer(
+        'The request was stored, and there is no picture: it failed, was canceled or `request_expired`, or the server stops ' +
+          '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
+        endedWithoutPictures(exampleId, 'failed', {
+          code: 'worker_lost',
+          message: 'The workers that ran this request were lost.',
+        }),
+      ),
+      headers: {
+        ...requestIdHeader,
+        'X-Should-Retry': {
+          description: 'For the SDKs: `false`, or `true` for a client with an `Idempotency-Key` whose server stops.',
+          schema: { type: 'string' as const },
+        },
+      },
+    },
+    503: errorAnswer('As of `POST /v1/predict`. Nothing is stored.', overloaded()),
+  },
+};

@@ -3,8 +3,8 @@
  * every 5xx, and that would be a second request: so it is 422, whoever's fault it is, with the header by which the SDKs
  * of OpenAI are told not to.
  */
-import { type RequestError, type TerminalState } from '@darkroom/core';
-import { ApiError, toApiError } from '../http/api-error.ts';
+import type { RequestError, TerminalState } from '@darkroom/core';
+import { ApiError, type ApiErrorOptions, toApiError } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
 
 const neverAgain = { 'X-Should-Retry': 'false' };
@@ -13,14 +13,9 @@ const sendAgain = { 'X-Should-Retry': 'true', 'Retry-After': '1' };
 function storedError(
   code: string,
   message: string,
-  { headers = neverAgain, cause }: StoredErrorOptions = {},
+  options: Pick<ApiErrorOptions, 'headers' | 'cause'> = {},
 ): ApiError {
-  return new ApiError({ status: 422, code, type: 'generation_error', message, headers, cause });
-}
-
-interface StoredErrorOptions {
-  headers?: Readonly<Record<string, string>>;
-  cause?: unknown;
+  return new ApiError({ status: 422, code, type: 'generation_error', message, headers: neverAgain, ...options });
 }
 
 /** The request has ended without pictures. */

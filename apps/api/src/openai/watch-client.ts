@@ -1,9 +1,12 @@
-import type { Logger } from '@darkroom/service';
 import { cancelRequest } from '@darkroom/store';
-import type { AskStore } from '../server/store-guard.ts';
+import type { ApiContext } from '../context.ts';
+import { onAbort } from '../follow/wake-signal.ts';
+import type { ApiCall } from '../http/api-env.ts';
 
-/** Whether the client is still there to take its pictures. */
+/** Whether the client is still there to take what it asked for. */
 export interface ClientWatch {
+  /** It has an Idempotency-Key by which it may come back to the same request. */
+  readonly hasKey: boolean;
   /** Aborted when it has gone. */
   readonly gone: AbortSignal;
   /** It has gone. */
@@ -12,43 +15,32 @@ export interface ClientWatch {
   stop(): void;
 }
 
-export interface WatchClientDeps {
-  askStore: AskStore;
-  log: Logger;
-  draining: AbortSignal;
-}
-
-export interface WatchClientOptions {
-  id: string;
-  owner: string;
-  /** Of the HTTP request: aborted when its connection breaks. */
-  signal: AbortSignal;
-  /** It has an Idempotency-Key and may come back for the same request, so that is not canceled. */
-  hasKey: boolean;
-}
-
-/** Cancels the request at once when its client goes away before it has its answer. */
-export function watchClient(deps: WatchClientDeps, { id, owner, signal, hasKey }: WatchClientOptions): ClientWatch {
+/** Cancels the request at once when its client goes away before it has its answer, unless it may come back. */
+export function watchClient(c: ApiCall, context: ApiContext, id: string): ClientWatch {
+  const hasKey = c.req.header('idempotency-key') !== undefined;
   const gone = new AbortController();
   let isWatching = true;
-  const stop = (): void => {
-    isWatching = false;
-    signal.removeEventListener('abort', leave);
-  };
   const leave = (): void => {
     if (!isWatching) return;
-    stop();
+    isWatching = false;
     gone.abort();
     // A process that stops closes connections itself, which says nothing about what the client wants.
-    if (!hasKey && !deps.draining.aborted) void cancel(deps, id, owner);
+    if (!hasKey && !context.draining.aborted) void cancel(context, id, c.get('owner'));
   };
   // It may have gone while the request was stored.
-  if (signal.aborted) leave();
-  else signal.addEventListener('abort', leave);
-  return { gone: gone.signal, leave, stop };
+  const stopListening = onAbort([c.req.raw.signal], leave);
+  return {
+    hasKey,
+    gone: gone.signal,
+    leave,
+    stop() {
+      isWatching = false;
+      stopListening();
+    },
+  };
 }
 
-async function cancel({ askStore, log }: WatchClientDeps, id: string, owner: string): Promise<void> {
+async function cancel({ askStore, log }: ApiContext, id: string, owner: string): Promise<void> {
   try {
     const { status } = await askStore((store) => cancelRequest(store, id, { owner }));
     log.info({ request_id: id, status }, 'the client went away');

@@ -1,15 +1,10 @@
-import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { Api } from '../http/api-route.ts';
-import { pageHeaders } from './page-headers.ts';
+import { pageFile, pageHeaders } from './page-file.ts';
 
 /** What the page loads: from the package on this machine, never from somebody else's. */
-const assets: Readonly<Record<string, string>> = {
-  'swagger-ui.css': 'text/css; charset=utf-8',
-  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
-  'favicon-32x32.png': 'image/png',
-};
+const assets = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'];
 
 // Paths are relative, so that the page works behind a proxy that serves us under a prefix.
 const page = `<!doctype html>
@@ -46,14 +41,10 @@ export function addDocsRoutes(api: Api): void {
   api.get('/docs/start.js', (c) =>
     c.body(startScript, 200, { ...headers, 'Content-Type': 'text/javascript; charset=utf-8' }),
   );
-  for (const [name, type] of Object.entries(assets))
+  for (const name of assets)
     api.get(`/docs/${name}`, async (c) => {
-      const file = await readFile(join(directory, name));
-      return c.body(new Uint8Array(file), 200, {
-        ...headers,
-        'Content-Type': type,
-        'Cache-Control': 'public, max-age=3600',
-      });
+      const file = await pageFile(c, join(directory, name), { ...headers, 'Cache-Control': 'public, max-age=3600' });
+      return file ?? c.notFound();
     });
 }
 

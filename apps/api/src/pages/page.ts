@@ -1,20 +1,12 @@
-import { readFile } from 'node:fs/promises';
-import { extname, join } from 'node:path';
-import type { Context } from 'hono';
-import type { ApiEnv } from '../http/api-env.ts';
+import { join } from 'node:path';
+import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Api } from '../http/api-route.ts';
-import { pageHeaders } from './page-headers.ts';
+import { pageFile, pageHeaders } from './page-file.ts';
 
 // Apps may not import apps, and a page of static files exports nothing to import: it is found by its place, which is
 // the same from src/ and from dist/, in a checkout and in an image that copies apps/ whole. So it needs no setting.
 const builtPage = join(import.meta.dirname, '../../../page/dist');
-
-const types: Readonly<Record<string, string>> = {
-  '.js': 'text/javascript; charset=utf-8',
-  '.css': 'text/css; charset=utf-8',
-  '.svg': 'image/svg+xml',
-};
 
 /** Previews are data: URLs, pictures blob: URLs. */
 const headers = pageHeaders({ 'img-src': "'self' blob: data:", 'require-trusted-types-for': "'script'" });
@@ -29,36 +21,17 @@ export function addPageRoutes(api: Api, directory = builtPage): void {
   api.get('/', (c) => c.redirect('client.html'));
   api.get('/client.html', (c) => page(c, directory, 'client.html'));
   api.get('/assets/:name{[\\w-][\\w.-]*}', async (c) => {
-    const name = c.req.param('name');
-    const type = types[extname(name)];
-    const asset = type === undefined ? undefined : await readOrUndefined(join(directory, 'assets', name));
-    if (type === undefined || asset === undefined) return c.notFound();
-    return c.body(new Uint8Array(asset), 200, {
-      ...headers,
-      'Content-Type': type,
-      'Cache-Control': 'public, max-age=31536000, immutable',
-    });
+    const path = join(directory, 'assets', c.req.param('name'));
+    const cacheControl = 'public, max-age=31536000, immutable';
+    return (await pageFile(c, path, { ...headers, 'Cache-Control': cacheControl })) ?? c.notFound();
   });
 }
 
-async function page(c: Context<ApiEnv>, directory: string, name: string): Promise<Response> {
-  const content = await readOrUndefined(join(directory, name));
-  if (content === undefined) throw notBuilt();
+async function page(c: ApiCall, directory: string, name: string): Promise<Response> {
   // Asked for again every time: it names the assets of its own build.
-  return c.body(new Uint8Array(content), 200, {
-    ...headers,
-    'Content-Type': 'text/html; charset=utf-8',
-    'Cache-Control': 'no-cache',
-  });
-}
-
-async function readOrUndefined(path: string): Promise<Buffer | undefined> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
+  const answer = await pageFile(c, join(directory, name), { ...headers, 'Cache-Control': 'no-cache' });
+  if (answer === undefined) throw notBuilt();
+  return answer;
 }
 
 function notBuilt(): ApiError {

@@ -1,10 +1,11 @@
 /** What Replicate takes, as a body of `POST /v1/predict`, and the description of its routes. */
-import { invalidValue } from '@darkroom/core';
+import { isoTime, type ModelCard } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { invalidFields } from '../http/api-error.ts';
+import { foreignAnswer as json, foreignDocuments } from '../drop-in/foreign-document.ts';
+import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
+import { type ErrorView, invalidField } from '../http/api-error.ts';
+import { exampleId } from '../http/api-route.ts';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
-import { foreignErrors, jsonAnswer as json } from '../drop-in/foreign-errors.ts';
-import { commonFields, schedulerField, without } from '../drop-in/foreign-input.ts';
 
 /** As the Stable Diffusion models there name them. */
 const schedulers: ReadonlyMap<string, string> = new Map([
@@ -69,15 +70,11 @@ export const replicateNames = {
 };
 
 export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unknown> {
-  const { prompt, negative_prompt, num_inference_steps, guidance_scale, seed, width, height, scheduler } = input;
+  const { width, height, scheduler } = input;
   if ((width === undefined) !== (height === undefined))
-    throw invalidFields([invalidValue(width === undefined ? 'width' : 'height', undefined, 'both width and height')]);
+    throw invalidField(width === undefined ? 'width' : 'height', undefined, 'both width and height');
   return {
-    prompt,
-    negative_prompt,
-    num_inference_steps,
-    guidance_scale,
-    seed,
+    ...commonOf(input),
     size: width && `${width}x${height}`,
     n: input.num_outputs,
     scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
@@ -86,7 +83,16 @@ export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unkno
   };
 }
 
-const exampleId = 'emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe';
+export const replicateError: ErrorView = ({ status, code, message, problems }) => {
+  if (problems.length === 0 || code === 'invalid_body') return { body: { title: code, detail: message, status } };
+  const invalid = problems.map(({ field, code: type, message: description }) => ({ type, field, description }));
+  const detail = problems.map(({ message: line }) => `- ${line}\n`).join('');
+  return {
+    status: 422,
+    body: { title: 'Input validation failed', detail, status: 422, invalid_fields: invalid },
+  };
+};
+
 const exampleUrl = `http://127.0.0.1:8080/replicate/v1/predictions/${exampleId}`;
 const examplePrediction = {
   id: exampleId,
@@ -103,53 +109,69 @@ const examplePrediction = {
   completed_at: '2026-11-21T01:40:47.600Z',
   urls: { get: exampleUrl, cancel: `${exampleUrl}/cancel`, stream: `${exampleUrl}/stream` },
 };
-const exampleVersion = {
-  id: 'emoji-sd',
-  created_at: '2026-11-21T01:40:46.000Z',
-  cog_version: null,
-  openapi_schema: {},
-};
-const exampleModel = {
-  url: 'http://127.0.0.1:8080/replicate/v1/models/darkroom/emoji-sd',
-  owner: 'darkroom',
-  name: 'emoji-sd',
-  description: 'StableDiffusionPipeline',
-  visibility: 'public',
-  is_official: false,
-  run_count: 0,
-  latest_version: exampleVersion,
-};
 
-const { common: problems, refusals } = foreignErrors((status, title, detail) => ({ title, detail, status }));
-const wrongField = json('A field is wrong. Nothing is stored.', {
-  title: 'Input validation failed',
-  detail: '- num_outputs is 20, expected a whole number from 1 to 10\n',
-  status: 422,
-  invalid_fields: [
-    {
-      type: 'invalid_value',
-      field: 'num_outputs',
-      description: 'num_outputs is 20, expected a whole number from 1 to 10',
+/** Where tools for Replicate look for the inputs of a model. */
+const openApi = {
+  openapi: '3.1.0',
+  info: { title: 'Cog', version: '0.1.0' },
+  paths: {},
+  components: {
+    schemas: {
+      Input: z.toJSONSchema(inputSchema),
+      Output: { type: 'array', items: { type: 'string', format: 'uri' } },
     },
-  ],
-});
-const id = z.object({ id: z.string().openapi({ example: exampleId }) });
-const model = z.object({
+  },
+};
+/** Models have no owners here: any is taken, and this one shown. */
+export const owner = 'darkroom';
+
+export function versionOf({ id, created }: Pick<ModelCard, 'id' | 'created'>, schema: object = openApi) {
+  return { id, created_at: isoTime(created * 1000), cog_version: null, openapi_schema: schema };
+}
+
+/** `root`: the URL under which the client reached us. */
+export function modelOf(root: string, card: Pick<ModelCard, 'id' | 'created' | 'pipeline'>, schema?: object) {
+  return {
+    url: new URL(`/replicate/v1/models/${owner}/${card.id}`, root).href,
+    owner,
+    name: card.id,
+    description: card.pipeline,
+    visibility: 'public',
+    is_official: false,
+    run_count: 0,
+    latest_version: versionOf(card, schema),
+  };
+}
+
+/** All there is: lists have one page. */
+export function pageOf(results: readonly object[]) {
+  return { previous: null, next: null, results };
+}
+
+const exampleModel = modelOf(
+  'http://127.0.0.1:8080',
+  { id: 'emoji-sd', created: 1_795_225_246, pipeline: 'StableDiffusionPipeline' },
+  {},
+);
+const exampleVersion = exampleModel.latest_version;
+
+const { route, refusals } = foreignDocuments('replicate', replicateError, {
+  id: z.string().openapi({ example: exampleId }),
   owner: z.string().openapi({ description: 'Any.', example: 'darkroom' }),
   name: z.string().openapi({ description: 'A model of /v1/models.', example: 'emoji-sd' }),
-});
-const modelVersion = model.extend({
   version: z.string().openapi({ description: 'The name again.', example: 'emoji-sd' }),
 });
+const wrongField = json(
+  'A field is wrong. Nothing is stored.',
+  replicateError(invalidField('num_outputs', 20, 'a whole number from 1 to 10'), undefined).body,
+);
 const headers = z.object({
   prefer: z.string().optional().openapi({
     description: '`wait` or `wait=seconds`, 60 at most: answers when it has ended, or then.',
     example: 'wait=60',
   }),
 });
-const tags = ['replicate'];
 const created = {
-  ...problems,
   201: json('Stored; `starting` unless it has ended: the client takes `processing` for an end.', examplePrediction),
   ...refusals,
   422: wrongField,
@@ -163,52 +185,32 @@ fetches files without a key. A prediction that did not end in time is \`failed\`
 Where the server asks for keys there is no \`urls.stream\`, which the client reads without one. Pictures are png in quality
 100 unless \`output_format\` and \`output_quality\` say otherwise.`;
 
-const get = { method: 'get' as const, tags };
-const post = { method: 'post' as const, tags };
+const models = '/replicate/v1/models';
+const model = `${models}/{owner}/{name}`;
+const predictions = '/replicate/v1/predictions';
 
-export const replicateRoutes = {
-  create: {
-    ...post,
-    path: '/replicate/v1/predictions',
-    summary: 'predictions.create, run and stream by version',
+export const replicateDocuments = {
+  create: route('post', predictions, 'predictions.create, run and stream by version', {
     description: howTo,
     request: { headers, body: bodyWith(versionBodySchema) },
     responses: created,
-  },
-  createOfModel: {
-    ...post,
-    path: '/replicate/v1/models/{owner}/{name}/predictions',
-    summary: 'predictions.create, run and stream by model',
-    request: { params: model, headers, body: bodyWith(modelBodySchema) },
+  }),
+  createOfModel: route('post', `${model}/predictions`, 'predictions.create, run and stream by model', {
+    request: { headers, body: bodyWith(modelBodySchema) },
     responses: created,
-  },
-  get: {
-    ...get,
-    path: '/replicate/v1/predictions/{id}',
-    summary: 'predictions.get',
-    request: { params: id },
-    responses: { ...problems, 200: json('The prediction.', examplePrediction) },
-  },
-  cancel: {
-    ...post,
-    path: '/replicate/v1/predictions/{id}/cancel',
-    summary: 'predictions.cancel',
+  }),
+  get: route('get', `${predictions}/{id}`, 'predictions.get', {
+    responses: { 200: json('The prediction.', examplePrediction) },
+  }),
+  cancel: route('post', `${predictions}/{id}/cancel`, 'predictions.cancel', {
     description: 'Answers when it has left, at its next step; one that has ended stays as it is.',
-    request: { params: id },
-    responses: {
-      ...problems,
-      200: json('The prediction.', { ...examplePrediction, status: 'canceled', output: null }),
-    },
-  },
-  stream: {
-    ...get,
-    path: '/replicate/v1/predictions/{id}/stream',
-    summary: 'urls.stream',
+    responses: { 200: json('The prediction.', { ...examplePrediction, status: 'canceled', output: null }) },
+  }),
+  stream: route('get', `${predictions}/{id}/stream`, 'urls.stream', {
     description:
       'Events `output` (a URL), `logs` (a progress bar), `error` (words) and at last `done` (`{}`, or with a `reason`: canceled or error).',
-    request: { params: id, headers: z.object({ 'last-event-id': z.string().optional() }) },
+    request: { headers: z.object({ 'last-event-id': z.string().optional() }) },
     responses: {
-      ...problems,
       200: {
         description: 'The events from the first, or those after Last-Event-ID.',
         content: {
@@ -217,38 +219,15 @@ export const replicateRoutes = {
       },
       422: wrongField,
     },
-  },
-  models: {
-    ...get,
-    path: '/replicate/v1/models',
-    summary: 'models.list',
-    responses: {
-      ...problems,
-      200: json('All models, on one page.', { previous: null, next: null, results: [exampleModel] }),
-    },
-  },
-  model: {
-    ...get,
-    path: '/replicate/v1/models/{owner}/{name}',
-    summary: 'models.get',
-    request: { params: model },
-    responses: { ...problems, 200: json('The model.', exampleModel) },
-  },
-  versions: {
-    ...get,
-    path: '/replicate/v1/models/{owner}/{name}/versions',
-    summary: 'models.versions.list',
-    request: { params: model },
-    responses: {
-      ...problems,
-      200: json('The one there is.', { previous: null, next: null, results: [exampleVersion] }),
-    },
-  },
-  version: {
-    ...get,
-    path: '/replicate/v1/models/{owner}/{name}/versions/{version}',
-    summary: 'models.versions.get',
-    request: { params: modelVersion },
-    responses: { ...problems, 200: json('The version.', exampleVersion) },
-  },
+  }),
+  models: route('get', models, 'models.list', {
+    responses: { 200: json('All models, on one page.', pageOf([exampleModel])) },
+  }),
+  model: route('get', model, 'models.get', { responses: { 200: json('The model.', exampleModel) } }),
+  versions: route('get', `${model}/versions`, 'models.versions.list', {
+    responses: { 200: json('The one there is.', pageOf([exampleVersion])) },
+  }),
+  version: route('get', `${model}/versions/{version}`, 'models.versions.get', {
+    responses: { 200: json('The version.', exampleVersion) },
+  }),
 };

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { BaseService, type Logger } from '@darkroom/service';
 import { createAdaptorServer } from '@hono/node-server';
 import type { Api } from '../http/api-route.ts';
-import { type ConnectionTracker, trackConnections } from './connection-tracker.ts';
 
 /** How long answers under way may take to finish when the process stops. */
 export const drainMs = 5000;
@@ -27,7 +27,7 @@ export interface ApiServerOptions {
 export class ApiServer extends BaseService {
   readonly #options: ApiServerOptions;
   #server: Server | undefined;
-  #connections: ConnectionTracker | undefined;
+  #connections: ReturnType<typeof trackConnections> | undefined;
 
   constructor(options: ApiServerOptions) {
     super();
@@ -69,4 +69,32 @@ export class ApiServer extends BaseService {
     await closed;
     clearTimeout(timer);
   }
+}
+
+/**
+ * Node counts a connection that has not asked for anything yet as busy, and browsers and fetch keep such spares:
+ * `server.close()` alone would wait for them.
+ */
+function trackConnections(server: Server) {
+  const open = new Set<Socket>();
+  const busy = new Set<Socket>();
+  let isDraining = false;
+  server.on('connection', (socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  server.on('request', ({ socket }, response) => {
+    busy.add(socket);
+    response.once('close', () => {
+      busy.delete(socket);
+      if (isDraining) socket.destroySoon();
+    });
+  });
+  return {
+    /** Closes all others, now and as their requests finish. */
+    drain(): void {
+      isDraining = true;
+      for (const socket of open) if (!busy.has(socket)) socket.destroy();
+    },
+  };
 }

@@ -4,7 +4,7 @@ import { createCached } from './cached.ts';
 it('is read again when its time is over, and when the clock was set back', async () => {
   let nowMs = Date.parse('2026-01-01');
   let reads = 0;
-  const cached = createCached({ load: () => Promise.resolve(++reads), maxAgeMs: 1000, clock: { now: () => nowMs } });
+  const cached = createCached({ now: () => nowMs }, () => Promise.resolve(++reads));
   const readAfter = (ms: number): Promise<number> => {
     nowMs += ms;
     return cached.get();

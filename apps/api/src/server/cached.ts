@@ -1,19 +1,15 @@
 import type { Clock } from '@darkroom/core';
 
-/** Something that is read for everybody who asks within a while. */
+/** Something that is read for everybody who asks within a second. */
 export interface Cached<Value> {
   get(): Promise<Value>;
   /** Past the cache. */
   reload(): Promise<Value>;
 }
 
-export interface CachedOptions<Value> {
-  load: () => Promise<Value>;
-  maxAgeMs: number;
-  clock: Clock;
-}
+const maxAgeMs = 1000;
 
-export function createCached<Value>({ load, maxAgeMs, clock }: CachedOptions<Value>): Cached<Value> {
+export function createCached<Value>(clock: Clock, load: () => Promise<Value>): Cached<Value> {
   let cached: { value: Promise<Value>; readAtMs: number } | undefined;
   const reload = (): Promise<Value> => {
     const entry = { value: load(), readAtMs: clock.now() };

@@ -24,7 +24,7 @@ export function createStoreGuard(store: StoreConnection, waitMs: number): AskSto
     try {
       return await withinTime(call(store), waitMs);
     } catch (error) {
-      if (isUnavailable(error)) throw unavailable(error);
+      if (isUnavailable(error)) throw storeUnavailable(error);
       throw error;
     }
   };
@@ -33,7 +33,7 @@ export function createStoreGuard(store: StoreConnection, waitMs: number): AskSto
 async function withinTime<Result>(work: Promise<Result>, waitMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(unavailable(undefined)), waitMs);
+    timer = setTimeout(() => reject(storeUnavailable()), waitMs);
   });
   try {
     return await Promise.race([work, late]);
@@ -42,7 +42,12 @@ async function withinTime<Result>(work: Promise<Result>, waitMs: number): Promis
   }
 }
 
-function unavailable(cause: unknown): DarkroomError {
+/** What clients are told of a Redis that does not answer. */
+export function storeUnavailable(cause?: unknown): DarkroomError {
   const message = 'The queue cannot be reached right now, try again later.';
   return new DarkroomError({ code: 'unavailable', op: 'api.ask-store', message, cause });
+}
+
+export function isStoreAway(error: unknown): boolean {
+  return DarkroomError.isInstance(error) && error.code === 'unavailable';
 }

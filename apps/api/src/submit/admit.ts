@@ -1,41 +1,21 @@
-import type { ApiConfig } from '@darkroom/config';
-import type { Clock, ModelCard, RequestEnvelope } from '@darkroom/core';
+import type { RequestEnvelope } from '@darkroom/core';
 import type { Kinds } from '@darkroom/kinds';
-import type { Logger } from '@darkroom/service';
 import { admitRequest, type AdmitRequestResult, cancelRequest } from '@darkroom/store';
 import type { ApiKey } from '../auth/api-keys.ts';
-import type { ApiMetrics } from '../http/api-metrics.ts';
-import type { Cached } from '../server/cached.ts';
-import type { AskStore } from '../server/store-guard.ts';
-
-export interface AdmitDeps {
-  askStore: AskStore;
-  models: Cached<readonly ModelCard[]>;
-  config: Pick<ApiConfig, 'queueMaxLength' | 'unservedModels' | 'storePrompts' | 'ownerMaxBytes'>;
-  kinds: Kinds;
-  metrics: Pick<ApiMetrics, 'submissions'>;
-  clock: Clock;
-  log: Logger;
-}
-
-export interface AdmitOptions {
-  /** Whose rights count. */
-  apiKey: ApiKey;
-  /** Whether the client will find the request again after an answer of 503. */
-  isFoundAgain: boolean;
-}
+import type { ApiContext } from '../context.ts';
 
 /**
  * Stores a request, if it may come in. A client that is told that Redis is away was promised nothing and will ask again:
- * what a Redis that hung stores after that answer is taken back, so that no worker draws it.
+ * what a Redis that hung stores after that answer is taken back, so that no worker draws it, unless it will find the
+ * request again (`isFoundAgain`).
  */
 export async function admit(
-  deps: AdmitDeps,
+  context: ApiContext,
   envelope: RequestEnvelope,
-  { apiKey: { weight, openRequests }, isFoundAgain }: AdmitOptions,
+  { apiKey: { weight, openRequests }, isFoundAgain }: { apiKey: ApiKey; isFoundAgain: boolean },
 ): Promise<AdmitRequestResult> {
-  const { queueMaxLength, unservedModels, storePrompts, ownerMaxBytes } = deps.config;
-  const models = openRequests === undefined ? [] : await deps.models.get();
+  const { queueMaxLength, unservedModels, storePrompts, ownerMaxBytes } = context.config;
+  const models = openRequests === undefined ? [] : await context.models.get();
   const options = {
     queueMaxLength,
     unserved: unservedModels,
@@ -43,29 +23,29 @@ export async function admit(
     openRequestsMax: openRequests,
     ownerMaxBytes: ownerMaxBytes > 0 ? ownerMaxBytes : undefined,
     otherModels: models.map(({ id }) => id).filter((id) => id !== envelope.model),
-    promptless: storePrompts ? undefined : withoutPrivate(deps.kinds, envelope),
+    promptless: storePrompts ? undefined : withoutPrivate(context.kinds)(envelope),
   };
   let admitting: Promise<AdmitRequestResult> | undefined;
   try {
-    const result = await deps.askStore((store) => {
+    const result = await context.askStore((store) => {
       admitting = admitRequest(store, envelope, options);
       return admitting;
     });
-    deps.metrics.submissions.inc({ model: envelope.model, outcome: result.status });
+    context.metrics.submissions.inc({ model: envelope.model, outcome: result.status });
     return result;
   } catch (error) {
-    if (admitting !== undefined && !isFoundAgain) void takeBack(deps, envelope.id, admitting);
+    if (admitting !== undefined && !isFoundAgain) void takeBack(context, envelope.id, admitting);
     throw error;
   }
 }
 
 /** What is kept of a request after its end on a server that does not keep prompts. */
-export function withoutPrivate(kinds: Kinds, envelope: RequestEnvelope): RequestEnvelope {
+export function withoutPrivate(kinds: Kinds): (envelope: RequestEnvelope) => RequestEnvelope {
   // Nobody here knows what is private in what another version stored.
-  return { ...envelope, input: kinds.of(envelope.kind)?.withoutPrivate(envelope.input) ?? {} };
+  return (envelope) => ({ ...envelope, input: kinds.of(envelope.kind)?.withoutPrivate(envelope.input) ?? {} });
 }
 
-async function takeBack({ askStore, log }: AdmitDeps, id: string, admitting: Promise<unknown>): Promise<void> {
+async function takeBack({ askStore, log }: ApiContext, id: string, admitting: Promise<unknown>): Promise<void> {
   await admitting.catch(() => {});
   try {
     const { status } = await askStore((store) => cancelRequest(store, id));

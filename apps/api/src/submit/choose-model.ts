@@ -1,37 +1,36 @@
-import type { ModelCard } from '@darkroom/core';
-import { type Kind, type Kinds, requestFields } from '@darkroom/kinds';
-import { kindUnknown, modelNotFound, noModels } from '../http/api-error.ts';
-import type { Cached } from '../server/cached.ts';
-
-export interface ChooseModelDeps {
-  models: Cached<readonly ModelCard[]>;
-  kinds: Kinds;
-}
+import { describeValue, type ModelCard } from '@darkroom/core';
+import { type Kind, requestFields } from '@darkroom/kinds';
+import type { ApiContext } from '../context.ts';
+import { modelNotFound, notNow } from '../http/api-error.ts';
 
 export interface ModelChoice {
   body: unknown;
   /** The model of a body that names none, in place of the first. */
   defaultModel: string | undefined;
   /** The only kind that is wanted. */
-  only: string | undefined;
+  kind?: string;
 }
 
 /** The model that a body asks for, and what the door knows of its kind. Throws 404 or 503 when there is none. */
 export async function chooseModel(
-  { models, kinds }: ChooseModelDeps,
+  { models, kinds }: ApiContext,
   choice: ModelChoice,
 ): Promise<{ card: ModelCard; kind: Kind }> {
   let chosen = choose(await models.get(), choice);
   // It may have come this moment.
   if (chosen.card === undefined) chosen = choose(await models.reload(), choice);
   const { card, id, fitting } = chosen;
-  if (card === undefined) throw fitting.length === 0 ? noModels() : modelNotFound(id, fitting);
+  // A matter of time on a system that has just been started.
+  if (fitting.length === 0) throw notNow('no_models', 'No worker has brought a model yet, try again later.');
+  if (card === undefined) throw modelNotFound(id, fitting);
   const kind = kinds.ofModel(card);
-  if (kind === undefined) throw kindUnknown(card);
-  return { card, kind };
+  if (kind !== undefined) return { card, kind };
+  // A worker of a newer version has brought it.
+  const message = `model ${id} is of the kind ${describeValue(card.kind)}, which this server does not know.`;
+  throw notNow('kind_unknown', message, 'model');
 }
 
-function choose(cards: readonly ModelCard[], { body, defaultModel, only }: ModelChoice) {
+function choose(cards: readonly ModelCard[], { body, defaultModel, kind: only }: ModelChoice) {
   const fitting = cards.filter(({ kind }) => only === undefined || kind === only);
   // A server's default may be of another kind than the route.
   const isFitting = !cards.some(({ id }) => id === defaultModel) || fitting.some(({ id }) => id === defaultModel);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { invalidValue, modelOfRequestId, type RequestEnvelope } from '@darkroom/core';
+import { modelOfRequestId, type RequestEnvelope } from '@darkroom/core';
 import {
   type AdmitRequestResult,
   claimIdempotencyKey,
@@ -7,52 +7,53 @@ import {
   readRequest,
   settleIdempotencyKey,
 } from '@darkroom/store';
+import { z } from '@hono/zod-openapi';
 import type { ApiKey } from '../auth/api-keys.ts';
-import { ApiError, invalidFields } from '../http/api-error.ts';
+import type { ApiContext } from '../context.ts';
+import { ApiError, checkField } from '../http/api-error.ts';
+import { invalidBody } from '../http/read-json-body.ts';
 import type { AskStore } from '../server/store-guard.ts';
-import { admit, type AdmitDeps } from './admit.ts';
+import { admit } from './admit.ts';
 
 /** Letters, digits and signs, as in the draft of the header: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header */
-const keyPattern = /^[\x21-\x7e]{1,255}$/;
+export const idempotencyKey = z.string().regex(/^[\x21-\x7e]{1,255}$/);
 
-export function checkIdempotencyKey(key: string | undefined): void {
-  if (key !== undefined && !keyPattern.test(key))
-    throw invalidFields([invalidValue('Idempotency-Key', key, '1 to 255 characters of ASCII without spaces')]);
+export function checkIdempotencyKey(key: string): void {
+  checkField(idempotencyKey, 'Idempotency-Key', key, '1 to 255 characters of ASCII without spaces');
 }
 
-export interface AdmitOnceOptions {
-  apiKey: ApiKey;
+/** A submission under the name that the client has for it. */
+export interface Keyed {
   key: string;
   fingerprint: string;
+}
+
+export interface AdmitOnceOptions extends Keyed {
+  apiKey: ApiKey;
   envelope: RequestEnvelope;
   /** The same body as an envelope for a server whose default is this model. */
   createFor: (defaultModel: string) => Promise<RequestEnvelope>;
 }
 
-export interface AdmitOnceResult {
-  result: AdmitRequestResult;
-  /** Not the one given when the key stands for a request already: `result` is `duplicate` then. */
-  envelope: RequestEnvelope;
-}
-
 /**
  * Stores a request unless its key stands for one already. Two more round trips than `admit`, one of them not waited for.
- * Throws 409 when the key came with another body.
+ * Throws 409 when the key came with another body. The envelope is not the one given when the key stands for a request
+ * already: the result is `duplicate` then.
  */
 export async function admitOnce(
-  deps: AdmitDeps,
+  context: ApiContext,
   { apiKey, key, fingerprint, envelope: created, createFor }: AdmitOnceOptions,
-): Promise<AdmitOnceResult> {
+): Promise<{ result: AdmitRequestResult; envelope: RequestEnvelope }> {
   const { owner, id: newId, timeoutMs } = created;
   const subject = { owner, key };
   const claim = async (expiredId?: string): Promise<string> => {
-    const { status, id, wasStored } = await deps.askStore((store) => {
+    const { status, id, wasStored } = await context.askStore((store) => {
       const ttlMs = timeoutMs + store.resultTtlMs;
       return claimIdempotencyKey(store, subject, { fingerprint, newId, ttlMs, ...(expiredId && { expiredId }) });
     });
     // One that is only claimed may be about to be stored: there is nothing of it yet.
-    if (!wasStored || expiredId !== undefined || (await isKept(deps.askStore, id, owner))) {
-      if (status === 'conflict') throw conflict();
+    if (!wasStored || expiredId !== undefined || (await isKept(context.askStore, id, owner))) {
+      if (status === 'conflict') throw idempotencyConflict();
       return id;
     }
     return claim(id);
@@ -61,22 +62,22 @@ export async function admitOnce(
   // The id says where it is stored; the default may have been another model when it was claimed.
   const model = modelOfRequestId(id);
   const envelope = { ...(model === undefined || model === created.model ? created : await createFor(model)), id };
-  const result = await admit(deps, envelope, { apiKey, isFoundAgain: true });
+  const result = await admit(context, envelope, { apiKey, isFoundAgain: true });
   const outcome = result.status === 'admitted' || result.status === 'duplicate' ? 'stored' : 'refused';
-  deps
+  context
     .askStore((store) => {
       const ttlMs = timeoutMs + store.resultTtlMs;
       return settleIdempotencyKey(store, subject, { id, ttlMs }, outcome);
     })
     // Lost: the key stays claimed, and the same body still finds the request.
-    .catch((error: unknown) => deps.log.warn({ request_id: id, error: String(error) }, 'a key was not settled'));
+    .catch((error: unknown) => context.log.warn({ request_id: id, error: String(error) }, 'a key was not settled'));
   return { result, envelope };
 }
 
 /** Whether a submission was stored before, and is still kept. */
 export async function isStored(
   askStore: AskStore,
-  { owner, key, fingerprint }: { owner: string; key: string; fingerprint: string },
+  { owner, key, fingerprint }: Keyed & { owner: string },
 ): Promise<boolean> {
   const record = await askStore((store) => readIdempotencyKey(store, { owner, key }));
   if (record?.fingerprint !== fingerprint) return false;
@@ -87,7 +88,7 @@ async function isKept(askStore: AskStore, id: string, owner: string): Promise<bo
   return (await askStore((store) => readRequest(store, id, owner))).status === 'found';
 }
 
-function conflict(): ApiError {
+export function idempotencyConflict(): ApiError {
   return new ApiError({
     status: 409,
     code: 'idempotency_conflict',
@@ -103,17 +104,14 @@ export function fingerprintOf(path: string, body: unknown): string {
 
 function sortedJson(path: string, body: unknown): string {
   try {
-    return JSON.stringify([path, sorted(body)]);
+    return JSON.stringify([path, body], (_name, value: unknown) => sorted(value));
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    const message = 'The body is nested too deeply, expected a JSON object of fields.';
-    throw new ApiError({ status: 400, code: 'invalid_body', message });
+    throw invalidBody('The body is nested too deeply, expected a JSON object of fields.');
   }
 }
 
 function sorted(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(sorted);
-  const entries = Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1));
-  return Object.fromEntries(entries.map(([name, inner]) => [name, sorted(inner)]));
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).toSorted(([left], [right]) => (left < right ? -1 : 1)));
 }

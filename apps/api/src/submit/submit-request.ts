@@ -1,32 +1,24 @@
-import type { ApiConfig } from '@darkroom/config';
 import { DarkroomError, type RequestEnvelope, type RequestStatus } from '@darkroom/core';
-import type { Demand, Kind, RequestOptions, ResolvedRequest } from '@darkroom/kinds';
 import { activeTrace } from '@darkroom/service';
 import { type AdmitRequestResult, newRequestId } from '@darkroom/store';
-import type { ApiKey } from '../auth/api-keys.ts';
-import { type Allowance, type CountSubmission, rateLimitExceeded } from '../auth/limit-rate.ts';
-import type { EndEstimate, EstimateEnd } from '../follow/estimate-end.ts';
+import { allowanceHeaders, rateLimitExceeded } from '../auth/limit-rate.ts';
+import type { ApiContext } from '../context.ts';
+import { type EndEstimate, endOf } from '../follow/estimate-end.ts';
 import { findRequest } from '../follow/find-request.ts';
-import { invalidFields, modelUnserved, overloaded, tooHeavy, tooManyBytes, tooManyOpen } from '../http/api-error.ts';
-import { admit, type AdmitDeps } from './admit.ts';
-import { chooseModel, type ChooseModelDeps } from './choose-model.ts';
-import { admitOnce, checkIdempotencyKey, fingerprintOf, isStored } from './idempotency.ts';
+import type { ApiCall } from '../http/api-env.ts';
+import { invalidFields, notNow, overloaded, retryLater, tooMany } from '../http/api-error.ts';
+import { isStoreAway } from '../server/store-guard.ts';
+import { admit } from './admit.ts';
+import { chooseModel } from './choose-model.ts';
+import { admitOnce, checkIdempotencyKey, fingerprintOf, isStored, type Keyed } from './idempotency.ts';
 
 export interface Submission {
-  /** Whose request it is, and whose rights count. */
-  apiKey: ApiKey;
-  /** What the client calls this submission, so that sending it twice is one request. */
-  idempotencyKey: string | undefined;
-  /** The route it came by: the same key on another one is another body. */
-  path: string;
   /** As `POST /v1/predict` takes it, whatever route it came by. */
   body: unknown;
   /** The only kind of work that the route is for; models of others are not there for it. */
   kind?: string;
   /** Has the last word on what was made of the body, for routes that want what no body can say. */
   refine?: (input: unknown) => unknown;
-  /** Told what the key may still send, also when nothing is stored. */
-  onAllowance?: (allowance: Allowance) => void;
 }
 
 /** A request that is stored. */
@@ -39,63 +31,49 @@ export interface SubmittedRequest extends Pick<RequestStatus, 'id' | 'model' | '
   isReplayed: boolean;
 }
 
-export interface SubmitDeps extends AdmitDeps, ChooseModelDeps {
-  config: AdmitDeps['config'] &
-    Pick<
-      ApiConfig,
-      | 'defaultModel'
-      | 'requestTimeoutS'
-      | 'requestTimeoutMaxS'
-      | 'requestMaxBytes'
-      | 'webhookAllowPrivate'
-      | 'webhookProgressIntervalMs'
-    >;
-  /** 0 to 2³²−1. */
-  drawSeed: () => number;
-  countSubmission: CountSubmission;
-  estimateEnd: EstimateEnd;
-}
-
-/** Takes a request in. Throws ApiError when it may not come in; then nothing is stored. */
-export type SubmitRequest = (submission: Submission) => Promise<SubmittedRequest>;
-
-export function createRequestSubmitter(deps: SubmitDeps): SubmitRequest {
-  return async (submission) => {
-    const { apiKey, idempotencyKey, path, body } = submission;
-    const keyed =
-      idempotencyKey === undefined ? undefined : { key: idempotencyKey, fingerprint: fingerprintOf(path, body) };
-    await count(deps, submission, keyed);
-    checkIdempotencyKey(idempotencyKey);
-    const createFor = (defaultModel: string | undefined): Promise<RequestEnvelope> =>
-      createEnvelope(deps, submission, defaultModel);
-    const created = await createFor(deps.config.defaultModel);
-    const { envelope, result } =
-      keyed === undefined
-        ? { envelope: created, result: await admit(deps, created, { apiKey, isFoundAgain: false }) }
-        : await admitOnce(deps, { ...keyed, apiKey, envelope: created, createFor });
-    // 80 random bits came twice within a millisecond: the source of randomness is broken.
-    if (keyed === undefined && result.status === 'duplicate')
-      throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
-    return submitted(deps, envelope, result);
-  };
+/**
+ * Takes in what came with an HTTP request, says in headers what became of it, and notes its id for the log. Throws
+ * ApiError when it may not come in; then nothing is stored.
+ */
+export async function submitRequest(
+  c: ApiCall,
+  context: ApiContext,
+  submission: Submission,
+): Promise<SubmittedRequest> {
+  const key = c.req.header('idempotency-key');
+  // The same key on another route is another body.
+  const keyed = key === undefined ? undefined : { key, fingerprint: fingerprintOf(c.req.path, submission.body) };
+  await count(c, context, keyed);
+  if (key !== undefined) checkIdempotencyKey(key);
+  const apiKey = c.get('apiKey');
+  const createFor = (defaultModel: string | undefined): Promise<RequestEnvelope> =>
+    createEnvelope(context, { ...submission, owner: apiKey.name, defaultModel });
+  const created = await createFor(context.config.defaultModel);
+  const { envelope, result } =
+    keyed === undefined
+      ? { envelope: created, result: await admit(context, created, { apiKey, isFoundAgain: false }) }
+      : await admitOnce(context, { ...keyed, apiKey, envelope: created, createFor });
+  // The 40 random bits of an id came twice within a millisecond, for one model and owner: not while randomness works.
+  if (keyed === undefined && result.status === 'duplicate')
+    throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
+  const submitted = await submittedAs(context, envelope, result);
+  c.set('requestId', submitted.id);
+  if (submitted.isReplayed) c.header('Idempotent-Replayed', 'true');
+  return submitted;
 }
 
 /** Throws 429 for a key that has sent too much; what is stored already is sent again for nothing. */
-async function count(
-  { askStore, countSubmission }: SubmitDeps,
-  { apiKey, onAllowance }: Submission,
-  keyed: { key: string; fingerprint: string } | undefined,
-): Promise<void> {
+async function count(c: ApiCall, { askStore, countSubmission }: ApiContext, keyed: Keyed | undefined): Promise<void> {
+  const apiKey = c.get('apiKey');
   if (apiKey.requestsPerMinute === undefined) return;
   if (keyed !== undefined && (await isStored(askStore, { ...keyed, owner: apiKey.name }))) return;
-  const allowance = await countSubmission(apiKey);
-  if (allowance === undefined) return;
-  onAllowance?.(allowance);
+  const allowance = await countSubmission(apiKey.name, apiKey.requestsPerMinute);
+  for (const [name, value] of Object.entries(allowanceHeaders(allowance))) c.header(name, value);
   if (!allowance.isAllowed) throw rateLimitExceeded(allowance);
 }
 
-async function submitted(
-  { askStore, estimateEnd, config: { ownerMaxBytes } }: SubmitDeps,
+async function submittedAs(
+  context: ApiContext,
   envelope: RequestEnvelope,
   result: AdmitRequestResult,
 ): Promise<SubmittedRequest> {
@@ -104,69 +82,59 @@ async function submitted(
     case 'admitted': {
       const { position, isPossible, costAhead } = result;
       const { outputs: outputCount } = envelope;
-      const eta = await estimateEnd({ ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
+      const eta = await endOf(context, { ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
       return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input };
     }
     case 'duplicate': {
-      const request = await findRequest(askStore, id, owner);
-      return replayed(request, await estimateEnd(request));
+      const request = await findRequest(context.askStore, id, owner);
+      const { state, queuePosition: position, isPossible } = request;
+      const eta = await endOf(context, request);
+      return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input };
     }
     case 'overloaded':
       throw overloaded();
     case 'limited':
-      throw tooManyOpen(result.open);
+      throw tooMany(
+        'too_many_open_requests',
+        `This key has ${result.open} open requests, which is all it may have at once; wait for one to end.`,
+      );
     case 'over-budget':
-      throw tooManyBytes({ ...result, limit: ownerMaxBytes });
+      throw tooMany(
+        'too_many_bytes',
+        `This request may keep up to ${result.bytes} bytes beside the ${result.kept} of your others, and all of them may keep ${context.config.ownerMaxBytes}; wait for results to expire.`,
+        retryLater,
+      );
     case 'unserved':
-      throw modelUnserved(model);
+      throw notNow('model_unserved', `No worker serves ${model} right now, try again later.`, 'model');
   }
 }
 
-function replayed(request: RequestStatus, eta: EndEstimate | undefined): SubmittedRequest {
-  const { id, model, state, queuePosition: position, isPossible } = request;
-  return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input };
-}
-
 async function createEnvelope(
-  deps: SubmitDeps,
-  { apiKey, body, kind: only, refine = (input) => input }: Submission,
-  defaultModel: string | undefined,
+  context: ApiContext,
+  options: Submission & { owner: string; defaultModel: string | undefined },
 ): Promise<RequestEnvelope> {
-  const { card, kind } = await chooseModel(deps, { body, defaultModel, only });
-  const result = kind.resolve(body, card, requestOptions(deps));
-  if (result.status === 'invalid') throw invalidFields(result.problems);
-  const request = { ...result.request, input: refine(result.request.input) };
-  const demand = kind.demandOf(request.input);
-  const { requestMaxBytes: limit } = deps.config;
-  if (limit > 0 && demand.bytes > limit)
-    throw tooHeavy({ field: kind.heaviestField(request.input), bytes: demand.bytes, limit });
-  const named = { model: card.id, owner: apiKey.name };
-  const id = await deps.askStore((store) => newRequestId(store, { ...named, nowMs: deps.clock.now() }));
-  return envelopeOf({ request, demand, kind, id, ...named });
-}
-
-function requestOptions({ config, drawSeed }: SubmitDeps): RequestOptions {
-  return {
+  const { config, drawSeed, askStore, clock } = context;
+  const { body, owner, refine = (input) => input } = options;
+  const { card, kind } = await chooseModel(context, options);
+  const result = kind.resolve(body, card, {
     timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
     webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },
     drawSeed,
-  };
-}
-
-interface EnvelopeParts {
-  request: ResolvedRequest;
-  demand: Demand;
-  kind: Kind;
-  id: string;
-  model: string;
-  owner: string;
-}
-
-function envelopeOf({ request, demand, kind, id, model, owner }: EnvelopeParts): RequestEnvelope {
-  const { input, priority, timeoutS, startTimeoutS, webhook } = request;
+  });
+  if (result.status === 'invalid') throw invalidFields(result.problems);
+  const { priority, timeoutS, startTimeoutS, webhook } = result.request;
+  const input = refine(result.request.input);
+  const demand = kind.demandOf(input);
+  const { requestMaxBytes: limit } = config;
+  if (limit > 0 && demand.bytes > limit) {
+    const field = kind.heaviestField(input);
+    const message = `${field} lets this request keep up to ${demand.bytes} bytes, expected less of it: a request may keep ${limit}`;
+    throw invalidFields([{ field, code: 'invalid_value', message }]);
+  }
+  const { id: model } = card;
   const trace = activeTrace();
   return {
-    id,
+    id: await askStore((store) => newRequestId(store, { model, owner, nowMs: clock.now() })),
     model,
     owner,
     kind: kind.id,
@@ -178,4 +146,17 @@ function envelopeOf({ request, demand, kind, id, model, owner }: EnvelopeParts):
     ...(trace === undefined ? {} : { trace }),
     input,
   };
+}
+
+/**
+ * Runs what is left to do for a request that has just been stored: undefined when Redis cannot be asked any more. A 5xx
+ * at that point would make clients that try again send a second request.
+ */
+export async function onceStored<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (isStoreAway(error)) return undefined;
+    throw error;
+  }
 }

@@ -1,4 +1,5 @@
 /** An API over a store of the test's own, with a clock, timers and a log in the test's hands. */
+import { loadConfig } from '@darkroom/config';
 import type { PictureCard } from '@darkroom/kinds';
 import { createLogger } from '@darkroom/service';
 import { createEventHub, type EventHub, publishModel, type StoreConnection } from '@darkroom/store';
@@ -47,22 +48,15 @@ export interface TestApiOptions extends Partial<Omit<ApiDeps, 'config'>> {
 }
 
 const config: ApiDeps['config'] = {
-  host: '127.0.0.1',
-  allowedHosts: undefined,
+  ...loadConfig('api', {}),
   queueMaxLength: 100,
-  defaultModel: undefined,
-  unservedModels: 'accept',
   maxBodyBytes: 65_536,
   requestTimeoutS: 600,
   requestTimeoutMaxS: 3600,
-  corsOrigins: undefined,
   eventStreamsMax: 100,
   eventStreamIdleS: 60,
-  storePrompts: true,
   requestMaxBytes: 0,
   ownerMaxBytes: 0,
-  webhookAllowPrivate: false,
-  webhookProgressIntervalMs: 1000,
 };
 
 /** With one model, `tiny`, that no worker serves. */

@@ -2,10 +2,17 @@
 import { requestStates } from '@darkroom/core';
 import { imageShape, pictureModelShape, pictureRequestShape, pictureSchema, promptCutShape } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
+import { exampleId } from '../http/api-route.ts';
+import { requestUrls } from '../http/urls.ts';
 
-const exampleId = 'emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe';
-const time = z.iso.datetime().openapi({ example: '2026-11-21T01:40:46.000Z' });
-const count = z.int().min(0);
+export const time = z.iso.datetime().openapi({ example: '2026-11-21T01:40:46.000Z' });
+export const count = z.int().min(0);
+export const requestId = z.string().openapi({ example: exampleId });
+
+/** All of something, under its name in the document. */
+export function listSchema<Item extends z.ZodType>(name: string, item: Item) {
+  return z.strictObject({ object: z.literal('list'), data: z.array(item) }).openapi(name);
+}
 
 /** The schema that checks requests, under its name in the document. Cloned: it was made before zod learned `openapi`. */
 export const pictureBodySchema = pictureSchema.clone().openapi('PictureRequest');
@@ -19,20 +26,14 @@ const etaSchema = z.strictObject({ min: z.number().min(0), max: z.number().min(0
 
 export const acceptedSchema = z
   .strictObject({
-    request_id: z.string().openapi({ example: exampleId }),
+    request_id: requestId,
     status: z.enum(requestStates).openapi({ description: '`queued`, unless an Idempotency-Key found an earlier one.' }),
     queue_position: count
       .nullable()
       .openapi({ description: 'Requests that will be dispatched before this one; null once it runs.', example: 0 }),
     eta_seconds: etaSchema.optional(),
     is_possible: z.boolean().openapi({ description: 'Whether a live worker serves the model right now.' }),
-    urls: urlsSchema.openapi({
-      example: {
-        self: `/v1/predict/${exampleId}`,
-        events: `/v1/predict/${exampleId}/events`,
-        cancel: `/v1/predict/${exampleId}`,
-      },
-    }),
+    urls: urlsSchema.openapi({ example: requestUrls(exampleId) }),
   })
   .openapi('Accepted');
 
@@ -44,7 +45,7 @@ const failureSchema = z
 
 export const requestSchema = z
   .strictObject({
-    request_id: z.string().openapi({ example: exampleId }),
+    request_id: requestId,
     status: z.enum(requestStates),
     is_canceling: z.boolean().openapi({ description: 'Running, and to leave at its next step.' }),
     model: z.string(),
@@ -72,38 +73,6 @@ export const requestSchema = z
 export const cancelSchema = z
   .strictObject({ request_id: z.string(), status: z.enum(['canceled', 'canceling']) })
   .openapi('Cancel');
-
-export const webhookDeliveryListSchema = z
-  .strictObject({
-    object: z.literal('list'),
-    data: z.array(
-      z
-        .strictObject({
-          id: z.string().openapi({
-            description: 'The `webhook-id` of the message.',
-            example: 'msg_01kaj3v0q8f3zt6m0c9d7p2xwe_17_e3b0c442',
-          }),
-          request_id: z.string().openapi({ example: exampleId }),
-          type: z.string().openapi({ example: 'request.succeeded' }),
-          url: z.string(),
-          status: z.enum(['failed', 'pending']),
-          attempts: count,
-          last_error: z.string().nullable().openapi({ example: 'HTTP 503' }),
-          created_at: time,
-          failed_at: time.nullable().openapi({ description: 'Null while it is being tried.' }),
-        })
-        .openapi('WebhookDelivery'),
-    ),
-  })
-  .openapi('WebhookDeliveryList');
-
-export const webhookResentSchema = z
-  .strictObject({ id: z.string(), status: z.literal('pending') })
-  .openapi('WebhookResent');
-
-export const webhookSecretSchema = z
-  .strictObject({ key: z.string().openapi({ example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=' }) })
-  .openapi('WebhookSecret');
 
 export const healthSchema = z
   .strictObject({
@@ -138,6 +107,4 @@ export const modelSchema = z
   })
   .openapi('Model');
 
-export const modelListSchema = z
-  .strictObject({ object: z.literal('list'), data: z.array(modelSchema) })
-  .openapi('ModelList');
+export const modelListSchema = listSchema('ModelList', modelSchema);

@@ -1,46 +1,21 @@
-import { invalidValue, isTerminalState } from '@darkroom/core';
+import { isoTime, type RequestEvent, type RequestStatus } from '@darkroom/core';
+import type { EventView } from '@darkroom/kinds';
+import { readOutputChunk } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
-import type { Context } from 'hono';
+import type { ApiContext } from '../context.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
-import { requestEvents, type StreamEvents } from '../follow/stream-events.ts';
-import type { FollowDeps } from '../follow/tail-events.ts';
-import type { ApiEnv } from '../http/api-env.ts';
-import { invalidFields } from '../http/api-error.ts';
-import { addRoute, type Api, errorAnswer, requestErrors } from '../http/api-route.ts';
-import { eventFrame, type EventFrameDeps } from './event-frame.ts';
-
-export function addEventsRoute(api: Api, deps: FollowDeps & EventFrameDeps & { streamEvents: StreamEvents }): void {
-  addRoute(api, eventsRoute, async (c) => {
-    const id = requestIdOf(c);
-    const after = positionOf(c);
-    return deps.streamEvents(c, async () => {
-      const request = await findRequest(deps.askStore, id, c.get('owner'));
-      return requestEvents(deps, id, {
-        after,
-        isEnded: isTerminalState(request.state),
-        frameOf: (item) => eventFrame(deps, request, item),
-      });
-    });
-  });
-}
+import { sseFrame } from '../follow/sse-frame.ts';
+import { requestEvents, streamEvents } from '../follow/stream-events.ts';
+import type { ApiCall } from '../http/api-env.ts';
+import { checkField, invalidField, tooManyStreams } from '../http/api-error.ts';
+import { errorAnswer, requestErrors, type Route } from '../http/api-route.ts';
 
 /** Empty is from the first, as in a browser that has seen none. */
 const position = z.string().regex(/^(?:\d{1,13}(?:-0)?)?$/);
+const positionExpected = 'the id of an event, such as 7-0';
 
-/** After which event to go on. A browser that reconnects repeats the URL it began with and adds the header, which is newer. */
-export function positionOf(c: Context<ApiEnv>): number {
-  const after = checked('after', c.req.query('after'));
-  return checked('Last-Event-ID', c.req.header('last-event-id')) ?? after ?? 0;
-}
-
-function checked(name: string, text = ''): number | undefined {
-  if (!position.safeParse(text).success)
-    throw invalidFields([invalidValue(name, text, 'the id of an event, such as 7-0')]);
-  return text === '' ? undefined : Number.parseInt(text, 10);
-}
-
-const eventsRoute = {
-  method: 'get' as const,
+export const eventsRoute: Route = {
+  method: 'get',
   path: '/v1/predict/{id}/events',
   summary: 'Follow a request as server-sent events',
   description: `All events of the request from the first, or those after \`Last-Event-ID\`, and new ones as they come; on any
@@ -59,7 +34,6 @@ replica, and after the end until the request expires. Every event's data is JSON
 One of the last four ends every request; \`data: [DONE]\` follows it. A comment comes every 15 s. A stream that ends without
 \`[DONE]\` was cut: come back with the last id. Disconnecting cancels nothing. Whoever asks for what is after the last event of a request that has ended gets \`[DONE]\` alone.`,
   request: {
-    params: z.object({ id: z.string() }),
     query: z.object({
       after: position.optional().openapi({ description: 'As Last-Event-ID, for clients that cannot set headers.' }),
     }),
@@ -81,18 +55,63 @@ One of the last four ends every request; \`data: [DONE]\` follows it. A comment 
         },
       },
     },
-    429: errorAnswer(
-      'The key has as many open event streams as it may.',
-      {
-        message: 'This key has 5000 open event streams here, which is all it may have at once; close one.',
-        code: 'too_many_streams',
-      },
-      true,
-    ),
-    400: errorAnswer('The position is wrong.', {
-      message: 'Last-Event-ID is "abc", expected the id of an event, such as 7-0',
-      code: 'invalid_value',
-      param: 'Last-Event-ID',
-    }),
+    429: errorAnswer('The key has as many open event streams as it may.', tooManyStreams(5000)),
+    400: errorAnswer('The position is wrong.', invalidField('Last-Event-ID', 'abc', positionExpected)),
+  },
+  handle(c, context) {
+    const id = requestIdOf(c);
+    const after = positionOf(c);
+    return streamEvents(c, context, async () => {
+      const request = await findRequest(context.askStore, id, c.get('owner'));
+      return requestEvents(context, request, {
+        after,
+        async *framesOf(event) {
+          const { name, data } = await viewOf(context, request, event);
+          const line = { request_id: id, timestamp: isoTime(event.timestampMs), ...data };
+          yield sseFrame({ id: `${event.sequence}-0`, event: name, data: line });
+        },
+      });
+    });
   },
 };
+
+/** After which event to go on. A browser that reconnects repeats the URL it began with and adds the header, which is newer. */
+export function positionOf(c: ApiCall): number {
+  const after = checkField(position, 'after', c.req.query('after') ?? '', positionExpected);
+  const last = checkField(position, 'Last-Event-ID', c.req.header('last-event-id') ?? '', positionExpected);
+  return Number.parseInt(last || after || '0', 10);
+}
+
+/** Fetches what the log does not hold itself: a chunk's bytes. */
+async function viewOf(
+  { askStore, kinds }: ApiContext,
+  { id, kind: kindId }: Pick<RequestStatus, 'id' | 'kind'>,
+  event: RequestEvent,
+): Promise<EventView> {
+  const kind = kinds.of(kindId);
+  const plain = (data: object = {}): EventView => ({ name: event.type, data });
+  switch (event.type) {
+    case 'queued':
+      return plain({ queue_position: event.position, attempt: event.attempt });
+    case 'started':
+      return plain({ attempt: event.attempt });
+    case 'succeeded':
+      return plain(kind?.resultView(id, event.outputs));
+    case 'failed':
+      return plain({ error: event.error });
+    case 'canceled':
+    case 'expired':
+      return plain();
+    case 'output': {
+      const { output, chunkIndex } = event;
+      if (kind?.outputs !== 'bytes') return kind?.eventView(id, event) ?? plain();
+      return kind.eventView(id, event, await askStore((store) => readOutputChunk(store, id, output.index, chunkIndex)));
+    }
+    case 'progress':
+    case 'preview':
+    case 'delta':
+    case 'snapshot':
+    case 'reset':
+      return kind?.eventView(id, event) ?? plain();
+  }
+}

@@ -1,35 +1,50 @@
-import { type Clock, DarkroomError } from '@darkroom/core';
 import { type LoadFailure, type ModelStats, readLoadFailures } from '@darkroom/store';
 import type { z } from '@hono/zod-openapi';
+import type { ApiContext } from '../context.ts';
 import { retryAfterS } from '../http/api-error.ts';
-import { addRoute, type Api, commonErrors, retryAfterHeader } from '../http/api-route.ts';
-import type { ModelPools } from '../follow/model-pools.ts';
+import { commonErrors, jsonAnswer, retryAfterHeader, type Route } from '../http/api-route.ts';
 import { createCached } from '../server/cached.ts';
-import type { AskStore } from '../server/store-guard.ts';
+import { isStoreAway } from '../server/store-guard.ts';
 import { healthSchema } from './api-schemas.ts';
 
 type Health = z.infer<typeof healthSchema>;
 
-interface HealthDeps {
-  askStore: AskStore;
-  pools: ModelPools;
-  clock: Clock;
-}
+const unavailable: Health = {
+  status: 'unavailable',
+  worker_pool_initialized: false,
+  active_workers: 0,
+  model_loaded: false,
+};
 
 /** It is asked often and by anybody: what Redis is asked for it is asked once a second. */
-const maxAgeMs = 1000;
-
-export function addHealthRoute(api: Api, { askStore, pools, clock }: HealthDeps): void {
-  const failures = createCached({ load: () => askStore(readLoadFailures), maxAgeMs, clock });
-  addRoute(api, healthRoute, async (c) => {
-    try {
-      const [stats, failed] = await Promise.all([pools.get(), failures.get()]);
-      return c.json(healthOf([...stats.values()], failed), 200);
-    } catch (error) {
-      if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
-      return c.json(unavailable, 503, { 'Retry-After': String(retryAfterS) });
-    }
-  });
+export function healthRoute({ askStore, pools, clock }: ApiContext): Route {
+  const failures = createCached(clock, () => askStore(readLoadFailures));
+  return {
+    method: 'get',
+    path: '/health',
+    summary: 'Whether pictures can be made',
+    responses: {
+      200: jsonAnswer(
+        'The API works. `degraded`: no worker, one that still loads, or one whose model failed to load.',
+        healthSchema,
+      ),
+      421: commonErrors[421],
+      503: {
+        description: 'Redis cannot be reached.',
+        headers: retryAfterHeader,
+        content: { 'application/json': { schema: healthSchema, example: unavailable } },
+      },
+    },
+    async handle(c) {
+      try {
+        const [stats, failed] = await Promise.all([pools.get(), failures.get()]);
+        return c.json(healthOf([...stats.values()], failed), 200);
+      } catch (error) {
+        if (!isStoreAway(error)) throw error;
+        return c.json(unavailable, 503, { 'Retry-After': String(retryAfterS) });
+      }
+    },
+  };
 }
 
 function healthOf(pools: readonly ModelStats[], failures: readonly LoadFailure[]): Health {
@@ -50,28 +65,3 @@ function healthOf(pools: readonly ModelStats[], failures: readonly LoadFailure[]
     }),
   };
 }
-
-const unavailable: Health = {
-  status: 'unavailable',
-  worker_pool_initialized: false,
-  active_workers: 0,
-  model_loaded: false,
-};
-
-const healthRoute = {
-  method: 'get' as const,
-  path: '/health',
-  summary: 'Whether pictures can be made',
-  responses: {
-    200: {
-      description: 'The API works. `degraded`: no worker, one that still loads, or one whose model failed to load.',
-      content: { 'application/json': { schema: healthSchema } },
-    },
-    421: commonErrors[421],
-    503: {
-      description: 'Redis cannot be reached.',
-      headers: retryAfterHeader,
-      content: { 'application/json': { schema: healthSchema, example: unavailable } },
-    },
-  },
-};

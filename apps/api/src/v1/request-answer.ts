@@ -1,27 +1,22 @@
 import { isoTime, type RequestStatus } from '@darkroom/core';
-import type { Kinds } from '@darkroom/kinds';
 import { readOutput, readTexts } from '@darkroom/store';
-import type { EstimateEnd } from '../follow/estimate-end.ts';
+import type { ApiContext } from '../context.ts';
+import { endOf } from '../follow/estimate-end.ts';
 import { requestGone } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
 import type { AskStore } from '../server/store-guard.ts';
 
-export interface RequestAnswerDeps {
-  askStore: AskStore;
-  kinds: Kinds;
-  estimateEnd: EstimateEnd;
-}
-
 /** A request as clients see it. `isInline`: with the bytes of its outputs, in a second round trip. */
 export async function requestAnswer(
-  { askStore, kinds, estimateEnd }: RequestAnswerDeps,
+  context: ApiContext,
   request: RequestStatus,
   { isInline = false }: { isInline?: boolean } = {},
 ) {
+  const { askStore, kinds } = context;
   const { id, outputs } = request;
   const kind = kinds.of(request.kind);
   const [eta, texts, inlined] = await Promise.all([
-    estimateEnd(request),
+    endOf(context, request),
     kind?.outputs === 'text' ? askStore((store) => readTexts(store, id, request.outputCount)) : [],
     isInline && kind?.outputs === 'bytes' ? readOutputs(askStore, request) : undefined,
   ]);

@@ -1,41 +1,23 @@
-import { invalidValue, isTerminalState } from '@darkroom/core';
+/** One request: where it is and what came of it, and how to cancel it. */
+import { isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { invalidFields } from '../http/api-error.ts';
-import { addRoute, type Api, errorAnswer, requestErrors, retryAfterHeader } from '../http/api-route.ts';
-import { findRequest, requestIdOf } from '../follow/find-request.ts';
-import type { FollowDeps } from '../follow/tail-events.ts';
-import { queryWait, queryWaitMs } from '../follow/prefer-wait.ts';
-import { requestAnswer, type RequestAnswerDeps } from './request-answer.ts';
-import { requestSchema } from './api-schemas.ts';
-import { maxWaitS, awaitEnd } from '../follow/await-end.ts';
+import { awaitEnd, maxWaitS, queryWait, queryWaitMs } from '../follow/await-end.ts';
+import { cancelFound, requestIdOf } from '../follow/find-request.ts';
+import { ApiError, checkField, invalidField } from '../http/api-error.ts';
+import { errorAnswer, exampleId, jsonAnswer, requestErrors, retryAfterHeader, type Route } from '../http/api-route.ts';
+import { cancelSchema, requestSchema } from './api-schemas.ts';
+import { requestAnswer } from './request-answer.ts';
 
 const imagesQuery = z.enum(['url', 'inline']).optional();
+const imagesExpected = 'url or inline';
 /** Seconds; progress is better followed as events. */
 const pollEveryS = 1;
 
-export function addRequestRoute(api: Api, deps: FollowDeps & RequestAnswerDeps): void {
-  addRoute(api, requestRoute, async (c) => {
-    const id = requestIdOf(c);
-    const images = c.req.query('images');
-    if (!imagesQuery.safeParse(images).success) throw invalidFields([invalidValue('images', images, 'url or inline')]);
-    const waitMs = queryWaitMs(c.req.query('wait'));
-    const owner = c.get('owner');
-    const request =
-      waitMs > 0
-        ? await awaitEnd(deps, id, { owner, waitMs, signal: c.req.raw.signal })
-        : await findRequest(deps.askStore, id, owner);
-    const view = await requestAnswer(deps, request, { isInline: images === 'inline' });
-    if (isTerminalState(request.state)) return c.json(view, 200);
-    return c.json(view, 202, { 'Retry-After': String(pollEveryS) });
-  });
-}
-
-const requestRoute = {
-  method: 'get' as const,
+export const requestRoute: Route = {
+  method: 'get',
   path: '/v1/predict/{id}',
   summary: 'Where a request is, and what came of it',
   request: {
-    params: z.object({ id: z.string() }),
     query: z.object({
       images: imagesQuery.openapi({ description: '`inline` puts the pictures into the answer, in base64.' }),
       wait: queryWait.optional().openapi({
@@ -46,16 +28,41 @@ const requestRoute = {
   },
   responses: {
     ...requestErrors,
-    200: { description: 'Ended.', content: { 'application/json': { schema: requestSchema } } },
-    202: {
-      description: 'Queued or running.',
-      headers: retryAfterHeader,
-      content: { 'application/json': { schema: requestSchema } },
-    },
-    400: errorAnswer('The query is wrong.', {
-      message: 'images is "all", expected url or inline',
-      code: 'invalid_value',
-      param: 'images',
-    }),
+    200: jsonAnswer('Ended.', requestSchema),
+    202: jsonAnswer('Queued or running.', requestSchema, retryAfterHeader),
+    400: errorAnswer('The query is wrong.', invalidField('images', 'all', imagesExpected)),
+  },
+  async handle(c, context) {
+    const id = requestIdOf(c);
+    const images = checkField(imagesQuery, 'images', c.req.query('images'), imagesExpected);
+    const waitMs = queryWaitMs(c.req.query('wait'));
+    const request = await awaitEnd(c, context, id, waitMs);
+    const view = await requestAnswer(context, request, { isInline: images === 'inline' });
+    if (isTerminalState(request.state)) return c.json(view, 200);
+    return c.json(view, 202, { 'Retry-After': String(pollEveryS) });
   },
 };
+
+export const cancelRoute: Route = {
+  method: 'delete',
+  path: '/v1/predict/{id}',
+  summary: 'Cancel a request',
+  responses: {
+    ...requestErrors,
+    200: jsonAnswer('It waited, and is canceled.', cancelSchema),
+    202: jsonAnswer('It runs, and leaves at its next step.', cancelSchema),
+    409: errorAnswer('It has ended.', requestEnded(exampleId, 'succeeded')),
+  },
+  async handle(c, context) {
+    const id = requestIdOf(c);
+    const result = await cancelFound(c, context, id);
+    const { status } = result;
+    if (status === 'ended') throw requestEnded(id, result.state);
+    return c.json({ request_id: id, status }, status === 'canceled' ? 200 : 202);
+  },
+};
+
+function requestEnded(id: string, state: string): ApiError {
+  const message = `Request ${id} has ended already: it is ${state}.`;
+  return new ApiError({ status: 409, code: 'request_ended', message });
+}

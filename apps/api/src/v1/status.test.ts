@@ -14,7 +14,7 @@ import {
 import { allKeys, dispatchNext, testEnvelope } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import { hashKey } from '../auth/api-keys.ts';
-import { type Status, statusSchema } from './status-schema.ts';
+import { type Status, statusSchema } from './status.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 

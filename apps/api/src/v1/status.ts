@@ -1,24 +1,88 @@
-import { type Clock, isoTime, type TerminalState } from '@darkroom/core';
+import { isoTime } from '@darkroom/core';
 import {
   countEnded,
-  type DeadRequest,
   listDead,
   listModelIds,
-  type LoadFailure,
-  type ModelStats,
   readLoadFailures,
   readStats,
   readTally,
   readTime,
   readWorkers,
   type StoreConnection,
-  type Tally,
   type WorkerStatus,
 } from '@darkroom/store';
-import { addRoute, type Api, commonErrors } from '../http/api-route.ts';
+import { z } from '@hono/zod-openapi';
+import type { ApiContext } from '../context.ts';
+import { commonErrors, jsonAnswer, type Route } from '../http/api-route.ts';
+import { noStore } from '../http/urls.ts';
 import { createCached } from '../server/cached.ts';
-import type { AskStore } from '../server/store-guard.ts';
-import { type Status, statusSchema } from './status-schema.ts';
+
+const count = z.int().min(0);
+const time = z.iso.datetime();
+
+const workerStatusSchema = z
+  .strictObject({
+    id: z.string(),
+    model: z.string(),
+    state: z.enum(['loading', 'idle', 'busy', 'draining', 'silent']).openapi({
+      description: '`draining`: it gets no more requests. `silent`: no heartbeat, it counts as dead.',
+    }),
+    loaded: z.boolean().openapi({ description: 'It has its model in memory and is alive.' }),
+    draining: z.boolean(),
+    stopping: z.boolean().openapi({ description: 'It ends, and gives back what it has; else an operator drains it.' }),
+    device: z.string().nullable(),
+    host: z.string().nullable(),
+    version: z.string().nullable(),
+    rows: count.openapi({ description: 'Pictures that can share a step there.' }),
+    free_rows: count,
+    registered_at: time,
+    last_heartbeat_at: time.openapi({ description: 'By the clock of Redis.' }),
+    step_ms: z
+      .strictObject({ fast: z.number(), slow: z.number() })
+      .nullable()
+      .openapi({ description: 'How long its last steps took: one in ten was faster, one in ten slower.' }),
+  })
+  .openapi('WorkerStatus');
+
+const queueStatusSchema = z
+  .strictObject({
+    model: z.string(),
+    paused: z.boolean().openapi({ description: 'By an operator: what is queued waits, what runs goes on.' }),
+    queued: count,
+    running: count,
+    workers: count.openapi({
+      description: 'Registered ones, also those beyond the hundred of a model that are listed.',
+    }),
+    oldest_age_s: z.number().min(0).nullable().openapi({ description: 'Of the oldest waiting request.' }),
+    per_minute: z.strictObject({ finished: z.number().min(0), failed: z.number().min(0) }).openapi({
+      description: 'Mean of the last five minutes; finished ones include those that were canceled.',
+    }),
+    ended: z
+      .strictObject({ succeeded: count, failed: count, canceled: count, expired: count })
+      .openapi({ description: 'Since this Redis began.' }),
+    requeued: z
+      .strictObject({ worker_lost: count, engine_failed: count, worker_stopped: count })
+      .openapi({ description: 'Running requests that went back to the queue, since this Redis began.' }),
+  })
+  .openapi('QueueStatus');
+
+export const statusSchema = z
+  .strictObject({
+    time,
+    workers: z.array(workerStatusSchema),
+    queues: z.array(queueStatusSchema),
+    failures: z
+      .array(z.strictObject({ model: z.string(), failed_at: time, reason: z.string() }))
+      .openapi({ description: 'The last ones of each model, newest first.' }),
+    failed_to_load: z
+      .array(z.strictObject({ model: z.string(), host: z.string(), failed_at: time, reason: z.string() }))
+      .openapi({
+        description: 'Models that a worker could not load in the last minute: such a worker is not registered.',
+      }),
+  })
+  .openapi('Status');
+
+export type Status = z.infer<typeof statusSchema>;
 
 /** What `per_minute` is a mean of. */
 const minutes = 5;
@@ -26,12 +90,19 @@ const failuresPerModel = 10;
 
 /** More of a model's workers are counted, and not shown one by one. */
 const shownWorkers = 100;
-const maxAgeMs = 1000;
 
 /** Read once a second at most, however often it is asked for. */
-export function addStatusRoute(api: Api, { askStore, clock }: { askStore: AskStore; clock: Clock }): void {
-  const status = createCached({ load: () => askStore(readStatus), maxAgeMs, clock });
-  addRoute(api, statusRoute, async (c) => c.json(await status.get(), 200, { 'Cache-Control': 'no-store' }));
+export function statusRoute({ askStore, clock }: ApiContext): Route {
+  const status = createCached(clock, () => askStore(readStatus));
+  return {
+    method: 'get',
+    path: '/status',
+    summary: 'Workers, queues, rates and failures',
+    description:
+      'For operators and dashboards without Prometheus. Of the whole system, whoever asks; no request is named.',
+    responses: { ...commonErrors, 200: jsonAnswer('As it is now.', statusSchema) },
+    handle: async (c) => c.json(await status.get(), 200, noStore),
+  };
 }
 
 async function readStatus(store: StoreConnection): Promise<Status> {
@@ -46,19 +117,18 @@ async function readStatus(store: StoreConnection): Promise<Status> {
       .flatMap(({ failures }) => failures)
       .toSorted((left, right) => right.failedAtMs - left.failedAtMs)
       .map(({ model, failedAtMs, reason }) => ({ model, failed_at: isoTime(failedAtMs), reason })),
-    failed_to_load: loadFailures.map(loadFailureView),
+    failed_to_load: loadFailures.map(({ model, host, reason, failedAtMs }) => ({
+      model,
+      host,
+      failed_at: isoTime(failedAtMs),
+      reason,
+    })),
   };
 }
 
-interface ModelStatus {
-  stats: ModelStats;
-  tally: Tally;
-  workers: readonly WorkerStatus[];
-  failures: readonly DeadRequest[];
-  ended: Readonly<Record<TerminalState, number>>;
-}
+type ModelStatus = Awaited<ReturnType<typeof readModel>>;
 
-async function readModel(store: StoreConnection, model: string, nowMs: number): Promise<ModelStatus> {
+async function readModel(store: StoreConnection, model: string, nowMs: number) {
   const [stats, tally, workers, failures, ended] = await Promise.all([
     readStats(store, model),
     readTally(store, model),
@@ -88,10 +158,6 @@ function workerView({ workerId, model, state, info, pace, ...worker }: WorkerSta
   };
 }
 
-function loadFailureView({ model, host, reason, failedAtMs }: LoadFailure): Status['failed_to_load'][number] {
-  return { model, host, failed_at: isoTime(failedAtMs), reason };
-}
-
 function queueView({ stats, tally, ended }: ModelStatus, nowMs: number): Status['queues'][number] {
   const { model, queued, running, oldestQueuedAtMs, workers } = stats;
   const finished = ended.succeeded + ended.canceled;
@@ -118,15 +184,3 @@ function queueView({ stats, tally, ended }: ModelStatus, nowMs: number): Status[
 function textOf(value: string | number | undefined): string | null {
   return value === undefined ? null : String(value);
 }
-
-const statusRoute = {
-  method: 'get' as const,
-  path: '/status',
-  summary: 'Workers, queues, rates and failures',
-  description:
-    'For operators and dashboards without Prometheus. Of the whole system, whoever asks; no request is named.',
-  responses: {
-    ...commonErrors,
-    200: { description: 'As it is now.', content: { 'application/json': { schema: statusSchema } } },
-  },
-};

@@ -1,7 +1,7 @@
 import { createWebhookId, enqueueWebhooks, openWebhookWorker, type StoreConnection, takeOutbox } from '@darkroom/store';
 import { testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { webhookDeliveryListSchema, webhookResentSchema, webhookSecretSchema } from './api-schemas.ts';
+import { webhookDeliveryListSchema, webhookResentSchema, webhookSecretSchema } from './webhook-deliveries.ts';
 import { createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const url = 'https://example.com/hook';

@@ -2,8 +2,7 @@
  * The most bytes that a picture request may keep in the store at once. Figures are of the worst pictures there are:
  * measured with sharp on noise at quality 100, which is what `outputCompression` can ask for.
  */
-import type { OutputFormat } from './output-format.ts';
-import type { PictureInput } from './picture-input.ts';
+import type { OutputFormat, PictureInput } from './picture-input.ts';
 
 /** Of an encoded file. Measured: png 3.04, jpeg 1.62, webp 1.40. */
 const bytesPerPixel: Readonly<Record<OutputFormat, number>> = { png: 3.1, jpeg: 1.8, webp: 1.6 };
@@ -20,13 +19,8 @@ const eventBytes = 256;
 /** Events beside those of steps, and the fields of the request. */
 const requestBytes = 16_384;
 
-interface PictureBytes {
-  previews: number;
-  /** All but the previews. */
-  others: number;
-}
-
-function bytesOf(input: PictureInput): PictureBytes {
+/** `others`: all but the previews. */
+function bytesOf(input: PictureInput) {
   const { width, height, n, numInferenceSteps: steps, previewEvery, outputFormat } = input;
   const pixels = width * height;
   const count = previewEvery === 0 ? 0 : Math.floor((steps - 1) / previewEvery);

@@ -1,4 +1,14 @@
-import type { OutputFormat } from './output-format.ts';
+/** What a picture request is, and what a model of pictures can do. */
+import type { ModelCard } from '@darkroom/core';
+
+export const outputFormats = ['png', 'jpeg', 'webp'] as const;
+export type OutputFormat = (typeof outputFormats)[number];
+
+export const contentTypes: Readonly<Record<OutputFormat, string>> = {
+  png: 'image/png',
+  jpeg: 'image/jpeg',
+  webp: 'image/webp',
+};
 
 /** A picture request after validation, with every default filled in: all that an engine needs to make the same bytes again. */
 export interface PictureInput {
@@ -37,4 +47,24 @@ export function pictureShapeKey(input: Pick<PictureInput, 'width' | 'height'>): 
 /** What a picture request takes of a worker, in pixels through the model: guidance runs it twice for every step. */
 export function pictureCost({ width, height, n, numInferenceSteps, guidanceScale }: PictureInput): number {
   return width * height * n * numInferenceSteps * (guidanceScale > 1 ? 2 : 1);
+}
+
+/** What a model of pictures can do. */
+export interface PictureCard extends ModelCard {
+  kind: 'picture';
+  sizes: {
+    /** Pixels; both sides are multiples of this. */
+    multiple: number;
+    /** Pixels, each side, inclusive. */
+    min: number;
+    max: number;
+    /** Pixels; what `auto` means. */
+    default: { width: number; height: number };
+  };
+  steps: { min: number; max: number; default: number };
+  guidance: { min: number; max: number; default: number };
+  schedulers: readonly string[];
+  defaultScheduler: string;
+  /** Tokens of the prompt that the model reads, start and end marks included; what is longer is cut. */
+  maxPromptTokens: number;
 }

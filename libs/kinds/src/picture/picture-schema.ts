@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { finiteNumber, textOf, wholeNumber } from '../field-types.ts';
 import { requestFields } from '../request-fields.ts';
-import { outputFormats } from './output-format.ts';
+import { outputFormats } from './picture-input.ts';
 
 /** Characters of `prompt` and `negative_prompt`. The model reads far less (`maxPromptTokens` of its card). */
 export const maxPromptCharacters = 4000;

@@ -1,15 +1,73 @@
 /** What clients see of pictures: in polls, streams, webhooks and the list of models. */
 import type { OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { EventView, KindEvent } from '../kind.ts';
-import type { PictureCard } from './picture-card.ts';
-import { type PictureInput, seedOfPicture } from './picture-input.ts';
-import type { imageShape, pictureModelShape, pictureRequestShape, promptCutShape } from './picture-view-shapes.ts';
+import { type PictureCard, type PictureInput, seedOfPicture } from './picture-input.ts';
+import { pictureSchema } from './picture-schema.ts';
+
+const count = z.int().min(0);
+const pixels = z.int().min(1);
+const range = z.strictObject({ min: z.number(), max: z.number() });
+
+export const imageShape = {
+  index: count,
+  url: z.string().meta({ example: '/v1/predict/emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe/images/0' }),
+  seed: count,
+  width: pixels,
+  height: pixels,
+  content_type: z.string().meta({ example: 'image/png' }),
+  bytes: count,
+  b64_json: z.string().optional().meta({ description: 'The picture in base64, with `?images=inline`.' }),
+};
+
+const storedPrompt = z
+  .string()
+  .nullable()
+  .meta({ description: 'Null when the request has ended on a server that does not keep prompts.' });
+
+/** Of a request, beside `promptCutShape` and its images. */
+export const pictureRequestShape = {
+  step: count.meta({ description: 'Steps done, over all pictures of the request.' }),
+  total_steps: count,
+  progress: z.number().min(0).max(1),
+  seed: count,
+  seeds: z.array(count).meta({ description: 'One per picture.' }),
+  parameters: pictureSchema
+    .omit({ priority: true, timeout_s: true, start_timeout_s: true, webhook_url: true, webhook_events: true })
+    .required()
+    .extend({ prompt: storedPrompt, negative_prompt: storedPrompt })
+    .meta({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
+};
+
+export const promptCutShape = {
+  prompt_tokens_cut: count.nullable().meta({
+    description:
+      "Tokens at the prompt's end that the model did not read, because it reads no more; of several text encoders " +
+      'the one that reads the furthest counts. null before the first picture is done.',
+  }),
+  negative_prompt_tokens_cut: count
+    .nullable()
+    .meta({ description: 'The same of the negative prompt; 0 where guidance makes no use of it.' }),
+};
+
+/** Of a model. */
+export const pictureModelShape = {
+  sizes: z.strictObject({ multiple: pixels, min: pixels, max: pixels }),
+  steps: range,
+  guidance: range,
+  schedulers: z.array(z.string()).meta({ description: 'What `scheduler` takes.' }),
+  max_prompt_tokens: count,
+  defaults: z.strictObject({
+    size: z.string(),
+    num_inference_steps: count,
+    guidance_scale: z.number(),
+    scheduler: z.string(),
+  }),
+};
 
 type View<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
 
-/** A picture of a request. */
-export type ImageView = View<typeof imageShape>;
+type ImageView = View<typeof imageShape>;
 
 /** Without prompts after the end, where they are not kept. */
 export type StoredPictureInput = Omit<PictureInput, 'prompt' | 'negativePrompt'> & Partial<PictureInput>;
@@ -40,40 +98,32 @@ export function promptCutView([output]: readonly OutputInfo[]): View<typeof prom
   };
 }
 
-export function pictureResultView(
+function resultView(
   id: string,
   outputs: readonly OutputInfo[],
-  inlined: ReadonlyMap<number, Uint8Array> = new Map(),
+  inlined?: ReadonlyMap<number, Uint8Array>,
 ): View<typeof promptCutShape> & { images: ImageView[] } {
   const images = outputs.map((output) => {
-    const data = inlined.get(output.index);
+    const data = inlined?.get(output.index);
     return { ...imageView(id, output), ...(data === undefined ? {} : { b64_json: base64Of(data) }) };
   });
   return { ...promptCutView(outputs), images };
 }
 
-export interface PictureProgressView {
-  /** Which of the request's pictures. */
-  index: number;
-  step: number;
-  total_steps: number;
-  /** 0 to 1. */
-  progress: number;
-}
-
-export function pictureProgressView({ index, done, total = 0 }: OutputProgress): PictureProgressView {
+/** `progress`: 0 to 1. */
+function progressView({ index, done, total = 0 }: OutputProgress) {
   return { index, step: done, total_steps: total, progress: total > 0 ? done / total : 0 };
 }
 
-export function pictureEventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView {
+function eventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView {
   switch (event.type) {
     case 'progress':
-      return { name: 'progress', data: pictureProgressView(event) };
+      return { name: 'progress', data: progressView(event) };
     case 'preview': {
       const { contentType, data } = event;
       // A data URL goes straight into an <img>. Without its bytes, which go at the end, a preview is progress.
       const preview = data === undefined ? {} : { preview: `data:${contentType};base64,${base64Of(data)}` };
-      return { name: 'progress', data: { ...pictureProgressView(event), ...preview } };
+      return { name: 'progress', data: { ...progressView(event), ...preview } };
     }
     case 'output':
       return { name: 'image', data: chunkView(id, event, chunk) };
@@ -103,7 +153,7 @@ function chunkView(
   };
 }
 
-export function pictureRequestView(request: RequestStatus): View<typeof pictureRequestShape> {
+function requestView(request: RequestStatus): View<typeof pictureRequestShape> {
   const { model, state, done, total } = request;
   const input = request.input as StoredPictureInput;
   return {
@@ -135,7 +185,7 @@ function parametersOf(model: string, input: StoredPictureInput): View<typeof pic
   };
 }
 
-export function pictureModelView(card: PictureCard): View<typeof pictureModelShape> {
+function modelView(card: PictureCard): View<typeof pictureModelShape> {
   const { sizes, steps, guidance } = card;
   return {
     sizes: { multiple: sizes.multiple, min: sizes.min, max: sizes.max },
@@ -152,6 +202,10 @@ export function pictureModelView(card: PictureCard): View<typeof pictureModelSha
   };
 }
 
-function base64Of(data: Uint8Array): string {
+/** Without a copy. */
+export function base64Of(data: Uint8Array): string {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
 }
+
+/** What a kind has to show. */
+export const pictureViews = { modelView, requestView, resultView, progressView, eventView };

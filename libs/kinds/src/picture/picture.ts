@@ -1,15 +1,8 @@
 import type { Kind } from '../kind.ts';
 import { heaviestPictureField, pictureBytes } from './picture-bytes.ts';
-import type { PictureCard } from './picture-card.ts';
-import { pictureCost, type PictureInput, pictureShapeKey } from './picture-input.ts';
+import { type PictureCard, pictureCost, type PictureInput, pictureShapeKey } from './picture-input.ts';
 import { pictureSchema } from './picture-schema.ts';
-import {
-  pictureEventView,
-  pictureModelView,
-  pictureProgressView,
-  pictureRequestView,
-  pictureResultView,
-} from './picture-views.ts';
+import { pictureViews } from './picture-views.ts';
 import { resolvePicture } from './resolve-picture.ts';
 
 /** Pictures, drawn step by step. */
@@ -28,9 +21,5 @@ export const picture: Kind<PictureInput, PictureCard> = {
   heaviestField: heaviestPictureField,
   stepsOf: ({ numInferenceSteps }) => numInferenceSteps,
   withoutPrivate: ({ prompt: _prompt, negativePrompt: _negativePrompt, ...input }) => input,
-  modelView: pictureModelView,
-  requestView: pictureRequestView,
-  resultView: pictureResultView,
-  progressView: pictureProgressView,
-  eventView: pictureEventView,
+  ...pictureViews,
 };

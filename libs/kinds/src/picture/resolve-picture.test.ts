@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RequestOptions } from '../request-fields.ts';
-import type { PictureCard } from './picture-card.ts';
+import type { PictureCard } from './picture-input.ts';
 import { resolvePicture } from './resolve-picture.ts';
 
 const card: PictureCard = {

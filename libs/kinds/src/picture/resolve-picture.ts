@@ -1,9 +1,8 @@
-import { type FieldProblem, invalidValue } from '@darkroom/core';
+import { invalidValue } from '@darkroom/core';
 import type { ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
 import { resolveBody } from '../resolve-body.ts';
-import type { PictureCard } from './picture-card.ts';
-import type { PictureInput } from './picture-input.ts';
+import type { PictureCard, PictureInput } from './picture-input.ts';
 import {
   defaultOutputCompression,
   defaultPreviewEvery,
@@ -14,46 +13,52 @@ import {
 
 /** Checks a request's body against the schema and then against what its model can do. */
 export function resolvePicture(body: unknown, card: PictureCard, options: RequestOptions): ResolveResult<PictureInput> {
-  const expected = expectations(card);
+  const limits = limitsOf(card);
   return resolveBody(body, {
     schema: pictureSchema,
     options,
-    expected,
+    expected: Object.fromEntries(limits.map(({ field, expected }) => [field, expected])),
     foreignNames: foreignPictureFields,
-    problemsOf: (request) => limitProblems(request, card, expected),
+    problemsOf: (request) =>
+      limits
+        .filter(({ isMet }) => !isMet(request))
+        .map(({ field, expected }) => invalidValue(field, request[field], expected)),
     inputOf: (request) => fillDefaults(request, card, options),
   });
 }
 
-type LimitedField = 'size' | 'num_inference_steps' | 'guidance_scale' | 'scheduler';
-
-function expectations({ sizes, steps, guidance, schedulers }: PictureCard): Record<LimitedField, string> {
-  return {
-    size: `"auto" or "WIDTHxHEIGHT", each side a multiple of ${sizes.multiple} from ${sizes.min} to ${sizes.max}`,
-    num_inference_steps: `a whole number from ${steps.min} to ${steps.max}`,
-    guidance_scale: `a number from ${guidance.min} to ${guidance.max}`,
-    scheduler: `one of ${schedulers.join(', ')}`,
-  };
+interface Limit {
+  field: keyof PictureRequest;
+  expected: string;
+  isMet: (request: PictureRequest) => boolean;
 }
 
-function limitProblems(
-  request: PictureRequest,
-  card: PictureCard,
-  expected: Record<LimitedField, string>,
-): FieldProblem[] {
+/** What the model takes of what the schema lets through. */
+function limitsOf(card: PictureCard): Limit[] {
   const { sizes, steps, guidance, schedulers } = card;
-  const isSide = (pixels: number): boolean =>
-    pixels >= sizes.min && pixels <= sizes.max && pixels % sizes.multiple === 0;
-  const { width, height } = sizeOf(request, card);
-  const isAllowed: Record<LimitedField, boolean> = {
-    size: isSide(width) && isSide(height),
-    num_inference_steps: isWithin(request.num_inference_steps, steps),
-    guidance_scale: isWithin(request.guidance_scale, guidance),
-    scheduler: request.scheduler === undefined || schedulers.includes(request.scheduler),
-  };
-  return (Object.keys(isAllowed) as LimitedField[])
-    .filter((field) => !isAllowed[field])
-    .map((field) => invalidValue(field, request[field], expected[field]));
+  const isSide = (pixels: number): boolean => isWithin(pixels, sizes) && pixels % sizes.multiple === 0;
+  return [
+    {
+      field: 'size',
+      expected: `"auto" or "WIDTHxHEIGHT", each side a multiple of ${sizes.multiple} from ${sizes.min} to ${sizes.max}`,
+      isMet: (request) => Object.values(sizeOf(request, card)).every(isSide),
+    },
+    {
+      field: 'num_inference_steps',
+      expected: `a whole number from ${steps.min} to ${steps.max}`,
+      isMet: (request) => isWithin(request.num_inference_steps, steps),
+    },
+    {
+      field: 'guidance_scale',
+      expected: `a number from ${guidance.min} to ${guidance.max}`,
+      isMet: (request) => isWithin(request.guidance_scale, guidance),
+    },
+    {
+      field: 'scheduler',
+      expected: `one of ${schedulers.join(', ')}`,
+      isMet: ({ scheduler }) => scheduler === undefined || schedulers.includes(scheduler),
+    },
+  ];
 }
 
 function isWithin(value: number | undefined, { min, max }: { min: number; max: number }): boolean {

@@ -1,0 +1,70 @@
+/** What routes have in common that speak as another API of pictures. */
+import type { FieldProblem, OutputInfo, RequestStatus } from '@darkroom/core';
+import { imageUrl, picture } from '@darkroom/kinds';
+import { readOutput } from '@darkroom/store';
+import type { ApiContext } from '../context.ts';
+import { findRequest, requestIdOf } from '../follow/find-request.ts';
+import type { ApiCall } from '../http/api-env.ts';
+import { ApiError, invalidFields, requestGone, requestNotFound } from '../http/api-error.ts';
+import { absoluteUrl } from '../http/urls.ts';
+import { type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
+
+/** Takes in a body of ours that was made of theirs; what is wrong with it is told in their `names`. */
+export async function submitPicture(
+  c: ApiCall,
+  context: ApiContext,
+  body: object,
+  names: Readonly<Record<string, string>>,
+): Promise<SubmittedRequest> {
+  try {
+    return await submitRequest(c, context, { body, kind: picture.id });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.problems.length === 0) throw error;
+    throw invalidFields(error.problems.map((problem) => renamed(problem, names)));
+  }
+}
+
+function renamed(problem: FieldProblem, names: Readonly<Record<string, string>>): FieldProblem {
+  const { field, message } = problem;
+  const name = field === undefined ? undefined : names[field];
+  if (field === undefined || name === undefined) return problem;
+  return { ...problem, field: name, message: message.replace(field, name).replace('"auto" or "WIDTHxHEIGHT", ', '') };
+}
+
+/** The request that a path names. Throws as `findRequest`, and 404 for one of anything but pictures or of another model. */
+export async function findPicture(c: ApiCall, { askStore }: ApiContext, model?: string): Promise<RequestStatus> {
+  const id = requestIdOf(c);
+  const request = await findRequest(askStore, id, c.get('owner'));
+  if (request.kind !== picture.id || request.model !== (model ?? request.model)) throw requestNotFound(id);
+  return request;
+}
+
+/**
+ * A URL that opens a picture for whoever holds it. The clients of other APIs fetch pictures without a key, so where the
+ * image route asks for one this is the picture itself as a `data:` URL. So it is over http with `onlyHttps`: some clients
+ * make nothing of such URLs.
+ */
+export async function openPictureUrl(
+  c: ApiCall,
+  { askStore }: ApiContext,
+  { id, output, onlyHttps = false }: { id: string; output: OutputInfo; onlyHttps?: boolean },
+): Promise<string> {
+  const url = absoluteUrl(c, imageUrl(id, output.index));
+  if (c.get('owner') === '' && (!onlyHttps || url.startsWith('https:'))) return url;
+  const stored = await askStore((store) => readOutput(store, id, output.index));
+  if (stored === undefined) throw requestGone(id);
+  return `data:${output.contentType};base64,${stored.data.toString('base64')}`;
+}
+
+const barWidth = 20;
+
+/** A line of a log as diffusers prints it (tqdm's), which clients read progress from: ` 42%|████████            | 5/12`. */
+export function progressBar(step: number, totalSteps: number): string {
+  const share = totalSteps > 0 ? Math.min(1, step / totalSteps) : 0;
+  const percent = String(Math.floor(share * 100)).padStart(3);
+  return `${percent}%|${'█'.repeat(Math.floor(share * barWidth)).padEnd(barWidth)}| ${step}/${totalSteps}`;
+}
+
+export function secondsBetween(fromMs: number | undefined, toMs: number | undefined): number | undefined {
+  return fromMs === undefined || toMs === undefined ? undefined : (toMs - fromMs) / 1000;
+}

@@ -1,0 +1,86 @@
+/**
+ * How routes answer that speak as OpenAI's, whatever they answer with:
+ *
+ * - `X-Request-Id` is the request's id, which OpenAI's SDKs show as `_request_id`; every other route takes it. A stream's
+ *   headers go out before its first byte; one answer's headers go out with the answer, for nobody knows its status before.
+ * - A client that goes away before it has its answer cancels the request: it has no other way to say so, and who waits
+ *   for one answer has never seen an id. SDKs go away too when their patience is over, and then send the POST again; that
+ *   is a new request, and the old one must not be drawn beside it. With an `Idempotency-Key` a client may come back to
+ *   the same request, so with one nothing is canceled: it is for `DELETE /v1/predict/{id}` then.
+ * - Before the request is stored, errors are as everywhere, and SDKs may try again. After that an error is a 422 that no
+ *   SDK sends again (`stored-request-error.ts`), or in a stream an event `error`.
+ * - A Redis that goes away meanwhile is waited for. When this process is told to stop, answers wait for `drainGraceMs`
+ *   more; then they say where the request goes on, and SDKs with an `Idempotency-Key` are told to send it again.
+ */
+import { randomUUID } from 'node:crypto';
+import type { ApiContext } from '../context.ts';
+import { streamEvents } from '../follow/stream-events.ts';
+import { doneFrame, sseFrame } from '../follow/sse-frame.ts';
+import type { ApiCall } from '../http/api-env.ts';
+import { ApiError } from '../http/api-error.ts';
+import { errorBody, loggableError } from '../http/error-response.ts';
+import { type Submission, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
+import { toStoredError } from './stored-request-error.ts';
+import { type ClientWatch, watchClient } from './watch-client.ts';
+
+/** Answers when all is done, with what `answerOf` makes of it. */
+export async function answerStored(
+  c: ApiCall,
+  context: ApiContext,
+  submission: Submission,
+  answerOf: (submitted: SubmittedRequest, watch: ClientWatch) => Promise<object>,
+): Promise<Response> {
+  const { submitted, watch } = await submitWatched(c, context, submission);
+  try {
+    return c.json(await answerOf(submitted, watch), 200);
+  } catch (error) {
+    throw storedErrorOf(context, submitted.id, error, 'an answer failed');
+  } finally {
+    watch.stop();
+  }
+}
+
+/** Answers with server-sent events: what `framesOf` yields, and `[DONE]`. */
+export function streamStored(
+  c: ApiCall,
+  context: ApiContext,
+  submission: Submission,
+  framesOf: (submitted: SubmittedRequest, watch: ClientWatch) => AsyncIterable<string>,
+): Promise<Response> {
+  return streamEvents(c, context, async () => {
+    const { submitted, watch } = await submitWatched(c, context, submission);
+    return {
+      async *frames(gone) {
+        // A reader that goes away has gone for good.
+        gone.addEventListener('abort', () => watch.leave());
+        try {
+          for await (const frame of framesOf(submitted, watch)) {
+            if (watch.gone.aborted) return;
+            yield frame;
+          }
+          watch.stop();
+          yield doneFrame;
+        } catch (error) {
+          if (error instanceof ApiError && watch.gone.aborted) return;
+          watch.stop();
+          const body = errorBody(storedErrorOf(context, submitted.id, error, 'a stream failed'));
+          // OpenAI's clients throw what is in `error`; nothing follows.
+          yield sseFrame({ event: 'error', data: { ...body, request_id: submitted.id } });
+        }
+      },
+    };
+  });
+}
+
+async function submitWatched(c: ApiCall, context: ApiContext, submission: Submission) {
+  const submitted = await submitRequest(c, context, submission);
+  c.header('X-Request-Id', submitted.id);
+  return { submitted, watch: watchClient(c, context, submitted.id) };
+}
+
+/** What a client is told after its request was stored; what nobody foresaw is logged. */
+function storedErrorOf({ log }: ApiContext, id: string, error: unknown, what: string): ApiError {
+  const errorId = randomUUID();
+  if (!(error instanceof ApiError)) log.error({ error_id: errorId, request_id: id, error: loggableError(error) }, what);
+  return toStoredError(error, errorId);
+}
