@@ -19,7 +19,7 @@ import {
   writeBatch,
   type WriteOutcome,
 } from '@darkroom/store';
-import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
+import { type Costs, createCostMeter, openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
 
@@ -102,14 +102,37 @@ it('leases one batch for each shape, in dispatch order', async () => {
   expect(idsOf(await inbox(store, 'w1'))).toEqual([small, [wide]]);
 });
 
-it('divides what waits among idle workers', async () => {
+it('divides what waits among idle workers, by one call', async () => {
   const store = openTestStore();
   await register(store, 'w1');
   await register(store, 'w2');
   await submitMany(store, 6);
+  const calls = vi.spyOn(
+    store.redis as unknown as Record<string, () => Promise<unknown>>,
+    'dispatch/dispatch-requests',
+  );
   await createFormer(store).runOnce();
+  expect(calls).toHaveBeenCalledOnce();
   expect(idsOf(await inbox(store, 'w1')).flat()).toHaveLength(3);
   expect(idsOf(await inbox(store, 'w2')).flat()).toHaveLength(3);
+});
+
+it('asks Redis as much with 40 workers as with 300', async () => {
+  const costs: Costs[] = [];
+  for (const workers of [40, 300]) {
+    const store = openTestStore();
+    await Promise.all(Array.from({ length: workers }, (_value, worker) => register(store, `w${worker}`)));
+    const former = createFormer(store);
+    // The first time a script goes as its text.
+    await submit(store);
+    await former.runOnce();
+    await submit(store);
+    costs.push(await (await createCostMeter(store))(() => former.runOnce()));
+  }
+  const [few, many] = costs.map(({ sent, inScripts }) => ({ sent, inScripts: inScripts.toSorted() }));
+  // It has not seen all of them, so it looks once more.
+  expect(few!.sent).toEqual(['evalsha', 'evalsha', 'evalsha']);
+  expect(many).toEqual(few);
 });
 
 it('takes no more out of the queue than workers have room for', async () => {

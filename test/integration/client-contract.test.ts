@@ -1,6 +1,6 @@
 /**
- * The types of the client library against the schemas that /openapi.json is made of (`npm run check` compares the types),
- * and against what the API really says.
+ * The types of the client library against the schemas that /openapi.json is made of, and against what the API really says.
+ * Types are compared by `npm run check` alone: a run of these tests does not see them.
  */
 import {
   type AcceptedRequest,

@@ -15,7 +15,7 @@ import {
   writeBatch,
 } from '@darkroom/store';
 import { allKeys, dispatchNext, openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { Janitor } from '../../apps/janitor/src/janitor.ts';
 
 const nothing = { buried: [], requeued: [], expired: [] };
@@ -161,6 +161,23 @@ it('two janitors that take turns count no faster than one: a worker has all of i
     await store.redis.hincrby(swept, 'atMs', -minuteMs / 2);
   }
   expect(counts).toEqual(['1', '1', '2', '2', '3', '3']);
+});
+
+it('goes by the clock of Redis, whatever that of its machine says', async () => {
+  const store = await openStore();
+  await register(store, 'w1');
+  const [overdue] = [await submit(store), await submit(store)];
+  const janitor = createJanitor(store, 60_000);
+  const now = vi.spyOn(Date, 'now');
+  onTestFinished(() => now.mockRestore());
+  for (const ms of [660_000, -86_400_000]) {
+    now.mockReturnValue(performance.timeOrigin + performance.now() + ms);
+    expect(await janitor.sweepOnce('tiny')).toEqual(nothing);
+  }
+  expect(await store.redis.hget(store.keysOf('tiny').swept, 'count')).toBe('1');
+  await store.redis.zadd(store.keysOf('tiny').deadlines, 1, overdue);
+  await store.redis.hset(store.keysOf('tiny').request(overdue), 'startDeadlineMs', 1);
+  expect(await janitor.sweepOnce('tiny')).toEqual({ ...nothing, expired: [overdue] });
 });
 
 it('expires what is overdue, once, however many janitors sweep', async () => {

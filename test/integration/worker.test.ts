@@ -1,29 +1,32 @@
 /** The worker against a real queue and an engine that does what the test says. */
-import { DarkroomError } from '@darkroom/core';
-import type { ModelCard, RequestEnvelope, RowRequest } from '@darkroom/core';
-import type { Executor, ExecutorEvent } from '@darkroom/executor';
-import { Metrics } from '@darkroom/service';
+import { DarkroomError, type ModelCard, type RowRequest } from '@darkroom/core';
 import {
-  admitRequest,
   cancelRequest,
-  dispatchRequests,
   listModelIds,
-  readEvents,
   readLoadFailures,
   readRequest,
   readStats,
   type StoreConnection,
   sweepWorkers,
 } from '@darkroom/store';
-import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
+import { openTestStore, silentLogger } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
-import type { OutputEncoder } from '../../apps/worker/src/request/active-request.ts';
-
-import { Worker, type WorkerOptions } from '../../apps/worker/src/worker.ts';
-
-const card = { id: 'tiny' } as ModelCard;
-const pixels = { data: Uint8Array.of(1, 2, 3), facts: { seed: 7 } };
+import { Worker } from '../../apps/worker/src/worker.ts';
+import {
+  card,
+  type Encoded,
+  encoderOf,
+  FakeExecutor,
+  free,
+  lease,
+  openBench,
+  optionsOf,
+  pixels,
+  stateOf,
+  submit,
+  types,
+} from './worker-bench.ts';
 
 /** A model that is loading until the test says how that ends. */
 function createDeferred(): {
@@ -36,108 +39,11 @@ function createDeferred(): {
   return { promise, ...settle! };
 }
 
-type Encoded = Awaited<ReturnType<OutputEncoder['encodeOutput']>>;
-
 /** An encoder that is at work until the test says that it is done. */
 function createHeldEncoder(): { encode: () => Promise<Encoded>; finish: () => void } {
   let finish: ((encoded: Encoded) => void) | undefined;
   const encoding = new Promise<Encoded>((resolve) => (finish = resolve));
   return { encode: () => encoding, finish: () => finish?.({ data: pixels.data, contentType: 'x/y' }) };
-}
-
-class FakeExecutor implements Executor {
-  readonly submitted: RowRequest[] = [];
-  readonly canceled: string[] = [];
-  starting: () => Promise<ModelCard> = () => Promise.resolve(card);
-  isRunning = false;
-  readonly emit: (events: readonly ExecutorEvent[]) => void;
-
-  constructor(emit: (events: readonly ExecutorEvent[]) => void) {
-    this.emit = emit;
-  }
-  async start(): Promise<ModelCard> {
-    await this.starting();
-    this.isRunning = true;
-    return card;
-  }
-  submit(requests: readonly RowRequest[]): void {
-    if (!this.isRunning) throw new Error('the engine is not running');
-    this.submitted.push(...requests);
-  }
-  cancel(requestId: string): void {
-    this.canceled.push(requestId);
-  }
-  /** By the heartbeats that found it hanging. */
-  kill(): void {
-    this.lose(...this.submitted.map(({ id }) => id));
-  }
-  checkHealth(): ReturnType<Executor['checkHealth']> {
-    return Promise.resolve({ isHealthy: this.isRunning, slots: 0, waitingRequests: 0, latencyMs: 0 });
-  }
-  shutdown(): Promise<void> {
-    this.isRunning = false;
-    return Promise.resolve();
-  }
-  lose(...requestIds: string[]): void {
-    this.isRunning = false;
-    this.emit([{ type: 'engine-lost', message: 'killed', requestIds }]);
-  }
-  complete(requestId: string, index = 0): void {
-    this.emit([
-      { type: 'output', requestId, index, output: pixels },
-      { type: 'request-done', requestId },
-    ]);
-  }
-}
-
-interface Bench {
-  store: StoreConnection;
-  worker: Worker;
-  executor: FakeExecutor;
-}
-
-type CreateExecutor = (listener: (events: readonly ExecutorEvent[]) => void) => Executor;
-
-const encodeOutput = (): Promise<Encoded> => Promise.resolve({ data: pixels.data, contentType: 'x/y' });
-
-function optionsOf(store: StoreConnection, createExecutor: CreateExecutor): WorkerOptions {
-  return {
-    store,
-    card,
-    workerId: 'w1',
-    capacity: 4,
-    chunkBytes: 400_000,
-    heartbeatMs: 600_000,
-    engineTimeoutMs: 60_000,
-    info: {},
-    log: silentLogger(),
-    metrics: new Metrics({ app: 'worker', log: silentLogger() }),
-    loads: new LoadWatch({ store, model: 'tiny', host: 'box', log: silentLogger() }),
-    encoder: { encodeOutput, encodePreview: encodeOutput },
-    createExecutor,
-  };
-}
-
-function createWorker(encodeOutput?: OutputEncoder['encodeOutput'], engineTimeoutMs = 60_000): Bench {
-  const store = openTestStore();
-  let executor: FakeExecutor | undefined;
-  const options = optionsOf(store, (listener) => (executor = new FakeExecutor(listener)));
-  const encoder = encodeOutput === undefined ? options.encoder : { ...options.encoder, encodeOutput };
-  const worker = new Worker({ ...options, encoder, engineTimeoutMs });
-  onTestFinished(() => worker.stop());
-  return { store, worker, executor: executor! };
-}
-
-async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<string> {
-  const envelope = testEnvelope(overrides);
-  await admitRequest(store, envelope, { queueMaxLength: 100, unserved: 'accept' });
-  return envelope.id;
-}
-
-async function lease(store: StoreConnection, id: string, meanwhile: () => void = () => {}): Promise<void> {
-  const leasing = dispatchRequests(store, 'tiny', [{ workerId: 'w1', isExclusive: false, requestIds: [id] }]);
-  meanwhile();
-  expect(await leasing).toMatchObject([{ status: 'leased' }]);
 }
 
 /** Takes the worker for dead, as a janitor does; what it had is in the queue again. */
@@ -150,21 +56,8 @@ async function bury(store: StoreConnection): Promise<string[]> {
   throw new Error('nobody was buried');
 }
 
-function free(store: StoreConnection): Promise<unknown> {
-  return readStats(store, 'tiny').then(({ workers, freeSlots }) => [workers.idle, freeSlots]);
-}
-
-async function types(store: StoreConnection, id: string): Promise<string[]> {
-  return (await readEvents(store, id, { after: 0 })).map(({ type }) => type);
-}
-
-async function stateOf(store: StoreConnection, id: string): Promise<string> {
-  const result = await readRequest(store, id);
-  return result.status === 'found' ? result.request.state : result.status;
-}
-
 it('runs what it is leased', async () => {
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   await worker.start();
   const id = await submit(store);
   await lease(store, id);
@@ -177,7 +70,7 @@ it('runs what it is leased', async () => {
 });
 
 it('taken for dead while alive, it drops what it had, registers again and runs it once more', async () => {
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   await worker.start();
   const id = await submit(store);
   await lease(store, id);
@@ -204,7 +97,7 @@ it('taken for dead while alive, it drops what it had, registers again and runs i
 });
 
 it('hears of what it lost by the next thing that it writes', async () => {
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   await worker.start();
   const id = await submit(store);
   await lease(store, id);
@@ -217,7 +110,7 @@ it('hears of what it lost by the next thing that it writes', async () => {
 });
 
 it('taken for dead, it reads what it is leased then, whatever clock Redis had before', async () => {
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   await worker.start();
   const aDayAhead = `${Date.now() + 86_400_000}-0`;
   await store.redis.xadd(store.keysOf('tiny').inbox('w1'), aDayAhead, 'message', '{"type":"cancel","id":"read"}');
@@ -231,7 +124,7 @@ it('taken for dead, it reads what it is leased then, whatever clock Redis had be
 });
 
 it('cancels what it runs', async () => {
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   await worker.start();
   const id = await submit(store);
   await lease(store, id);
@@ -243,7 +136,7 @@ it('cancels what it runs', async () => {
 });
 
 it('ends no request that it dropped because it was lost, though it is its own again', async () => {
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   await worker.start();
   const id = await submit(store);
   await lease(store, id);
@@ -261,7 +154,7 @@ it('ends no request that it dropped because it was lost, though it is its own ag
 });
 
 it('gives back what comes while it has no engine, without counting an attempt', async () => {
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   await worker.start();
   const held = createDeferred();
   executor.starting = () => held.promise;
@@ -276,7 +169,7 @@ it('gives back what comes while it has no engine, without counting an attempt', 
 });
 
 it('counts an attempt of what was in an engine that died', async () => {
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   await worker.start();
   const id = await submit(store);
   await lease(store, id);
@@ -287,7 +180,7 @@ it('counts an attempt of what was in an engine that died', async () => {
 });
 
 it('kills an engine that says nothing, and counts an attempt of what it had', async () => {
-  const { store, worker, executor } = createWorker(undefined, 1);
+  const { store, worker, executor } = openBench({ engineTimeoutMs: 1 });
   const killed = vi.spyOn(executor, 'kill');
   await worker.start();
   const id = await submit(store);
@@ -302,7 +195,7 @@ it('kills an engine that says nothing, and counts an attempt of what it had', as
 });
 
 it('goes itself when its engine cannot be killed, so that others take over what it has', async () => {
-  const { store, worker, executor } = createWorker(undefined, 1);
+  const { store, worker, executor } = openBench({ engineTimeoutMs: 1 });
   const exit = vi.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
   onTestFinished(() => exit.mockRestore());
   const killed = vi.spyOn(executor, 'kill').mockImplementation(() => {});
@@ -319,7 +212,7 @@ it('goes itself when its engine cannot be killed, so that others take over what 
 
 it('kills no engine whose work is done while it is being stored', async () => {
   const { encode, finish } = createHeldEncoder();
-  const { store, worker, executor } = createWorker(encode, 1);
+  const { store, worker, executor } = openBench({ encoder: encoderOf(encode), engineTimeoutMs: 1 });
   const killed = vi.spyOn(executor, 'kill');
   await worker.start();
   const id = await submit(store);
@@ -335,7 +228,7 @@ it('kills no engine whose work is done while it is being stored', async () => {
 
 it('a stop waits for what has left the engine, instead of giving it back', async () => {
   const { encode, finish } = createHeldEncoder();
-  const { store, worker, executor } = createWorker(encode);
+  const { store, worker, executor } = openBench({ encoder: encoderOf(encode) });
   await worker.start();
   const id = await submit(store);
   await lease(store, id);
@@ -349,7 +242,7 @@ it('a stop waits for what has left the engine, instead of giving it back', async
 });
 
 it('fails what it cannot encode, instead of calling it done', async () => {
-  const { store, worker, executor } = createWorker(() => Promise.reject(new Error('no encoder')));
+  const { store, worker, executor } = openBench({ encoder: encoderOf(() => Promise.reject(new Error('no encoder'))) });
   await worker.start();
   const id = await submit(store);
   await lease(store, id);
@@ -360,7 +253,7 @@ it('fails what it cannot encode, instead of calling it done', async () => {
 });
 
 it('fails what it cannot encode, though the answer that outputs are missing got lost', async () => {
-  const { store, worker, executor } = createWorker(() => Promise.reject(new Error('no encoder')));
+  const { store, worker, executor } = openBench({ encoder: encoderOf(() => Promise.reject(new Error('no encoder'))) });
   await worker.start();
   const id = await submit(store);
   await lease(store, id);
@@ -374,7 +267,7 @@ it('fails what it cannot encode, though the answer that outputs are missing got 
 });
 
 it('says so when its engine cannot be started, and is gone', { timeout: 5000 }, async () => {
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   executor.starting = () => Promise.reject(new Error('no such model in /srv/models'));
   await expect(worker.start()).rejects.toThrow('no such model');
   expect(await readStats(store, 'tiny')).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0, draining: 0 } });
@@ -385,7 +278,7 @@ it('says so when its engine cannot be started, and is gone', { timeout: 5000 }, 
 });
 
 it('says what its model fails by, until it can be loaded', async () => {
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   const message = 'unet/model.onnx: is missing';
   executor.starting = () => Promise.reject(new DarkroomError({ code: 'model_unsupported', op: 'test', message }));
   await expect(worker.start()).rejects.toThrow(message);
@@ -411,7 +304,7 @@ it('says nothing of a loading that is broken off because the process stops', asy
 });
 
 it('stops although it was buried while draining', { timeout: 5000 }, async () => {
-  const { store, worker } = createWorker();
+  const { store, worker } = openBench();
   await worker.start();
   // Its last message goes with its inbox.
   const redis = store.redis as unknown as Record<'workers/drain-worker', () => Promise<string>>;
@@ -428,7 +321,7 @@ it('stops although it was buried while draining', { timeout: 5000 }, async () =>
 it('stops in order while a lost engine is being replaced', { timeout: 5000 }, async () => {
   const exit = vi.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
   onTestFinished(() => exit.mockRestore());
-  const { store, worker, executor } = createWorker();
+  const { store, worker, executor } = openBench();
   await worker.start();
   const held = createDeferred();
   const starting = vi.fn<() => Promise<ModelCard>>(() => held.promise);

@@ -1,8 +1,7 @@
 /**
- * What the whole system looks like, for Prometheus: asked of Redis at every scrape, one round trip for each model. Every
+ * What the whole system looks like, for Prometheus: asked of Redis at every scrape, for all models at once. Every
  * janitor reports the same, so that one may be down: queries take `max`, never `sum`, over janitors.
  */
-import { type Clock, systemClock } from '@darkroom/core';
 import type { Metrics } from '@darkroom/service';
 import {
   exportBullmqMetrics,
@@ -13,20 +12,13 @@ import {
   readRedisMemory,
   readStats,
   readTally,
+  readTime,
   type StoreConnection,
   type Tally,
 } from '@darkroom/store';
 
-export function reportQueues({
-  store,
-  metrics,
-  clock = systemClock,
-}: {
-  store: StoreConnection;
-  metrics: Metrics;
-  clock?: Clock;
-}): void {
-  const showGauges = createGauges(metrics, clock);
+export function reportQueues({ store, metrics }: { store: StoreConnection; metrics: Metrics }): void {
+  const showGauges = createGauges(metrics);
   let seen = nothing;
   showDurations(metrics, () => seen.models);
   const showCounters = createCounters(metrics);
@@ -48,23 +40,26 @@ export function reportQueues({
 interface Seen {
   models: readonly { stats: ModelStats; tally: Tally }[];
   memory: Readonly<Record<string, number>>;
+  /** When, by the clock of Redis. */
+  nowMs: number;
   /** Series that BullMQ has made itself. */
   bullmq: string;
 }
 
 /** Not known is not zero: shows nothing. */
-const nothing: Seen = { models: [], memory: {}, bullmq: '' };
+const nothing: Seen = { models: [], memory: {}, nowMs: 0, bullmq: '' };
 
 async function look(store: StoreConnection): Promise<Seen> {
   if (!(await isStoreReachable(store))) throw new Error('Redis does not answer');
   const ids = await listModelIds(store);
-  const [stats, tallies, memory, bullmq] = await Promise.all([
+  const [stats, tallies, memory, nowMs, bullmq] = await Promise.all([
     Promise.all(ids.map((model) => readStats(store, model))),
     Promise.all(ids.map((model) => readTally(store, model))),
     readRedisMemory(store),
+    readTime(store),
     exportBullmqMetrics(store, { app: 'janitor' }),
   ]);
-  return { models: stats.map((each, index) => ({ stats: each, tally: tallies[index]! })), memory, bullmq };
+  return { models: stats.map((each, index) => ({ stats: each, tally: tallies[index]! })), memory, nowMs, bullmq };
 }
 
 /** One value for each model. */
@@ -83,7 +78,7 @@ function oldestAgeS({ oldestQueuedAtMs }: ModelStats, nowMs: number): number {
   return oldestQueuedAtMs === undefined ? 0 : Math.max(0, nowMs - oldestQueuedAtMs) / 1000;
 }
 
-function createGauges(metrics: Metrics, clock: Clock): (seen: Seen) => void {
+function createGauges(metrics: Metrics): (seen: Seen) => void {
   const plain = plainGauges.map(([name, help, read]) => ({
     gauge: metrics.gauge({ name, help, labels: ['model'] }),
     read,
@@ -98,11 +93,11 @@ function createGauges(metrics: Metrics, clock: Clock): (seen: Seen) => void {
     help: 'Memory of Redis by its own account: used, and max, the most it may use; 0 is no limit.',
     labels: ['what'],
   });
-  return ({ models, memory }) => {
+  return ({ models, memory, nowMs }) => {
     for (const gauge of [...plain.map((each) => each.gauge), workers, redis]) gauge.reset();
     for (const { stats } of models) {
       const { model } = stats;
-      for (const { gauge, read } of plain) gauge.set({ model }, read(stats, clock.now()));
+      for (const { gauge, read } of plain) gauge.set({ model }, read(stats, nowMs));
       for (const [state, count] of Object.entries(stats.workers)) workers.set({ model, state }, count);
     }
     for (const [what, bytes] of Object.entries(memory)) redis.set({ what }, bytes);

@@ -26,6 +26,7 @@ import type { LoadWatch } from './engine/load-watch.ts';
 import { PaceMeter } from './meters/pace-meter.ts';
 import { type DropReason, StepMeter } from './meters/step-meter.ts';
 import { ActiveRequest, type ActiveRequestOptions, type GiveBackReason } from './request/active-request.ts';
+import { gatherPreviews } from './request/gather-previews.ts';
 import { readLeftToDo } from './request/left-to-do.ts';
 import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
@@ -89,7 +90,7 @@ export class Worker extends BaseService<WorkerOptions> {
     const writes = new WriteQueue({ store, identity });
     this.#requestOptions = {
       writes,
-      encoder,
+      encoder: gatherPreviews(encoder),
       chunkBytes,
       onRefused: (request, outcome) => this.#drop(request, outcome),
       onError: ({ delivery }, error) => log.error({ request_id: delivery.id, err: error }, 'could not write'),
@@ -207,9 +208,10 @@ export class Worker extends BaseService<WorkerOptions> {
     const request = new ActiveRequest(leased, this.#requestOptions);
     this.#active.set(leased.token, request);
     try {
-      const { indexes, checkpoints } = await readLeftToDo(store, leased);
+      const left = await readLeftToDo(store, leased);
+      request.goOnFrom(left);
+      const { indexes, checkpoints } = left;
       const { id, outputs, input } = leased.envelope;
-      request.finishedOutputs = outputs - indexes.length;
       log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: checkpoints.size }, 'started');
       // It was canceled, or this worker taken for dead, while this was read.
       if (request.dropped !== undefined) return this.#finish(request, { state: 'canceled' });

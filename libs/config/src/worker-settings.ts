@@ -69,6 +69,6 @@ export const workerSettings = {
   }),
   engineTimeoutS: worker('ENGINE_TIMEOUT_S', wholeNumber(1, 86_400, 's'), {
     default: '60',
-    doc: 'An engine that has work and says nothing for this long, and for longer than all its work should take at the pace it had, and than ten of its steps, hangs: it is killed and started again. Before its first step it has ten times as long.',
+    doc: 'An engine that has work and says nothing for this long is killed and started again. Two things give it longer: it may be silent for as long as all its work should take at the pace it had, and for ten of its steps. Before its first step it has ten times this setting.',
   }),
 };

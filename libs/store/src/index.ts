@@ -1,3 +1,4 @@
+export { readTime } from './connection/read-time.ts';
 export * from './connection/redis-health.ts';
 export * from './connection/store-connection.ts';
 export { isUnavailable, untilAnswered } from './connection/until-answered.ts';
@@ -28,6 +29,7 @@ export { createEventHub, type EventHub } from './events/event-hub.ts';
 export { readEvents } from './events/read-events.ts';
 export { readOutput, readOutputChunk } from './events/read-output.ts';
 export { readResumePoint } from './events/read-resume-point.ts';
+export { readTexts } from './events/read-texts.ts';
 export * from './events/write-batch.ts';
 
 export * from './webhooks/webhook-delivery.ts';

@@ -1,3 +1,4 @@
+export { type Costs, createCostMeter } from './cost-meter.ts';
 export * from './echo-kind.ts';
 export { type Exposition, parseExposition, type Sample } from './parse-exposition.ts';
 export { type PrivateRedis, startPrivateRedis } from './private-redis.ts';

@@ -80,10 +80,12 @@ it('stops reading a body without end', async () => {
 
 it.runIf(process.platform === 'linux')(
   'has thousands of connections wait that come faster than it takes them',
-  async () => {
+  async ({ skip }) => {
+    const most = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
+    skip(most <= 511, 'The system has no more wait than a server of Node does by itself.');
     const { url } = await listen(await openTestApi());
     const port = Number(new URL(url).port);
-    const count = Math.min(3000, Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8')));
+    const count = Math.min(3000, most);
     const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => {}));
     onTestFinished(() => sockets.forEach((socket) => socket.destroy()));
     await new Promise((resolve) => process.nextTick(resolve));

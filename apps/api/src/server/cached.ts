@@ -20,8 +20,10 @@ export function createCached<Value>(clock: Clock, load: () => Promise<Value>): C
     });
     return entry.value;
   };
+  // A clock that was set back makes it old too.
+  const isFresh = ({ readAtMs }: { readAtMs: number }): boolean => Math.abs(clock.now() - readAtMs) < maxAgeMs;
   return {
-    get: () => (cached !== undefined && clock.now() - cached.readAtMs < maxAgeMs ? cached.value : reload()),
+    get: () => (cached !== undefined && isFresh(cached) ? cached.value : reload()),
     reload,
   };
 }

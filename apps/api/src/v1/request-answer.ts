@@ -1,5 +1,5 @@
-import { isoTime, type RequestEvent, type RequestStatus, textAfter } from '@darkroom/core';
-import { readEvents, readOutput } from '@darkroom/store';
+import { isoTime, type RequestStatus } from '@darkroom/core';
+import { readOutput, readTexts } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { endOf } from '../follow/estimate-end.ts';
 import { requestGone } from '../http/api-error.ts';
@@ -17,7 +17,7 @@ export async function requestAnswer(
   const kind = kinds.of(request.kind);
   const [eta, texts, inlined] = await Promise.all([
     endOf(context, request),
-    kind?.outputs === 'text' ? readTexts(askStore, request) : [],
+    kind?.outputs === 'text' ? askStore((store) => readTexts(store, id, request.outputCount)) : [],
     isInline && kind?.outputs === 'bytes' ? readOutputs(askStore, request) : undefined,
   ]);
   return {
@@ -51,24 +51,4 @@ async function readOutputs(askStore: AskStore, { id, outputs }: RequestStatus): 
     return [index, output.data];
   });
   return new Map(await Promise.all(entries));
-}
-
-/** Entries of the log at a time; a long one has been compacted to fewer. */
-const limit = 256;
-
-/** What stands by now of each output of a request of text, `''` where nothing does. One round trip, as a rule. */
-async function readTexts(
-  askStore: AskStore,
-  { id, outputCount }: Pick<RequestStatus, 'id' | 'outputCount'>,
-): Promise<string[]> {
-  const texts = Array.from({ length: outputCount }, () => '');
-  let events: RequestEvent[] = [];
-  do {
-    const after = events.at(-1)?.sequence ?? 0;
-    events = await askStore((store) => readEvents(store, id, { after, limit }));
-    for (const event of events)
-      if (event.type === 'delta' || event.type === 'snapshot' || event.type === 'reset')
-        texts[event.index] = textAfter(texts[event.index] ?? '', event);
-  } while (events.length === limit);
-  return texts;
 }

@@ -1,43 +1,8 @@
 /** What a request costs in commands to Redis: the numbers of docs/architecture.md. */
-import { randomUUID } from 'node:crypto';
-import type { StoreConnection } from '@darkroom/store';
-import { expect, it, onTestFinished } from 'vitest';
+import { type Costs, createCostMeter } from '@darkroom/testing';
+import { expect, it } from 'vitest';
 import { startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
-
-interface Costs {
-  /** Commands that are sent, in lower case: a script goes by `evalsha`. */
-  sent: string[];
-  /** Commands that scripts run on our keys. */
-  inScripts: string[];
-}
-
-/** What Redis is asked while `act` runs, as Redis itself sees it. */
-async function createCostMeter(store: StoreConnection) {
-  const { redis, prefix } = store;
-  const monitor = await store.masters()[0]!.monitor();
-  onTestFinished(() => monitor.disconnect());
-  let seen: Costs = { sent: [], inScripts: [] };
-  let lastMark = '';
-  monitor.on('monitor', (_time: string, [name = '', ...args]: string[], source: string) => {
-    if (name === 'echo') lastMark = args[0]!;
-    else if (args.some((argument) => argument.startsWith(prefix)))
-      seen[source === 'lua' ? 'inScripts' : 'sent'].push(name.toLowerCase());
-  });
-  // What was asked before a mark has been seen with it.
-  const settle = async (): Promise<void> => {
-    const mark = randomUUID();
-    await redis.echo(mark);
-    await expect.poll(() => lastMark).toBe(mark);
-  };
-  return async (act: () => Promise<unknown>): Promise<Costs> => {
-    await settle();
-    seen = { sent: [], inScripts: [] };
-    await act();
-    await settle();
-    return seen;
-  };
-}
 
 /** With models and secrets read; they are asked for again when `nextSecond` was called. */
 async function openMetered() {
@@ -70,6 +35,18 @@ it('a submit is one round trip', async () => {
   expect((await costOf(() => app.submit())).sent).toEqual(['evalsha']);
 });
 
+it('a submit with an Idempotency-Key is three: its key is claimed, it is stored, and what came of it is noted', async () => {
+  const { app, costOf } = await openMetered();
+  const submit = async (key: string): Promise<void> => {
+    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key };
+    const body = JSON.stringify({ prompt: 'a fox' });
+    expect((await app.api.request('/v1/predict', { method: 'POST', headers, body })).status).toBe(202);
+  };
+  // The first time a script goes as its text.
+  await submit('first');
+  expect((await costOf(() => submit('second'))).sent).toEqual(['evalsha', 'evalsha', 'evalsha']);
+});
+
 it.each(['/health', '/v1/models', '/v1/models/tiny', '/status'])(
   '%s asks Redis once a second, however often it is asked',
   async (path) => {
@@ -98,7 +75,7 @@ it.each(['/health', '/v1/models', 'a poll', 'a submit'])(
     };
     // The first time a script goes as its text.
     await ask();
-    const costs: Costs[] = [];
+    const costs: Pick<Costs, 'sent' | 'inScripts'>[] = [];
     for (const workers of [3, 300]) {
       await startWorkers(app, workers);
       nextSecond();

@@ -6,6 +6,7 @@ import {
   readLoadFailures,
   readStats,
   readTally,
+  readTime,
   readWorkers,
   type StoreConnection,
   type WorkerStatus,
@@ -92,7 +93,7 @@ const shownWorkers = 100;
 
 /** Read once a second at most, however often it is asked for. */
 export function statusRoute({ askStore, clock }: ApiContext): Route {
-  const status = createCached(clock, () => askStore((store) => readStatus(store, clock.now())));
+  const status = createCached(clock, () => askStore(readStatus));
   return {
     method: 'get',
     path: '/status',
@@ -104,8 +105,9 @@ export function statusRoute({ askStore, clock }: ApiContext): Route {
   };
 }
 
-async function readStatus(store: StoreConnection, nowMs: number): Promise<Status> {
-  const [ids, loadFailures] = await Promise.all([listModelIds(store), readLoadFailures(store)]);
+async function readStatus(store: StoreConnection): Promise<Status> {
+  const reads = [listModelIds(store), readLoadFailures(store), readTime(store)] as const;
+  const [ids, loadFailures, nowMs] = await Promise.all(reads);
   const models = await Promise.all(ids.toSorted().map((model) => readModel(store, model, nowMs)));
   return {
     time: isoTime(nowMs),

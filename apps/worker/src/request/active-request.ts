@@ -14,7 +14,7 @@ import {
   type WriteOutcome,
 } from '@darkroom/store';
 import { type DropReason, isLoss } from '../meters/step-meter.ts';
-import { encodeCheckpoint } from './left-to-do.ts';
+import { encodeCheckpoint, type LeftToDo } from './left-to-do.ts';
 import { OutputTextLog } from './output-text.ts';
 import type { WriteQueue } from './write-queue.ts';
 
@@ -56,6 +56,8 @@ export class ActiveRequest {
   readonly #leased: LeasedRequest;
   readonly #options: ActiveRequestOptions;
   readonly #startedAtMs = Date.now();
+  /** When nobody waits for it any more, by `performance.now()`. */
+  readonly #untilMs: number;
   /** Of each output under way, how much is done, in the kind's units and from 0 to 1. */
   readonly #done = new Map<number, { done: number; share: number }>();
   readonly #texts = new Map<number, OutputTextLog>();
@@ -66,6 +68,13 @@ export class ActiveRequest {
     this.#options = options;
     this.envelope = leased.envelope;
     this.delivery = { id: leased.envelope.id, token: leased.token };
+    this.#untilMs = performance.now() + leased.remainingMs;
+  }
+
+  /** What earlier deliveries have left stands. */
+  goOnFrom({ indexes, texts }: LeftToDo): void {
+    this.finishedOutputs = this.envelope.outputs - indexes.length;
+    for (const [index, text] of texts) this.#texts.set(index, new OutputTextLog(text));
   }
 
   /** Cost of one of its outputs. */
@@ -107,9 +116,13 @@ export class ActiveRequest {
     const doneOfAll = [...this.#done.values()].reduce((sum, output) => sum + output.done, finished);
     const progress = { index, done, ...(total !== undefined && { total }) };
     const of = { done: doneOfAll, ...(total !== undefined && { total: this.envelope.outputs * total }) };
+    const encoding = preview && this.#options.encoder.encodePreview(preview);
+    // Told when it is its turn.
+    encoding?.catch(() => {});
     this.#enqueue(async () => {
-      if (preview === undefined) return this.#write({ type: 'progress', progress, of });
-      const { data, contentType } = await this.#options.encoder.encodePreview(preview);
+      if (encoding === undefined)
+        return this.#write({ type: 'progress', progress, of, isOfText: this.#texts.has(index) });
+      const { data, contentType } = await encoding;
       this.#write({ type: 'preview', progress, of, data, contentType });
     });
   }
@@ -117,8 +130,9 @@ export class ActiveRequest {
   #text({ type, index, offset, text, facts }: EventOf<'delta' | 'snapshot'>): undefined {
     const log = this.#texts.get(index) ?? new OutputTextLog();
     this.#texts.set(index, log);
-    const whole = log.add({ index, offset, text });
+    const { differsFrom, whole } = log.add({ type, index, offset, text });
     this.#enqueue(() => {
+      if (differsFrom !== undefined) this.#write({ type: 'reset', index, offset: differsFrom });
       this.#write({ type, index, offset, text, ...(facts && { facts }) });
       if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, ...whole });
     });
@@ -132,7 +146,9 @@ export class ActiveRequest {
 
   #output({ index, output }: EventOf<'output'>): undefined {
     const { encoder, chunkBytes } = this.#options;
+    const endsAt = this.#texts.get(index)?.endsAt;
     this.#enqueue(async () => {
+      if (endsAt !== undefined) this.#write({ type: 'reset', index, offset: endsAt });
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
       for (const write of splitOutput(this.delivery, { index, contentType, data, facts: output.facts, chunkBytes }))
         this.#write(write);
@@ -189,6 +205,6 @@ export class ActiveRequest {
   }
 
   #send(write: WriteBody): Promise<WriteOutcome> {
-    return this.#options.writes.push({ ...write, delivery: this.delivery }, this.#leased.deadlineMs);
+    return this.#options.writes.push({ ...write, delivery: this.delivery }, this.#untilMs);
   }
 }

@@ -6,6 +6,8 @@ export interface LeftToDo {
   indexes: number[];
   /** Where their rows go on; those without one begin anew. */
   checkpoints: ReadonlyMap<number, RowCheckpoint>;
+  /** What stands of the text of outputs that have any, by index. */
+  texts: ReadonlyMap<number, string>;
 }
 
 const headerBytes = 4;
@@ -22,13 +24,14 @@ function decodeCheckpoint(bytes: Buffer): RowCheckpoint {
   return { done: bytes.readUInt32LE(0), data: Uint8Array.from(bytes.subarray(headerBytes)) };
 }
 
-/** One round trip for a request that ran before, none for others. */
+/** One round trip for a request that ran before, one more if it has written text, none for others. */
 export async function readLeftToDo(store: StoreConnection, { envelope, isResumed }: LeasedRequest): Promise<LeftToDo> {
   const all = Array.from({ length: envelope.outputs }, (_value, index) => index);
-  if (!isResumed) return { indexes: all, checkpoints: new Map() };
-  const { finished, checkpoints } = await readResumePoint(store, envelope);
+  if (!isResumed) return { indexes: all, checkpoints: new Map(), texts: new Map() };
+  const { finished, checkpoints, texts } = await readResumePoint(store, envelope);
   return {
     indexes: all.filter((index) => !finished.has(index)),
     checkpoints: new Map([...checkpoints].map(([index, bytes]) => [index, decodeCheckpoint(bytes)])),
+    texts,
   };
 }

@@ -1,33 +1,64 @@
+import type { OutputText } from '@darkroom/core';
 import { expect, it } from 'vitest';
-import { OutputTextLog } from './output-text.ts';
+import { OutputTextLog, type TextNotes } from './output-text.ts';
 
 const index = 0;
 
+function say(log: OutputTextLog, offset: number, text: string): TextNotes {
+  return log.add({ type: 'delta', index, offset, text });
+}
+
+/** What comes of a letter at a time from there on, with the number of letters after which it does. */
+function wholesOf(log: OutputTextLog, from: number, letters: number): (OutputText & { after: number })[] {
+  return Array.from({ length: letters }, (_value, said) => {
+    const { whole } = say(log, from + said, String((from + said) % 10));
+    return whole === undefined ? [] : [{ after: said + 1, ...whole }];
+  }).flat();
+}
+
+const digits = '0123456789'.repeat(30);
+
 it('says everything again after so many pieces, and begins to count anew', () => {
-  const log = new OutputTextLog();
-  const wholes: unknown[] = [];
-  for (let offset = 0; offset < 130; offset++) {
-    const whole = log.add({ index, offset, text: String(offset % 10) });
-    if (whole !== undefined) wholes.push({ pieces: offset + 1, ...whole });
-  }
-  const digits = '0123456789'.repeat(13);
-  expect(wholes).toEqual([
-    { pieces: 64, index, offset: 0, text: digits.slice(0, 64) },
-    { pieces: 128, index, offset: 0, text: digits.slice(0, 128) },
+  expect(wholesOf(new OutputTextLog(), 0, 130)).toEqual([
+    { after: 64, index, offset: 0, text: digits.slice(0, 64) },
+    { after: 128, index, offset: 0, text: digits.slice(0, 128) },
   ]);
 });
 
-it('a piece that begins before the end takes the place of what stood there', () => {
-  const log = new OutputTextLog();
-  log.add({ index, offset: 0, text: 'a red ' });
-  log.add({ index, offset: 6, text: 'apple' });
-  log.add({ index, offset: 6, text: 'fox' });
-  let whole: unknown;
-  for (let piece = 3; piece < 64; piece++) whole = log.add({ index, offset: 9, text: '!' });
-  expect(whole).toEqual({ index, offset: 0, text: 'a red fox!' });
+it('says everything again, though an earlier delivery said the beginning', () => {
+  const log = new OutputTextLog(digits.slice(0, 200));
+  expect(wholesOf(log, 200, 70)).toEqual([{ after: 64, index, offset: 0, text: digits.slice(0, 264) }]);
+  // From a checkpoint that is older than what stands.
+  const rerun = new OutputTextLog(digits.slice(0, 200));
+  expect(wholesOf(rerun, 180, 64)).toEqual([{ after: 64, index, offset: 0, text: digits.slice(0, 244) }]);
 });
 
-it('never says that it knows everything when an earlier delivery said the beginning', () => {
-  const log = new OutputTextLog();
-  for (let offset = 5; offset < 205; offset++) expect(log.add({ index, offset, text: 'x' })).toBeUndefined();
+it('never says that it knows everything when something was lost', () => {
+  const log = new OutputTextLog('01');
+  expect(wholesOf(log, 5, 200)).toEqual([]);
+  expect(log.endsAt).toBeUndefined();
+});
+
+it('says from where on a rerun differs, and where it ends', () => {
+  const log = new OutputTextLog('a red fox');
+  expect(log.endsAt).toBeUndefined();
+  expect(say(log, 0, 'a red')).toEqual({});
+  expect(log.endsAt).toBe(5);
+  expect(say(log, 5, ' cat')).toEqual({ differsFrom: 5 });
+  expect(say(log, 9, ' on it')).toEqual({});
+  expect(log.endsAt).toBeUndefined();
+  // What is worked on in place says by itself that it does.
+  expect(log.add({ type: 'snapshot', index, offset: 6, text: 'o_l' })).toEqual({});
+  expect(log.endsAt).toBeUndefined();
+});
+
+it('takes what stands already as it is, and no less of it', () => {
+  const log = new OutputTextLog('a red fox');
+  for (const [offset, text] of [
+    [0, 'a '],
+    [2, 'red'],
+    [5, ' fox, '],
+  ] as const)
+    expect(say(log, offset, text)).toEqual({});
+  expect(wholesOf(log, 11, 61)).toMatchObject([{ text: `a red fox, ${digits.slice(11, 72)}` }]);
 });

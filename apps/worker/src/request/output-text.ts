@@ -3,21 +3,46 @@ import type { OutputText } from '@darkroom/core';
 /** Entries of one output's text after which the log is made one snapshot: what a late reader has to read at most. */
 const longestLog = 64;
 
-/** The text of one output as it has been said so far, to be said again as a whole from time to time. */
+/** What is to be written beside a piece of text. */
+export interface TextNotes {
+  /** Before it: from here on it says something else than what stands, which a rerun may do. */
+  differsFrom?: number;
+  /** After it: the whole text, in place of what was written of it. */
+  whole?: OutputText;
+}
+
+/** The text of one output as its readers see it, to be said again as a whole from time to time. */
 export class OutputTextLog {
-  #text = '';
+  #text: string;
+  /** How far this delivery has come; undefined while it has said nothing. */
+  #saidTo: number | undefined;
   #entries = 0;
-  /** An earlier delivery said the beginning, which is not known here. */
+  /** Something was lost that is not known here. */
   #isPartial = false;
 
-  /** @returns the whole text when it should take the place of what was written of it, else undefined. */
-  add({ index, offset, text }: OutputText): OutputText | undefined {
-    if (offset > this.#text.length) this.#isPartial = true;
-    if (this.#isPartial) return undefined;
-    this.#text = this.#text.slice(0, offset) + text;
+  /** `text`: what earlier deliveries have said. */
+  constructor(text = '') {
+    this.#text = text;
+  }
+
+  add({ type, index, offset, text }: OutputText & { type: 'delta' | 'snapshot' }): TextNotes {
+    this.#isPartial ||= offset > this.#text.length;
+    if (this.#isPartial) return {};
+    const standing = this.#text.slice(offset);
+    const differs = type === 'delta' && !standing.startsWith(text) && !text.startsWith(standing);
+    const isRepeated = type === 'delta' && standing.startsWith(text);
+    if (!isRepeated) this.#text = this.#text.slice(0, offset) + text;
+    this.#saidTo = offset + text.length;
     this.#entries += 1;
-    if (this.#entries < longestLog) return undefined;
+    const notes = differs ? { differsFrom: offset } : {};
+    if (this.#entries < longestLog) return notes;
     this.#entries = 0;
-    return { index, offset: 0, text: this.#text };
+    return { ...notes, whole: { index, offset: 0, text: this.#text } };
+  }
+
+  /** Where the text ends if less was said now than stands: the rest is not said again. */
+  get endsAt(): number | undefined {
+    const isShorter = this.#saidTo !== undefined && this.#saidTo < this.#text.length && !this.#isPartial;
+    return isShorter ? this.#saidTo : undefined;
   }
 }

@@ -55,7 +55,7 @@ export class StrangeLeases extends PeriodicLoop {
   async giveBack(delivery: Delivery, reason: GiveBackReason = 'worker_stopped'): Promise<void> {
     const { writes, log } = this.#options;
     try {
-      const outcome = await writes.push({ type: 'give-back', delivery, reason }, Date.now() + patienceMs);
+      const outcome = await writes.push({ type: 'give-back', delivery, reason }, performance.now() + patienceMs);
       log.info({ request_id: delivery.id, outcome }, 'gave back a lease that nothing stood behind');
     } catch (error) {
       log.error({ request_id: delivery.id, err: error }, 'could not give back a lease');

@@ -119,6 +119,49 @@ it('text waits for more of it until its interval is over, and for nothing else',
   expect(await texts(store, one)).toEqual(['a ', 'red fox']);
 });
 
+it('the progress of a text waits with it, only the newest is written, and all are told', async () => {
+  const store = openTestStore();
+  const delivery = await run(store, 2);
+  const calls = watchCalls(store);
+  const queue = new WriteQueue({ store, identity, textIntervalMs: anHourMs });
+  const ofText = (index: number, done: number): RequestWrite => ({
+    type: 'progress',
+    delivery,
+    isOfText: true,
+    progress: { index, done },
+    of: { done },
+  });
+  const step = (done: number): Promise<unknown>[] =>
+    [0, 1].flatMap((index) => [
+      queue.push(ofText(index, done), never),
+      queue.push(delta(delivery, done - 1, String(done), { index }), never),
+    ]);
+  await Promise.all(step(1));
+  const waiting: Promise<unknown>[] = [];
+  for (const done of [2, 3, 4]) {
+    waiting.push(...step(done));
+    await store.redis.ping();
+  }
+  // What only makes the log shorter is nothing that anybody waits for.
+  waiting.push(queue.push({ ...delta(delivery, 0, '1234'), type: 'snapshot', isWhole: true } as RequestWrite, never));
+  await store.redis.ping();
+  expect(calls.sizes).toEqual([4]);
+  waiting.push(queue.push({ type: 'checkpoint', delivery, index: 0, done: 4, data: Buffer.from('x') }, never));
+  expect(new Set(await Promise.all(waiting))).toEqual(new Set(['written']));
+  expect(calls.sizes).toEqual([4, 6]);
+  const said = (await events(store, delivery)).map((event) =>
+    event.type === 'progress' ? [event.index, event.done] : 'text' in event && [event.index, event.text],
+  );
+  // All that came before the whole of the first text is gone.
+  expect(said).toEqual([
+    [1, 1],
+    [1, '1'],
+    [1, '234'],
+    [1, 4],
+    [0, '1234'],
+  ]);
+});
+
 it('text goes out by itself when its interval is over', async () => {
   const store = openTestStore();
   const delivery = await run(store);
@@ -128,7 +171,7 @@ it('text goes out by itself when its interval is over', async () => {
   expect(await texts(store, delivery)).toEqual(['a', 'b', 'c']);
 });
 
-it('joins pieces of one text only, and never across what the request says between them', async () => {
+it('joins pieces of one text only, and never across what the request says between them beside text', async () => {
   const store = openTestStore();
   const [one, other] = [await run(store, 2), await run(store)];
   const queue = new WriteQueue({ store, identity });
@@ -142,7 +185,7 @@ it('joins pieces of one text only, and never across what the request says betwee
     delta(one, 3, 'd'),
   ];
   await Promise.all(writes.map((write) => queue.push(write, never)));
-  expect(await texts(store, one)).toEqual(['ab', 'progress', 'c', 'x', 'd']);
+  expect(await texts(store, one)).toEqual(['ab', 'progress', 'cd', 'x']);
   expect((await events(store, one))[0]).toMatchObject({ offset: 0, facts: { tokens: 3, ids: '7,8,9,' } });
 });
 
@@ -166,6 +209,19 @@ it('a batch whose answer got lost is sent again and written once, and gives slot
   expect(await readStats(store, 'tiny')).toMatchObject({ slots: 8, freeSlots: 6 });
 });
 
+it('what was encoded in one go goes out in one call', async () => {
+  const store = openTestStore();
+  const deliveries = [await run(store), await run(store), await run(store)];
+  const calls = watchCalls(store);
+  const queue = new WriteQueue({ store, identity });
+  const steps = deliveries.map(async (delivery, turns) => {
+    for (let turn = 0; turn < 10 * turns; turn++) await Promise.resolve();
+    return queue.push(progress(delivery, 1), never);
+  });
+  await Promise.all(steps);
+  expect(calls.sizes).toEqual([3]);
+});
+
 it('while Redis cannot write it tries again, for as long as somebody waits for it', async () => {
   const redis = await startPrivateRedis();
   onTestFinished(() => redis.stop());
@@ -174,9 +230,9 @@ it('while Redis cannot write it tries again, for as long as somebody waits for i
   const [one, other] = [await run(store), await run(store)];
   const queue = new WriteQueue({ store, identity });
   await store.redis.config('SET', 'min-replicas-to-write', '1');
-  await expect(queue.push(progress(one, 1), Date.now())).rejects.toThrow('NOREPLICAS');
+  await expect(queue.push(progress(one, 1), performance.now())).rejects.toThrow('NOREPLICAS');
   const calls = watchCalls(store);
-  const written = queue.push(progress(other, 1), Date.now() + anHourMs);
+  const written = queue.push(progress(other, 1), performance.now() + anHourMs);
   await expect.poll(() => calls.sizes.length).toBeGreaterThan(1);
   await store.redis.config('SET', 'min-replicas-to-write', '0');
   expect(await written).toBe('written');

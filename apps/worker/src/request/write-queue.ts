@@ -1,9 +1,9 @@
 /**
  * All that a worker writes, in the order in which it was said. What gathers while a call to Redis is under way goes out with the
- * next one, so a step of many requests costs one call; pieces of text wait a little for more of them. While Redis is away
- * what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
+ * next one, so a step of many requests costs one call; pieces of text wait a little for more of them, and of the progress beside
+ * them only the newest is written. While Redis is away what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
  */
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import type { Facts } from '@darkroom/core';
 import {
   type RequestWrite,
@@ -17,17 +17,19 @@ import {
 export interface WriteQueueOptions {
   store: StoreConnection;
   identity: WorkerIdentity;
-  /** Nothing but text goes out so long after the last call at the earliest, ms. */
+  /** Text goes out so long after the last call at the earliest, unless something else does, ms. */
   textIntervalMs?: number;
 }
 
 interface Entry {
   write: RequestWrite;
-  /** When it is of no use any more, ms. */
+  /** When it is of no use any more, by `performance.now()`. */
   untilMs: number;
   outcome: Promise<WriteOutcome>;
   resolve: (outcome: Promise<WriteOutcome>) => void;
 }
+
+type Delta = Extract<RequestWrite, { type: 'delta' }>;
 
 /** One call holds up all others of Redis for as long as it takes. */
 const mostWrites = 128;
@@ -58,15 +60,32 @@ export class WriteQueue {
     const outcome = new Promise<WriteOutcome>((settle) => (resolve = settle));
     const entry = { write, untilMs, outcome, resolve };
     this.#entries.push(entry);
-    if (write.type !== 'delta') this.#hurry.abort();
+    if (outputOfText(write) === undefined) this.#hurry.abort();
     return entry;
   }
 
-  /** Adds text to what waits already, where nothing of the same request stands between. */
+  /** Adds to what waits already. */
   #join(write: RequestWrite): Entry | undefined {
-    if (write.type !== 'delta') return undefined;
-    const entry = this.#entries.findLast((other) => other.write.delivery.token === write.delivery.token);
-    if (entry?.write.type !== 'delta' || entry.write.index !== write.index) return undefined;
+    if (write.type === 'delta') return this.#joinText(write);
+    const output = outputOfText(write);
+    if (write.type !== 'progress' || output === undefined) return undefined;
+    // Only how far it is by now is worth a call.
+    const entry = this.#entries.find(
+      ({ write: other }) => isOfSame(other, write) && other.type === 'progress' && outputOfText(other) === output,
+    );
+    if (entry === undefined) return undefined;
+    this.#entries = [...this.#entries.filter((other) => other !== entry), entry];
+    entry.write = write;
+    return entry;
+  }
+
+  /** Where nothing of the same request stands between, but other texts and how far they are. */
+  #joinText(write: Delta): Entry | undefined {
+    const entry = this.#entries.findLast(({ write: other }) => {
+      const isSameText = 'index' in other && other.index === write.index;
+      return isOfSame(other, write) && (isSameText || outputOfText(other) === undefined);
+    });
+    if (entry?.write.type !== 'delta') return undefined;
     const { facts: before, ...earlier } = entry.write;
     const facts = before && write.facts ? joinFacts(before, write.facts) : (before ?? write.facts);
     entry.write = { ...earlier, text: earlier.text + write.text, ...(facts && { facts }) };
@@ -75,8 +94,8 @@ export class WriteQueue {
 
   async #send(): Promise<void> {
     this.#isSending = true;
-    // What is said in one go goes out together.
-    await Promise.resolve();
+    // What is said in one go goes out together, also where it was encoded.
+    await setImmediate();
     while (this.#entries.length > 0) {
       await this.#waitForText();
       this.#sentAtMs = performance.now();
@@ -109,10 +128,20 @@ export class WriteQueue {
 
   async #waitForText(): Promise<void> {
     const leftMs = this.#sentAtMs + this.#options.textIntervalMs - performance.now();
-    if (leftMs <= 0 || this.#entries.some(({ write }) => write.type !== 'delta')) return;
+    if (leftMs <= 0 || this.#entries.some(({ write }) => outputOfText(write) === undefined)) return;
     this.#hurry = new AbortController();
     await delay(leftMs, undefined, { signal: this.#hurry.signal }).catch(() => {});
   }
+}
+
+function isOfSame(one: RequestWrite, other: RequestWrite): boolean {
+  return one.delivery.token === other.delivery.token;
+}
+
+/** The output of what can wait for more of its text: a piece, how far it is, and what only makes its log shorter. */
+function outputOfText(write: RequestWrite): number | undefined {
+  if (write.type === 'delta' || (write.type === 'snapshot' && write.isWhole === true)) return write.index;
+  return write.type === 'progress' && write.isOfText === true ? write.progress.index : undefined;
 }
 
 /** What is said of two pieces of text together: numbers are added, texts joined. */

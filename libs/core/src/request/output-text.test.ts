@@ -20,6 +20,11 @@ it('grows by what is appended, and takes nothing twice', () => {
   expect(read([delta(0, 'a fox '), delta(0, 'a fox '), delta(2, 'fox on'), delta(4, 'x')])).toBe('a fox on');
 });
 
+it('has no gap that nobody could see', () => {
+  expect(read([delta(0, 'a fox '), delta(13, 'moon')])).toBe('a fox ');
+  expect(read([delta(0, 'a fox '), delta(13, 'moon'), snapshot(0, 'a fox on the moon')])).toBe('a fox on the moon');
+});
+
 it('is what a snapshot says from its offset on', () => {
   expect(read([delta(0, 'a fox ____'), snapshot(6, 'o__n'), snapshot(6, 'on it')])).toBe('a fox on it');
   // A compacted log: what was read of it before stays the same.

@@ -13,7 +13,7 @@ export const deliveriesName = 'queue';
 export function systemKeys(prefix: string) {
   return {
     models: `${prefix}:models`,
-    loadFailures: `${prefix}:load-failures`,
+    loadFailures: `${prefix}:v2:load-failures`,
     idSecret: `${prefix}:id-secret`,
     webhookSecrets: `${prefix}:{_webhooks}:secrets`,
     /** BullMQ's prefix of the queue of deliveries: those of all models. */

@@ -17,7 +17,7 @@ const pauseMs = 200;
  * Calls until there is an answer; for what may be done twice. A connection to one server waits by itself, but a Cluster
  * without any node, and a server that cannot write right now, refuse at once.
  *
- * @throws what the last call threw: when that says more than that Redis is away, after `untilMs`, or when the store is closed.
+ * @throws what the last call threw: when that says more than that Redis is away, after `untilMs` (by `performance.now()`), or when the store is closed.
  */
 export async function untilAnswered<Result>(
   store: StoreConnection,
@@ -28,7 +28,7 @@ export async function untilAnswered<Result>(
     try {
       return await call();
     } catch (error) {
-      if (!isUnavailable(error) || store.isClosed || Date.now() >= untilMs) throw error;
+      if (!isUnavailable(error) || store.isClosed || performance.now() >= untilMs) throw error;
     }
     await delay(pauseMs);
   }

@@ -28,7 +28,7 @@ local function start(id, token, workerId, slots, facts)
   redis.call('ZADD', base .. ':deadlines', facts.deadlineMs, id)
   redis.call('HSET', key('leases', workerId), id .. ' ' .. token, slots .. ' ' .. facts.shapeKey)
   emitEvent(id, '{"type":"started","attempt":' .. attempt .. '}')
-  return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"slots":' .. slots .. ',"deadlineMs":' .. facts.deadlineMs ..
+  return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"slots":' .. slots .. ',"remainingMs":' .. facts.deadlineMs - nowMs ..
     ',"isResumed":' .. (facts.startedAtMs and 'true' or 'false') .. ',"envelope":' .. redis.call('GET', key('input', id)) .. '}'
 end
 local factNames = { 'state', 'token', 'owner', 'cost', 'weight', 'slots', 'shapeKey', 'deadlineMs', 'startDeadlineMs', 'startedAtMs', 'trace', 'sequence' }

@@ -104,7 +104,7 @@ describe('committing', () => {
     expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 0, busy: 2 }, slots: 16, freeSlots: 11 });
     const inbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
     onTestFinished(() => inbox.close());
-    const facts = { attempt: 1, isResumed: false, deadlineMs: expect.any(Number) as number };
+    const facts = { attempt: 1, isResumed: false, remainingMs: expect.any(Number) as number };
     expect(await inbox.next(1)).toEqual([
       {
         type: 'run',

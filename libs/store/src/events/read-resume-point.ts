@@ -1,15 +1,23 @@
 import type { RequestEnvelope } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
+import { readTexts } from './read-texts.ts';
 
-/** What earlier deliveries of a request have left: indexes of finished outputs, and the last checkpoint of others, by index. One round trip. */
+/**
+ * What earlier deliveries of a request have left: indexes of finished outputs, the last checkpoint of others, and what stands of
+ * the text of those that have any, by index. One round trip, and one more where there is text.
+ */
 export async function readResumePoint(store: StoreConnection, { model, id, outputs }: RequestEnvelope) {
   const keys = store.keysOf(model);
   const indexes = Array.from({ length: outputs }, (_value, index) => index);
-  const [infos, bytes] = await Promise.all([
+  const [infos, spans, bytes] = await Promise.all([
     store.redis.hmget(keys.request(id), ...indexes.map((index) => `output:${index}`)),
+    store.redis.hmget(keys.request(id), ...indexes.map((index) => `span:${index}`)),
     store.redis.mgetBuffer(indexes.map((index) => keys.checkpoint(id, index))),
   ]);
   const checkpoints = new Map<number, Buffer>();
   for (const [index, value] of bytes.entries()) if (value !== null) checkpoints.set(index, value);
-  return { finished: new Set(indexes.filter((index) => infos[index] !== null)), checkpoints };
+  const written = indexes.filter((index) => spans[index] !== null);
+  const all = written.length === 0 ? [] : await readTexts(store, id, outputs);
+  const texts = new Map(written.map((index) => [index, all[index]!]));
+  return { finished: new Set(indexes.filter((index) => infos[index] !== null)), checkpoints, texts };
 }

@@ -12,13 +12,13 @@ if incarnation == ARGV[2] then
   redis.call('HSET', worker, 'batch', batch)
 end
 local write = {}
--- done and total over all outputs, span: the output whose text it is of; '' for none.
+-- done and total over all outputs, span: the output whose text, or progress with it, it is of; '' for none.
 write['event'] = function(id, request, body, preview, done, total, span)
   if done ~= '' then redis.call('HSET', request, 'done', done, 'total', total) end
   local sequence = emitEvent(id, body, preview ~= '' and preview or nil, span ~= '' and span or nil)
   if span ~= '' then redis.call('HSETNX', request, 'span:' .. span, sequence) end
 end
--- In place of all that was written of an output's text.
+-- In place of all that was written of an output's text, and of the progress with it.
 write['snapshot'] = function(id, request, body, span)
   local from = redis.call('HGET', request, 'span:' .. span)
   for _, entry in ipairs(from and redis.call('XRANGE', key('events', id), from .. '-0', '+') or {}) do
@@ -28,8 +28,9 @@ write['snapshot'] = function(id, request, body, span)
 end
 write['output'] = function(id, request, body, bytes, index, chunk, info)
   local output = key('output', id) .. ':' .. index
+  -- An earlier delivery may have written it too.
+  redis.call('HINCRBY', request, 'written', #bytes - redis.call('HSTRLEN', output, chunk))
   redis.call('HSET', output, chunk, bytes)
-  redis.call('HINCRBY', request, 'written', #bytes)
   if info ~= '' then
     redis.call('HSET', output, 'info', info)
     redis.call('HSET', request, 'output:' .. index, info, 'hasAdvanced', '1')

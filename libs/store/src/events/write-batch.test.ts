@@ -166,6 +166,24 @@ describe('text', () => {
     ]);
   });
 
+  it('takes its progress with it when it is made short', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store);
+    const step = (done: number): RequestWrite[] => [
+      { ...progress(delivery, done), isOfText: true } as RequestWrite,
+      delta(delivery, done - 1, String(done)),
+    ];
+    const whole: RequestWrite = { type: 'snapshot', delivery, index: 0, offset: 0, text: '12', isWhole: true };
+    await write(store, worker, progress(delivery), ...step(1), ...step(2), whole, ...step(3));
+    expect((await eventsOf(store, delivery.id)).map(({ sequence, type }) => `${sequence} ${type}`)).toEqual([
+      '3 progress',
+      '8 snapshot',
+      '9 progress',
+      '10 delta',
+    ]);
+    expect(await readRequest(store, delivery.id)).toMatchObject({ request: { done: 3, total: 4 } });
+  });
+
   it('of ten thousand pieces a late reader reads a few entries', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store);
@@ -194,5 +212,14 @@ it('tells whoever goes on what is finished and where the rest stands', async () 
   expect(await readResumePoint(store, envelope)).toEqual({
     finished: new Set([1]),
     checkpoints: new Map([[2, Buffer.from([0, 255])]]),
+    texts: new Map(),
   });
+  await write(store, worker, delta(delivery, 0, 'a fox', 2), delta(delivery, 5, ' sat', 2), delta(delivery, 0, '', 0));
+  const { texts } = await readResumePoint(store, envelope);
+  expect(texts).toEqual(
+    new Map([
+      [0, ''],
+      [2, 'a fox sat'],
+    ]),
+  );
 });

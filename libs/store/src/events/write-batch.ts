@@ -19,8 +19,9 @@ export type RequestEnd =
 export type RequestProgress = Omit<OutputProgress, 'index'>;
 
 export type RequestWrite = { delivery: Delivery } & (
-  | { type: 'progress'; progress: OutputProgress; of: RequestProgress }
   | { type: 'preview'; progress: OutputProgress; of: RequestProgress; data: Uint8Array; contentType: string }
+  /** `isOfText`: of an output that writes text, whose log is made short with it. */
+  | { type: 'progress'; progress: OutputProgress; of: RequestProgress; isOfText?: boolean }
   | ({ type: 'delta' } & OutputText)
   /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
   | ({ type: 'snapshot'; isWhole?: boolean } & OutputText)
@@ -64,8 +65,11 @@ export async function writeBatch(
 /** As the script takes it: what it is, and at most five values. */
 function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
   switch (write.type) {
-    case 'progress':
-      return ['event', JSON.stringify({ type: 'progress', ...write.progress }), '', write.of.done, write.of.total ?? 0];
+    case 'progress': {
+      const { type, progress, of, isOfText = false } = write;
+      const span = isOfText ? progress.index : '';
+      return ['event', JSON.stringify({ type, ...progress }), '', of.done, of.total ?? 0, span];
+    }
     case 'preview': {
       const { progress, of, data, contentType } = write;
       return ['event', JSON.stringify({ type: 'preview', ...progress, contentType }), data, of.done, of.total ?? 0];

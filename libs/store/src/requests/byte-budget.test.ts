@@ -43,10 +43,10 @@ function preview(delivery: Delivery, done: number): RequestWrite {
   };
 }
 
-/** Has the next request run, which writes two previews of 300 bytes and a picture of 100. */
-async function runNext(): Promise<Delivery> {
+/** Has the next request run, which writes two previews of 300 bytes and a picture, of 100 unless it is said. */
+async function runNext(bytes = 100): Promise<Delivery> {
   const [delivery] = await dispatchNext(store);
-  const picture = { index: 0, contentType: 'image/png', data: Buffer.alloc(100), facts: {}, chunkBytes: 60 };
+  const picture = { index: 0, contentType: 'image/png', data: Buffer.alloc(bytes), facts: {}, chunkBytes: 60 };
   await write(preview(delivery!, 1), preview(delivery!, 2), ...splitOutput(delivery!, picture));
   return delivery!;
 }
@@ -85,6 +85,14 @@ describe('the budget of an owner', () => {
     await store.redis.multi().hdel(key, until).hset(key, '1', '100').exec();
     expect(await admit(1000)).toMatchObject({ status: 'admitted' });
     expect(await store.redis.hgetall(key)).toEqual({ open: '1000' });
+  });
+
+  it('counts an output once, whoever writes it again', async () => {
+    await admit(1000);
+    const lost = await runNext(110);
+    await write({ type: 'give-back', delivery: lost, reason: 'engine_failed' });
+    await finish(await runNext());
+    expect(await admit(901)).toMatchObject({ status: 'over-budget', bytes: 901, kept: 100 });
   });
 
   it('counts nothing of one that left nothing, and is forgotten with the last', async () => {

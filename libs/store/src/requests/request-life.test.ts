@@ -3,6 +3,8 @@ import type { RequestEnvelope } from '@darkroom/core';
 import {
   age,
   allKeys,
+  type Costs,
+  createCostMeter,
   dispatchNext,
   openTestStore,
   seedRequest,
@@ -239,14 +241,43 @@ describe('ending', () => {
     expect(await readStats(store, 'tiny')).toMatchObject({ workers: { idle: 1 }, freeSlots: 8 });
   });
 
-  it('many deadlines of one owner at once cost each a few commands, however long the line is', async () => {
+  it('many deadlines of one owner at once are looked at a hundred at a time', async () => {
     const store = openTestStore();
     const overdue = [];
     for (let index = 0; index < 250; index++) overdue.push(await seedRequest(store));
     const kept = await seedRequest(store);
     for (const envelope of overdue) await age(store, envelope, 600_000);
+    const calls = vi.spyOn(
+      store.redis as unknown as Record<string, () => Promise<unknown>>,
+      'requests/expire-requests',
+    );
     expect((await expireRequests(store, 'tiny')).toSorted()).toEqual(overdue.map(({ id }) => id).toSorted());
+    expect(calls).toHaveBeenCalledTimes(3);
     expect(await readRequest(store, kept.id)).toMatchObject({ request: { queuePosition: 0 } });
+  });
+
+  it('costs the same however many of its owner wait behind it, and reads none of them', async () => {
+    const costs: Costs[][] = [];
+    for (const behind of [10, 2000]) {
+      const store = openTestStore();
+      const [canceled, overdue] = [await seedRequest(store), await seedRequest(store)];
+      await Promise.all(Array.from({ length: behind }, () => seedRequest(store)));
+      await age(store, overdue, 600_000);
+      const costOf = await createCostMeter(store);
+      costs.push([
+        await costOf(() => cancelRequest(store, canceled.id)),
+        await costOf(() => expireRequests(store, 'tiny')),
+      ]);
+      expect(await stateOf(store, canceled.id)).toBe('canceled');
+      expect(await stateOf(store, overdue.id)).toBe('expired');
+    }
+    const [few, many] = costs.map((ofBoth) => ofBoth.map(({ inScripts }) => inScripts));
+    expect(many).toEqual(few);
+    const reads = costs
+      .flat()
+      .flatMap(({ commands }) => commands.filter(([name]) => /range|all$|keys|vals/.test(name!)));
+    for (const [name, , , , ...rest] of reads)
+      expect([name, ...rest.slice(0, 2)]).toEqual(['zrangebyscore', 'LIMIT', '0']);
   });
 });
 

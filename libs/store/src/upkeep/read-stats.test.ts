@@ -8,7 +8,7 @@ import {
   testEnvelope,
   write,
 } from '@darkroom/testing';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import {
   cancelRequest,
   countEnded,
@@ -202,6 +202,30 @@ describe('a sweep for leaks', () => {
     for (const key of leaks) expect(await store.redis.pttl(key)).toBeGreaterThan(0);
     expect(await store.redis.pttl(keys.input(delivery.id))).toBe(-1);
     expect(await pass(new LeakSweeper(store))).toMatchObject({ repaired: [], deleted: [] });
+  });
+
+  it('takes three round trips for a page of five hundred, and one more at the end of a pass', async () => {
+    const store = openTestStore();
+    const keys = store.keysOf('tiny');
+    for (let lost = 0; lost < 20; lost++) {
+      await store.redis.set(keys.input(testEnvelope().id), 'x');
+      await store.redis.set(keys.leases(`w${lost}`), 'x');
+    }
+    const scan = vi.spyOn(store.redis, 'scan');
+    const redis = store.redis as unknown as { sendCommand: (...command: unknown[]) => Promise<unknown> };
+    const send = redis.sendCommand.bind(redis);
+    let [trips, underWay] = [0, 0];
+    vi.spyOn(redis, 'sendCommand').mockImplementation((...command) => {
+      if (underWay === 0) trips += 1;
+      underWay += 1;
+      return send(...command).finally(() => (underWay -= 1));
+    });
+    const sweeper = new LeakSweeper(store);
+    for (let sizes; sizes === undefined; trips = 0) {
+      ({ sizes } = await sweeper.sweepPage());
+      expect(trips).toBeLessThanOrEqual(sizes === undefined ? 3 : 4);
+    }
+    for (const call of scan.mock.calls) expect(call.slice(3)).toEqual(['COUNT', 500]);
   });
 
   it('looks at a page at a time, however many keys there are, and says what those of each kind take', async () => {

@@ -6,7 +6,7 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 export type ModelStats = Awaited<ReturnType<typeof readStats>>;
 export type PoolPace = NonNullable<ModelStats['pace']>;
 
-/** The same cost for any number of workers and requests. One round trip. */
+/** The same cost for any number of workers and requests. Two round trips. */
 export async function readStats(store: StoreConnection, model: string) {
   const { redis } = store;
   const keys = store.keysOf(model);

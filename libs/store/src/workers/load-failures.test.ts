@@ -21,6 +21,17 @@ it('says what cannot be loaded where, and the last word counts', async () => {
   expect((await readLoadFailures(store)).map(({ model }) => model)).toEqual(['zebra']);
 });
 
+it('neither reads nor changes what an older version says there', async () => {
+  const store = openTestStore();
+  const older = `${store.prefix}:load-failures`;
+  await store.redis.hset(older, 'tiny box', '1700000060000 1700000000000 {"model":"tiny","reason":"no files"}');
+  await reportLoadFailure(store, place, { reason: 'too large', shownMs });
+  expect(await readLoadFailures(store)).toMatchObject([{ ...place, reason: 'too large' }]);
+  expect(await store.redis.hgetall(older)).toEqual({
+    'tiny box': '1700000060000 1700000000000 {"model":"tiny","reason":"no files"}',
+  });
+});
+
 it('forgets by itself', async () => {
   const store = openTestStore();
   await reportLoadFailure(store, { model: 'zebra', host: 'a' }, { reason: 'too large', shownMs: 1 });
@@ -32,10 +43,10 @@ it('forgets by itself', async () => {
   await expect.poll(async () => (await readLoadFailures(store)).map(({ model }) => model)).toEqual(['tiny']);
   await reportLoadFailure(store, place, { reason: 'no files', shownMs });
   const [key, ...others] = await allKeys(store);
-  expect([key, others]).toEqual([`${store.prefix}:load-failures`, []]);
+  expect([key, others]).toEqual([`${store.prefix}:v2:load-failures`, []]);
   expect(await store.redis.hkeys(key!)).toEqual(['tiny box']);
   expect(await store.redis.pttl(key!)).toBeGreaterThan(0);
   expect(readFileSync(new URL('../../../../docs/redis-keys.md', import.meta.url), 'utf8')).toContain(
-    '`P:load-failures`',
+    '`P:v2:load-failures`',
   );
 });

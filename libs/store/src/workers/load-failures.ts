@@ -1,4 +1,5 @@
 import { systemKeys } from '../connection/keys.ts';
+import { readTime } from '../connection/read-time.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** A model that could not be loaded. It may be one that nobody knows yet, so this is not among the keys of models. */
@@ -21,7 +22,7 @@ export async function reportLoadFailure(
   { reason, shownMs }: { reason: string; shownMs: number },
 ): Promise<void> {
   const key = systemKeys(store.prefix).loadFailures;
-  const [failedAtMs, known] = await Promise.all([timeOf(store), store.redis.hgetall(key)]);
+  const [failedAtMs, known] = await Promise.all([readTime(store), store.redis.hgetall(key)]);
   const over = Object.keys(known).filter((field) => decode(known[field]!).untilMs <= failedAtMs);
   const facts = { ...place, reason, failedAtMs, untilMs: failedAtMs + shownMs };
   const writing = store.redis
@@ -39,7 +40,10 @@ export async function clearLoadFailure(store: StoreConnection, place: LoadPlace)
 
 /** The latest failures, by model and host. One round trip. */
 export async function readLoadFailures(store: StoreConnection): Promise<LoadFailure[]> {
-  const [nowMs, replies] = await Promise.all([timeOf(store), store.redis.hvals(systemKeys(store.prefix).loadFailures)]);
+  const [nowMs, replies] = await Promise.all([
+    readTime(store),
+    store.redis.hvals(systemKeys(store.prefix).loadFailures),
+  ]);
   return replies
     .map(decode)
     .filter(({ untilMs }) => untilMs > nowMs)
@@ -49,12 +53,6 @@ export async function readLoadFailures(store: StoreConnection): Promise<LoadFail
 
 function decode(facts: string): LoadFailure & { untilMs: number } {
   return JSON.parse(facts) as LoadFailure & { untilMs: number };
-}
-
-/** By the clock of Redis: those of several machines differ. */
-async function timeOf({ redis }: StoreConnection): Promise<number> {
-  const [seconds, microseconds] = await redis.time();
-  return Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
 }
 
 /** A model's id has no space. */

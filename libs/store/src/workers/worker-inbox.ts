@@ -12,8 +12,8 @@ export interface LeasedRequest {
   attempt: number;
   /** Slots the lease claims on the worker; more than the envelope's when the worker is leased exclusively. */
   slots: number;
-  /** By the clock of Redis, ms. */
-  deadlineMs: number;
+  /** From the lease to its deadline: a worker's clock may differ from that of Redis. */
+  remainingMs: number;
   /** It ran before: there may be checkpoints and finished outputs. */
   isResumed: boolean;
   envelope: RequestEnvelope;

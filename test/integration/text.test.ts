@@ -1,0 +1,163 @@
+/** Text all the way: from the door over former, worker and engine to whoever reads it, for each way to make it. */
+import { type RowRequest, textAfter } from '@darkroom/core';
+import type { Executor, ExecutorListener } from '@darkroom/executor';
+import { createKinds, picture } from '@darkroom/kinds';
+import { createEventHub, publishModel, readEvents, readOutput, type StoreConnection } from '@darkroom/store';
+import { echo, echoCard, silentLogger } from '@darkroom/testing';
+import { expect, it, onTestFinished } from 'vitest';
+import { openTestApi, type TestApi } from '../../apps/api/src/testing/test-api.ts';
+import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
+import { Worker } from '../../apps/worker/src/worker.ts';
+import { ForwardingExecutor } from '../../libs/executor/src/testing/forwarding-executor.ts';
+import { InProcessExecutor } from '../../libs/executor/src/testing/in-process-executor.ts';
+import { ToyUpstream } from '../../libs/executor/src/testing/toy-upstream.ts';
+import { WriterPipeline } from '../../libs/executor/src/testing/writer-pipeline.ts';
+import { optionsOf } from './worker-bench.ts';
+
+const model = echoCard.id;
+
+/** The door's requests ask for a prompt only; these write more of it. */
+class LongWriter extends WriterPipeline {
+  readonly #max: number;
+
+  constructor(max: number) {
+    super();
+    this.#max = max;
+  }
+
+  override createRows(request: RowRequest) {
+    return super.createRows({ ...request, input: { ...(request.input as object), max: this.#max, slots: 5 } });
+  }
+}
+
+class LongForwarder extends ForwardingExecutor {
+  words: number | undefined = 300;
+
+  override submit(requests: readonly RowRequest[]): void {
+    super.submit(
+      requests.map((request) => ({
+        ...request,
+        input: { ...(request.input as object), words: this.words, outputs: 1 },
+      })),
+    );
+  }
+}
+
+function write(letters: number): (onEvents: ExecutorListener) => Executor {
+  const loadPipeline = () => Promise.resolve(new LongWriter(letters));
+  return (onEvents) => new InProcessExecutor({ maxSlots: 1000, checkpointEvery: 10, onEvents, loadPipeline });
+}
+
+async function forward(): Promise<(onEvents: ExecutorListener) => LongForwarder> {
+  const upstream = new ToyUpstream();
+  const url = await upstream.start();
+  onTestFinished(() => void upstream.stop());
+  return (onEvents) => new LongForwarder({ url, maxSlots: 2, onEvents });
+}
+
+async function open(): Promise<TestApi> {
+  const test = await openTestApi({ kinds: createKinds([picture, echo]) });
+  const { store } = test;
+  await publishModel(store, echoCard);
+  const wakeups = createEventHub(store);
+  const policy = { maxSize: 100, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
+  const former = new BatchFormer({ store, wakeups, policy, log: silentLogger() });
+  await former.start();
+  onTestFinished(async () => {
+    await former.stop();
+    wakeups.close();
+  });
+  return test;
+}
+
+async function startWorker(
+  { store }: TestApi,
+  workerId: string,
+  createExecutor: (onEvents: ExecutorListener) => Executor,
+): Promise<Worker> {
+  const worker = new Worker({
+    ...optionsOf(store, createExecutor),
+    card: echoCard,
+    workerId,
+    capacity: 1000,
+    encoder: {
+      encodeOutput: (_input, { data }) => Promise.resolve({ data, contentType: 'text/plain' }),
+      encodePreview: () => Promise.reject(new Error('a text has none')),
+    },
+  });
+  onTestFinished(() => worker.stop());
+  await worker.start();
+  return worker;
+}
+
+async function poll({ api }: TestApi, id: string) {
+  const response = await api.request(`/v1/predict/${id}`);
+  return (await response.json()) as { status: string; text: string; characters: number };
+}
+
+/** What somebody makes of the log who reads it from its beginning. */
+async function readLog(store: StoreConnection, id: string) {
+  const events = await readEvents(store, id, { after: 0, limit: 10_000 });
+  const pieces = events.flatMap((event) =>
+    event.type === 'delta' || event.type === 'snapshot' || event.type === 'reset' ? [event] : [],
+  );
+  return { pieces, text: pieces.reduce(textAfter, '') };
+}
+
+it.each(['a pipeline', 'an upstream server'])(
+  'of %s: what is polled and what is streamed is the output',
+  async (how) => {
+    const test = await open();
+    await startWorker(test, 'w1', how === 'a pipeline' ? write(300) : await forward());
+    const id = await test.submit({ model, prompt: 'wish' });
+    await expect.poll(async () => (await poll(test, id)).status).toBe('succeeded');
+    const output = (await readOutput(test.store, id, 0))!.data.toString();
+    expect(output.length).toBeGreaterThan(64);
+    expect((await poll(test, id)).text).toBe(output);
+    const { pieces, text } = await readLog(test.store, id);
+    expect(text).toBe(output);
+    expect(pieces[0]).toMatchObject({ type: 'snapshot', offset: 0 });
+    expect(pieces.length).toBeLessThan(70);
+  },
+);
+
+it('goes on under another worker where it stood, and stays short and whole', async () => {
+  const test = await open();
+  const first = await startWorker(test, 'w1', write(Infinity));
+  const id = await test.submit({ model, prompt: 'wish' });
+  const length = async (): Promise<number> => (await poll(test, id)).text.length;
+  await expect.poll(length).toBeGreaterThan(100);
+  await first.stop();
+  const given = await length();
+  const second = await startWorker(test, 'w2', write(Infinity));
+  await expect.poll(length).toBeGreaterThan(given + 200);
+  await second.stop();
+  const { text } = await poll(test, id);
+  const alone = new LongWriter(Infinity);
+  const [row] = await alone.createRows({ id, input: { prompt: 'wish' } });
+  while (row!.text.length < text.length) await alone.step([row!]);
+  expect(text).toBe(row!.text);
+  const { pieces } = await readLog(test.store, id);
+  expect(pieces[0]).toMatchObject({ type: 'snapshot', offset: 0 });
+  expect('text' in pieces[0]! && pieces[0].text.length).toBeGreaterThan(given);
+  expect(pieces.length).toBeLessThan(70);
+});
+
+it('of an upstream server whose connection was lost is written again, and nobody reads a word twice', async () => {
+  const test = await open();
+  const create = await forward();
+  let executor: LongForwarder | undefined;
+  await startWorker(test, 'w1', (onEvents) => {
+    executor = create(onEvents);
+    executor.words = undefined;
+    return executor;
+  });
+  const id = await test.submit({ model, prompt: 'wish' });
+  await expect.poll(async () => (await poll(test, id)).text.length).toBeGreaterThan(0);
+  executor!.words = 300;
+  executor!.kill();
+  await expect.poll(async () => (await poll(test, id)).status).toBe('succeeded');
+  const output = (await readOutput(test.store, id, 0))!.data.toString();
+  expect((await poll(test, id)).text).toBe(output);
+  expect((await readLog(test.store, id)).text).toBe(output);
+});

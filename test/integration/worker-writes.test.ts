@@ -1,0 +1,203 @@
+/** What a worker writes to Redis: in how few calls, for how long it tries, and how text comes out of it. */
+import { setImmediate } from 'node:timers/promises';
+import { type RequestEvent, textAfter } from '@darkroom/core';
+import type { ExecutorEvent } from '@darkroom/executor';
+import { connectStore, dispatchRequests, readEvents, readTexts, type StoreConnection } from '@darkroom/store';
+import { startPrivateRedis } from '@darkroom/testing';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import type { WorkerOptions } from '../../apps/worker/src/worker.ts';
+import {
+  type Encoded,
+  encoderOf,
+  type FakeExecutor,
+  free,
+  lease,
+  openBench,
+  pixels,
+  stateOf,
+  submit,
+} from './worker-bench.ts';
+
+/** A worker that has begun so many requests. */
+async function openRunning(count: number, options: Partial<WorkerOptions> = {}) {
+  const { store, worker, executor } = openBench({ capacity: 8, ...options });
+  await worker.start();
+  const ids: string[] = [];
+  while (ids.length < count) ids.push(await submit(store));
+  await dispatchRequests(store, 'tiny', [{ workerId: 'w1', isExclusive: false, requestIds: ids }]);
+  await expect.poll(() => executor.submitted).toHaveLength(count);
+  const redis = store.redis as unknown as Record<'events/write-batch', (...values: unknown[]) => Promise<unknown>>;
+  const calls = vi.spyOn(redis, 'events/write-batch');
+  return {
+    store,
+    worker,
+    executor,
+    ids,
+    tokens: executor.submitted.map(({ id }) => id),
+    /** Writes in each call so far. */
+    sizes: () => calls.mock.calls.map((values) => (values.length - 5) / 8),
+  };
+}
+
+function progress(requestId: string, more: object = {}): ExecutorEvent {
+  return { type: 'progress', requestId, index: 0, done: 1, total: 4, ...more };
+}
+
+/** Says a text letter by letter, as a pipeline does, from an offset on. */
+function stepsOf(requestId: string, text: string, from = 0): ExecutorEvent[][] {
+  return Array.from(text, (letter, step) => [
+    { type: 'progress', requestId, index: 0, done: from + step + 1 },
+    { type: 'delta', requestId, index: 0, offset: from + step, text: letter },
+  ]);
+}
+
+async function eventsOf(store: StoreConnection, id: string): Promise<RequestEvent[]> {
+  return readEvents(store, id, { after: 2, limit: 1000 });
+}
+
+it('writes a step of many rows in one call', async () => {
+  const { executor, tokens, sizes } = await openRunning(8);
+  executor.emit(tokens.map((token) => progress(token)));
+  await expect.poll(sizes).toEqual([8]);
+  executor.emit(tokens.map((token) => progress(token, { preview: pixels })));
+  await expect.poll(sizes).toEqual([8, 8]);
+});
+
+it('writes the previews of a step in one call when the last is encoded, and nobody else waits for them', async () => {
+  const encodings: PromiseWithResolvers<Encoded>[] = [];
+  const encodePreview = (): Promise<Encoded> => {
+    encodings.push(withResolvers());
+    return encodings.at(-1)!.promise;
+  };
+  const { store, executor, ids, tokens, sizes } = await openRunning(8, { encoder: { ...encoderOf(), encodePreview } });
+  executor.emit(tokens.map((token, row) => progress(token, row === 7 ? {} : { preview: pixels })));
+  await expect.poll(() => eventsOf(store, ids[7]!)).toMatchObject([{ type: 'progress' }]);
+  expect(encodings).toHaveLength(7);
+  encodings[3]!.reject(new Error('no encoder'));
+  for (const { resolve } of encodings.toReversed()) {
+    expect(sizes()).toEqual([1]);
+    resolve({ data: pixels.data, contentType: 'x/y' });
+    await store.redis.ping();
+  }
+  await expect.poll(sizes).toEqual([1, 6]);
+  expect(await eventsOf(store, ids[0]!)).toMatchObject([{ type: 'preview' }]);
+  expect(await eventsOf(store, ids[3]!)).toEqual([]);
+});
+
+it('writes the ends of many requests in one call, with their bytes', async () => {
+  const { store, executor, ids, tokens, sizes } = await openRunning(8);
+  executor.emit(
+    tokens.flatMap((requestId): ExecutorEvent[] => [
+      { type: 'output', requestId, index: 0, output: pixels },
+      { type: 'request-done', requestId },
+    ]),
+  );
+  await expect.poll(() => Promise.all(ids.map((id) => stateOf(store, id)))).toEqual(ids.map(() => 'succeeded'));
+  expect(sizes()).toEqual([16]);
+});
+
+it('tries until its request has no time left by the clock of Redis, whatever its own says', async () => {
+  const redis = await startPrivateRedis();
+  const store = connectStore({ url: redis.url });
+  onTestFinished(async () => {
+    await store.close();
+    await redis.stop();
+  });
+  const elevenMinutesAhead = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 660_000);
+  onTestFinished(() => elevenMinutesAhead.mockRestore());
+  const { executor, ids, tokens, sizes } = await openRunning(1, { store });
+  await store.redis.config('SET', 'min-replicas-to-write', '1');
+  executor.complete(tokens[0]!);
+  await expect.poll(() => sizes().length).toBeGreaterThan(1);
+  await store.redis.config('SET', 'min-replicas-to-write', '0');
+  await expect.poll(() => stateOf(store, ids[0]!)).toBe('succeeded');
+});
+
+it('keeps text for a moment, so that a call brings more of it, with how far it is', async () => {
+  const { store, executor, ids, tokens } = await openRunning(1);
+  const text = 'abcdefgh'.repeat(100);
+  const longest = async (): Promise<number> =>
+    Math.max(0, ...(await eventsOf(store, ids[0]!)).map((event) => (event.type === 'delta' ? event.text.length : 0)));
+  for (const step of stepsOf(tokens[0]!, text)) {
+    executor.emit(step);
+    // A letter that is not kept has been written by then.
+    await setImmediate();
+    await store.redis.ping();
+    if ((await longest()) > 1) break;
+  }
+  expect(await longest()).toBeGreaterThan(1);
+  // It waits too, and does not hurry the text.
+  const events = await eventsOf(store, ids[0]!);
+  const last = events.findLastIndex((event) => event.type === 'delta' && event.text.length > 1);
+  expect(events[last + 1]?.type).toBe('progress');
+});
+
+/** Loses the engine under a request that has said this, and begins it anew. */
+async function rerun(said: string) {
+  const bench = await openRunning(1);
+  const { store, executor, tokens } = bench;
+  const id = bench.ids[0]!;
+  for (const step of stepsOf(tokens[0]!, said)) executor.emit(step);
+  await expect.poll(() => readTexts(store, id, 1)).toEqual([said]);
+  executor.lose(tokens[0]!);
+  await expect.poll(() => free(store)).toEqual([1, 8]);
+  await lease(store, id);
+  await expect.poll(() => executor.submitted).toHaveLength(2);
+  return { ...bench, id, token: executor.submitted[1]!.id };
+}
+
+async function finish(executor: FakeExecutor, requestId: string): Promise<void> {
+  executor.emit([
+    { type: 'output', requestId, index: 0, output: pixels },
+    { type: 'request-done', requestId },
+  ]);
+}
+
+it('makes the log of a text short that another delivery began', async () => {
+  const said = 'abcdefghij'.repeat(10);
+  const { store, executor, id, token } = await rerun(said);
+  const more = 'klmnopqrst'.repeat(7);
+  for (const step of stepsOf(token, more, said.length)) executor.emit(step);
+  await finish(executor, token);
+  await expect.poll(() => stateOf(store, id)).toBe('succeeded');
+  expect(await readTexts(store, id, 1)).toEqual([said + more]);
+  const texts = (await eventsOf(store, id)).filter((event) => event.type === 'delta' || event.type === 'snapshot');
+  expect(texts).toMatchObject([{ type: 'snapshot', offset: 0, text: said + more.slice(0, 64) }, { type: 'delta' }]);
+});
+
+it('takes back what a rerun says otherwise, or not again, and nothing that it says as before', async () => {
+  const { store, executor, id, token } = await rerun('a red fox on the moon');
+  for (const step of stepsOf(token, 'a red cat')) executor.emit(step);
+  executor.emit([{ type: 'snapshot', requestId: token, index: 0, offset: 9, text: ' sat on it' }]);
+  await expect.poll(() => readTexts(store, id, 1)).toEqual(['a red cat sat on it']);
+  executor.lose(token);
+  await expect.poll(() => free(store)).toEqual([1, 8]);
+  await lease(store, id);
+  await expect.poll(() => executor.submitted).toHaveLength(3);
+  const last = executor.submitted[2]!.id;
+  for (const step of stepsOf(last, 'a red cat sat')) executor.emit(step);
+  await finish(executor, last);
+  await expect.poll(() => stateOf(store, id)).toBe('succeeded');
+  expect(await readTexts(store, id, 1)).toEqual(['a red cat sat']);
+  const events = (await eventsOf(store, id)).filter((event) => ['delta', 'snapshot', 'reset'].includes(event.type));
+  expect(events.filter(({ type }) => type === 'reset')).toMatchObject([{ offset: 6 }, { offset: 13 }]);
+  // Readers who came at any time have the same in the end, and never less than what stays.
+  let text = '';
+  for (const event of events) {
+    text = textAfter(text, event as Parameters<typeof textAfter>[1]);
+    expect('a red cat sat on it'.startsWith(text) || 'a red fox on the moon'.startsWith(text)).toBe(true);
+  }
+});
+
+interface PromiseWithResolvers<Value> {
+  promise: Promise<Value>;
+  resolve: (value: Value) => void;
+  reject: (error: Error) => void;
+}
+
+/** Node 20 has none. */
+function withResolvers<Value>(): PromiseWithResolvers<Value> {
+  let settle: Omit<PromiseWithResolvers<Value>, 'promise'> | undefined;
+  const promise = new Promise<Value>((resolve, reject) => (settle = { resolve, reject }));
+  return { promise, ...settle! };
+}
