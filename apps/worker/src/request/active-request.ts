@@ -130,11 +130,12 @@ export class ActiveRequest {
   #text({ type, index, offset, text, facts }: EventOf<'delta' | 'snapshot'>): undefined {
     const log = this.#texts.get(index) ?? new OutputTextLog();
     this.#texts.set(index, log);
-    const { differsFrom, whole } = log.add({ type, index, offset, text });
+    const { differsFrom, whole, isRepeated } = log.add({ type, index, offset, text });
+    if (isRepeated) return;
     this.#enqueue(() => {
       if (differsFrom !== undefined) this.#write({ type: 'reset', index, offset: differsFrom });
-      this.#write({ type, index, offset, text, ...(facts && { facts }) });
       if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, ...whole });
+      this.#write({ type, index, offset, text, ...(facts && { facts }) });
     });
   }
 

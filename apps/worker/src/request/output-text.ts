@@ -7,8 +7,10 @@ const longestLog = 64;
 export interface TextNotes {
   /** Before it: from here on it says something else than what stands, which a rerun may do. */
   differsFrom?: number;
-  /** After it: the whole text, in place of what was written of it. */
+  /** Before it: all of the text that stays, in place of what was written of it. */
   whole?: OutputText;
+  /** It stands already: readers have it. */
+  isRepeated?: true;
 }
 
 /** The text of one output as its readers see it, to be said again as a whole from time to time. */
@@ -30,14 +32,16 @@ export class OutputTextLog {
     if (this.#isPartial) return {};
     const standing = this.#text.slice(offset);
     const differs = type === 'delta' && !standing.startsWith(text) && !text.startsWith(standing);
-    const isRepeated = type === 'delta' && standing.startsWith(text);
-    if (!isRepeated) this.#text = this.#text.slice(0, offset) + text;
     this.#saidTo = offset + text.length;
+    if (type === 'delta' && text !== '' && standing.startsWith(text)) return { isRepeated: true };
+    const stays = this.#text.slice(0, offset);
+    this.#text = stays + text;
     this.#entries += 1;
     const notes = differs ? { differsFrom: offset } : {};
     if (this.#entries < longestLog) return notes;
-    this.#entries = 0;
-    return { ...notes, whole: { index, offset: 0, text: this.#text } };
+    this.#entries = 1;
+    // What stands behind is worked on, or written anew: the piece says it.
+    return { ...notes, whole: { index, offset: 0, text: stays } };
   }
 
   /** Where the text ends if less was said now than stands: the rest is not said again. */
