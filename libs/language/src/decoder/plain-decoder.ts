@@ -8,6 +8,7 @@
 import type { OnnxSession, TensorValue } from '@darkroom/runtime';
 import type { Decoder, DecoderRead } from './decoder.ts';
 import { type CacheShape, RowCache } from './row-cache.ts';
+import { WholeNumbers } from './whole-numbers.ts';
 
 export interface PlainDecoderOptions {
   session: OnnxSession;
@@ -54,6 +55,13 @@ export class PlainDecoder implements Decoder<RowCache> {
   createCache(): RowCache {
     return new RowCache(this.#shape);
   }
+
+  copyCache(cache: RowCache, length: number): RowCache {
+    return cache.copy(length);
+  }
+
+  /** It is memory of JavaScript's. */
+  releaseCache(): void {}
 
   async run(reads: readonly DecoderRead<RowCache>[]): Promise<readonly Float32Array[]> {
     const width = reads.reduce((most, { ids }) => Math.max(most, ids.length), 0);
@@ -116,29 +124,6 @@ export class PlainDecoder implements Decoder<RowCache> {
       feeds[name] = { data, dims };
     }
     return feeds;
-  }
-}
-
-/** A matrix of int64 that begins with zeros. Numbers are written as their halves: a BigInt each takes ten times as long. */
-class WholeNumbers {
-  readonly tensor: TensorValue;
-  readonly #halves: Int32Array;
-  readonly #columns: number;
-
-  constructor(rows: number, columns: number) {
-    const data = new BigInt64Array(rows * columns);
-    this.tensor = { data, dims: [rows, columns] };
-    this.#halves = new Int32Array(data.buffer);
-    this.#columns = columns;
-  }
-
-  set(row: number, column: number, value: number): void {
-    this.#halves[2 * (row * this.#columns + column)] = value;
-  }
-
-  /** Ones. */
-  fill(row: number, from: number, count: number): void {
-    for (let column = from; column < from + count; column++) this.set(row, column, 1);
   }
 }
 

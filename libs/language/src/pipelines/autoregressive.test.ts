@@ -116,6 +116,38 @@ describe('rows', () => {
   });
 });
 
+const open = (keptTokens: number) => loadTextPipeline({ directory, threads: 1, keptTokens });
+
+describe('what was read', () => {
+  const chat = cases.slice(-9, -6);
+
+  it('is not read again by those who begin as others did, and they write the same', async () => {
+    const keeps = await open(1000);
+    const cached = [];
+    for (const { prompt, tokens } of chat) {
+      const result = await new TextTable(keeps).write(textInput({ prompt }));
+      expect(result.tokens).toEqual(tokens);
+      cached.push(result.facts.cached_tokens);
+    }
+    // Each turn of a chat begins with all there was, but the end token, which nobody read.
+    const [first, second] = chat.map(({ prompt, tokens }) => prompt.length + tokens.length - 1);
+    expect(cached).toEqual([0, first, second]);
+    await keeps.dispose();
+  });
+
+  it('is read once for all texts of a request', async () => {
+    const keepsNone = await open(0);
+    const table = new TextTable(keepsNone);
+    await table.join('a', textInput({ prompt: wish, n: 4, temperature: 1, maxTokens: 8, ignoreEos: true }));
+    await table.run();
+    const facts = [0, 1, 2, 3].map((index) => table.results.get(`a/${index}`)!.facts.cached_tokens);
+    expect(facts).toEqual([0, wish.length - 1, wish.length - 1, wish.length - 1]);
+    const alone = textInput({ prompt: wish, temperature: 1, maxTokens: 8, ignoreEos: true, seed: 4 });
+    expect(table.results.get('a/3')!.tokens).toEqual((await new TextTable(keepsNone).write(alone)).tokens);
+    await keepsNone.dispose();
+  });
+});
+
 describe('a long prompt', () => {
   const long = Array.from({ length: 200 }, (_, at) => 4 + at);
 
