@@ -77,12 +77,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
     const results = new Map<Read, Float32Array>();
     const single = reads.filter(({ ids }) => ids.length === 1);
     if (single.length > 0) await this.#runTogether(single, results);
-    for (const read of reads) {
-      const { cache, ids, logitsFrom } = read;
-      if (ids.length === 1) continue;
-      const logits = await this.#call({ firstSlot: cache.slot, rows: [{ length: cache.length, ids }] });
-      results.set(read, logits.subarray(logitsFrom * this.vocabularySize));
-    }
+    for (const read of reads) if (read.ids.length > 1) results.set(read, await this.#readPiece(read));
     for (const { cache, ids, keeps } of reads) if (keeps) cache.length += ids.length;
     return reads.map((read) => results.get(read)!);
   }
@@ -102,6 +97,24 @@ export class SharedDecoder implements Decoder<SlotCache> {
       const from = read.cache.slot * this.vocabularySize;
       results.set(read, logits.subarray(from + read.logitsFrom * this.vocabularySize, from + this.vocabularySize));
     }
+  }
+
+  /**
+   * The operator takes queries in blocks of an even number, and computes one that is left over alone by other code, with
+   * other roundings. So an odd piece is read as an even one and three.
+   */
+  async #readPiece({ cache, ids, logitsFrom }: Read): Promise<Float32Array> {
+    const isOdd = ids.length % 2 === 1 && ids.length > 3;
+    const cuts = isOdd ? [0, ids.length - 3, ids.length] : [0, ids.length];
+    const logits = new Float32Array((ids.length - logitsFrom) * this.vocabularySize);
+    for (const [at, from] of cuts.slice(0, -1).entries()) {
+      const rows = [{ length: cache.length + from, ids: ids.slice(from, cuts[at + 1]) }];
+      const given = await this.#call({ firstSlot: cache.slot, rows });
+      const first = Math.max(from, logitsFrom);
+      if (first < cuts[at + 1]!)
+        logits.set(given.subarray((first - from) * this.vocabularySize), (first - logitsFrom) * this.vocabularySize);
+    }
+    return logits;
   }
 
   async #call({ firstSlot, rows }: Call): Promise<Float32Array> {

@@ -75,8 +75,8 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     return Promise.resolve(textOutput(row));
   }
 
-  checkpoint({ written: { tokens }, random, calls }: AutoregressiveRow): RowCheckpoint {
-    return encodeTextCheckpoint(tokens.length, { tokens, random: random.snapshot(), calls });
+  checkpoint({ written: { tokens, unsaidLogprobs: logprobs }, random, calls }: AutoregressiveRow): RowCheckpoint {
+    return encodeTextCheckpoint(tokens.length, { tokens, random: random.snapshot(), calls, logprobs });
   }
 
   release(row: AutoregressiveRow): void {
