@@ -158,7 +158,7 @@ describe('a long prompt', () => {
     const before = table.calls.length;
     while (!table.results.has('reads')) await table.turn();
     const calls = table.calls.slice(before).map(({ shape }) => shape);
-    // 200 tokens in pieces of 16, and after each of them a step of the one who writes.
+    // 200 tokens in pieces of 16 at most, and after each of them a step of the one who writes.
     expect(calls.slice(0, 26)).toEqual(Array.from({ length: 26 }, (_, at) => (at % 2 === 0 ? 'write' : 'read')));
   });
 });

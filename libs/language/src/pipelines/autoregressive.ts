@@ -6,6 +6,7 @@
  * Known limits: one graph, no images, no adapters, no speculative decoding.
  */
 import type { DarkroomError, RowCheckpoint, RowEvent, RowRequest, StepReport } from '@darkroom/core';
+import type { DecoderRead } from '../decoder/decoder.ts';
 import { commonLength, KeptCaches, type KnownCache, leastCommonTokens } from '../decoder/kept-caches.ts';
 import { adjustLogits, createLogitAdjustment, type LogitAdjustment } from '../sampling/adjust-logits.ts';
 import { chooseToken } from '../sampling/choose-token.ts';
@@ -13,6 +14,7 @@ import { tokenLogprob } from '../sampling/token-logprobs.ts';
 import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
+import { StepPace } from './step-pace.ts';
 import { notNumbers, shareStep, stepBudget, type TextPipeline, type TextPipelineOptions } from './text-pipeline.ts';
 
 /** One text that grows at its end. */
@@ -35,10 +37,12 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   readonly #options: TextPipelineOptions;
   readonly #rows = new Set<AutoregressiveRow>();
   readonly #kept: KeptCaches;
+  readonly #pace: StepPace;
 
   constructor(options: TextPipelineOptions) {
     this.#options = options;
     this.#kept = new KeptCaches(options.decoder, options.keptTokens);
+    this.#pace = new StepPace(options.stepTokens);
     this.card = options.card;
     this.components = [options.component];
   }
@@ -52,14 +56,14 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   }
 
   async step(rows: readonly AutoregressiveRow[]): Promise<StepReport<AutoregressiveRow>> {
-    const budget = stepBudget(rows, this.#rows, this.#options.stepTokens);
+    const budget = stepBudget(rows, this.#rows, this.#pace.tokens);
     const ready = this.#readyRows(rows);
     const parts = shareStep(ready, budget, (row) => this.#countOf(row, budget));
     const reads = parts.map(({ row, count }) => {
       const logitsFrom = count === row.unread ? count - 1 : count;
       return { cache: row.cache, ids: unreadIds(row, count), keeps: true, logitsFrom };
     });
-    const logits = await this.#options.decoder.run(reads);
+    const logits = await this.#runTimed(reads, budget);
     const events = new Map<AutoregressiveRow, readonly RowEvent[]>();
     const failures = new Map<AutoregressiveRow, DarkroomError>();
     for (const [at, { row }] of parts.entries()) {
@@ -123,6 +127,17 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
         return this.unread === 1 && this.written.tokens.length === limit - 1 ? 1 : undefined;
       },
     };
+  }
+
+  /** Calls the model, and takes note of how long that took where others wait for it. */
+  async #runTimed(reads: readonly DecoderRead[], budget: number): Promise<readonly Float32Array[]> {
+    const startedAtMs = performance.now();
+    const logits = await this.#options.decoder.run(reads);
+    const takenMs = performance.now() - startedAtMs;
+    if (budget === Infinity) this.#pace.hasWritten(takenMs);
+    // Of less than there might have been it does not tell how long as much takes.
+    else if (budget === this.#pace.tokens && 2 * widthOf(reads) > budget) this.#pace.hasRead(takenMs);
+    return logits;
   }
 
   #countOf({ piece }: AutoregressiveRow, budget: number): number {
@@ -194,6 +209,11 @@ function unreadIds(row: AutoregressiveRow, count: number): readonly number[] {
   const { cache, unread, written } = row;
   if (unread === 1 && written.tokens.length > 0) return written.tokens.slice(-1);
   return idsOf(row).slice(cache.length, cache.length + count);
+}
+
+/** Tokens of a call, where each row is as wide as the widest. */
+function widthOf(reads: readonly DecoderRead[]): number {
+  return reads.length * reads.reduce((most, { ids }) => Math.max(most, ids.length), 0);
 }
 
 function progressOf(row: AutoregressiveRow): RowEvent[] {

@@ -15,7 +15,7 @@ import type { TextPipeline } from './text-pipeline.ts';
 export interface LoadTextPipelineOptions extends ReadTextModelOptions, LoadDecoderOptions {
   /** Path of the model's directory. */
   directory: string;
-  /** Tokens of prompts that are read in one step beside rows that write, which wait for it. */
+  /** Tokens of prompts that are read at most in one step beside rows that write, which wait for it. */
   stepTokens?: number;
   /** Tokens that caches of ended texts keep together, for those that begin as they did. */
   keptTokens?: number;
