@@ -74,14 +74,18 @@ def graph_of(state):
         gate = linear(y, at + "mlp.gate_proj.weight")
         gate = op("Mul", [gate, op("Sigmoid", [gate])])
         x = op("Add", [x, linear(op("Mul", [gate, linear(y, at + "mlp.up_proj.weight")]), at + "mlp.down_proj.weight")])
+    # Logits of the last positions only, as newer exports can.
+    end = const("end", np.array([2**31], np.int64))
+    x = op("Slice", [x, op("Neg", [op("Unsqueeze", ["num_logits_to_keep", const("axis_0", np.array([0]))])]), end, one])
     x = norm(x, "model.norm.weight")
     op("MatMul", [x, const("head", weights["model.embed_tokens.weight"].T)], "logits")
     value = helper.make_tensor_value_info
     inputs = [
         value("input_ids", TensorProto.INT64, ["batch_size", "sequence_length"]),
         value("attention_mask", TensorProto.INT64, ["batch_size", "total_sequence_length"]),
+        value("num_logits_to_keep", TensorProto.INT64, []),
     ]
-    outputs = [value("logits", TensorProto.FLOAT, ["batch_size", "sequence_length", VOCABULARY])]
+    outputs = [value("logits", TensorProto.FLOAT, ["batch_size", "kept_length", VOCABULARY])]
     # All keys before all values, as some exporters have it.
     for part in ("key", "value"):
         for layer in range(LAYERS):

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { TextModelDirectory } from '../model/text-model-directory.ts';
 import { modelFileError } from '../model/model-file.ts';
 import type { Decoder } from './decoder.ts';
+import { keptLogits, keptLogitsInputs } from './kept-logits.ts';
 import { cacheNames, PlainDecoder } from './plain-decoder.ts';
 import type { CacheShape } from './row-cache.ts';
 import { SharedDecoder } from './shared-decoder.ts';
@@ -74,6 +75,7 @@ async function writesByLength(session: OnnxSession, shape: CacheShape): Promise<
     input_ids: ids.tensor,
     attention_mask: mask.tensor,
     ...(session.inputs.some(({ name }) => name === 'position_ids') && { position_ids: positions.tensor }),
+    ...keptLogits(session, { width: 2, from: 0 }).feeds,
     ...Object.fromEntries(cacheNames('past_key_values', shape).map((name) => [name, { data, dims }])),
   };
   const [present] = await session.runForAll(feeds, cacheNames('present', shape));
@@ -83,7 +85,7 @@ async function writesByLength(session: OnnxSession, shape: CacheShape): Promise<
 function checkTensors({ graph, config }: TextModelDirectory, { inputs, outputs }: OnnxSession): void {
   const shape = { tensors: 2 * config.layers, heads: config.keyHeads, width: config.headWidth };
   const caches = cacheNames('past_key_values', shape);
-  const known = new Set(['input_ids', 'attention_mask', 'position_ids', ...caches]);
+  const known = new Set(['input_ids', 'attention_mask', 'position_ids', ...keptLogitsInputs, ...caches]);
   const foreign = inputs.find(({ name }) => !known.has(name) && !name.startsWith('past_key_values.'));
   if (foreign !== undefined) throw modelFileError(graph, `has an input ${foreign.name}, which is not known`);
   const layers = inputs.filter(({ name }) => name.startsWith('past_key_values.')).length / 2;

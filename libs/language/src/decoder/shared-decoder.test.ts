@@ -67,6 +67,26 @@ const open = async () => {
 };
 
 describe('shared buffers', () => {
+  it('never have a single query', async () => {
+    const session = await loadOnnxSession({ file: join(directory, 'onnx/model.onnx'), threads: 1 });
+    const calls: (readonly number[])[] = [];
+    const runForAll: typeof session.runForAll = (feeds, ...rest) => {
+      calls.push(feeds['input_ids']!.dims);
+      return session.runForAll(feeds, ...rest);
+    };
+    const noting = new SharedDecoder({ session: { ...session, runForAll }, vocabularySize: 64, shape });
+    const cache = noting.createCache();
+    await noting.run([read(cache, [5])]);
+    await noting.run([read(cache, [5, 6, 7, 8, 9, 10, 11])]);
+    expect(calls).toEqual([
+      [2, 1],
+      [1, 4],
+      [1, 3],
+    ]);
+    expect(cache.length).toBe(8);
+    await noting.dispose();
+  });
+
   it('keep the bits of rows, if what was written one by one is read so again', async () => {
     const decoder = await open();
     const limits = { vocabularySize: 64, maxModelTokens: 512, width: 1, isCausal: true };

@@ -6,6 +6,7 @@
  */
 import type { OnnxSession } from '@darkroom/runtime';
 import type { Decoder, DecoderRead, TokenCache } from './decoder.ts';
+import { keptLogits } from './kept-logits.ts';
 import { cacheNames, type PlainDecoderOptions } from './plain-decoder.ts';
 import type { CacheShape } from './row-cache.ts';
 import { WholeNumbers } from './whole-numbers.ts';
@@ -20,6 +21,8 @@ type Read = DecoderRead<SlotCache>;
 
 /** What one call does: rows of neighboring slots. */
 interface Call {
+  /** Logits are given of the new tokens from this one on. */
+  readonly from: number;
   readonly firstSlot: number;
   /** Of each slot the tokens that it has, and those it gets. */
   readonly rows: readonly { readonly length: number; readonly ids: readonly number[] }[];
@@ -92,7 +95,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
     // Products of one row of numbers are computed by other code, with other roundings, than those of more.
     const owners = Array.from({ length: Math.max(2, reads.length) }, (_, slot) => this.#owners[slot]);
     const rows = owners.map((owner) => ({ length: owner?.length ?? 0, ids: (owner && idsOf.get(owner)) ?? [0] }));
-    const logits = await this.#call({ firstSlot: 0, rows });
+    const logits = await this.#call({ firstSlot: 0, rows, from: 0 });
     for (const read of reads) {
       const from = read.cache.slot * this.vocabularySize;
       results.set(read, logits.subarray(from + read.logitsFrom * this.vocabularySize, from + this.vocabularySize));
@@ -109,15 +112,14 @@ export class SharedDecoder implements Decoder<SlotCache> {
     const logits = new Float32Array((ids.length - logitsFrom) * this.vocabularySize);
     for (const [at, from] of cuts.slice(0, -1).entries()) {
       const rows = [{ length: cache.length + from, ids: ids.slice(from, cuts[at + 1]) }];
-      const given = await this.#call({ firstSlot: cache.slot, rows });
       const first = Math.max(from, logitsFrom);
-      if (first < cuts[at + 1]!)
-        logits.set(given.subarray((first - from) * this.vocabularySize), (first - logitsFrom) * this.vocabularySize);
+      const given = await this.#call({ firstSlot: cache.slot, rows, from: first - from });
+      logits.set(given, (first - logitsFrom) * this.vocabularySize);
     }
     return logits;
   }
 
-  async #call({ firstSlot, rows }: Call): Promise<Float32Array> {
+  async #call({ firstSlot, rows, from }: Call): Promise<Float32Array> {
     const width = rows[0]!.ids.length;
     const total = rows.reduce((most, { length }) => Math.max(most, length + width), 0);
     const ids = new WholeNumbers(rows.length, width);
@@ -137,7 +139,9 @@ export class SharedDecoder implements Decoder<SlotCache> {
       const data = tensor.subarray(firstSlot * slotLength, (firstSlot + rows.length) * slotLength);
       return { data, dims };
     });
+    const kept = keptLogits(this.#session, { width, from });
     const feeds = {
+      ...kept.feeds,
       input_ids: ids.tensor,
       attention_mask: mask.tensor,
       ...(this.#hasPositions && { position_ids: positions.tensor }),
@@ -145,7 +149,9 @@ export class SharedDecoder implements Decoder<SlotCache> {
     };
     const into = new Map(this.#presentNames.map((name, at) => [name, views[at]!]));
     const [logits] = await this.#session.runForAll(feeds, ['logits', ...this.#presentNames], into);
-    return logits!.data;
+    // Of one row all, or of several rows the only one each.
+    const first = rows.length > 1 ? 0 : from - (width - kept.count);
+    return logits!.data.subarray(Math.min(first, kept.count) * this.vocabularySize);
   }
 
   /** Moves caches so that these have the first slots. Those that have one of these stay. */
