@@ -1,57 +1,11 @@
-/** A tiny random model with GroupQueryAttention, against what transformers wrote: tools/golden/record-group-query.py. */
-import { readFileSync } from 'node:fs';
+/** The buffers of a graph with GroupQueryAttention; what is written with it, tiny-graphs.test.ts says. */
 import { join, resolve } from 'node:path';
 import { loadOnnxSession } from '@darkroom/runtime';
-import type { TextInput } from '@darkroom/kinds';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadTextPipeline } from '../pipelines/load-text-pipeline.ts';
-import type { TextPipeline } from '../pipelines/text-pipeline.ts';
-import { differenceOf, inCompany, randomInput, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
+import { describe, expect, it } from 'vitest';
 import { checkDeterminism } from './check-determinism.ts';
 import { SharedDecoder } from './shared-decoder.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../tools/golden/vectors/text/group-query');
-const { cases } = JSON.parse(readFileSync(join(directory, 'greedy.json'), 'utf8')) as {
-  cases: { prompt: number[]; tokens: number[] }[];
-};
-
-let pipeline: TextPipeline;
-beforeAll(async () => {
-  pipeline = await loadTextPipeline({ directory, threads: 1, stepTokens: 16 });
-});
-afterAll(() => pipeline.dispose());
-
-const inputOf = (number: number): TextInput => {
-  const input = randomInput(number, cases[4]!.prompt);
-  return { ...input, logprobs: 2, prompt: input.prompt.map((id) => 1 + (id % 63)) };
-};
-
-describe('text of a graph with shared buffers', () => {
-  it('is that of transformers, token for token, alone', async () => {
-    for (const { prompt, tokens } of cases)
-      expect((await new TextTable(pipeline).write(textInput({ prompt }))).tokens).toEqual(tokens);
-  });
-
-  it('is the same for all together', async () => {
-    const table = new TextTable(pipeline);
-    for (const [at, { prompt }] of cases.entries()) {
-      await table.join(`${at}`, textInput({ prompt }));
-      for (let turn = 0; turn < 3; turn++) await table.turn();
-    }
-    await table.run();
-    expect(cases.map((_, at) => table.results.get(`${at}`)!.tokens)).toEqual(cases.map(({ tokens }) => tokens));
-  });
-
-  it('has the bytes that it has alone in any company, and from every checkpoint', async () => {
-    expect(pipeline.card.deterministic).toEqual({ is: true });
-    const alone: TextResult[] = [];
-    for (let at = 0; at < 40; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
-    for (let round = 0; round < 3; round++) {
-      const together = await inCompany(pipeline, { seed: round, inputOf, alone });
-      expect(together.map((one, at) => differenceOf(one, alone[at]!))).toEqual(alone.map(() => ''));
-    }
-  });
-});
 
 const read = (cache: ReturnType<SharedDecoder['createCache']>, ids: number[]) => ({
   cache,

@@ -32,7 +32,12 @@ export async function loadTextPipeline(options: LoadTextPipelineOptions): Promis
   const model = await readTextModelDirectory(directory, options);
   const { decoder, component } = await loadDecoder(model, options);
   const { config, codec } = model;
-  const { deterministic, singlesAsPieces } = await findingsOf(decoder, model, component);
+  const { deterministic, singlesAsPieces } = await findingsOf(decoder, model, component).catch(
+    async (error: unknown) => {
+      await decoder.dispose();
+      throw error;
+    },
+  );
   const card = { ...model.card, deterministic };
   const Pipeline = config.mode === 'autoregressive' ? AutoregressivePipeline : BlockDiffusionPipeline;
   return new Pipeline({ card, config, codec, decoder, component, stepTokens, keptTokens, singlesAsPieces });
