@@ -15,6 +15,7 @@ function toy(
     vocabularySize: 1,
     createCache: () => ({ length: 0, sum: 0 }),
     copyCache: () => expect.fail('nothing is copied'),
+    roomOf: ({ length }) => length,
     releaseCache: () => {},
     run(reads) {
       const logits = reads.map((read) => {

@@ -26,6 +26,8 @@ export interface Decoder<Cache extends TokenCache = TokenCache> {
   createCache(): Cache;
   /** A cache of the first tokens of another. */
   copyCache(cache: Cache, length: number): Cache;
+  /** Memory that a cache takes, in tokens: at least its length. */
+  roomOf(cache: Cache): number;
   /** What it held may be used for others. It is not to be used any more. */
   releaseCache(cache: Cache): void;
   /**

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import type { Decoder, TokenCache } from './decoder.ts';
 import { KeptCaches } from './kept-caches.ts';
 
+const roomOf = (cache: TokenCache) => cache.length;
+
 function createKept(maxTokens: number) {
   const released: TokenCache[] = [];
-  const kept = new KeptCaches(
-    { releaseCache: (cache) => released.push(cache) } as Partial<Decoder> as Decoder,
-    maxTokens,
-  );
+  const decoder = { roomOf, releaseCache: (cache) => released.push(cache) } as Partial<Decoder> as Decoder;
+  const kept = new KeptCaches(decoder, maxTokens);
   return { kept, released };
 }
 const text = (from: number, length: number) => Array.from({ length }, (_, at) => from + at);
@@ -35,7 +35,7 @@ describe('kept caches', () => {
     const last = known(text(3000, 30));
     kept.keep(last);
     expect(released).toEqual([caches[1]!.cache, caches[2]!.cache]);
-    expect(kept.tokens).toBe(50);
+    expect(kept.room).toBe(50);
   });
 
   it('keep nothing twice', () => {
@@ -45,6 +45,6 @@ describe('kept caches', () => {
     kept.keep(whole);
     kept.keep(again);
     expect(released).toEqual([half.cache, again.cache]);
-    expect(kept.tokens).toBe(40);
+    expect(kept.room).toBe(40);
   });
 });

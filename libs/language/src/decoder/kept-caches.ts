@@ -25,14 +25,15 @@ export class KeptCaches {
   readonly #maxTokens: number;
   #kept: KnownCache[] = [];
 
-  /** @param maxTokens that are kept together. */
+  /** @param maxTokens that they may take the memory of. */
   constructor(decoder: Decoder, maxTokens: number) {
     this.#decoder = decoder;
     this.#maxTokens = maxTokens;
   }
 
-  get tokens(): number {
-    return this.#kept.reduce((sum, { cache }) => sum + cache.length, 0);
+  /** Memory that they take, in tokens. */
+  get room(): number {
+    return this.#kept.reduce((sum, { cache }) => sum + this.#decoder.roomOf(cache), 0);
   }
 
   /** Takes a cache that nobody else uses any more. */
@@ -44,7 +45,7 @@ export class KeptCaches {
     const covered = this.#kept.filter((other) => lengthWithin(known, other.ids) >= other.cache.length);
     this.#drop(covered);
     this.#kept.push({ cache, ids: ids.slice(0, cache.length) });
-    while (this.tokens > this.#maxTokens) this.#drop(this.#kept.slice(0, 1));
+    while (this.room > this.#maxTokens) this.#drop(this.#kept.slice(0, 1));
   }
 
   /**

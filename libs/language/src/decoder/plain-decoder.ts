@@ -61,6 +61,10 @@ export class PlainDecoder implements Decoder<RowCache> {
     return cache.copy(length);
   }
 
+  roomOf(cache: RowCache): number {
+    return cache.capacity;
+  }
+
   /** It is memory of JavaScript's. */
   releaseCache(): void {}
 

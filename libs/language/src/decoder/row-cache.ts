@@ -33,6 +33,11 @@ export class RowCache implements TokenCache {
     return this.#length;
   }
 
+  /** Tokens that there is memory for. */
+  get capacity(): number {
+    return this.#capacity;
+  }
+
   /** Copies all tokens of a tensor to the first columns of a row. */
   writeTo(target: Float32Array, tensor: number, { row, columns }: CachePlace): void {
     const { heads, width } = this.#shape;

@@ -63,6 +63,11 @@ export class SharedDecoder implements Decoder<SlotCache> {
     return copy;
   }
 
+  /** All slots are as long as the longest. */
+  roomOf(): number {
+    return this.#columns;
+  }
+
   releaseCache(cache: SlotCache): void {
     if (cache.slot >= 0) this.#owners[cache.slot] = undefined;
     cache.slot = -1;

@@ -17,7 +17,7 @@ export interface LoadTextPipelineOptions extends ReadTextModelOptions, LoadDecod
   directory: string;
   /** Tokens of prompts that are read at most in one step beside rows that write, which wait for it. */
   stepTokens?: number;
-  /** Tokens that caches of ended texts keep together, for those that begin as they did. */
+  /** Tokens that caches of ended texts may take the memory of, for those that begin as they did. */
   keptTokens?: number;
 }
 
