@@ -33,6 +33,11 @@ export class RowCache implements TokenCache {
     return this.#length;
   }
 
+  /** Tokens that there is memory for. */
+  get capacity(): number {
+    return this.#capacity;
+  }
+
   /** Copies all tokens of a tensor to the first columns of a row. */
   writeTo(target: Float32Array, tensor: number, { row, columns }: CachePlace): void {
     const { heads, width } = this.#shape;
@@ -56,6 +61,14 @@ export class RowCache implements TokenCache {
       }
     }
     this.#length += count;
+  }
+
+  /** A cache of its first tokens. */
+  copy(length: number): RowCache {
+    const copy = new RowCache(this.#shape);
+    const columns = this.#capacity;
+    if (length > 0) copy.append(this.#tensors, { row: 0, columns }, 0, length);
+    return copy;
   }
 
   #reserve(tokens: number): void {

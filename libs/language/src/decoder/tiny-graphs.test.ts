@@ -1,0 +1,64 @@
+/** Two graphs of one tiny random model, against what transformers wrote with it: tools/golden/record-tiny-text.py. */
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { TextInput } from '@darkroom/kinds';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { loadTextPipeline } from '../pipelines/load-text-pipeline.ts';
+import type { TextPipeline } from '../pipelines/text-pipeline.ts';
+import { differenceOf, inCompany, randomInput, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
+
+const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/text');
+const { cases } = JSON.parse(readFileSync(join(vectors, 'tiny-greedy.json'), 'utf8')) as {
+  cases: { prompt: number[]; tokens: number[] }[];
+};
+const load = (name: string) => loadTextPipeline({ directory: join(vectors, name), threads: 1, stepTokens: 16 });
+
+const inputOf = (number: number): TextInput => {
+  const input = randomInput(number, cases[4]!.prompt);
+  return { ...input, logprobs: 2, prompt: input.prompt.map((id) => 1 + (id % 63)) };
+};
+
+describe.each([
+  ['with GroupQueryAttention and shared buffers', 'group-query'],
+  ['in the plain layout', 'plain'],
+])('text of a graph %s', (_, name) => {
+  let pipeline: TextPipeline;
+  beforeAll(async () => {
+    pipeline = await load(name);
+  });
+  afterAll(() => pipeline.dispose());
+
+  it('is that of transformers, token for token, alone', async () => {
+    for (const { prompt, tokens } of cases)
+      expect((await new TextTable(pipeline).write(textInput({ prompt }))).tokens).toEqual(tokens);
+  });
+
+  it('is the same for all together', async () => {
+    const table = new TextTable(pipeline);
+    for (const [at, { prompt }] of cases.entries()) {
+      await table.join(`${at}`, textInput({ prompt }));
+      for (let turn = 0; turn < 3; turn++) await table.turn();
+    }
+    await table.run();
+    expect(cases.map((__, at) => table.results.get(`${at}`)!.tokens)).toEqual(cases.map(({ tokens }) => tokens));
+  });
+});
+
+it('has the bytes that it has alone in any company, and from every checkpoint, with shared buffers', async () => {
+  const pipeline = await load('group-query');
+  expect(pipeline.card.deterministic).toEqual({ is: true });
+  const alone: TextResult[] = [];
+  for (let at = 0; at < 40; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
+  for (let round = 0; round < 3; round++) {
+    const together = await inCompany(pipeline, { seed: round, inputOf, alone });
+    expect(together.map((one, at) => differenceOf(one, alone[at]!))).toEqual(alone.map(() => ''));
+  }
+  await pipeline.dispose();
+});
+
+it('is said not to have them with a Softmax, which sums in an order that follows the longest row', async () => {
+  const pipeline = await load('plain');
+  const reason = 'the last bits of a row change with the rows that share its steps';
+  expect(pipeline.card.deterministic).toEqual({ is: false, reason });
+  await pipeline.dispose();
+});
