@@ -122,5 +122,5 @@ export function missingApiKey(): ApiError {
 
 /** What was sent is in none of them: a key with a typing error is still nearly a key. */
 export function unauthorized(code: string, message: string, challenge = 'Bearer'): ApiError {
-  return new ApiError({ status: 401, code, message, headers: { 'WWW-Authenticate': challenge } });
+  return new ApiError(401, code, message, { headers: { 'WWW-Authenticate': challenge } });
 }
