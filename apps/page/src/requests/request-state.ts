@@ -77,10 +77,7 @@ export function stateWithPicture(
   return { ...state, pictures: withPicture(state, index, { file }) };
 }
 
-/**
- * What a poll says. While events stream, these are ahead of every poll, which then only adds what no event tells: how
- * the queue moves.
- */
+/** What a poll says. While events stream, these are ahead of every poll, which then only adds what no event tells: how the queue moves. */
 export function stateAfterPoll(state: RequestState, view: RequestView, isStreaming: boolean): RequestState {
   const polled = { ...state, isPossible: view.is_possible, problem: undefined };
   const queue = { queuePosition: view.queue_position ?? undefined, eta: view.eta_seconds };

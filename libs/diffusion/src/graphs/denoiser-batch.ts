@@ -2,9 +2,7 @@ import type { FloatTensor, OnnxSession, TensorSpec, TensorValue } from '@darkroo
 import type { LoadedGraph } from './load-graph.ts';
 import { modelFileError } from '../model/model-file.ts';
 
-/**
- * What a row gives the denoiser besides latents and timestep, by the names of its inputs; such as the prompt's embedding.
- */
+/** What a row gives the denoiser besides latents and timestep, by the names of its inputs; such as the prompt's embedding. */
 export type Conditioning = Readonly<Record<string, Float32Array>>;
 /**
  * The dimensions of one row of each. One side at most may be `open`: it is as long as a row's values make it, and rows

@@ -70,5 +70,5 @@ function progressOf(row: PictureRow, projection: PreviewProjection | undefined):
 }
 
 function rowError(message: string, cause?: unknown): DarkroomError {
-  return new DarkroomError({ code: 'engine_failed', op: 'diffusion.step', message, cause });
+  return new DarkroomError('engine_failed', 'diffusion.step', message, cause);
 }

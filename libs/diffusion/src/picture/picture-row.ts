@@ -160,7 +160,7 @@ function checkNoise(noise: Float32Array, latentDims: readonly number[]): Float32
   if (noise.length === length && noise.every((value) => Number.isFinite(value))) return noise;
   const expected = `${length} finite numbers, ${latentDims.join(' × ')} (channels, height, width)`;
   const message = `initialNoise: ${noise.length} values were given; expected ${expected}`;
-  throw new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message });
+  throw new DarkroomError('invalid_request', 'diffusion.create-rows', message);
 }
 
 function createRowScheduler({ request, model, schedule }: CreatePictureRowsOptions): Scheduler {
@@ -170,7 +170,7 @@ function createRowScheduler({ request, model, schedule }: CreatePictureRowsOptio
     return createScheduler(scheduler, { config, numInferenceSteps, ...schedule });
   } catch (error) {
     const message = `${scheduler} with ${numInferenceSteps} steps: ${(error as Error).message}`;
-    throw new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message, cause: error });
+    throw new DarkroomError('invalid_request', 'diffusion.create-rows', message, error);
   }
 }
 

@@ -151,11 +151,7 @@ export class Scheduler {
     return { stepIndex: this.#stepIndex, history: arrays.map((array) => array.slice()) };
   }
 
-  /**
-   * Puts the scheduler where the snapshot was taken.
-   *
-   * @throws RangeError if the snapshot cannot be of a scheduler with these options.
-   */
+  /** Puts the scheduler where the snapshot was taken. @throws RangeError if the snapshot cannot be of a scheduler with these options. */
   restore({ stepIndex, history }: SchedulerSnapshot): void {
     const { length: stepCount } = this.timesteps;
     if (!Number.isInteger(stepIndex) || stepIndex < 0 || stepIndex > stepCount) {

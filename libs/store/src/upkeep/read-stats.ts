@@ -1,4 +1,4 @@
-import { requestStates, requestTransitions, type TerminalState, terminalStates } from '@darkroom/core';
+import { type TerminalState, terminalStates } from '@darkroom/core';
 import { workerLists } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -75,6 +75,12 @@ export interface TalliedDurations {
 /** Counted by the scripts that change states (includes/tally.lua), since Redis began. */
 export type Tally = Awaited<ReturnType<typeof readTally>>;
 
+/** All there are. `running → queued` is a lost or stopped worker's request on its way to another one. */
+const transitions = [
+  ...(['running', 'canceled', 'expired'] as const).map((next) => ['queued', next] as const),
+  ...(['queued', ...terminalStates] as const).map((next) => ['running', next] as const),
+];
+
 /** As in includes/tally.lua, there in ms. */
 const bounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600];
 
@@ -89,9 +95,7 @@ export async function readTally(store: StoreConnection, model: string) {
   });
   return {
     /** How long requests were in `state` before they went on to `next`: all there may be, from the beginning and with zeros. */
-    states: requestStates.flatMap((state) =>
-      requestTransitions[state].map((next) => ({ state, next, ...durations(`state:${state}:${next}`) })),
-    ),
+    states: transitions.map(([state, next]) => ({ state, next, ...durations(`state:${state}:${next}`) })),
     /** From admission to the end, by the state it ended in. */
     ends: terminalStates.map((state) => ({ state, ...durations(`end:${state}`) })),
     /** Running requests that went back to the queue, by the reason. */
