@@ -4,6 +4,7 @@ export * from './clock.ts';
 export { editDistance } from './errors/closest-name.ts';
 export * from './errors/darkroom-error.ts';
 export * from './errors/field-problem.ts';
+export * from './group-by.ts';
 export * from './model/device.ts';
 export type * from './model/dispatchable.ts';
 export * from './model/dtype-choice.ts';

@@ -8,7 +8,6 @@ export type Allowance = Awaited<ReturnType<RateLimiter>> & { perMinute: number }
 
 const windowS = 60;
 
-/** Counts submissions against the limit of their key. */
 export function createSubmissionCounter(
   store: StoreConnection,
   askStore: AskStore,

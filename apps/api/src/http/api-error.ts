@@ -14,7 +14,6 @@ type ErrorType = (typeof errorTypes)[number];
 export interface ApiErrorOptions {
   /** The kind of error; by default what the status says. */
   type?: ErrorType;
-  /** The field that is wrong. */
   param?: string | undefined;
   /** All that is wrong with the fields; the message has them in one line. */
   problems?: readonly FieldProblem[];

@@ -21,7 +21,6 @@ export interface Submission {
   refine?: (input: unknown) => unknown;
 }
 
-/** A request that is stored. */
 export interface SubmittedRequest extends Pick<RequestStatus, 'id' | 'model' | 'state' | 'isPossible' | 'input'> {
   /** Requests that will be dispatched before this one; undefined once it runs. */
   position: number | undefined;

@@ -1,3 +1,4 @@
+import { groupBy } from '@darkroom/core';
 import type { FloatTensor, OnnxSession, TensorSpec, TensorValue } from '@darkroom/runtime';
 import type { LoadedGraph } from './load-graph.ts';
 import { modelFileError } from '../model/model-file.ts';
@@ -10,7 +11,6 @@ export type Conditioning = Readonly<Record<string, Float32Array>>;
  */
 export type ConditioningShapes = Readonly<Record<string, readonly (number | 'open')[]>>;
 
-/** The inputs of a UNet or a transformer. */
 export interface DenoiserInputs {
   /** The name of that for the latents; exports of transformers say `hidden_states`. */
   readonly sample?: string;
@@ -125,17 +125,6 @@ export class DenoiserBatch {
     }
     return buffer.subarray(0, length);
   }
-}
-
-function groupBy(rows: readonly DenoiserRow[], keyOf: (row: DenoiserRow) => string): Iterable<DenoiserRow[]> {
-  const groups = new Map<string, DenoiserRow[]>();
-  for (const row of rows) {
-    const key = keyOf(row);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [row]);
-    else group.push(row);
-  }
-  return groups.values();
 }
 
 function checkInputs({ file, session }: LoadedGraph, known: readonly string[]): void {

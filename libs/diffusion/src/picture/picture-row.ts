@@ -8,7 +8,6 @@ import type { CreateSchedulerOptions, Scheduler, SchedulerSnapshot } from '../sc
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
 import type { PictureRequest } from './picture-request.ts';
 
-/** What pictures are made from. */
 export interface PictureRowRequest extends RowRequest {
   /**
    * By output index: what to start from instead of the noise of the seed; channels × height × width values of unit
@@ -103,7 +102,6 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
   });
 }
 
-/** Where the row stands. */
 export function checkpointPictureRow(row: PictureRow): RowCheckpoint {
   const { scheduler, generator, latents } = row;
   const snapshot = scheduler.snapshot();

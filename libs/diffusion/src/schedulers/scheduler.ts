@@ -40,7 +40,6 @@ export interface SchedulerStepArguments {
   readonly fillNoise: (target: Float32Array) => void;
 }
 
-/** What a scheduler of one row is made from. */
 export interface CreateSchedulerOptions {
   /** The config of the model; shared by all its rows and all schedulers. */
   readonly config: SchedulerConfig;

@@ -3,7 +3,6 @@ import { modelFileError } from '../model/model-file.ts';
 import { createCharsmapNormalizer } from './precompiled-charsmap.ts';
 import type { TokenizerFiles } from './tokenizer-files.ts';
 
-/** What a text encoder reads of a text. */
 export interface TokenizedPrompt {
   readonly ids: readonly number[];
   /** Tokens at the text's end that there was no room for; 0 where all of it is read. */

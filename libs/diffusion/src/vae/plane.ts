@@ -6,12 +6,10 @@ export interface Plane {
   readonly dims: readonly number[];
 }
 
-/** The number of a tensor's rows. */
 export function rowsOf({ dims }: Pick<Plane, 'dims'>): number {
   return dims.at(-2) ?? 1;
 }
 
-/** The same dimensions with another number of rows. */
 export function withRows(dims: readonly number[], rows: number): readonly number[] {
   return [...dims.slice(0, -2), rows, ...dims.slice(-1)];
 }

@@ -18,7 +18,6 @@ export interface OpenRedisOptions {
 const retryMaxMs = 1000;
 /** How often a Cluster is asked who owns what, so that a master that hangs is left once another has taken its place. */
 const slotsRefreshMs = 2000;
-/** How long a Sentinel may take to answer. */
 const sentinelTimeoutMs = 2000;
 /** The pause before a command is sent again while a slot has no master or is moving. */
 const retryCommandMs = 50;

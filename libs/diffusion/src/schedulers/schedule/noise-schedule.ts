@@ -25,7 +25,6 @@ export interface NoiseSchedule {
   readonly sigmas: Float32Array;
 }
 
-/** Computes the schedule that a config describes. */
 export function createNoiseSchedule(config: SchedulerConfig): NoiseSchedule {
   let betas = createBetas(config);
   if (config.rescaleBetasZeroSnr) betas = rescaleZeroTerminalSnr(betas);
