@@ -2,6 +2,7 @@ import { groupBy } from '@darkroom/core';
 import type { FloatTensor, OnnxSession, TensorSpec, TensorValue } from '@darkroom/runtime';
 import type { LoadedGraph } from './load-graph.ts';
 import { modelFileError } from '../model/model-file.ts';
+import { lengthOf } from '../vae/plane.ts';
 
 /** What a row gives the denoiser besides latents and timestep, by the names of its inputs; such as the prompt's embedding. */
 export type Conditioning = Readonly<Record<string, Float32Array>>;
@@ -139,8 +140,4 @@ function checkInputs({ file, session }: LoadedGraph, known: readonly string[]): 
 function closed(shape: readonly (number | 'open')[], length: number): number[] {
   const others = shape.reduce<number>((product, side) => product * (side === 'open' ? 1 : side), 1);
   return shape.map((side) => (side === 'open' ? length / others : side));
-}
-
-function lengthOf([channels, height, width]: LatentDims): number {
-  return channels * height * width;
 }

@@ -6,6 +6,7 @@ import { TorchGenerator, type TorchGeneratorSnapshot } from '../random/torch-gen
 import { createScheduler } from '../schedulers/create-scheduler.ts';
 import type { CreateSchedulerOptions, Scheduler, SchedulerSnapshot } from '../schedulers/scheduler.ts';
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
+import { lengthOf } from '../vae/plane.ts';
 import type { PictureRequest } from './picture-request.ts';
 
 export interface PictureRowRequest extends RowRequest {
@@ -118,7 +119,7 @@ function startRow(
   const checkpoint = rowRequest.checkpoints?.get(index);
   const noise = rowRequest.initialNoise?.get(index);
   const seed = seedOfPicture(request.seed, index);
-  const length = latentDims[0] * latentDims[1] * latentDims[2];
+  const length = lengthOf(latentDims);
   const scheduler = createRowScheduler(options);
   const state = checkpoint && readState(checkpoint, { key: checkpointKey({ request, seed }), length });
   if (state !== undefined) {
@@ -154,7 +155,7 @@ function readState(
 }
 
 function checkNoise(noise: Float32Array, latentDims: readonly number[]): Float32Array {
-  const length = latentDims.reduce((product, side) => product * side, 1);
+  const length = lengthOf(latentDims);
   if (noise.length === length && noise.every((value) => Number.isFinite(value))) return noise;
   const expected = `${length} finite numbers, ${latentDims.join(' × ')} (channels, height, width)`;
   const message = `initialNoise: ${noise.length} values were given; expected ${expected}`;

@@ -92,14 +92,12 @@ export interface SchedulerRule {
 
 /** One row's way from noise to latents: counts the steps of a rule, and refuses what does not fit. */
 export class Scheduler {
-  readonly name: SchedulerName;
   readonly timesteps: readonly number[];
   readonly initNoiseSigma: number;
   readonly #rule: SchedulerRule;
   #stepIndex = 0;
 
-  constructor(name: SchedulerName, rule: SchedulerRule) {
-    this.name = name;
+  constructor(rule: SchedulerRule) {
     this.timesteps = rule.timesteps;
     this.initNoiseSigma = rule.initNoiseSigma;
     this.#rule = rule;
