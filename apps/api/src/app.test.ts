@@ -118,7 +118,7 @@ it('shows an id for a fault of its own, and keeps what the log must not have out
   const [fault, line] = test.lines.map((text) => JSON.parse(text) as Record<string, unknown>);
   expect(fault).toMatchObject({
     error_id: id,
-    error: { op: 'test.seed', message: 'secret of the house', cause: { message: 'ERR user_script:1: boom' } },
+    err: { op: 'test.seed', message: 'secret of the house: ERR user_script:1: boom' },
   });
   expect(line).toMatchObject({ status: 500, error_id: id });
   expect(test.lines.join()).not.toContain('a secret prompt');

@@ -62,9 +62,8 @@ function typeOf(status: number): ErrorType {
   return status === 503 ? 'service_unavailable' : 'server_error';
 }
 
-/** Seconds after which a client that was turned away may ask again. */
-export const retryAfterS = 5;
-export const retryLater = { 'Retry-After': String(retryAfterS) };
+/** In how many seconds a client that was turned away may ask again. */
+export const retryLater = { 'Retry-After': '5' };
 
 const statusOfCode: Readonly<Partial<Record<ErrorCode, ContentfulStatusCode>>> = {
   invalid_request: 400,

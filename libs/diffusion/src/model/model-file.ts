@@ -15,7 +15,7 @@ export function modelFileError(file: string, problem: string, cause?: unknown): 
 }
 
 /** A field of a file that does not fit what other files say, which `expected` tells in words. */
-export function misfitError(file: string, field: string, { given, expected }: { given: number; expected: string }) {
+export function misfitError(file: string, field: string, given: number, expected: string): DarkroomError {
   return modelFileError(file, `${field}: is ${given}, expected ${expected}`);
 }
 

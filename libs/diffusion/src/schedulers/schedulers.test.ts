@@ -141,7 +141,8 @@ describe.each(schedulerNames)('%s', (name) => {
 
   it('asks for the timesteps of diffusers with other numbers of steps', () => {
     const wrong = recording.grids.filter(
-      (grid) => wrongTimesteps(create(name, grid), grid.timesteps, grid.config).length > 0,
+      (grid) =>
+        wrongTimesteps({ name, timesteps: create(name, grid).timesteps }, grid.timesteps, grid.config).length > 0,
     );
     expect(wrong).toEqual([]);
   });
