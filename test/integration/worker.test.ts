@@ -280,7 +280,7 @@ it('says so when its engine cannot be started, and is gone', { timeout: 5000 }, 
 it('says what its model fails by, until it can be loaded', async () => {
   const { store, worker, executor } = openBench();
   const message = 'unet/model.onnx: is missing';
-  executor.starting = () => Promise.reject(new DarkroomError({ code: 'model_unsupported', op: 'test', message }));
+  executor.starting = () => Promise.reject(new DarkroomError('model_unsupported', 'test', message));
   await expect(worker.start()).rejects.toThrow(message);
   expect(await readLoadFailures(store)).toMatchObject([{ reason: message }]);
   executor.starting = () => Promise.resolve(card);

@@ -234,7 +234,7 @@ it('has a name for everything, fits a phone, and is light or dark as the system 
 
 it('opens Bull Board with the key as a password, read-only', async () => {
   const requestId = await submit({ model: 'emoji-sd', num_inference_steps: 1 });
-  const id = createWebhookId({ requestId, sequence: 1, owner: 'alice' });
+  const id = createWebhookId(requestId, 1, 'alice');
   const message = { id, owner: 'alice', requestId, type: 'request.completed', payload: '{"prompt":"a secret fox"}' };
   // Receivers of its own network are not told: it is tried, and stays.
   await enqueueWebhooks(system.store, [{ ...message, url: 'http://127.0.0.1:9/' }], { attempts: 1 });

@@ -106,7 +106,7 @@ it('answers what it does not have in the shape of all errors', async () => {
 it('shows an id for a fault of its own, and keeps what the log must not have out of both', async () => {
   const cause = Object.assign(new Error('ERR user_script:1: boom'), { command: { args: ['a secret prompt'] } });
   const failing = (): never => {
-    throw new DarkroomError({ code: 'internal', op: 'test.seed', message: 'secret of the house', cause });
+    throw new DarkroomError('internal', 'test.seed', 'secret of the house', cause);
   };
   const test = createTestApi({ store: (await openTestApi()).store, drawSeed: failing });
   const response = await test.post({ prompt: 'a secret prompt' });
@@ -118,7 +118,7 @@ it('shows an id for a fault of its own, and keeps what the log must not have out
   const [fault, line] = test.lines.map((text) => JSON.parse(text) as Record<string, unknown>);
   expect(fault).toMatchObject({
     error_id: id,
-    error: { op: 'test.seed', message: 'secret of the house', cause: { message: 'ERR user_script:1: boom' } },
+    err: { op: 'test.seed', message: 'secret of the house: ERR user_script:1: boom' },
   });
   expect(line).toMatchObject({ status: 500, error_id: id });
   expect(test.lines.join()).not.toContain('a secret prompt');

@@ -80,10 +80,9 @@ function routesOf(context: ApiContext): readonly Route[] {
 
 function wrongMethod(methods: readonly string[]): ApiError {
   const allowed = methods.join(', ');
-  const message = `This path takes ${allowed}.`;
-  return new ApiError({ status: 405, code: 'method_not_allowed', message, headers: { Allow: allowed } });
+  return new ApiError(405, 'method_not_allowed', `This path takes ${allowed}.`, { headers: { Allow: allowed } });
 }
 
 function noSuchRoute(): ApiError {
-  return new ApiError({ status: 404, code: 'route_not_found', message: 'There is nothing here; /docs says what is.' });
+  return new ApiError(404, 'route_not_found', 'There is nothing here; /docs says what is.');
 }

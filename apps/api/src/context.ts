@@ -20,7 +20,6 @@ import { createCached } from './server/cached.ts';
 import { type Every, everyInterval } from './server/every-interval.ts';
 import { createStoreGuard } from './server/store-guard.ts';
 
-/** What an app is made from. */
 export interface ApiDeps {
   store: StoreConnection;
   hub: EventHub;

@@ -33,15 +33,13 @@ const discoverEveryMs = 500;
  */
 const view = { maxWorkers: 32, maxRequests: 256, beyondRoom: 32 };
 
-export class BatchFormer extends BaseService {
-  readonly #options: Required<Omit<BatchFormerOptions, 'slowTickMs' | 'wakeups'>>;
+export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, 'slowTickMs' | 'wakeups'>>> {
   readonly #dispatching: LoopsByName;
   readonly #companyTimers = new Map<string, NodeJS.Timeout>();
 
   constructor({ slowTickMs: intervalMs = 1000, wakeups, ...options }: BatchFormerOptions) {
-    super();
     const { store, log, metrics = createFormerMetrics(new Metrics({ app: 'batch-former', log })) } = options;
-    this.#options = { ...options, metrics };
+    super({ ...options, metrics });
     this.#dispatching = new LoopsByName({
       name: 'dispatch',
       discover: () => listModelIds(store),
@@ -55,7 +53,7 @@ export class BatchFormer extends BaseService {
 
   /** Leases all of a model that can go. Two round trips, whatever the number of leases; one when there is nothing to do. */
   async runOnce(model: string): Promise<void> {
-    const { store, policy } = this.#options;
+    const { store, policy } = this.options;
     for (;;) {
       const seen = await readDispatchable(store, model, { ...view, beyondRoom: view.beyondRoom + policy.lookahead });
       const plan = planLeases(seen, policy);
@@ -85,7 +83,7 @@ export class BatchFormer extends BaseService {
   }
 
   #report(model: string, { leases }: Plan, outcomes: readonly DispatchOutcome[], seen: Dispatchable): void {
-    const { log, metrics } = this.#options;
+    const { log, metrics } = this.options;
     const waitedMs = new Map(seen.requests.map(({ id, waitingSinceMs }) => [id, seen.nowMs - waitingSinceMs]));
     let position = 0;
     for (const { workerId, requestIds } of leases) {

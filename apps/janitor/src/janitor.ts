@@ -20,17 +20,15 @@ export interface JanitorOptions {
 /** Looks at the keys are spread over the interval, so that none takes long. */
 const leakPages = 60;
 
-export class Janitor extends BaseService {
-  readonly #options: JanitorOptions;
+export class Janitor extends BaseService<JanitorOptions> {
   readonly #sweeping: LoopsByName;
   readonly #leakSweeping: PeriodicLoop;
   readonly #leaks: LeakSweeper;
   readonly #reportKeySizes: ReturnType<typeof createKeySizeReport>;
 
   constructor(options: JanitorOptions) {
-    super();
+    super(options);
     const { store, log, sweepIntervalMs, leakSweepIntervalMs, metrics } = options;
-    this.#options = options;
     this.#leaks = new LeakSweeper(store);
     this.#reportKeySizes = createKeySizeReport(metrics ?? new Metrics({ app: 'janitor', log }));
     this.#sweeping = new LoopsByName({
@@ -51,7 +49,7 @@ export class Janitor extends BaseService {
 
   /** Buries a model's dead workers, requeues what they had, ends what is overdue. */
   async sweepOnce(model: string) {
-    const { store, log, sweepIntervalMs, workerTtlMs } = this.#options;
+    const { store, log, sweepIntervalMs, workerTtlMs } = this.options;
     const result = { buried: [] as string[], requeued: [] as string[], expired: [] as string[] };
     const missedSweeps = Math.max(1, Math.ceil(workerTtlMs / sweepIntervalMs));
     // A little less than ours, so that each of our own counts.
@@ -76,7 +74,7 @@ export class Janitor extends BaseService {
   async sweepLeaksOnce(): Promise<void> {
     const { repaired, deleted, sizes } = await this.#leaks.sweepPage();
     this.#reportKeySizes(sizes ?? []);
-    if (repaired.length + deleted.length > 0) this.#options.log.warn({ repaired, deleted }, 'swept leaks');
+    if (repaired.length + deleted.length > 0) this.options.log.warn({ repaired, deleted }, 'swept leaks');
   }
 
   protected override async onStart(): Promise<void> {

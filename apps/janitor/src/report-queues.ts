@@ -2,7 +2,7 @@
  * What the whole system looks like, for Prometheus: asked of Redis at every scrape, for all models at once. Every
  * janitor reports the same, so that one may be down: queries take `max`, never `sum`, over janitors.
  */
-import type { Metrics } from '@darkroom/service';
+import type { HistogramSeries as Series, Metrics } from '@darkroom/service';
 import {
   exportBullmqMetrics,
   isStoreReachable,
@@ -106,27 +106,22 @@ function createGauges(metrics: Metrics): (seen: Seen) => void {
 
 /** What became of requests: counted in Redis where it happens, shown here. */
 function showDurations(metrics: Metrics, read: () => Seen['models']): void {
-  metrics.storedHistogram(
-    {
-      name: 'darkroom_state_seconds',
-      help: 'How long requests were in a state before they went on to the next; its count is that of the transitions.',
-      labels: ['model', 'state', 'next'],
-    },
-    () =>
-      read().flatMap(({ stats: { model }, tally }) =>
-        tally.states.map(({ state, next, ...durations }) => ({ labels: { model, state, next }, ...durations })),
-      ),
+  const show = (name: string, help: string, labels: string[], seriesOf: (tally: Tally, model: string) => Series[]) =>
+    metrics.storedHistogram({ name, help, labels: ['model', ...labels] }, () =>
+      read().flatMap(({ stats, tally }) => seriesOf(tally, stats.model)),
+    );
+  show(
+    'darkroom_state_seconds',
+    'How long requests were in a state before they went on to the next; its count is that of the transitions.',
+    ['state', 'next'],
+    ({ states }, model) =>
+      states.map(({ state, next, ...durations }) => ({ labels: { model, state, next }, ...durations })),
   );
-  metrics.storedHistogram(
-    {
-      name: 'darkroom_request_seconds',
-      help: 'From the admission of a request to its end; its count is that of the requests that ended so.',
-      labels: ['model', 'outcome'],
-    },
-    () =>
-      read().flatMap(({ stats: { model }, tally }) =>
-        tally.ends.map(({ state, ...durations }) => ({ labels: { model, outcome: state }, ...durations })),
-      ),
+  show(
+    'darkroom_request_seconds',
+    'From the admission of a request to its end; its count is that of the requests that ended so.',
+    ['outcome'],
+    ({ ends }, model) => ends.map(({ state, ...durations }) => ({ labels: { model, outcome: state }, ...durations })),
   );
 }
 

@@ -13,7 +13,6 @@ export interface DeliverWebhookOptions {
   stopping: AbortSignal;
 }
 
-/** The longest attempt. */
 const attemptTimeoutMs = 15_000;
 /** How soon a delivery that found no place asks for one again. */
 const noPlaceMs = 2000;

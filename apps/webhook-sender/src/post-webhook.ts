@@ -10,9 +10,7 @@ export interface PostWebhookOptions {
   url: string;
   headers: Readonly<Record<string, string>>;
   body: string;
-  /** Ends the attempt. */
   signal: AbortSignal;
-  /** Whether private addresses may be called too. */
   allowPrivate: boolean;
   /** For tests. */
   resolve?: Resolve;

@@ -3,7 +3,6 @@ import { durationBuckets, type Metrics } from '@darkroom/service';
 /** `failed` ones are tried again, `gave_up` ones are not; `postponed` ones were not tried. */
 export type AttemptOutcome = 'delivered' | 'failed' | 'gave_up' | 'postponed';
 
-/** What a sender counts. */
 export type SenderMetrics = ReturnType<typeof createSenderMetrics>;
 
 export function createSenderMetrics(metrics: Metrics) {

@@ -19,7 +19,7 @@ export function webhookMessage(entry: OutboxEntry, kinds: Kinds): WebhookMessage
       ...detailsOf(requestId, event, kinds.of(entry.kind)),
     },
   });
-  const id = createWebhookId({ requestId, sequence: event.sequence, owner });
+  const id = createWebhookId(requestId, event.sequence, owner);
   return { id, owner, requestId, type, url, payload };
 }
 

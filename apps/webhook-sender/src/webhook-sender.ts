@@ -43,15 +43,13 @@ export interface WebhookSenderOptions {
 
 /** How long a lost wake-up can hold things up. */
 const slowTickMs = 1000;
-/** Entries moved at a time. */
 const moveLimit = 100;
 /** Connections of one process at a time, and those of them that may be of one owner and go to one host. */
 const concurrency = 64;
 const perOwner = 32;
 const perHost = 16;
 
-export class WebhookSender extends BaseService {
-  readonly #options: Required<Omit<WebhookSenderOptions, 'metrics' | 'wakeups'>>;
+export class WebhookSender extends BaseService<Required<Omit<WebhookSenderOptions, 'metrics' | 'wakeups'>>> {
   readonly #metrics: SenderMetrics;
   readonly #moving: LoopsByName;
   #stopping = new AbortController();
@@ -67,8 +65,7 @@ export class WebhookSender extends BaseService {
     wakeups,
     ...options
   }: WebhookSenderOptions) {
-    super();
-    this.#options = { ...options, schedule, stopGraceMs, reclaimAfterMs, clock, kinds };
+    super({ ...options, schedule, stopGraceMs, reclaimAfterMs, clock, kinds });
     this.#metrics = createSenderMetrics(metrics ?? new Metrics({ app: 'webhook-sender', log: options.log }));
     this.#moving = new LoopsByName({
       name: 'move the outbox',
@@ -86,7 +83,7 @@ export class WebhookSender extends BaseService {
    * taken again, and their messages have the same ids then.
    */
   async moveOnce(model: string): Promise<void> {
-    const { store, schedule, reclaimAfterMs, kinds } = this.#options;
+    const { store, schedule, reclaimAfterMs, kinds } = this.options;
     let entries: OutboxEntry[];
     do {
       entries = await takeOutbox(store, model, { limit: moveLimit, reclaimAfterMs });
@@ -100,7 +97,7 @@ export class WebhookSender extends BaseService {
   }
 
   protected override async onStart(): Promise<void> {
-    const { store, schedule, allowPrivate, clock, lockMs, log } = this.#options;
+    const { store, schedule, allowPrivate, clock, lockMs, log } = this.options;
     this.#stopping = new AbortController();
     const takePlace = createDeliveryPlaces({ perOwner, perHost });
     const context = { store, allowPrivate, takePlace, clock, stopping: this.#stopping.signal };
@@ -122,7 +119,7 @@ export class WebhookSender extends BaseService {
 
   protected override async onStop(): Promise<void> {
     await this.#moving.stop();
-    const cutting = setTimeout(() => this.#stopping.abort(), this.#options.stopGraceMs);
+    const cutting = setTimeout(() => this.#stopping.abort(), this.options.stopGraceMs);
     await this.#worker?.close();
     clearTimeout(cutting);
     this.#worker = undefined;
@@ -130,7 +127,7 @@ export class WebhookSender extends BaseService {
 
   /** Receivers' URLs may hold secrets of theirs: only the host is logged. */
   #report({ id, requestId, url }: WebhookMessage, attempt: number, outcome: SendOutcome): AttemptOutcome {
-    const { log, schedule } = this.#options;
+    const { log, schedule } = this.options;
     const facts = { webhook_id: id, request_id: requestId, host: new URL(url).host, attempt };
     if (outcome.status === 'delivered') log.info(facts, 'delivered');
     if (outcome.status !== 'failed') return outcome.status;

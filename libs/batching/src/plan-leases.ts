@@ -5,7 +5,7 @@
  * a batch that does not fill their free slots waits up to `timeoutMs` for company.
  */
 
-import type { Dispatchable, OpenWorker, PlannedLease, WaitingRequest } from '@darkroom/core';
+import { type Dispatchable, groupBy, type OpenWorker, type PlannedLease, type WaitingRequest } from '@darkroom/core';
 
 export interface BatchPolicy {
   /** Slots that one lease fills at most. */
@@ -42,7 +42,7 @@ export function planLeases({ nowMs, reservedWorkerId, workers, requests }: Dispa
   const shared = requests.filter((request) => !mustBeAlone(request));
   const next = withinRoom(shared, [...free.values()], policy.lookahead);
   let againInMs: number | undefined;
-  for (const group of groupByShape(next)) {
+  for (const group of groupBy(next, ({ shapeKey }) => shapeKey)) {
     const idle = [...free.values()].filter(({ isIdle }) => isIdle).length;
     const slots = sumOf(group, ({ slots: own }) => own);
     const left = sumOf([...free.values()], (worker) => worker.free);
@@ -118,17 +118,6 @@ function withinRoom(
 
 function roomiest(workers: readonly OpenWorker[]): OpenWorker | undefined {
   return workers.toSorted((left, right) => right.free - left.free)[0];
-}
-
-/** Each in order, the shape whose first request waits longest before the others. */
-function groupByShape(requests: readonly WaitingRequest[]): WaitingRequest[][] {
-  const groups = new Map<string, WaitingRequest[]>();
-  for (const request of requests) {
-    const group = groups.get(request.shapeKey);
-    if (group === undefined) groups.set(request.shapeKey, [request]);
-    else group.push(request);
-  }
-  return [...groups.values()];
 }
 
 function sumOf<Item>(items: readonly Item[], read: (item: Item) => number): number {

@@ -12,7 +12,6 @@ export function requestPath(id: string): string {
   return `/v1/predict/${encodeURIComponent(id)}`;
 }
 
-/** One HTTP request. */
 export interface SendOptions {
   method?: 'GET' | 'POST' | 'DELETE';
   headers?: Readonly<Record<string, string>>;
@@ -81,7 +80,6 @@ export async function readBytes(call: Call, { body }: Response): Promise<Uint8Ar
   return joined(parts);
 }
 
-/** All parts in one. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let offset = 0;

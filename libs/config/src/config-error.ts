@@ -6,11 +6,8 @@ export class ConfigError extends DarkroomError {
   readonly problems: readonly string[];
 
   constructor(problems: readonly string[]) {
-    super({
-      code: 'invalid_request',
-      op: 'config.load',
-      message: `The settings cannot be used:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
-    });
+    const list = problems.map((problem) => `  - ${problem}`).join('\n');
+    super('invalid_request', 'config.load', `The settings cannot be used:\n${list}`);
     this.name = 'ConfigError';
     this.problems = problems;
   }

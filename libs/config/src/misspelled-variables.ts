@@ -1,3 +1,5 @@
+import { editDistance } from '@darkroom/core';
+
 /**
  * Asks of variables that nobody reads whether they were meant to be settings. Only names of two words or more are
  * compared, because an environment is full of short names; and a setting that is itself set needs no guess at who meant it.
@@ -22,18 +24,4 @@ export function findMisspelledVariables(
 /** Case and underscores are what people get wrong most, so they cost nothing. */
 function bareName(name: string): string {
   return name.replaceAll('_', '').toUpperCase();
-}
-
-/** Letters inserted, removed or replaced (Levenshtein) between two short names. */
-function editDistance(left: string, right: string): number {
-  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
-  for (const [rowIndex, leftLetter] of left.split('').entries()) {
-    const next = [rowIndex + 1];
-    for (const [column, rightLetter] of right.split('').entries()) {
-      const replaced = (row[column] ?? 0) + (leftLetter === rightLetter ? 0 : 1);
-      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
 }

@@ -29,7 +29,6 @@ interface SettingText {
 
 /** One row of the table of settings: all that the parser, the error messages and the documentation know about it. */
 export interface Setting<Value = unknown, App extends ReaderName = ReaderName> extends SettingText {
-  /** The environment variable. */
   variable: string;
   kind: SettingKind<Value>;
   apps: readonly App[];

@@ -1,8 +1,10 @@
 export * from './address/public-address.ts';
 export * from './address/redis-address.ts';
 export * from './clock.ts';
+export { editDistance } from './errors/closest-name.ts';
 export * from './errors/darkroom-error.ts';
 export * from './errors/field-problem.ts';
+export * from './group-by.ts';
 export * from './model/device.ts';
 export type * from './model/dispatchable.ts';
 export * from './model/dtype-choice.ts';

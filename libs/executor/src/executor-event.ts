@@ -1,6 +1,5 @@
 import type { ErrorCode, RowCheckpoint, RowEvent, RowOutput } from '@darkroom/core';
 
-/** Which output of which request an event is about. */
 interface OfOutput {
   readonly requestId: string;
   readonly index: number;

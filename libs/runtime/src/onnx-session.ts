@@ -81,7 +81,6 @@ function loadError(devices: readonly Device[], cause: unknown): unknown {
   return toRuntimeError(cause, 'runtime.load', `a model file could not be loaded on ${devices.join(', ')}`);
 }
 
-/** A loaded graph. */
 export type OnnxSession = Awaited<ReturnType<typeof openSession>>;
 
 type OpenSessionOptions = LoadOnnxSessionOptions & { device: Device; refusals: readonly DeviceRefusal[] };
@@ -118,7 +117,6 @@ async function openSession(options: OpenSessionOptions) {
   }
 
   return {
-    /** What it was loaded on. */
     device,
     /** Devices before that one in the order of preference. */
     refusals,
@@ -138,7 +136,6 @@ async function openSession(options: OpenSessionOptions) {
       if (counter !== undefined) session.endProfiling();
       return counter?.read();
     },
-    /** Frees the graph. */
     async dispose(): Promise<void> {
       await session.release();
       counter?.drop();

@@ -14,7 +14,7 @@ export function toRuntimeError(cause: unknown, op: string, subject: string): Dar
   if (DarkroomError.isInstance(cause)) return cause;
   const text = cause instanceof Error ? cause.message : String(cause);
   if (outOfMemory.test(text)) {
-    return new DarkroomError({ code: 'out_of_memory', op, message: `${subject}: out of memory`, cause });
+    return new DarkroomError('out_of_memory', op, `${subject}: out of memory`, cause);
   }
-  return new DarkroomError({ code: 'engine_failed', op, message: subject, cause });
+  return new DarkroomError('engine_failed', op, subject, cause);
 }

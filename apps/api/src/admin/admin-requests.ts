@@ -119,11 +119,10 @@ function deadView(dead: DeadRequest): z.infer<typeof deadRequestSchema> {
 }
 
 function notFailed(id: string, state: string): ApiError {
-  const message = `Request ${id} is ${state}, expected one that has failed.`;
-  return new ApiError({ status: 409, code: 'request_not_failed', message });
+  return new ApiError(409, 'request_not_failed', `Request ${id} is ${state}, expected one that has failed.`);
 }
 
 function inputNotKept(id: string): ApiError {
   const message = `What request ${id} asked for is not kept (STORE_PROMPTS=false): only its owner can send it again.`;
-  return new ApiError({ status: 409, code: 'input_not_kept', message });
+  return new ApiError(409, 'input_not_kept', message);
 }

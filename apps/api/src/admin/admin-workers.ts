@@ -54,11 +54,9 @@ export const adminWorkerRoutes: readonly Route[] = [
 ];
 
 function workerNotFound(worker: string): ApiError {
-  const message = `There is no worker ${cutText(worker)} of this model.`;
-  return new ApiError({ status: 404, code: 'worker_not_found', message });
+  return new ApiError(404, 'worker_not_found', `There is no worker ${cutText(worker)} of this model.`);
 }
 
 function workerStopping(worker: string): ApiError {
-  const message = `Worker ${worker} stops: it takes no work any more.`;
-  return new ApiError({ status: 409, code: 'worker_stopping', message });
+  return new ApiError(409, 'worker_stopping', `Worker ${worker} stops: it takes no work any more.`);
 }

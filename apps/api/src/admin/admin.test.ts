@@ -203,7 +203,7 @@ it('shows deliveries of webhooks on the board, read-only and without what is pri
   const test = await openAdmin();
   const requestId = await test.submit({ prompt: 'a secret fox' });
   const message = {
-    id: createWebhookId({ requestId, sequence: 1, owner: '' }),
+    id: createWebhookId(requestId, 1, ''),
     owner: '',
     requestId,
     type: 'request.started',

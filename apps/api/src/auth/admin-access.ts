@@ -33,7 +33,7 @@ export function noAdminKey(): ApiError {
 }
 
 function notAnAdmin(message: string): ApiError {
-  return new ApiError({ status: 403, code: 'not_an_admin', message });
+  return new ApiError(403, 'not_an_admin', message);
 }
 
 /** By a password, whatever the user is called, or by what the rest of `/admin` takes. */

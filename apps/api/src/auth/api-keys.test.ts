@@ -302,4 +302,18 @@ describe('loading', () => {
     const apiKeysFile = content === undefined ? '/nowhere/keys.json' : await keysFile(content);
     expect(() => loadApiKeys({ apiKeys: undefined, adminKeys: undefined, apiKeysFile })).toThrow(message);
   });
+
+  it.each(['apiKeys', 'adminKeys'] as const)(
+    'refuses a name of %s in the file too, whatever its limits',
+    async (name) => {
+      const apiKeysFile = await keysFile({ keys: [{ name: 'alice', sha256 }] });
+      const given = {
+        apiKeys: undefined,
+        adminKeys: undefined,
+        [name]: [{ name: 'alice', key: 'other' }],
+        apiKeysFile,
+      };
+      expect(() => loadApiKeys(given)).toThrow(/API_KEYS_FILE .* has alice with other limits/);
+    },
+  );
 });

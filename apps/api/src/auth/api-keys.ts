@@ -14,7 +14,6 @@ export interface ApiKey {
   requestsPerMinute: number | undefined;
   /** Queued and running at once; undefined for no limit. */
   openRequests: number | undefined;
-  /** Whether it may administer too. */
   isAdmin: boolean;
 }
 
@@ -58,7 +57,9 @@ export function loadApiKeys({
   const problems: string[] = [];
   const rightsOf = new Map<string, string>();
   const add = (hash: string, key: ApiKey, source: string): void => {
-    const rights = JSON.stringify({ ...key, isAdmin: undefined });
+    const { weight, requestsPerMinute, openRequests } = key;
+    // A name is the settings' or the file's, which alone has limits, so that one place says all of them.
+    const rights = JSON.stringify([source.startsWith('API_KEYS_FILE'), weight, requestsPerMinute, openRequests]);
     if (keys.has(hash))
       problems.push(`${source} has a key of ${key.name} that is there already, expected each key once`);
     else if ((rightsOf.get(key.name) ?? rights) !== rights)
@@ -122,5 +123,5 @@ export function missingApiKey(): ApiError {
 
 /** What was sent is in none of them: a key with a typing error is still nearly a key. */
 export function unauthorized(code: string, message: string, challenge = 'Bearer'): ApiError {
-  return new ApiError({ status: 401, code, message, headers: { 'WWW-Authenticate': challenge } });
+  return new ApiError(401, code, message, { headers: { 'WWW-Authenticate': challenge } });
 }

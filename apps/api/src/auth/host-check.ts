@@ -24,7 +24,7 @@ export function checkHost(
 
 export function wrongHost(name: string): ApiError {
   const message = `Host is ${describeValue(name)}, expected localhost, an address, or a name of ALLOWED_HOSTS: this server asks for no keys.`;
-  return new ApiError({ status: 421, code: 'wrong_host', message });
+  return new ApiError(421, 'wrong_host', message);
 }
 
 /** Without the dot that a full name may end with, and the port that a setting may say. */

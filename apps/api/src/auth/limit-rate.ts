@@ -8,7 +8,6 @@ export type Allowance = Awaited<ReturnType<RateLimiter>> & { perMinute: number }
 
 const windowS = 60;
 
-/** Counts submissions against the limit of their key. */
 export function createSubmissionCounter(
   store: StoreConnection,
   askStore: AskStore,
@@ -42,5 +41,5 @@ export function allowanceHeaders({ perMinute, remaining, resetMs }: Allowance): 
 export function rateLimitExceeded({ perMinute, resetMs }: Pick<Allowance, 'perMinute' | 'resetMs'>): ApiError {
   const resetS = secondsOf(resetMs);
   const message = `This key may send ${perMinute} requests a minute; the next one in ${resetS} s.`;
-  return new ApiError({ status: 429, code: 'rate_limit_exceeded', message, headers: { 'Retry-After': resetS } });
+  return new ApiError(429, 'rate_limit_exceeded', message, { headers: { 'Retry-After': resetS } });
 }

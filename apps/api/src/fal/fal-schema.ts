@@ -134,7 +134,7 @@ const wrongField = json(
   falError(invalidField('num_images', 20, 'a whole number from 1 to 10'), undefined).body,
 );
 const problem = (description: string, code: string, message = description) =>
-  json(description, falError(new ApiError({ status: 400, code, message }), undefined).body);
+  json(description, falError(new ApiError(400, code, message), undefined).body);
 const failures = {
   424: problem('The request failed.', 'worker_lost', 'The workers that ran this request were lost.'),
   499: problem('The request was canceled.', 'client_cancelled'),

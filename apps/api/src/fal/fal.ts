@@ -147,7 +147,7 @@ const statusOfFailure: Readonly<Record<string, number>> = { client_cancelled: 49
 function refuse(c: ApiCall, status: number, code: string, message: string): Response {
   // The client sends a request again after a 504, unless it is told that the user had set the time.
   const headers: Record<string, string> = status === 504 ? { 'x-fal-request-timeout-type': 'user' } : {};
-  return errorResponse(c, new ApiError({ status: status as ContentfulStatusCode, code, message, headers }));
+  return errorResponse(c, new ApiError(status as ContentfulStatusCode, code, message, { headers }));
 }
 
 async function resultOf(c: ApiCall, context: ApiContext, request: RequestStatus) {

@@ -9,7 +9,6 @@ export interface EndEstimate {
   max: number;
 }
 
-/** What an estimate needs to know of a request. */
 export type EstimatedRequest = Pick<
   RequestStatus,
   'state' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done'

@@ -12,14 +12,8 @@ export const errorTypes = [
 type ErrorType = (typeof errorTypes)[number];
 
 export interface ApiErrorOptions {
-  status: ContentfulStatusCode;
-  /** For programs: stable, one per reason. */
-  code: string;
   /** The kind of error; by default what the status says. */
   type?: ErrorType;
-  /** For people; what they sent may be in it, so it is never logged. */
-  message: string;
-  /** The field that is wrong. */
   param?: string | undefined;
   /** All that is wrong with the fields; the message has them in one line. */
   problems?: readonly FieldProblem[];
@@ -27,7 +21,10 @@ export interface ApiErrorOptions {
   cause?: unknown;
 }
 
-/** An answer that is not the one the client hoped for. */
+/**
+ * An answer that is not the one the client hoped for. `code` is for programs: stable, one per reason. `message` is for
+ * people; what they sent may be in it, so it is never logged.
+ */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: ContentfulStatusCode;
@@ -37,8 +34,8 @@ export class ApiError extends Error {
   readonly problems: readonly FieldProblem[];
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(options: ApiErrorOptions) {
-    const { status, code, type = typeOf(status), message, param, problems = [], headers = {}, cause } = options;
+  constructor(status: ContentfulStatusCode, code: string, message: string, options: ApiErrorOptions = {}) {
+    const { type = typeOf(status), param, problems = [], headers = {}, cause } = options;
     super(message, { cause });
     this.status = status;
     this.code = code;
@@ -65,9 +62,8 @@ function typeOf(status: number): ErrorType {
   return status === 503 ? 'service_unavailable' : 'server_error';
 }
 
-/** Seconds after which a client that was turned away may ask again. */
-export const retryAfterS = 5;
-export const retryLater = { 'Retry-After': String(retryAfterS) };
+/** In how many seconds a client that was turned away may ask again. */
+export const retryLater = { 'Retry-After': '5' };
 
 const statusOfCode: Readonly<Partial<Record<ErrorCode, ContentfulStatusCode>>> = {
   invalid_request: 400,
@@ -85,21 +81,14 @@ export function toApiError(cause: unknown, errorId: string): ApiError {
   const status = DarkroomError.isInstance(cause) ? statusOfCode[cause.code] : undefined;
   if (DarkroomError.isInstance(cause) && status !== undefined) {
     const { code, message } = cause;
-    return new ApiError({ status, code, message, headers: status === 503 ? retryLater : {}, cause });
+    return new ApiError(status, code, message, { headers: status === 503 ? retryLater : {}, cause });
   }
-  const message = `Something went wrong on our side. The log has it as ${errorId}.`;
-  return new ApiError({ status: 500, code: 'internal', message, cause });
+  return new ApiError(500, 'internal', `Something went wrong on our side. The log has it as ${errorId}.`, { cause });
 }
 
 export function invalidFields(problems: readonly FieldProblem[]): ApiError {
   const [{ code, field: param } = { code: 'invalid_body', field: undefined }] = problems;
-  return new ApiError({
-    status: 400,
-    code,
-    param,
-    problems,
-    message: problems.map(({ message }) => message).join('; '),
-  });
+  return new ApiError(400, code, problems.map(({ message }) => message).join('; '), { param, problems });
 }
 
 /** For a value that is not what was expected, or missing where there must be one. */
@@ -121,18 +110,18 @@ export function checkField<Schema extends z.ZodType>(
 
 /** For what is not there right now, and may be soon. */
 export function notNow(code: string, message: string, param?: 'model'): ApiError {
-  return new ApiError({ status: 503, code, param, message, headers: retryLater });
+  return new ApiError(503, code, message, { param, headers: retryLater });
 }
 
 /** For a key that has as much as it may. */
 export function tooMany(code: string, message: string, headers = { 'Retry-After': '1' }): ApiError {
-  return new ApiError({ status: 429, code, message, headers });
+  return new ApiError(429, code, message, { headers });
 }
 
 export function modelNotFound(model: string, known: readonly { id: string }[]): ApiError {
   const names = known.map(({ id }) => id).join(', ');
   const message = `model ${describeValue(model)} is not here, expected one of ${names}`;
-  return new ApiError({ status: 404, code: 'model_not_found', param: 'model', message });
+  return new ApiError(404, 'model_not_found', message, { param: 'model' });
 }
 
 export function overloaded(): ApiError {
@@ -145,10 +134,9 @@ export function tooManyStreams(open: number): ApiError {
 }
 
 export function requestNotFound(id: string): ApiError {
-  return new ApiError({ status: 404, code: 'request_not_found', message: `There is no request ${cutText(id)}.` });
+  return new ApiError(404, 'request_not_found', `There is no request ${cutText(id)}.`);
 }
 
 export function requestGone(id: string): ApiError {
-  const message = `Request ${id} is over, and its results are no longer kept.`;
-  return new ApiError({ status: 410, code: 'request_gone', message });
+  return new ApiError(410, 'request_gone', `Request ${id} is over, and its results are no longer kept.`);
 }

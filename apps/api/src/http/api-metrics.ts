@@ -1,6 +1,5 @@
 import { durationBuckets, type Metrics } from '@darkroom/service';
 
-/** What an API process counts. */
 export type ApiMetrics = ReturnType<typeof createApiMetrics>;
 
 export function createApiMetrics(metrics: Metrics) {

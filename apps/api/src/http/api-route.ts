@@ -27,7 +27,6 @@ export function routesOf<Name extends string>(
   return (Object.keys(documents) as Name[]).map((name) => ({ ...documents[name], handle: handlers[name] }));
 }
 
-/** Adds a route to the app and to the OpenAPI document. */
 export function addRoute(api: Api, context: ApiContext, { handle, params = {}, ...config }: Route): void {
   const names = [...config.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => [name, params[name!] ?? z.string()]);
   const request =

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { DarkroomError } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import { z } from '@hono/zod-openapi';
 import type { MiddlewareHandler } from 'hono';
@@ -46,16 +45,8 @@ export function handleError(log: Logger) {
     const answer = toApiError(error, errorId);
     if (answer.status === 500) {
       c.set('errorId', errorId);
-      log.error({ error_id: errorId, error: loggableError(error) }, 'a request failed');
+      log.error({ error_id: errorId, err: error }, 'a request failed');
     } else if (answer.status >= 500) log.warn({ code: answer.code }, 'a request was turned away');
     return errorResponse(c, answer);
   };
-}
-
-/** Without the properties of an error: ioredis keeps the command in one, and with it somebody's prompt. */
-export function loggableError(error: unknown): unknown {
-  if (!(error instanceof Error)) return { type: typeof error };
-  const { name, message, stack, cause } = error;
-  const where = DarkroomError.isInstance(error) ? { code: error.code, op: error.op } : {};
-  return { type: name, message, stack, ...where, ...(cause === undefined ? {} : { cause: loggableError(cause) }) };
 }

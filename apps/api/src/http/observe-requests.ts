@@ -13,7 +13,6 @@ export function routeOf(c: ApiCall): string {
 /** Methods with a label of their own: a client may send anything. */
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** Times every answer by its route. */
 export function measureRequests({ httpSeconds }: Pick<ApiMetrics, 'httpSeconds'>): MiddlewareHandler<ApiEnv> {
   return async (c, next) => {
     const startedAtMs = performance.now();

@@ -48,7 +48,7 @@ function parse(bytes: Uint8Array): unknown {
 }
 
 export function invalidBody(message: string, cause?: unknown): ApiError {
-  return new ApiError({ status: 400, code: 'invalid_body', message, cause });
+  return new ApiError(400, 'invalid_body', message, { cause });
 }
 
 export function wrongType(type: string): ApiError {
@@ -56,9 +56,9 @@ export function wrongType(type: string): ApiError {
 }
 
 function unsupported(message: string): ApiError {
-  return new ApiError({ status: 415, code: 'unsupported_media_type', message });
+  return new ApiError(415, 'unsupported_media_type', message);
 }
 
 export function bodyTooLarge(maxBytes: number): ApiError {
-  return new ApiError({ status: 413, code: 'body_too_large', message: `the body has more than ${maxBytes} bytes` });
+  return new ApiError(413, 'body_too_large', `the body has more than ${maxBytes} bytes`);
 }

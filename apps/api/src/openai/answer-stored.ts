@@ -18,7 +18,7 @@ import { streamEvents } from '../follow/stream-events.ts';
 import { doneFrame, sseFrame } from '../follow/sse-frame.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
-import { errorBody, loggableError } from '../http/error-response.ts';
+import { errorBody } from '../http/error-response.ts';
 import { type Submission, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
 import { toStoredError } from './stored-request-error.ts';
 import { type ClientWatch, watchClient } from './watch-client.ts';
@@ -81,6 +81,6 @@ async function submitWatched(c: ApiCall, context: ApiContext, submission: Submis
 /** What a client is told after its request was stored; what nobody foresaw is logged. */
 function storedErrorOf({ log }: ApiContext, id: string, error: unknown, what: string): ApiError {
   const errorId = randomUUID();
-  if (!(error instanceof ApiError)) log.error({ error_id: errorId, request_id: id, error: loggableError(error) }, what);
+  if (!(error instanceof ApiError)) log.error({ error_id: errorId, request_id: id, err: error }, what);
   return toStoredError(error, errorId);
 }

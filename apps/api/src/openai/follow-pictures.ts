@@ -31,7 +31,6 @@ interface FollowPicturesOptions {
   watch: ClientWatch;
   /** Of each picture, at most. */
   partialImages: number;
-  /** Whether the finished pictures' bytes are wanted. */
   withData: boolean;
 }
 

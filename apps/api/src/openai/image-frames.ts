@@ -32,7 +32,6 @@ export type ImageFrames = (
   request: { id: string; input: Pick<PictureInput, 'width' | 'height' | 'numInferenceSteps'> },
 ) => Iterable<string>;
 
-/** Of which picture, and how far it is. */
 function placeOf(
   picture: PartialPicture | CompletedPicture,
   { numInferenceSteps }: Pick<PictureInput, 'numInferenceSteps'>,

@@ -329,7 +329,7 @@ it('answers over a Redis that is away when the wait begins', async () => {
   const wrapHub = (hub: EventHub): EventHub => ({
     ...hub,
     async subscribe(id, listener) {
-      if (failures++ === 0) throw new DarkroomError({ code: 'unavailable', op: 'test', message: 'away' });
+      if (failures++ === 0) throw new DarkroomError('unavailable', 'test', 'away');
       return hub.subscribe(id, listener);
     },
   });

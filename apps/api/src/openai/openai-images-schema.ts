@@ -34,7 +34,6 @@ function oneOf<const Values extends readonly [string, ...string[]]>(values: Valu
 const partialImagesExpected = `a whole number from 0 to ${maxPartialImages}`;
 const trueOrFalse = 'true or false';
 
-/** Fields of this route alone. */
 const openaiFields = {
   response_format: oneOf(
     ['b64_json', 'url'],

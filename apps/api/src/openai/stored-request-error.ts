@@ -15,7 +15,7 @@ function storedError(
   message: string,
   options: Pick<ApiErrorOptions, 'headers' | 'cause'> = {},
 ): ApiError {
-  return new ApiError({ status: 422, code, type: 'generation_error', message, headers: neverAgain, ...options });
+  return new ApiError(422, code, message, { type: 'generation_error', headers: neverAgain, ...options });
 }
 
 /** The request has ended without pictures. */

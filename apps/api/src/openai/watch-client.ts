@@ -4,36 +4,32 @@ import { onAbort } from '../follow/wake-signal.ts';
 import type { ApiCall } from '../http/api-env.ts';
 
 /** Whether the client is still there to take what it asked for. */
-export interface ClientWatch {
-  /** It has an Idempotency-Key by which it may come back to the same request. */
-  readonly hasKey: boolean;
-  /** Aborted when it has gone. */
-  readonly gone: AbortSignal;
-  /** It has gone. */
-  leave(): void;
-  /** It has its answer: what happens from here on is no going away. */
-  stop(): void;
-}
+export type ClientWatch = ReturnType<typeof watchClient>;
 
 /** Cancels the request at once when its client goes away before it has its answer, unless it may come back. */
-export function watchClient(c: ApiCall, context: ApiContext, id: string): ClientWatch {
+export function watchClient(c: ApiCall, context: ApiContext, id: string) {
   const hasKey = c.req.header('idempotency-key') !== undefined;
-  const gone = new AbortController();
+  const going = new AbortController();
+  const gone: AbortSignal = going.signal;
   let isWatching = true;
   const leave = (): void => {
     if (!isWatching) return;
     isWatching = false;
-    gone.abort();
+    going.abort();
     // A process that stops closes connections itself, which says nothing about what the client wants.
     if (!hasKey && !context.draining.aborted) void cancel(context, id, c.get('owner'));
   };
   // It may have gone while the request was stored.
   const stopListening = onAbort([c.req.raw.signal], leave);
   return {
+    /** It has an Idempotency-Key by which it may come back to the same request. */
     hasKey,
-    gone: gone.signal,
+    /** Aborted when it has gone. */
+    gone,
+    /** It has gone. */
     leave,
-    stop() {
+    /** It has its answer: what happens from here on is no going away. */
+    stop(): void {
       isWatching = false;
       stopListening();
     },

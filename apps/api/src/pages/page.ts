@@ -36,5 +36,5 @@ async function page(c: ApiCall, directory: string, name: string): Promise<Respon
 
 function notBuilt(): ApiError {
   const message = 'The page was not built: run `npm run build`. The API works without it; /docs shows it.';
-  return new ApiError({ status: 404, code: 'page_not_built', message });
+  return new ApiError(404, 'page_not_built', message);
 }

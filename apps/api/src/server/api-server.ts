@@ -24,15 +24,9 @@ export interface ApiServerOptions {
 }
 
 /** Listens until stopped; then takes no new connections, sends the readers of events elsewhere and finishes what it answers. */
-export class ApiServer extends BaseService {
-  readonly #options: ApiServerOptions;
+export class ApiServer extends BaseService<ApiServerOptions> {
   #server: Server | undefined;
   #connections: ReturnType<typeof trackConnections> | undefined;
-
-  constructor(options: ApiServerOptions) {
-    super();
-    this.#options = options;
-  }
 
   /** Where it listens; undefined while it does not. */
   get url(): string | undefined {
@@ -43,7 +37,7 @@ export class ApiServer extends BaseService {
   }
 
   protected override async onStart(): Promise<void> {
-    const { api, host, port, log } = this.#options;
+    const { api, host, port, log } = this.options;
     // Without serverOptions it is one of node:http.
     // The hostname is for requests that bring none (HTTP/1.0); it is in no answer.
     const server = createAdaptorServer({ fetch: api.fetch, hostname: 'localhost' }) as Server;
@@ -61,7 +55,7 @@ export class ApiServer extends BaseService {
   protected override async onStop(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
-    this.#options.draining.abort();
+    this.options.draining.abort();
     if (server === undefined || !server.listening) return;
     const closed = new Promise((resolve) => server.close(resolve));
     this.#connections?.drain();

@@ -45,7 +45,7 @@ async function withinTime<Result>(work: Promise<Result>, waitMs: number): Promis
 /** What clients are told of a Redis that does not answer. */
 export function storeUnavailable(cause?: unknown): DarkroomError {
   const message = 'The queue cannot be reached right now, try again later.';
-  return new DarkroomError({ code: 'unavailable', op: 'api.ask-store', message, cause });
+  return new DarkroomError('unavailable', 'api.ask-store', message, cause);
 }
 
 export function isStoreAway(error: unknown): boolean {

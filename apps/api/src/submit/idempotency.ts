@@ -89,12 +89,12 @@ async function isKept(askStore: AskStore, id: string, owner: string): Promise<bo
 }
 
 export function idempotencyConflict(): ApiError {
-  return new ApiError({
-    status: 409,
-    code: 'idempotency_conflict',
-    param: 'Idempotency-Key',
-    message: 'This Idempotency-Key came with another body before; a new request needs a new key.',
-  });
+  return new ApiError(
+    409,
+    'idempotency_conflict',
+    'This Idempotency-Key came with another body before; a new request needs a new key.',
+    { param: 'Idempotency-Key' },
+  );
 }
 
 /** The same for bodies that say the same in another order. Throws 400 for one that is nested deeper than the stack. */

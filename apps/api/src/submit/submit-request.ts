@@ -21,7 +21,6 @@ export interface Submission {
   refine?: (input: unknown) => unknown;
 }
 
-/** A request that is stored. */
 export interface SubmittedRequest extends Pick<RequestStatus, 'id' | 'model' | 'state' | 'isPossible' | 'input'> {
   /** Requests that will be dispatched before this one; undefined once it runs. */
   position: number | undefined;
@@ -55,7 +54,7 @@ export async function submitRequest(
       : await admitOnce(context, { ...keyed, apiKey, envelope: created, createFor });
   // The 40 random bits of an id came twice within a millisecond, for one model and owner: not while randomness works.
   if (keyed === undefined && result.status === 'duplicate')
-    throw new DarkroomError({ code: 'internal', op: 'api.submit', message: 'A new request id was taken already.' });
+    throw new DarkroomError('internal', 'api.submit', 'A new request id was taken already.');
   const submitted = await submittedAs(context, envelope, result);
   c.set('requestId', submitted.id);
   if (submitted.isReplayed) c.header('Idempotent-Replayed', 'true');

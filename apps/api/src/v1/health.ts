@@ -1,7 +1,7 @@
 import { type LoadFailure, type ModelStats, readLoadFailures } from '@darkroom/store';
 import type { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../context.ts';
-import { retryAfterS } from '../http/api-error.ts';
+import { retryLater } from '../http/api-error.ts';
 import { commonErrors, jsonAnswer, retryAfterHeader, type Route } from '../http/api-route.ts';
 import { createCached } from '../server/cached.ts';
 import { isStoreAway } from '../server/store-guard.ts';
@@ -41,7 +41,7 @@ export function healthRoute({ askStore, pools, clock }: ApiContext): Route {
         return c.json(healthOf([...stats.values()], failed), 200);
       } catch (error) {
         if (!isStoreAway(error)) throw error;
-        return c.json(unavailable, 503, { 'Retry-After': String(retryAfterS) });
+        return c.json(unavailable, 503, retryLater);
       }
     },
   };

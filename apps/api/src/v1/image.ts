@@ -65,7 +65,7 @@ function absence({ id, kind, outputCount, state }: RequestStatus, index: number 
 }
 
 function notFound(message: string): ApiError {
-  return new ApiError({ status: 404, code: 'image_not_found', message });
+  return new ApiError(404, 'image_not_found', message);
 }
 
 function noSuchPicture(id: string, count: number): ApiError {
@@ -74,5 +74,5 @@ function noSuchPicture(id: string, count: number): ApiError {
 
 function notReady(id: string, index: number, state: string): ApiError {
   const message = `Picture ${index} of request ${id} is not ready yet: the request is ${state}.`;
-  return new ApiError({ status: 409, code: 'image_not_ready', message, headers: { 'Retry-After': '1' } });
+  return new ApiError(409, 'image_not_ready', message, { headers: { 'Retry-After': '1' } });
 }

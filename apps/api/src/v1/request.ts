@@ -63,6 +63,5 @@ export const cancelRoute: Route = {
 };
 
 function requestEnded(id: string, state: string): ApiError {
-  const message = `Request ${id} has ended already: it is ${state}.`;
-  return new ApiError({ status: 409, code: 'request_ended', message });
+  return new ApiError(409, 'request_ended', `Request ${id} has ended already: it is ${state}.`);
 }

@@ -1,4 +1,4 @@
-import { isoTime } from '@darkroom/core';
+import { isoTime, type TerminalState } from '@darkroom/core';
 import {
   countEnded,
   listDead,
@@ -16,8 +16,8 @@ import type { ApiContext } from '../context.ts';
 import { commonErrors, jsonAnswer, type Route } from '../http/api-route.ts';
 import { noStore } from '../http/urls.ts';
 import { createCached } from '../server/cached.ts';
+import { count } from './api-schemas.ts';
 
-const count = z.int().min(0);
 const time = z.iso.datetime();
 
 const workerStatusSchema = z
@@ -161,8 +161,7 @@ function workerView({ workerId, model, state, info, pace, ...worker }: WorkerSta
 function queueView({ stats, tally, ended }: ModelStatus, nowMs: number): Status['queues'][number] {
   const { model, queued, running, oldestQueuedAtMs, workers } = stats;
   const finished = ended.succeeded + ended.canceled;
-  const endedAs = (wanted: string): number =>
-    tally.ends.find(({ state }) => state === wanted)?.counts.reduce((sum, count) => sum + count, 0) ?? 0;
+  const ends = tally.ends.map(({ state, counts }) => [state, counts.reduce((sum, count) => sum + count, 0)]);
   return {
     model,
     paused: stats.isPaused,
@@ -171,13 +170,8 @@ function queueView({ stats, tally, ended }: ModelStatus, nowMs: number): Status[
     oldest_age_s: oldestQueuedAtMs === undefined ? null : Math.max(0, nowMs - oldestQueuedAtMs) / 1000,
     per_minute: { finished: finished / minutes, failed: ended.failed / minutes },
     workers: workers.loading + workers.idle + workers.busy + workers.draining,
-    ended: {
-      succeeded: endedAs('succeeded'),
-      failed: endedAs('failed'),
-      canceled: endedAs('canceled'),
-      expired: endedAs('expired'),
-    },
-    requeued: { ...tally.requeues },
+    ended: Object.fromEntries(ends) as Record<TerminalState, number>,
+    requeued: tally.requeues,
   };
 }
 

@@ -8,7 +8,7 @@ const url = 'https://example.com/hook';
 
 async function enqueue(store: StoreConnection, owner = ''): Promise<string> {
   const { id: requestId } = testEnvelope();
-  const id = createWebhookId({ requestId, sequence: 3, owner });
+  const id = createWebhookId(requestId, 3, owner);
   const message = { id, owner, requestId, type: 'request.succeeded', url, payload: '{}' };
   await enqueueWebhooks(store, [message], { attempts: 1 });
   return id;

@@ -118,11 +118,9 @@ function deliveryView(delivery: WebhookDelivery): z.infer<typeof webhookDelivery
 }
 
 function deliveryPending(id: string): ApiError {
-  const message = `Delivery ${id} has not failed: it is still being tried.`;
-  return new ApiError({ status: 409, code: 'delivery_pending', message });
+  return new ApiError(409, 'delivery_pending', `Delivery ${id} has not failed: it is still being tried.`);
 }
 
 function deliveryNotFound(): ApiError {
-  const message = 'There is no such delivery; those that succeeded are not kept.';
-  return new ApiError({ status: 404, code: 'delivery_not_found', message });
+  return new ApiError(404, 'delivery_not_found', 'There is no such delivery; those that succeeded are not kept.');
 }

@@ -16,11 +16,7 @@ export interface CheckModelOptions {
   write: (text: string) => void;
 }
 
-/**
- * Says what a model is, loads it and takes one step.
- *
- * @throws DarkroomError or CommandError naming the file and what is wrong.
- */
+/** Says what a model is, loads it and takes one step. @throws DarkroomError or CommandError naming the file and what is wrong. */
 export async function checkModel({ model, signal, write }: CheckModelOptions): Promise<void> {
   const { directory } = model;
   const found = await stat(directory).catch(() => undefined);

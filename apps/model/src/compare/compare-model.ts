@@ -2,18 +2,14 @@ import { type DtypeChoice, dtypeChoiceText, modelDtypes } from '@darkroom/core';
 import type { LoadModelOptions } from '@darkroom/diffusion';
 import { describeModel, listDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { CompareCommand } from '../arguments.ts';
+import type { CheckModelOptions } from '../check/check-model.ts';
 import { CommandError } from '../command-error.ts';
 import { sizeText } from '../number-text.ts';
 import { runProcess } from '../run-process.ts';
 import { table } from '../table.ts';
 import type { CompareMessage, CompareRequest, PicturesDone } from './compare-process.ts';
 
-export interface CompareModelOptions extends Pick<CompareCommand, 'choices' | 'prompts' | 'steps' | 'rows'> {
-  /** As a worker with the same settings has it. */
-  model: LoadModelOptions;
-  signal: AbortSignal;
-  write: (text: string) => void;
-}
+export type CompareModelOptions = CheckModelOptions & Pick<CompareCommand, 'choices' | 'prompts' | 'steps' | 'rows'>;
 
 /** What came of one choice. */
 interface Made {

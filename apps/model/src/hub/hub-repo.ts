@@ -8,7 +8,6 @@ import { brokenConnection, BrokenConnectionError } from './broken-connection-err
 import { fetchFromHub, type HubAccess } from './hub-fetch.ts';
 import { retrying } from './retrying.ts';
 
-/** A file of a repository. */
 export interface HubFile {
   /** From the top of the repository, with `/`. */
   readonly path: string;
@@ -17,7 +16,6 @@ export interface HubFile {
   readonly checksum: { readonly kind: 'sha256' | 'git-blob'; readonly digest: string };
 }
 
-/** One commit of a repository. */
 export interface HubCommit extends HubAccess {
   commit: string;
 }

@@ -7,7 +7,6 @@ const redrawMs = 100;
 const speedWindowMs = 5000;
 
 export interface ProgressOptions {
-  /** Where lines go. */
   write: (text: string) => void;
   /** A terminal: one line is drawn again and again. Otherwise there is one for each file. */
   isTerminal: boolean;
@@ -34,7 +33,6 @@ export class Progress {
     this.#total = bytes;
   }
 
-  /** A file begins. */
   file(name: string, bytes: number): void {
     this.#file = name;
     if (!this.#options.isTerminal) this.#options.write(`${name} (${sizeText(bytes)})\n`);

@@ -21,7 +21,6 @@ export interface TableOptions<Item> {
   actions: Readonly<Record<string, (item: Item) => Promise<string | undefined>>>;
 }
 
-/** Runs what a button does. */
 export type RunAction = (button: HTMLButtonElement, act: () => Promise<string | undefined>) => Promise<void>;
 
 /** Rows that stay the same elements while their items change, so that nobody loses the focus or a selection. */

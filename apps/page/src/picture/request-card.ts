@@ -18,7 +18,6 @@ export type RequestCard = ReturnType<typeof createRequestCard>;
 
 const copiedMs = 2000;
 
-/** A request in the gallery. */
 export function createRequestCard({ onAgain, onRemove, onChange, ...options }: RequestCardOptions) {
   const { entry, session } = options;
   const { id, request } = entry;

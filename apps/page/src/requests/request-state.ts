@@ -2,7 +2,6 @@ import type { EtaSeconds, Picture, RequestEvent, RequestStatus, RequestView } fr
 
 /** One picture of a request, from blank paper to the file. */
 export interface PictureState {
-  /** Steps done. */
   step: number;
   /** 0 as long as nobody has said. */
   totalSteps: number;
@@ -20,15 +19,12 @@ export interface RequestState {
   isPossible: boolean;
   queuePosition?: number | undefined;
   eta?: EtaSeconds | undefined;
-  /** Deliveries to a worker so far. */
   attempts: number;
   pictures: readonly PictureState[];
-  /** Milliseconds since 1970. */
   startedAtMs?: number | undefined;
   endedAtMs?: number | undefined;
   /** Tokens at the prompt's end that the model did not read; 0 as long as nobody has said. */
   promptTokensCut: number;
-  /** Why it failed. */
   failure?: string | undefined;
   /** Why it cannot be followed: the way to the server, not the request. */
   problem?: string | undefined;
@@ -77,10 +73,7 @@ export function stateWithPicture(
   return { ...state, pictures: withPicture(state, index, { file }) };
 }
 
-/**
- * What a poll says. While events stream, these are ahead of every poll, which then only adds what no event tells: how
- * the queue moves.
- */
+/** What a poll says. While events stream, these are ahead of every poll, which then only adds what no event tells: how the queue moves. */
 export function stateAfterPoll(state: RequestState, view: RequestView, isStreaming: boolean): RequestState {
   const polled = { ...state, isPossible: view.is_possible, problem: undefined };
   const queue = { queuePosition: view.queue_position ?? undefined, eta: view.eta_seconds };

@@ -21,7 +21,6 @@ export interface TrackRequestOptions {
   entry: GalleryEntry;
   session: Session;
   slots: StreamSlots;
-  /** Called at every change. */
   onChange: (state: RequestState) => void;
 }
 
@@ -114,7 +113,6 @@ export class TrackedRequest {
   }
 }
 
-/** Nothing more can come. */
 function isComplete(state: RequestState): boolean {
   if (isOpen(state)) return false;
   return state.status !== 'succeeded' || state.pictures.every(({ file }) => file !== undefined);

@@ -5,7 +5,6 @@ export function createPoller(everyMs: number, ask: (signal: AbortSignal) => Prom
     while (await ask(signal)) if (!(await pause(everyMs, signal))) return;
   };
   return {
-    /** Asks now, and again and again after that. */
     start(): void {
       run.abort();
       run = new AbortController();

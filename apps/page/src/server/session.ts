@@ -3,7 +3,6 @@ import type { PageStorage } from '../shell/page-storage.ts';
 
 export interface OpenSessionOptions extends Omit<ClientOptions, 'baseUrl' | 'apiKey'> {
   storage: PageStorage;
-  /** What the key is called in the storage. */
   keyName: string;
 }
 

@@ -1,6 +1,5 @@
 import { durationBuckets, type Metrics } from '@darkroom/service';
 
-/** What a worker counts. */
 export function createWorkerSeries(metrics: Metrics) {
   const labels = ['model'] as const;
   const counter = (name: string, help: string) => metrics.counter({ name, help, labels });

@@ -18,7 +18,7 @@ export function closestName(
 }
 
 /** Levenshtein's: single characters inserted, deleted or replaced. */
-function editDistance(left: string, right: string): number {
+export function editDistance(left: string, right: string): number {
   let previous = Array.from({ length: right.length + 1 }, (_value, index) => index);
   for (let row = 1; row <= left.length; row++) {
     const current = [row];

@@ -12,24 +12,19 @@ export type ErrorCode =
   | 'out_of_memory'
   | 'internal';
 
-export interface DarkroomErrorOptions {
-  code: ErrorCode;
-  /** The operation that failed, such as `store.admit-request`. Logged, never shown. */
-  op: string;
-  /** Safe to show to whoever sent the request: no path, no prompt, no stack. */
-  message: string;
-  cause?: unknown;
-}
-
 const marker = Symbol.for('darkroom.error');
 
-/** The base of all errors we throw on purpose. Expected outcomes (a lost lease, an empty queue) are results instead. */
+/**
+ * The base of all errors we throw on purpose. Expected outcomes (a lost lease, an empty queue) are results instead.
+ * `op`: the operation that failed, such as `store.admit-request`; logged, never shown. `message` is safe to show to
+ * whoever sent the request: no path, no prompt, no stack.
+ */
 export class DarkroomError extends Error {
   readonly [marker] = true;
   readonly code: ErrorCode;
   readonly op: string;
 
-  constructor({ code, op, message, cause }: DarkroomErrorOptions) {
+  constructor(code: ErrorCode, op: string, message: string, cause?: unknown) {
     super(message, { cause });
     this.name = 'DarkroomError';
     this.code = code;

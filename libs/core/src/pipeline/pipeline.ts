@@ -37,11 +37,7 @@ export interface Pipeline<Row extends PipelineRow = PipelineRow> {
    * @throws DarkroomError if the model call fails as a whole; all rows are then where they were before.
    */
   step(rows: readonly Row[]): Promise<StepReport<Row>>;
-  /**
-   * What a done row has become.
-   *
-   * @throws DarkroomError if that fails; only this row is concerned.
-   */
+  /** What a done row has become. @throws DarkroomError if that fails; only this row is concerned. */
   finish(row: Row): Promise<RowOutput>;
   /** Where the row stands. A row made with it continues, and ends in the same bytes as without the interruption. */
   checkpoint(row: Row): RowCheckpoint;

@@ -21,7 +21,6 @@ export function isModelId(value: string): boolean {
 
 export interface CreateRequestIdOptions {
   model: string;
-  /** Whom the id is for. */
   owner: string;
   /** Known to ourselves only: `readIdSecret`. */
   secret: string;

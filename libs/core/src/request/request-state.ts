@@ -5,16 +5,6 @@ export type TerminalState = (typeof terminalStates)[number];
 export const requestStates = ['queued', 'running', ...terminalStates] as const;
 export type RequestState = (typeof requestStates)[number];
 
-/** Legal moves. `running → queued` is a lost or stopped worker's request on its way to another one. */
-export const requestTransitions: Readonly<Record<RequestState, readonly RequestState[]>> = {
-  queued: ['running', 'canceled', 'expired'],
-  running: ['queued', ...terminalStates],
-  succeeded: [],
-  failed: [],
-  canceled: [],
-  expired: [],
-};
-
 /** True for a state, and for the type of an event, after which nothing follows. */
 export function isTerminalState(state: string): state is TerminalState {
   return terminalStates.some((terminal) => terminal === state);

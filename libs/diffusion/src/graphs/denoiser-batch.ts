@@ -1,10 +1,10 @@
+import { groupBy } from '@darkroom/core';
 import type { FloatTensor, OnnxSession, TensorSpec, TensorValue } from '@darkroom/runtime';
 import type { LoadedGraph } from './load-graph.ts';
 import { modelFileError } from '../model/model-file.ts';
+import { lengthOf } from '../vae/plane.ts';
 
-/**
- * What a row gives the denoiser besides latents and timestep, by the names of its inputs; such as the prompt's embedding.
- */
+/** What a row gives the denoiser besides latents and timestep, by the names of its inputs; such as the prompt's embedding. */
 export type Conditioning = Readonly<Record<string, Float32Array>>;
 /**
  * The dimensions of one row of each. One side at most may be `open`: it is as long as a row's values make it, and rows
@@ -12,7 +12,6 @@ export type Conditioning = Readonly<Record<string, Float32Array>>;
  */
 export type ConditioningShapes = Readonly<Record<string, readonly (number | 'open')[]>>;
 
-/** The inputs of a UNet or a transformer. */
 export interface DenoiserInputs {
   /** The name of that for the latents; exports of transformers say `hidden_states`. */
   readonly sample?: string;
@@ -129,17 +128,6 @@ export class DenoiserBatch {
   }
 }
 
-function groupBy(rows: readonly DenoiserRow[], keyOf: (row: DenoiserRow) => string): Iterable<DenoiserRow[]> {
-  const groups = new Map<string, DenoiserRow[]>();
-  for (const row of rows) {
-    const key = keyOf(row);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [row]);
-    else group.push(row);
-  }
-  return groups.values();
-}
-
 function checkInputs({ file, session }: LoadedGraph, known: readonly string[]): void {
   const unknown = session.inputs.find(({ name }) => !known.includes(name));
   const missing = known.find((input) => session.inputs.every(({ name }) => name !== input));
@@ -152,8 +140,4 @@ function checkInputs({ file, session }: LoadedGraph, known: readonly string[]): 
 function closed(shape: readonly (number | 'open')[], length: number): number[] {
   const others = shape.reduce<number>((product, side) => product * (side === 'open' ? 1 : side), 1);
   return shape.map((side) => (side === 'open' ? length / others : side));
-}
-
-function lengthOf([channels, height, width]: LatentDims): number {
-  return channels * height * width;
 }

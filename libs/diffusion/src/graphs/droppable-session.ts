@@ -18,7 +18,6 @@ export class DroppableSession implements OnnxSession {
     this.#session = Promise.resolve(loaded);
   }
 
-  /** Whether it is in memory. */
   get isLoaded(): boolean {
     return this.#session !== undefined;
   }

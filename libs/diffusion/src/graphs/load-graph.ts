@@ -36,7 +36,7 @@ export async function loadGraph(
 function namingFile(file: string, error: unknown): unknown {
   if (!DarkroomError.isInstance(error)) return error;
   const { code, op, message, cause } = error;
-  return new DarkroomError({ code, op, message: `${file}: ${message}`, cause });
+  return new DarkroomError(code, op, `${file}: ${message}`, cause);
 }
 
 /** One call of a graph as its pipeline will call it, at the smallest size. */

@@ -12,7 +12,6 @@ export interface LoadPipelineOptions {
   devices?: readonly Device[];
   /** Only the first of them will do. */
   isStrictAboutDevice?: boolean;
-  /** Threads of one model call. */
   threads?: number;
   /** Text encoders are in memory only while prompts are encoded. */
   hasLowMemory?: boolean;
@@ -114,7 +113,6 @@ export class ModelGraphs {
     return components;
   }
 
-  /** Frees all of them. */
   async dispose(): Promise<void> {
     await Promise.all(this.#entries.map(({ session }) => session.dispose()));
   }

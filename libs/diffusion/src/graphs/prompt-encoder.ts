@@ -108,18 +108,10 @@ export async function loadPromptEncoder({ model, graphs, at, outputs, gives }: L
   return { encoder, trial };
 }
 
-export interface JoinTokensOptions {
-  tokens: number;
-  /** Of as many values for each token as all of them have, or more. */
-  into: Float32Array;
-  /** So many values. */
-  width?: number;
-}
-
-/** Puts embeddings of the same tokens side by side: each is tokens × its width. */
+/** Puts embeddings of the same tokens side by side: each is tokens × its width. `width`: values of each in `into`, all of theirs or more. */
 export function joinTokens(
   embeddings: readonly Float32Array[],
-  { tokens, into, width = into.length / tokens }: JoinTokensOptions,
+  { tokens, into, width = into.length / tokens }: { tokens: number; into: Float32Array; width?: number },
 ): void {
   for (let token = 0; token < tokens; token++) {
     let offset = token * width;

@@ -18,11 +18,7 @@ export interface TryPictureGraphsOptions {
  */
 const rowsToCut = 16;
 
-/**
- * Calls the denoiser and the decoder once, on small latents.
- *
- * @throws DarkroomError naming the file that does not fit.
- */
+/** Calls the denoiser and the decoder once, on small latents. @throws DarkroomError naming the file that does not fit. */
 export async function tryPictureGraphs(options: TryPictureGraphsOptions): Promise<void> {
   const { model, denoiser, batch, vaeDecoder, conditioning } = options;
   const { latents, card } = model;

@@ -14,9 +14,7 @@ const limits = (number: z.ZodNumber) =>
 export const darkroomJsonSchema = z.strictObject({
   $comment: z.string().optional(),
   ownedBy: z.string().min(1).optional(),
-  /** Inference steps. */
   steps: limits(z.number().int().min(1)).optional(),
-  /** Guidance scale. */
   guidance: limits(z.number().min(0)).optional(),
   /** Pixels. */
   sizes: z

@@ -19,7 +19,6 @@ const defaults: Readonly<Record<PipelineFamily, { steps: number; guidance: numbe
 const stepLimits = { min: 1, max: 200 };
 const guidanceLimits = { min: 0, max: 30 };
 
-/** What the files of a model say about it. */
 export interface CreateModelCardOptions {
   id: string;
   created: number;

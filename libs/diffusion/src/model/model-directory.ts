@@ -180,11 +180,11 @@ function checkDynamicShift({ config }: ParsedSchedulerConfig, pipelineClass: Pip
 
 function checkModelId(id: string): string {
   if (isModelId(id)) return id;
-  throw new DarkroomError({
-    code: 'model_unsupported',
-    op: 'diffusion.read-model-directory',
-    message: `${JSON.stringify(id)} cannot be a model's id: 1–64 characters of a–z, 0–9, ".", "_" and "-"`,
-  });
+  throw new DarkroomError(
+    'model_unsupported',
+    'diffusion.read-model-directory',
+    `${JSON.stringify(id)} cannot be a model's id: 1–64 characters of a–z, 0–9, ".", "_" and "-"`,
+  );
 }
 
 function findPipelineClass(className: string): PipelineClass {

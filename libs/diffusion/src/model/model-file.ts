@@ -11,16 +11,11 @@ export const unsupported = z.null({ error: 'is not supported, expected null' }).
 
 /** A file of a model's directory that is missing or not what it should be. The message names the file and the field. */
 export function modelFileError(file: string, problem: string, cause?: unknown): DarkroomError {
-  return new DarkroomError({
-    code: 'model_unsupported',
-    op: 'diffusion.read-model-directory',
-    message: `${file}: ${problem}`,
-    cause,
-  });
+  return new DarkroomError('model_unsupported', 'diffusion.read-model-directory', `${file}: ${problem}`, cause);
 }
 
 /** A field of a file that does not fit what other files say, which `expected` tells in words. */
-export function misfitError(file: string, field: string, { given, expected }: { given: number; expected: string }) {
+export function misfitError(file: string, field: string, given: number, expected: string): DarkroomError {
   return modelFileError(file, `${field}: is ${given}, expected ${expected}`);
 }
 

@@ -23,10 +23,7 @@ export type PipelineFamily = (typeof pipelineFamilies)[PipelineClass];
 
 export const pipelineClasses = Object.keys(pipelineFamilies) as PipelineClass[];
 
-/**
- * Those that diffusers' own exporter of 2022 wrote, the second one for some weeks only. It put no config.json beside its
- * graphs.
- */
+/** Those that diffusers' own exporter of 2022 wrote, the second one for some weeks only. It put no config.json beside its graphs. */
 export const classesOf2022: readonly PipelineClass[] = ['OnnxStableDiffusionPipeline', 'StableDiffusionOnnxPipeline'];
 
 /** The kinds of tokenizers there are: what is cut, padded and marked differs. */

@@ -7,7 +7,6 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 /** A message is not what it says it is: cut short, or no protobuf at all. */
 export class ProtobufError extends Error {}
 
-/** Where in a file something lies. */
 export interface ByteRange {
   readonly start: number;
   readonly end: number;
@@ -37,7 +36,6 @@ export function readFully(file: number, buffer: Uint8Array, start: number): void
   }
 }
 
-/** An open file of protobuf. */
 export class ProtobufFile {
   readonly size: number;
   readonly #file: number;
@@ -65,13 +63,11 @@ export class ProtobufFile {
     return new ProtobufMessage(this, fields);
   }
 
-  /** The text between two places. */
   text({ start, end }: ByteRange): string {
     if (end - start > longestText) throw new ProtobufError(`the text at byte ${start} is too long`);
     return this.bytes({ start, end }).toString('utf8');
   }
 
-  /** The bytes between two places. */
   bytes({ start, end }: ByteRange): Buffer {
     const from = start - this.#windowStart;
     if (from >= 0 && end <= this.#windowStart + this.#window.length) {

@@ -5,7 +5,6 @@
 import { bytesField, numberField } from './protobuf-message.ts';
 import { type ByteRange, ProtobufError, ProtobufFile, type ProtobufMessage } from './protobuf-file.ts';
 
-/** An input or output. */
 export interface OnnxValue {
   readonly name: string;
   /** A name, or undefined, stands for a dimension that varies. */

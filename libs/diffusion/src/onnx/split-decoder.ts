@@ -40,7 +40,6 @@ export interface DecoderPart {
   write(): Uint8Array;
 }
 
-/** Why a graph cannot be cut. */
 export class UncuttableError extends Error {}
 
 const float32 = 1;

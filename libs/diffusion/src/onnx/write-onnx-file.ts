@@ -12,7 +12,6 @@ export interface GraphEnd {
   readonly elementType: number;
 }
 
-/** What a graph is made of. */
 export interface GraphParts {
   /** In an order that they can run in: nodes of the file, or the bytes of others. */
   readonly nodes: readonly (OnnxNode | Uint8Array)[];

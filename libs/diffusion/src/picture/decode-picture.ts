@@ -4,11 +4,7 @@ import { interleaveSample } from './latents-to-rgb.ts';
 import type { PictureRow } from './picture-row.ts';
 import type { VaeDecoder } from '../vae/vae-decoder.ts';
 
-/**
- * What a finished row has become.
- *
- * @throws DarkroomError if the decoder fails.
- */
+/** What a finished row has become. @throws DarkroomError if the decoder fails. */
 export async function decodePicture(
   { latents, latentDims, request: { width, height }, seed, cutTokens }: PictureRow,
   { vaeDecoder, facts }: { vaeDecoder: VaeDecoder; facts: LatentFacts },

@@ -5,20 +5,15 @@ import { guide } from './guide.ts';
 import { projectLatents } from './latents-to-rgb.ts';
 import type { PictureRow } from './picture-row.ts';
 
-export interface DenoiseOptions {
-  batch: DenoiserBatch;
-  /** Of latents to what they will look like; without it there are no previews. */
-  projection: PreviewProjection | undefined;
-}
-
 /**
- * Takes one step of every row, with as few calls of the model as it allows.
+ * Takes one step of every row, with as few calls of the model as it allows. `projection`: of latents to what they will look
+ * like; without it there are no previews.
  *
  * @throws DarkroomError if a model call fails; no row has moved then.
  */
 export async function denoise(
   rows: readonly PictureRow[],
-  { batch, projection }: DenoiseOptions,
+  { batch, projection }: { batch: DenoiserBatch; projection: PreviewProjection | undefined },
 ): Promise<StepReport<PictureRow>> {
   const halves = rows.map(batchRowsOf);
   // All model calls first: if one of them fails, no row has moved.
@@ -70,5 +65,5 @@ function progressOf(row: PictureRow, projection: PreviewProjection | undefined):
 }
 
 function rowError(message: string, cause?: unknown): DarkroomError {
-  return new DarkroomError({ code: 'engine_failed', op: 'diffusion.step', message, cause });
+  return new DarkroomError('engine_failed', 'diffusion.step', message, cause);
 }

@@ -18,9 +18,6 @@ export interface EncodedPicture {
   readonly contentType: string;
 }
 
-/** The part of a picture request that says how its files are written. */
-export type EncodePictureOptions = Pick<PictureInput, 'outputFormat' | 'outputCompression'>;
-
 /** Preview latents are this much smaller than what is sent, each way. */
 const PREVIEW_SCALE = 4;
 const PREVIEW_QUALITY = 75;
@@ -34,7 +31,7 @@ const PREVIEW_QUALITY = 75;
  */
 export async function encodePicture(
   output: RowOutput,
-  { outputFormat, outputCompression }: EncodePictureOptions,
+  { outputFormat, outputCompression }: Pick<PictureInput, 'outputFormat' | 'outputCompression'>,
 ): Promise<EncodedPicture> {
   return encode(rawPicture(output), outputFormat, outputCompression);
 }

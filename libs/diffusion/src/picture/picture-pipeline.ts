@@ -25,7 +25,6 @@ export interface PicturePipeline extends Pipeline<PictureRow> {
 
 /** What tells one family of models from the others. */
 export interface PictureFamily {
-  /** What is read of each of the model's text encoders. */
   encoders: readonly EncoderOutputs[];
   inputs: DenoiserInputs;
   /** What the denoiser is told, of all that the encoders gave. */

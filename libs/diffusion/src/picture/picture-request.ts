@@ -56,5 +56,5 @@ function assertWithin(field: string, value: number, { min, max }: { min: number;
 }
 
 function invalid(message: string, cause?: unknown): DarkroomError {
-  return new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message, cause });
+  return new DarkroomError('invalid_request', 'diffusion.create-rows', message, cause);
 }

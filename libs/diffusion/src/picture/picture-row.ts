@@ -6,9 +6,9 @@ import { TorchGenerator, type TorchGeneratorSnapshot } from '../random/torch-gen
 import { createScheduler } from '../schedulers/create-scheduler.ts';
 import type { CreateSchedulerOptions, Scheduler, SchedulerSnapshot } from '../schedulers/scheduler.ts';
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
+import { lengthOf } from '../vae/plane.ts';
 import type { PictureRequest } from './picture-request.ts';
 
-/** What pictures are made from. */
 export interface PictureRowRequest extends RowRequest {
   /**
    * By output index: what to start from instead of the noise of the seed; channels × height × width values of unit
@@ -103,7 +103,6 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
   });
 }
 
-/** Where the row stands. */
 export function checkpointPictureRow(row: PictureRow): RowCheckpoint {
   const { scheduler, generator, latents } = row;
   const snapshot = scheduler.snapshot();
@@ -120,7 +119,7 @@ function startRow(
   const checkpoint = rowRequest.checkpoints?.get(index);
   const noise = rowRequest.initialNoise?.get(index);
   const seed = seedOfPicture(request.seed, index);
-  const length = latentDims[0] * latentDims[1] * latentDims[2];
+  const length = lengthOf(latentDims);
   const scheduler = createRowScheduler(options);
   const state = checkpoint && readState(checkpoint, { key: checkpointKey({ request, seed }), length });
   if (state !== undefined) {
@@ -156,11 +155,11 @@ function readState(
 }
 
 function checkNoise(noise: Float32Array, latentDims: readonly number[]): Float32Array {
-  const length = latentDims.reduce((product, side) => product * side, 1);
+  const length = lengthOf(latentDims);
   if (noise.length === length && noise.every((value) => Number.isFinite(value))) return noise;
   const expected = `${length} finite numbers, ${latentDims.join(' × ')} (channels, height, width)`;
   const message = `initialNoise: ${noise.length} values were given; expected ${expected}`;
-  throw new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message });
+  throw new DarkroomError('invalid_request', 'diffusion.create-rows', message);
 }
 
 function createRowScheduler({ request, model, schedule }: CreatePictureRowsOptions): Scheduler {
@@ -170,7 +169,7 @@ function createRowScheduler({ request, model, schedule }: CreatePictureRowsOptio
     return createScheduler(scheduler, { config, numInferenceSteps, ...schedule });
   } catch (error) {
     const message = `${scheduler} with ${numInferenceSteps} steps: ${(error as Error).message}`;
-    throw new DarkroomError({ code: 'invalid_request', op: 'diffusion.create-rows', message, cause: error });
+    throw new DarkroomError('invalid_request', 'diffusion.create-rows', message, error);
   }
 }
 

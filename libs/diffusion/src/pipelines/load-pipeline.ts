@@ -18,7 +18,6 @@ const families: Readonly<Record<PipelineFamily, (model: ModelDirectory) => Pictu
 
 /** Which model, and how it is run. */
 export interface LoadModelOptions extends ReadModelDirectoryOptions, LoadPipelineOptions {
-  /** Path of the model's directory. */
   directory: string;
 }
 

@@ -11,7 +11,6 @@ const UPPER_BIT = 0x80000000;
 const LOWER_BITS = 0x7fffffff;
 const TWIST_MATRIX = 0x9908b0df;
 
-/** A stream of 32-bit words. */
 export class MersenneTwister {
   /** Words drawn or skipped since the seeding. */
   drawn = 0;

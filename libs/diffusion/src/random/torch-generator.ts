@@ -21,7 +21,6 @@ const TWO_PI_FLOAT = Math.fround(2 * Math.PI);
 
 /** Where a generator stands: plain data, safe to send through JSON or a structured clone. */
 export interface TorchGeneratorSnapshot {
-  /** The seed it was made with. */
   readonly seed: number;
   /** How many 32-bit words it has drawn since. */
   readonly drawn: number;
@@ -59,7 +58,6 @@ export class TorchGenerator {
     this.#spare = spare;
   }
 
-  /** Where the generator stands now. */
   snapshot(): TorchGeneratorSnapshot {
     return { seed: this.#seed, drawn: this.#twister.drawn, spare: this.#spare };
   }

@@ -42,5 +42,5 @@ export function createScheduler(name: SchedulerName, options: CreateSchedulerOpt
         `(the model was trained on ${numTrainTimesteps} timesteps), not ${numInferenceSteps}`,
     );
   }
-  return new Scheduler(name, rules[name](options, name));
+  return new Scheduler(rules[name](options, name));
 }

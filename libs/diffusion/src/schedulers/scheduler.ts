@@ -40,7 +40,6 @@ export interface SchedulerStepArguments {
   readonly fillNoise: (target: Float32Array) => void;
 }
 
-/** What a scheduler of one row is made from. */
 export interface CreateSchedulerOptions {
   /** The config of the model; shared by all its rows and all schedulers. */
   readonly config: SchedulerConfig;
@@ -93,14 +92,12 @@ export interface SchedulerRule {
 
 /** One row's way from noise to latents: counts the steps of a rule, and refuses what does not fit. */
 export class Scheduler {
-  readonly name: SchedulerName;
   readonly timesteps: readonly number[];
   readonly initNoiseSigma: number;
   readonly #rule: SchedulerRule;
   #stepIndex = 0;
 
-  constructor(name: SchedulerName, rule: SchedulerRule) {
-    this.name = name;
+  constructor(rule: SchedulerRule) {
     this.timesteps = rule.timesteps;
     this.initNoiseSigma = rule.initNoiseSigma;
     this.#rule = rule;
@@ -151,11 +148,7 @@ export class Scheduler {
     return { stepIndex: this.#stepIndex, history: arrays.map((array) => array.slice()) };
   }
 
-  /**
-   * Puts the scheduler where the snapshot was taken.
-   *
-   * @throws RangeError if the snapshot cannot be of a scheduler with these options.
-   */
+  /** Puts the scheduler where the snapshot was taken. @throws RangeError if the snapshot cannot be of a scheduler with these options. */
   restore({ stepIndex, history }: SchedulerSnapshot): void {
     const { length: stepCount } = this.timesteps;
     if (!Number.isInteger(stepIndex) || stepIndex < 0 || stepIndex > stepCount) {

@@ -7,7 +7,6 @@
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { NoiseLevels } from './original-estimate.ts';
 
-/** What a step is made of. */
 export interface UniPcWeights {
   /** Of the latents that the step goes out from. */
   readonly ofSample: number;
@@ -17,7 +16,6 @@ export interface UniPcWeights {
   readonly ofTarget: number;
 }
 
-/** Which step. */
 export interface UniPcWeightsOptions {
   readonly config: Pick<SchedulerConfig, 'predictX0' | 'solverType'>;
   /** At each step of the run, and behind the last. */

@@ -5,7 +5,6 @@
 import { z } from 'zod';
 import { modelFileError, readModelConfig, readModelText } from '../model/model-file.ts';
 
-/** What tokenizer_config.json says. */
 export interface TokenizerConfig {
   bos_token?: string;
   eos_token?: string;

@@ -3,13 +3,6 @@ import { modelFileError } from '../model/model-file.ts';
 import { createCharsmapNormalizer } from './precompiled-charsmap.ts';
 import type { TokenizerFiles } from './tokenizer-files.ts';
 
-/** What a text encoder reads of a text. */
-export interface TokenizedPrompt {
-  readonly ids: readonly number[];
-  /** Tokens at the text's end that there was no room for; 0 where all of it is read. */
-  readonly cutTokens: number;
-}
-
 /** GLM's rows of ids are filled up to the next multiple of this. */
 const block = 16;
 
@@ -42,7 +35,8 @@ export class PromptTokenizer {
     this.trialIds = this.#rowOf([files.highestId], 2 * block);
   }
 
-  encode(text: string): TokenizedPrompt {
+  /** What the text encoder reads of a text. `cutTokens`: at its end that there was no room for; 0 where all of it is read. */
+  encode(text: string): { ids: readonly number[]; cutTokens: number } {
     // Marks are set here and not by the tokenizer's template: what is too long is cut before the end mark.
     const { ids } = this.#tokenizer.encode(text, { add_special_tokens: false });
     return { ids: this.#rowOf(ids), cutTokens: Math.max(0, ids.length - this.#room) };

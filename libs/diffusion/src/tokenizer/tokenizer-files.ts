@@ -9,7 +9,6 @@ import { checkModelJson, modelFileError, readModelConfig, unlessMissing } from '
 import type { TokenizerKind } from '../model/pipeline-classes.ts';
 import { readClipDefinition, type TokenizerConfig, vocabularySchema } from './clip-definition.ts';
 
-/** What a tokenizer is made from. */
 export interface TokenizerFiles {
   readonly kind: TokenizerKind;
   /** The structure of a tokenizer.json. */
@@ -19,7 +18,6 @@ export interface TokenizerFiles {
   readonly endIds: readonly number[];
   /** The token id that texts are filled up with. */
   readonly padId: number;
-  /** The highest token id there is. */
   readonly highestId: number;
   /** Relative to the model's directory. */
   readonly folder: string;

@@ -7,7 +7,7 @@
 import type { FloatTensor, OnnxSession, TensorValue } from '@darkroom/runtime';
 import type { DecoderPart } from '../onnx/split-decoder.ts';
 import { GroupMoments } from './group-moments.ts';
-import { cutRows, pasteRows, type Plane, rowsOf, withRows } from './plane.ts';
+import { cutRows, lengthOf, pasteRows, type Plane, rowsOf, withRows } from './plane.ts';
 
 export interface DecodeInPiecesOptions {
   parts: readonly DecoderPart[];
@@ -163,8 +163,4 @@ function wholeScale(rows: number, ofRows: number): number {
 function takeSpare(spare: Plane[], dims: Plane['dims']): Plane | undefined {
   const at = spare.findIndex((plane) => plane.dims.every((side, axis) => side === dims[axis]));
   return at === -1 ? undefined : spare.splice(at, 1)[0];
-}
-
-function lengthOf(dims: readonly number[]): number {
-  return dims.reduce((product, side) => product * side, 1);
 }

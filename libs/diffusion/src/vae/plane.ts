@@ -6,12 +6,10 @@ export interface Plane {
   readonly dims: readonly number[];
 }
 
-/** The number of a tensor's rows. */
 export function rowsOf({ dims }: Pick<Plane, 'dims'>): number {
   return dims.at(-2) ?? 1;
 }
 
-/** The same dimensions with another number of rows. */
 export function withRows(dims: readonly number[], rows: number): readonly number[] {
   return [...dims.slice(0, -2), rows, ...dims.slice(-1)];
 }
@@ -45,8 +43,13 @@ export function pasteRows(
   }
 }
 
+/** Values of a tensor. */
+export function lengthOf(dims: readonly number[]): number {
+  return dims.reduce((product, side) => product * side, 1);
+}
+
 /** With all dimensions before the last two as one. */
 function flatten(dims: readonly number[]): [number, number, number] {
   const [height = 1, width = 1] = dims.slice(-2);
-  return [dims.slice(0, -2).reduce((product, side) => product * side, 1), height, width];
+  return [lengthOf(dims.slice(0, -2)), height, width];
 }

@@ -16,7 +16,6 @@ export interface VaeDecoderOptions {
   /** The graph's, absolute. */
   path: string;
   session: OnnxSession;
-  /** Loads a part of the graph. */
   loadPart: (file: Uint8Array) => Promise<OnnxSession>;
   /** Pixels of the picture for one of the latents, each way. */
   factor: number;

@@ -52,7 +52,7 @@ function createHarness(options: { maxSlots?: number; checkpointEvery?: number; f
         failAt: at,
         waits = 0,
       } = input as LetterInput;
-      if (letter === '') throw new DarkroomError({ code: 'invalid_request', op: 'test', message: 'no letter' });
+      if (letter === '') throw new DarkroomError('invalid_request', 'test', 'no letter');
       const all = indexes ?? Array.from({ length: n }, (_, index) => index);
       const rows = all.map((index): LetterRow => {
         const text = new TextDecoder().decode(checkpoints?.get(index)?.data);
@@ -83,13 +83,13 @@ function createHarness(options: { maxSlots?: number; checkpointEvery?: number; f
     },
     step(rows) {
       if (rows.length > fitsAtOnce) {
-        return Promise.reject(new DarkroomError({ code: 'out_of_memory', op: 'test', message: 'too many' }));
+        return Promise.reject(new DarkroomError('out_of_memory', 'test', 'too many'));
       }
       calls.push(rows.map(({ letter }) => letter).join(''));
       const present = rows.filter((row) => row.waits-- <= 0);
       for (const row of present) row.text += row.letter;
       const failed = rows.filter((row) => failAt.get(row) === row.text.length);
-      const error = new DarkroomError({ code: 'engine_failed', op: 'test', message: 'not a number' });
+      const error = new DarkroomError('engine_failed', 'test', 'not a number');
       return Promise.resolve({
         modelRows: rows.length * 2,
         events: new Map(present.map((row) => [row, [progressOf(row)]])),

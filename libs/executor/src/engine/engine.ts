@@ -112,7 +112,7 @@ export class Engine<Row extends PipelineRow> {
       if (wide === undefined) return;
       // What fits into no empty table would wait for ever.
       const message = `output ${wide.index} takes ${wide.slots} slots, and this worker has room for ${maxSlots}`;
-      throw new DarkroomError({ code: 'invalid_request', op: 'engine.admit', message });
+      throw new DarkroomError('invalid_request', 'engine.admit', message);
     } catch (error) {
       this.#fail(owner, error);
     }

@@ -3,7 +3,7 @@
  * room comes up, and no later request overtakes them. Only one request is ever partly inside, so what waits is requests
  * and not rows with their latents.
  */
-import type { Pipeline, PipelineRow, RowRequest } from '@darkroom/core';
+import { groupBy, type Pipeline, type PipelineRow, type RowRequest } from '@darkroom/core';
 import type { EngineStatus } from '../executor.ts';
 
 /** A request, until it has ended. */
@@ -92,7 +92,6 @@ export class RowTable<Row extends PipelineRow> {
     this.#options.pipeline.release(entry.row);
   }
 
-  /** Takes a request out with all it has. */
   remove(owner: TableRequest<Row>): void {
     owner.hasEnded = true;
     this.#requests.delete(owner.request.id);
@@ -108,12 +107,6 @@ export class RowTable<Row extends PipelineRow> {
 
   /** The rows by shape, the shape that has been here longest first. */
   groups(): TableRow<Row>[][] {
-    const groups = new Map<string, TableRow<Row>[]>();
-    for (const entry of this.#rows) {
-      const group = groups.get(entry.row.shapeKey);
-      if (group === undefined) groups.set(entry.row.shapeKey, [entry]);
-      else group.push(entry);
-    }
-    return [...groups.values()];
+    return groupBy(this.#rows, ({ row }) => row.shapeKey);
   }
 }

@@ -1,5 +1,5 @@
 /** What the worker's main process and an engine's process say to each other, over Node's IPC with structured clones. */
-import type { DarkroomErrorOptions, ModelCard, PipelineComponent, PipelineRow, RowRequest } from '@darkroom/core';
+import type { DarkroomError, ModelCard, PipelineComponent, PipelineRow, RowRequest } from '@darkroom/core';
 import type { EngineOptions } from '../engine/engine.ts';
 import type { LoadModelOptions } from '../engine/load-model.ts';
 import type { EngineEvent } from '../executor-event.ts';
@@ -21,6 +21,6 @@ export type MessageToEngine =
 export type MessageFromEngine =
   | { readonly type: 'ready'; readonly card: ModelCard; readonly components: readonly PipelineComponent[] }
   /** The cause is for the operator's log: ONNX Runtime's own words, which name paths. */
-  | { readonly type: 'start-failed'; readonly failure: DarkroomErrorOptions }
+  | { readonly type: 'start-failed'; readonly failure: ConstructorParameters<typeof DarkroomError> }
   | { readonly type: 'events'; readonly events: readonly EngineEvent[] }
   | { readonly type: 'health'; readonly status: EngineStatus };

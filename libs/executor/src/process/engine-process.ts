@@ -28,7 +28,7 @@ async function start({ model, ...options }: EngineProcessOptions): Promise<void>
     const code = DarkroomError.isInstance(error) ? error.code : 'internal';
     const { message, cause } = error instanceof Error ? error : new Error(String(error));
     const detail = cause instanceof Error ? new Error(cause.message) : undefined;
-    await send({ type: 'start-failed', failure: { code, op: 'executor.start', message, cause: detail } });
+    await send({ type: 'start-failed', failure: [code, 'executor.start', message, detail] });
     process.exit(1);
   }
 }

@@ -63,7 +63,7 @@ export class ProcessExecutor implements Executor {
           this.#isReady = true;
           onLoaded?.(message.components);
           resolve(message.card);
-        } else if (message.type === 'start-failed') failure = new DarkroomError(message.failure);
+        } else if (message.type === 'start-failed') failure = new DarkroomError(...message.failure);
         else this.#receive(message);
       });
       // Only when the process is gone, so that the caller may start again at once.
@@ -159,5 +159,5 @@ function endOf(child: ChildProcess): Promise<string> {
 }
 
 function unavailable(op: string, message: string): DarkroomError {
-  return new DarkroomError({ code: 'unavailable', op, message });
+  return new DarkroomError('unavailable', op, message);
 }

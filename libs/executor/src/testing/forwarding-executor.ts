@@ -132,5 +132,5 @@ export class ForwardingExecutor implements Executor {
 }
 
 function toyError(code: 'unavailable' | 'invalid_request' | 'engine_failed', message: string): DarkroomError {
-  return new DarkroomError({ code, op: 'test', message });
+  return new DarkroomError(code, 'test', message);
 }

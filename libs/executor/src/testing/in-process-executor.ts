@@ -59,5 +59,5 @@ export class InProcessExecutor<Row extends PipelineRow> implements Executor {
 }
 
 function unavailable(op: string, message: string): DarkroomError {
-  return new DarkroomError({ code: 'unavailable', op, message });
+  return new DarkroomError('unavailable', op, message);
 }

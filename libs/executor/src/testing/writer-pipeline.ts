@@ -50,7 +50,7 @@ export class WriterPipeline implements Pipeline<WriterRow> {
   createRows({ id, input, indexes, checkpoints }: RowRequest): Promise<WriterRow[]> {
     const { prompt, max = 12, outputs = 1, mode = 'letters', failAt = 0, failsToFinish = false } = input as WriterInput;
     const { slots = prompt.length + max } = input as WriterInput;
-    if (prompt === '') throw new DarkroomError({ code: 'invalid_request', op: 'test', message: 'prompt: is empty' });
+    if (prompt === '') throw new DarkroomError('invalid_request', 'test', 'prompt: is empty');
     const all = indexes ?? Array.from({ length: outputs }, (_, index) => index);
     const rows = all.map((index): WriterRow => {
       const text = new TextDecoder().decode(checkpoints?.get(index)?.data);
@@ -121,7 +121,7 @@ export class WriterPipeline implements Pipeline<WriterRow> {
 }
 
 function failure(message: string): DarkroomError {
-  return new DarkroomError({ code: 'engine_failed', op: 'test', message });
+  return new DarkroomError('engine_failed', 'test', message);
 }
 
 function read(row: WriterRow): void {

@@ -117,6 +117,6 @@ async function namingFile<Value>(file: string, attempt: Promise<Value>): Promise
   } catch (error) {
     if (!DarkroomError.isInstance(error)) throw error;
     const { code, op, message, cause } = error;
-    throw new DarkroomError({ code, op, message: `${file}: ${message}`, cause });
+    throw new DarkroomError(code, op, `${file}: ${message}`, cause);
   }
 }

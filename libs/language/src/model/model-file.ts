@@ -6,7 +6,7 @@ import type { z } from 'zod';
 /** A file of a model's directory that is missing or not what it should be. The message names the file and the field. */
 export function modelFileError(file: string, problem: string, cause?: unknown): DarkroomError {
   const message = `${file}: ${problem}`;
-  return new DarkroomError({ code: 'model_unsupported', op: 'language.read-model-directory', message, cause });
+  return new DarkroomError('model_unsupported', 'language.read-model-directory', message, cause);
 }
 
 /**

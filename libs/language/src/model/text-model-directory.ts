@@ -133,11 +133,11 @@ function checkVocabulary({ vocabularySize }: TextCodec, config: TextModelConfig)
 
 function checkModelId(id: string): string {
   if (isModelId(id)) return id;
-  throw new DarkroomError({
-    code: 'model_unsupported',
-    op: 'language.read-model-directory',
-    message: `${JSON.stringify(id)} cannot be a model's id: 1–64 characters of a–z, 0–9, ".", "_" and "-"`,
-  });
+  throw new DarkroomError(
+    'model_unsupported',
+    'language.read-model-directory',
+    `${JSON.stringify(id)} cannot be a model's id: 1–64 characters of a–z, 0–9, ".", "_" and "-"`,
+  );
 }
 
 function isReadable(path: string): Promise<boolean> {

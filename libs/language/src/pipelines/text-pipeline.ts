@@ -67,5 +67,5 @@ export function shareStep<Row>(rows: readonly Row[], budget: number, countOf: (r
 /** What a row fails with when nothing can be chosen. */
 export function notNumbers(): DarkroomError {
   const message = 'the text could not be written: the model gave values that are not numbers';
-  return new DarkroomError({ code: 'engine_failed', op: 'language.step', message });
+  return new DarkroomError('engine_failed', 'language.step', message);
 }

@@ -58,5 +58,5 @@ export function checkTextRequest(input: unknown, card: TextCard): TextRequest {
 }
 
 function invalid(message: string, cause?: unknown): DarkroomError {
-  return new DarkroomError({ code: 'invalid_request', op: 'language.create-rows', message, cause });
+  return new DarkroomError('invalid_request', 'language.create-rows', message, cause);
 }

@@ -7,7 +7,6 @@ export interface LoopsByNameOptions extends Pick<PeriodicLoopOptions, 'name' | '
   discover: () => Promise<readonly string[]>;
   /** How often that is asked, ms. */
   discoverEveryMs: number;
-  /** One turn for one name. */
   runOnce: (name: string) => Promise<unknown>;
   /** Calls `wake` when a turn is due before its time; its result ends that. Asked for before a name's first turn, till it succeeds. */
   listen?: (name: string, wake: () => void) => Promise<() => void>;

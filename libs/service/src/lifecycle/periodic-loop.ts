@@ -7,12 +7,13 @@ export interface PeriodicLoopOptions {
   name: string;
   /** The pause after a turn; 0 for a `runOnce` that waits for work by itself. */
   intervalMs: number;
-  /** The pause after a turn that failed, when longer: a Redis that is away must not be asked in a tight loop. */
-  errorIntervalMs?: number;
   /** One turn. The signal aborts when the loop is to stop. */
   runOnce: (signal: AbortSignal) => Promise<unknown>;
   log: Logger;
 }
+
+/** The pause after a turn that failed, when longer: a Redis that is away must not be asked in a tight loop. */
+const errorIntervalMs = 500;
 
 /**
  * Calls a `runOnce` again and again, never two at a time. All that is worth testing is in the `runOnce`, which its
@@ -61,7 +62,7 @@ export class PeriodicLoop extends BaseService<PeriodicLoopOptions> {
 
   /** The pause that is due after the turn, in milliseconds. */
   async #takeTurn(stopping: AbortSignal): Promise<number> {
-    const { name, intervalMs, errorIntervalMs = 500, runOnce, log } = this.options;
+    const { name, intervalMs, runOnce, log } = this.options;
     try {
       await runOnce(stopping);
       return intervalMs;

@@ -7,7 +7,6 @@ import { createReadiness, type Readiness } from '../metrics/readiness.ts';
 import type { Service } from './service.ts';
 import { startTracing } from '../tracing/tracing.ts';
 
-/** What a process is made from. */
 export interface MainContext<App extends AppName> {
   config: Config<App>;
   log: Logger;

@@ -55,7 +55,7 @@ describe('createLogger', () => {
 
   it('writes the code and the operation of our errors', () => {
     const { log, lines } = createRecordingLogger();
-    log.error({ err: new DarkroomError({ code: 'worker_lost', op: 'store.lease', message: 'gone' }) });
+    log.error({ err: new DarkroomError('worker_lost', 'store.lease', 'gone') });
     expect(lines[0]).toMatchObject({ err: { code: 'worker_lost', op: 'store.lease', message: 'gone' } });
   });
 

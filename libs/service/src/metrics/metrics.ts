@@ -4,8 +4,6 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, type Metric, Registry
 import type { Logger } from '../logging/logger.ts';
 import { type ReadSeries, storedHistogram } from './stored-histogram.ts';
 
-export type { Counter, Gauge, Histogram } from 'prom-client';
-
 export interface CreateMetricsOptions {
   /** The process, as the label `app` of every series. */
   app: string;
@@ -94,7 +92,6 @@ export class Metrics {
     this.#texts.push(text);
   }
 
-  /** The whole page. */
   async expose(): Promise<string> {
     await Promise.all(this.#sources.map((source) => this.#refresh(source)));
     const texts = this.#texts.map((text) => text()).filter((text) => text !== '');

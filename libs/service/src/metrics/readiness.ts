@@ -1,21 +1,17 @@
 import type { Metrics } from './metrics.ts';
 
 /** Whether a process does its work right now. */
-export interface Readiness {
-  /** Told by `runMain`: from the end of the start to the beginning of the stop. */
-  isStarted: boolean;
-  /** What has to hold besides; without it, having started is enough. */
-  check: () => boolean | Promise<boolean>;
-  /** Never rejects: a check that does means no. */
-  isReady(): Promise<boolean>;
-}
+export type Readiness = ReturnType<typeof createReadiness>;
 
 /** The answer to `/ready`, which is in the metrics as `darkroom_ready` too. */
-export function createReadiness(metrics: Metrics): Readiness {
-  const readiness: Readiness = {
+export function createReadiness(metrics: Metrics) {
+  const readiness = {
+    /** Told by `runMain`: from the end of the start to the beginning of the stop. */
     isStarted: false,
-    check: () => true,
-    async isReady() {
+    /** What has to hold besides; without it, having started is enough. */
+    check: (): boolean | Promise<boolean> => true,
+    /** Never rejects: a check that does means no. */
+    async isReady(): Promise<boolean> {
       try {
         return readiness.isStarted && (await readiness.check());
       } catch {

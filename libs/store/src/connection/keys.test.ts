@@ -99,7 +99,7 @@ it('nothing of an ended request is without a TTL, and nothing is kept of it but 
 it('every key of webhooks stands on the page', async () => {
   const store = openTestStore();
   const { id: requestId } = testEnvelope();
-  const id = createWebhookId({ requestId, sequence: 1, owner: '' });
+  const id = createWebhookId(requestId, 1, '');
   const message = { id, owner: '', requestId, type: 'request.started', url: 'https://example.com', payload: '{}' };
   await enqueueWebhooks(store, [message], { attempts: 1 });
   await readWebhookSecret(store, '');

@@ -18,7 +18,6 @@ export interface OpenRedisOptions {
 const retryMaxMs = 1000;
 /** How often a Cluster is asked who owns what, so that a master that hangs is left once another has taken its place. */
 const slotsRefreshMs = 2000;
-/** How long a Sentinel may take to answer. */
 const sentinelTimeoutMs = 2000;
 /** The pause before a command is sent again while a slot has no master or is moving. */
 const retryCommandMs = 50;
@@ -55,7 +54,7 @@ export function openRedis({ url, sentinelPassword, shouldReconnect = () => true 
 type RetryStrategy = (times: number) => number | null;
 
 function openCluster(
-  { hosts, isTls, username, password }: RedisAddress & { kind: 'cluster' },
+  { kind: _kind, hosts, isTls, ...credentials }: RedisAddress & { kind: 'cluster' },
   clusterRetryStrategy: RetryStrategy,
 ): Cluster {
   const { maxRetriesPerRequest } = common;
@@ -68,14 +67,14 @@ function openCluster(
     retryDelayOnFailover: retryCommandMs,
     retryDelayOnClusterDown: retryCommandMs,
     retryDelayOnTryAgain: retryCommandMs,
-    redisOptions: { maxRetriesPerRequest, ...credentials(username, password), ...(isTls ? { tls: {} } : {}) },
+    redisOptions: { maxRetriesPerRequest, ...credentials, ...(isTls ? { tls: {} } : {}) },
     // A certificate names hosts; looked up first, they would be compared as addresses.
     ...(isTls ? { dnsLookup: (host, done) => done(null, host) } : {}),
   });
 }
 
 function sentinelOptions(
-  { hosts, isTls, username, password, master }: RedisAddress & { kind: 'sentinel' },
+  { kind: _kind, hosts, isTls, master, ...credentials }: RedisAddress & { kind: 'sentinel' },
   sentinelPassword: string | undefined,
   sentinelRetryStrategy: RetryStrategy,
 ) {
@@ -87,12 +86,8 @@ function sentinelOptions(
     sentinelRetryStrategy,
     // One that hangs must not keep us from asking the next.
     sentinelCommandTimeout: sentinelTimeoutMs,
-    ...credentials(username, password),
+    ...credentials,
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
     ...(isTls ? { tls: {}, enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
   };
-}
-
-function credentials(username: string | undefined, password: string | undefined) {
-  return { ...(username === undefined ? {} : { username }), ...(password === undefined ? {} : { password }) };
 }

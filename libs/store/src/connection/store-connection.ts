@@ -63,7 +63,6 @@ export function connectStore({
     duplicate: (): RedisClient => connections.open(),
     /** Every server that holds keys, for what has to be asked of each: one, or a Cluster's masters. */
     masters: (): readonly Redis[] => (redis instanceof Cluster ? redis.nodes('master') : [redis]),
-    /** `close` was called. */
     get isClosed(): boolean {
       return isClosed;
     },

@@ -16,12 +16,9 @@ type Reply = [
 export async function readDispatchable(
   store: StoreConnection,
   model: string,
-  {
-    maxWorkers,
-    maxRequests,
-    beyondRoom = maxRequests,
-  }: { maxWorkers: number; maxRequests: number; beyondRoom?: number },
+  options: { maxWorkers: number; maxRequests: number; beyondRoom?: number },
 ): Promise<Dispatchable> {
+  const { maxWorkers, maxRequests, beyondRoom = maxRequests } = options;
   const values = [maxWorkers, maxRequests, beyondRoom];
   const reply = await runScript(store, 'dispatch/read-dispatchable', store.keysOf(model), values);
   const [nowMs, reserved, workers, requests] = reply as Reply;

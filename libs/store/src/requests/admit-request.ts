@@ -67,13 +67,9 @@ type AdmissionReply =
 export function runAdmission(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  {
-    limits = {},
-    weight = 1,
-    promptless,
-    retryOf = '',
-  }: Pick<AdmitRequestOptions, 'weight' | 'promptless'> & { limits?: object; retryOf?: string },
+  options: Pick<AdmitRequestOptions, 'weight' | 'promptless'> & { limits?: object; retryOf?: string },
 ): Promise<unknown> {
+  const { limits = {}, weight = 1, promptless, retryOf = '' } = options;
   const facts = {
     ...envelope,
     input: undefined,

@@ -19,13 +19,13 @@ import {
   readStats,
   readTally,
   type StoreConnection,
-  type TalliedDurations,
+  type Tally,
 } from '../index.ts';
 
 const noRequeues = { worker_lost: 0, engine_failed: 0, worker_stopped: 0 };
 const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
 
-function numbersOf({ counts, sum }: TalliedDurations): [count: number, tenths: number] {
+function numbersOf({ counts, sum }: Pick<Tally['ends'][number], 'counts' | 'sum'>): [count: number, tenths: number] {
   return [counts.reduce((left, right) => left + right, 0), Math.floor(Math.round(sum * 1000) / 100)];
 }
 

@@ -1,4 +1,4 @@
-import { requestStates, requestTransitions, type TerminalState, terminalStates } from '@darkroom/core';
+import { type TerminalState, terminalStates } from '@darkroom/core';
 import { workerLists } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -34,7 +34,6 @@ export async function readStats(store: StoreConnection, model: string) {
     /** Requests that wait, and those that run. */
     queued,
     running: Math.max(0, open - queued),
-    /** Owners with waiting requests. */
     waitingOwners: Number(lines ?? 0),
     /** When the oldest waiting request was admitted; undefined when none waits. */
     oldestQueuedAtMs: oldest[1] === undefined ? undefined : Number(oldest[1]),
@@ -63,17 +62,14 @@ function decodePace(room: Readonly<Record<string, string>>) {
   };
 }
 
-/** A histogram of durations, s. */
-export interface TalliedDurations {
-  /** Upper bounds of the buckets, without the infinite one. */
-  bounds: readonly number[];
-  /** How many fell into each bucket; one more than there are bounds. */
-  counts: readonly number[];
-  sum: number;
-}
-
 /** Counted by the scripts that change states (includes/tally.lua), since Redis began. */
 export type Tally = Awaited<ReturnType<typeof readTally>>;
+
+/** All there are. `running → queued` is a lost or stopped worker's request on its way to another one. */
+const transitions = [
+  ...(['running', 'canceled', 'expired'] as const).map((next) => ['queued', next] as const),
+  ...(['queued', ...terminalStates] as const).map((next) => ['running', next] as const),
+];
 
 /** As in includes/tally.lua, there in ms. */
 const bounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600];
@@ -82,16 +78,17 @@ const bounds = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 12
 export async function readTally(store: StoreConnection, model: string) {
   const fields = await store.redis.hgetall(store.keysOf(model).tally);
   const count = (field: string): number => Number(fields[field] ?? 0);
-  const durations = (name: string): TalliedDurations => ({
+  /** A histogram, s. */
+  const durations = (name: string) => ({
+    /** Upper bounds of the buckets, without the infinite one. */
     bounds,
+    /** How many fell into each bucket; one more than there are bounds. */
     counts: Array.from({ length: bounds.length + 1 }, (_value, index) => count(`${name}:${index + 1}`)),
     sum: count(`${name}:ms`) / 1000,
   });
   return {
     /** How long requests were in `state` before they went on to `next`: all there may be, from the beginning and with zeros. */
-    states: requestStates.flatMap((state) =>
-      requestTransitions[state].map((next) => ({ state, next, ...durations(`state:${state}:${next}`) })),
-    ),
+    states: transitions.map(([state, next]) => ({ state, next, ...durations(`state:${state}:${next}`) })),
     /** From admission to the end, by the state it ended in. */
     ends: terminalStates.map((state) => ({ state, ...durations(`end:${state}`) })),
     /** Running requests that went back to the queue, by the reason. */

@@ -19,7 +19,7 @@ const gone: SendOutcome = { status: 'failed', reason: 'HTTP 410', isFinal: true 
 
 function messageOf(owner: string, nowMs = Date.now()): WebhookMessage {
   const requestId = createRequestId({ model: 'tiny', nowMs, owner, secret: 'test' });
-  const id = createWebhookId({ requestId, sequence: 5, owner });
+  const id = createWebhookId(requestId, 5, owner);
   return { id, owner, requestId, type: 'request.succeeded', url: 'https://example.com', payload: '{}' };
 }
 
@@ -143,10 +143,10 @@ it('two owners whose tags happen to be the same see their own deliveries only', 
 
 it('webhook ids hold no dot, whatever the model is called, and are the same for the same event', () => {
   const requestId = createRequestId({ model: 'sd-1.5', nowMs: 1000, owner: 'ann', secret: 'test' });
-  const id = createWebhookId({ requestId, sequence: 5, owner: 'ann' });
+  const id = createWebhookId(requestId, 5, 'ann');
   expect(id).toMatch(/^msg_[0-9a-z]{26}_5_[0-9a-f]{8}$/);
-  expect(createWebhookId({ requestId, sequence: 5, owner: 'ann' })).toBe(id);
-  expect(createWebhookId({ requestId, sequence: 6, owner: 'ann' })).not.toBe(id);
+  expect(createWebhookId(requestId, 5, 'ann')).toBe(id);
+  expect(createWebhookId(requestId, 6, 'ann')).not.toBe(id);
 });
 
 it('an owner has one secret, whichever replica asks first', async () => {

@@ -8,15 +8,7 @@ const idPattern = /^msg_[0-9a-hjkmnp-tv-z]{26}_[1-9]\d{0,14}_[0-9a-f]{8}$/;
  * request's id it has the ULID alone, since a model's name may hold the dots that separate the parts of what is signed.
  * The last part tells the messages of one owner apart from all others without reading them.
  */
-export function createWebhookId({
-  requestId,
-  sequence,
-  owner,
-}: {
-  requestId: string;
-  sequence: number;
-  owner: string;
-}): string {
+export function createWebhookId(requestId: string, sequence: number, owner: string): string {
   return `msg_${requestId.slice(-ulidLength)}_${sequence}_${ownerTag(owner)}`;
 }
 

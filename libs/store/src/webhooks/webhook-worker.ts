@@ -14,7 +14,6 @@ export type SendOutcome =
   | { status: 'failed'; reason: string; isFinal: boolean };
 
 export interface OpenWebhookWorkerOptions {
-  /** Deliveries at a time. */
   concurrency: number;
   /** How long a delivery stays with a process that no longer renews its lock. */
   lockMs: number;

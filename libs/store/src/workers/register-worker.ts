@@ -17,12 +17,9 @@ export interface WorkerIdentity {
 export async function registerWorker(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,
-  {
-    state,
-    capacity,
-    info,
-  }: { state: 'loading' | 'ready'; capacity: number; info: Readonly<Record<string, string | number>> },
+  options: { state: 'loading' | 'ready'; capacity: number; info: Readonly<Record<string, string | number>> },
 ): Promise<void> {
+  const { state, capacity, info } = options;
   const values = [workerId, incarnation, state, capacity, JSON.stringify(info), store.maxAttempts];
   await runScript(store, 'workers/register-worker', store.keysOf(model), values);
 }

@@ -26,7 +26,7 @@ export async function readCogView4Facts(
   if (layers === undefined) throw modelFileError('text_encoder/config.json', 'num_hidden_layers: is missing');
   const given = config.text_embed_dim;
   const expected = `${width}, the hidden_size of text_encoder/config.json`;
-  if (given !== width) throw misfitError(configFile, 'text_embed_dim', { given, expected });
+  if (given !== width) throw misfitError(configFile, 'text_embed_dim', given, expected);
   return {
     configFile,
     inChannels: config.in_channels,

@@ -29,6 +29,6 @@ export function checkSameTokens(textEncoders: readonly TextEncoderFiles[]): void
     if (tokenizer.maxTokens === maxTokens) continue;
     const expected = `${maxTokens}, that of tokenizer/tokenizer_config.json`;
     const file = `${tokenizer.folder}/tokenizer_config.json`;
-    throw misfitError(file, 'model_max_length', { given: tokenizer.maxTokens, expected });
+    throw misfitError(file, 'model_max_length', tokenizer.maxTokens, expected);
   }
 }

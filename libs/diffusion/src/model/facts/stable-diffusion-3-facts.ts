@@ -34,7 +34,7 @@ export async function readStableDiffusion3Facts(
   const { sample_size: side, patch_size: patchSize, pos_embed_max_size: maxPatches } = transformer;
   const maxSide = maxPatches * patchSize;
   const expected = `at most ${maxSide}, pos_embed_max_size patches of patch_size`;
-  if (side > maxSide) throw misfitError(configFile, 'sample_size', { given: side, expected });
+  if (side > maxSide) throw misfitError(configFile, 'sample_size', side, expected);
   return {
     configFile,
     inChannels: transformer.in_channels,
@@ -51,19 +51,16 @@ function checkWidths([clip, clip2, t5]: readonly TextEncoderFiles[], transformer
   const ofBoth = 'of text_encoder/config.json and text_encoder_2/config.json';
   const least = (clip!.width ?? 0) + (clip2!.width ?? 0);
   if (least > given) {
-    throw misfitError(configFile, 'joint_attention_dim', {
-      given,
-      expected: `at least ${least}, the hidden_size ${ofBoth}`,
-    });
+    throw misfitError(configFile, 'joint_attention_dim', given, `at least ${least}, the hidden_size ${ofBoth}`);
   }
   const pooled = pooledWidthOf(clip!) + pooledWidthOf(clip2!);
   if (pooled !== givenPooled) {
     const expected = `${pooled}, the projection_dim ${ofBoth}`;
-    throw misfitError(configFile, 'pooled_projection_dim', { given: givenPooled, expected });
+    throw misfitError(configFile, 'pooled_projection_dim', givenPooled, expected);
   }
   if (t5?.width !== undefined && t5.width !== given) {
     const expected = `${t5.width}, the d_model of text_encoder_3/config.json`;
-    throw misfitError(configFile, 'joint_attention_dim', { given, expected });
+    throw misfitError(configFile, 'joint_attention_dim', given, expected);
   }
 }
 

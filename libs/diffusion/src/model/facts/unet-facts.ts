@@ -66,7 +66,7 @@ function checkWidths(textEncoders: readonly TextEncoderFiles[], given: number): 
   // One without a config.json is tried only.
   if (sum === given || Number.isNaN(sum)) return;
   const configs = textEncoders.map((_, at) => `text_encoder${at === 0 ? '' : `_${at + 1}`}/config.json`).join(' and ');
-  throw misfitError(configFile, 'cross_attention_dim', { given, expected: `${sum}, the hidden_size of ${configs}` });
+  throw misfitError(configFile, 'cross_attention_dim', given, `${sum}, the hidden_size of ${configs}`);
 }
 
 /** The base model of SDXL has six. Its refiner has five, with a score in place of the target size. */
@@ -78,5 +78,5 @@ function checkTimeIds(textEncoders: readonly TextEncoderFiles[], json: unknown):
   const sum = 6 * timeWidth + pooledWidth;
   if (sum === given) return;
   const parts = `six time ids of ${timeWidth} and the projection_dim of text_encoder_2/config.json, ${pooledWidth}`;
-  throw misfitError(configFile, 'projection_class_embeddings_input_dim', { given, expected: `${sum}: ${parts}` });
+  throw misfitError(configFile, 'projection_class_embeddings_input_dim', given, `${sum}: ${parts}`);
 }

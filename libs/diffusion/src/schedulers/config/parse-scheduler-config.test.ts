@@ -56,7 +56,6 @@ describe('parseSchedulerConfig', () => {
   it('reads the embedded model', () => {
     const file = new URL('../../../../../models/emoji-sd/scheduler/scheduler_config.json', import.meta.url);
     expect(parseSchedulerConfig(JSON.parse(readFileSync(file, 'utf8')))).toMatchObject({
-      className: 'DPMSolverMultistepScheduler',
       defaultScheduler: 'dpmpp_2m',
       config: {
         ...absent,
@@ -135,7 +134,6 @@ describe('parseSchedulerConfig', () => {
     [FLOW, 'flow_match_euler'],
   ])('serves %o with %s', (json, name) => {
     expect(parseSchedulerConfig(json).defaultScheduler).toBe(name);
-    expect(parseSchedulerConfig(json).className).toBe(Object.values(json)[0]);
   });
 
   it.each(['LMSDiscreteScheduler', 'EDMEulerScheduler', 'toString', undefined])(

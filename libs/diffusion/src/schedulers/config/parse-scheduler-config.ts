@@ -7,8 +7,6 @@ export interface ParsedSchedulerConfig {
   readonly config: SchedulerConfig;
   /** The scheduler the model was saved with. */
   readonly defaultScheduler: SchedulerName;
-  /** `_class_name` of the file. */
-  readonly className: string;
 }
 
 const schedulersOfClasses: Readonly<Record<string, SchedulerName>> = {
@@ -49,5 +47,5 @@ export function parseSchedulerConfig(json: unknown): ParsedSchedulerConfig {
   const defaultScheduler = scheduler === 'dpmpp_2m' ? dpmSolver : scheduler;
   const misfit = schedulerMisfit(defaultScheduler, config);
   if (misfit !== undefined) throw new Error(`scheduler config: ${misfit}`);
-  return { config, defaultScheduler, className };
+  return { config, defaultScheduler };
 }

@@ -17,16 +17,11 @@ const MAX_COSINE_BETA = 0.999;
 /** What diffusers puts for the last ᾱ = 0 of a zero-terminal-SNR schedule, where sigma would be infinite. */
 const LEAST_ALPHA_CUMPROD = 2 ** -24;
 
-/** Both arrays have one value per training timestep, timestep 0 first. */
-export interface NoiseSchedule {
-  /** ᾱ, falling from almost 1; the last is exactly 0 with `rescaleBetasZeroSnr`. */
-  readonly alphasCumprod: Float32Array;
-  /** √((1 − ᾱ)/ᾱ), rising; always finite (with ᾱ ≥ 2^−24). */
-  readonly sigmas: Float32Array;
-}
-
-/** Computes the schedule that a config describes. */
-export function createNoiseSchedule(config: SchedulerConfig): NoiseSchedule {
+/**
+ * One value per training timestep, timestep 0 first. `alphasCumprod`: ᾱ, falling from almost 1; the last is exactly 0 with
+ * `rescaleBetasZeroSnr`. `sigmas`: √((1 − ᾱ)/ᾱ), rising; always finite (with ᾱ ≥ 2^−24).
+ */
+export function createNoiseSchedule(config: SchedulerConfig) {
   let betas = createBetas(config);
   if (config.rescaleBetasZeroSnr) betas = rescaleZeroTerminalSnr(betas);
   const alphasCumprod = cumulativeProduct(betas);

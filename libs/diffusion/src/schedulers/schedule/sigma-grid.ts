@@ -12,10 +12,7 @@ const BETA_SHAPE = 0.6;
 /** Keeps the logarithm of a sigma finite. */
 const LEAST_SIGMA = 1e-10;
 
-/**
- * The sigma at a timestep, fractional ones by straight line between neighbours, outside ones by the nearest end
- * (`numpy.interp`).
- */
+/** The sigma at a timestep, fractional ones by straight line between neighbours, outside ones by the nearest end (`numpy.interp`). */
 export function interpolateSigma(sigmas: Float32Array, timestep: number): number {
   const last = sigmas.length - 1;
   if (timestep <= 0) return sigmas[0]!;
@@ -80,11 +77,7 @@ export interface CreateSolverGridOptions {
   lambdaMin?: number;
 }
 
-/**
- * The steps of DPM-Solver++ and UniPC.
- *
- * @throws RangeError if two steps fall on one timestep.
- */
+/** The steps of DPM-Solver++ and UniPC. @throws RangeError if two steps fall on one timestep. */
 export function createSolverGrid(config: SchedulerConfig, options: CreateSolverGridOptions): SigmaGrid {
   const { count, sigmaSchedule, roundsKarras, lambdaMin = Number.NEGATIVE_INFINITY } = options;
   const trained = createNoiseSchedule(config).sigmas;

@@ -108,5 +108,5 @@ function lostRole(messages: readonly ChatMessage[], render: (messages: readonly 
 }
 
 function refusal(field: string, problem: string, cause?: unknown): DarkroomError {
-  return new DarkroomError({ code: 'invalid_request', op: 'text.render-chat', message: `${field}: ${problem}`, cause });
+  return new DarkroomError('invalid_request', 'text.render-chat', `${field}: ${problem}`, cause);
 }

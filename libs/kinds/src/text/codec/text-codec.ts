@@ -108,7 +108,7 @@ export function createTextCodec(document: Uint8Array): TextCodec {
     renderChat(messages, options) {
       if (template !== undefined) return template.render(messages, options);
       const message = 'messages: the model has no template for them; it takes a prompt';
-      throw new DarkroomError({ code: 'invalid_request', op: 'text.render-chat', message });
+      throw new DarkroomError('invalid_request', 'text.render-chat', message);
     },
     decode(ids) {
       const detokenizer = new IncrementalDetokenizer(codec);
@@ -163,5 +163,5 @@ function attempt<Value>(file: string, make: () => Value): Value {
 
 function fileError(file: string, problem: string, cause?: unknown): DarkroomError {
   const message = `${file}: ${problem}`;
-  return new DarkroomError({ code: 'model_unsupported', op: 'text.create-codec', message, cause });
+  return new DarkroomError('model_unsupported', 'text.create-codec', message, cause);
 }
