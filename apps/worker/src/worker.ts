@@ -34,7 +34,6 @@ import { WriteQueue } from './request/write-queue.ts';
 export interface WorkerOptions extends Pick<ActiveRequestOptions, 'encoder' | 'chunkBytes'> {
   store: StoreConnection;
   card: ModelCard;
-  /** What readers of the card need beside it. */
   asset?: ModelAsset | undefined;
   workerId: string;
   /** What fits at once: rows of pictures, tokens of text. */
