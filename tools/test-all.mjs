@@ -14,27 +14,37 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const scratch = mkdtempSync(join(tmpdir(), 'darkroom-test-'));
 const isDockerHere = await hasDocker();
 
-const counts = [
-  await countOf(async () => {
-    const env = await provideTestPrograms({ scratch, isForAll: true });
-    await installDependencies(root);
-    await build(root);
-    // What `npm test` runs is run in a bare container; twice would be too long.
-    const projects = isDockerHere ? ['k8s', 'systems'] : ['unit', 'integration', 'k8s', 'e2e', 'systems'];
-    return runVitest({ root, projects, env });
-  }),
-];
-if (isDockerHere) {
-  counts.push(await countOfCommand('npm', ['run', 'test:bare'], { cwd: root }));
-  counts.push(await countOfCommand('npm', ['run', 'test:compose'], { cwd: root }));
-} else {
-  console.log('npm run test:bare and npm run test:compose are not run: there is no Docker engine here');
+// Tests of whole systems mostly wait, and so do containers: beside each other they take little more than one of them.
+const [onMachine, inContainers] = await Promise.all([countOf(testOnMachine), isDockerHere ? testInContainers() : []]);
+const counts = [onMachine];
+for (const { output, ...count } of inContainers) {
+  process.stdout.write(output);
+  counts.push(count);
 }
+if (!isDockerHere)
+  console.log('npm run test:bare and npm run test:compose are not run: there is no Docker engine here');
 rmSync(scratch, { recursive: true, force: true });
 announce({
   passed: counts.reduce((sum, { passed }) => sum + passed, 0),
   failed: counts.reduce((sum, { failed }) => sum + failed, 0),
 });
+
+/** What `npm test` runs is run in a bare container, where there is one; twice would be too long, but for what any Node may break. */
+async function testOnMachine() {
+  const env = await provideTestPrograms({ scratch, isForAll: true });
+  await installDependencies(root);
+  await build(root);
+  const projects = isDockerHere ? ['unit', 'k8s', 'systems'] : ['unit', 'integration', 'k8s', 'e2e', 'systems'];
+  return runVitest({ root, projects, env });
+}
+
+/** What these write comes when all is over: lines of both at once could not be read. */
+async function testInContainers() {
+  const results = [];
+  for (const command of ['test:bare', 'test:compose'])
+    results.push(await countOfCommand('npm', ['run', command], { cwd: root }));
+  return results;
+}
 
 /** An engine that can really run a container. */
 async function hasDocker() {

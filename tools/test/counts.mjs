@@ -12,11 +12,11 @@ export async function countOf(run) {
   }
 }
 
-/** What a test command counts. One that fails without a failure of its own, or does not say, is one more failure. */
+/** What a test command counts, and what it wrote. One that fails without a failure of its own, or does not say, is one more failure. */
 export async function countOfCommand(file, args, options) {
-  const { code, output } = await runAndRead(file, args, { ...options, isShown: true });
+  const { code, output } = await runAndRead(file, args, options);
   const { passed, failed } = lastCount(output) ?? { passed: 0, failed: 0 };
-  return { passed, failed: code !== 0 && failed === 0 ? 1 : failed };
+  return { passed, failed: code !== 0 && failed === 0 ? 1 : failed, output };
 }
 
 /** What the last line of a test command's output says; undefined when there is none. */
