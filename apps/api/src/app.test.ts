@@ -5,6 +5,8 @@ import { expect, it, vi } from 'vitest';
 import { errorSchema } from './http/error-response.ts';
 import { createTestApi, openTestApi } from './testing/test-api.ts';
 
+const refTo = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+
 it('yields a valid OpenAPI document that has every route, and examples that pass', async () => {
   const test = await openTestApi();
   const document = (await (await test.api.request('/openapi.json')).json()) as {
@@ -31,7 +33,6 @@ it('yields a valid OpenAPI document that has every route, and examples that pass
     properties: { num_inference_steps: { type: 'integer', minimum: 1 }, prompt: { maxLength: 4000 } },
   });
   // What it takes and says is of one kind or the other.
-  const refTo = (name: string) => ({ $ref: `#/components/schemas/${name}` });
   const { schemas } = document.components;
   expect(schemas['Request']!.oneOf).toEqual([refTo('PictureStatus'), refTo('TextStatus')]);
   expect(schemas['Model']!.oneOf).toEqual([refTo('PictureModel'), refTo('TextModel')]);

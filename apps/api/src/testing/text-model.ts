@@ -1,9 +1,9 @@
 /** The door's half of the embedded writers, with their real tokenizer, for workers that are played. */
 import { readFileSync } from 'node:fs';
 import { encodeTextCodecFiles, type TextCard, type TextMode } from '@darkroom/kinds';
-import { publishModel } from '@darkroom/store';
-import { openTestApi, type TestApi, type TestApiOptions } from './test-api.ts';
+import { publishModel, type StoreConnection } from '@darkroom/store';
 import { type RunningRequest, runNext, startWorker } from './fake-worker.ts';
+import { openTestApi, type TestApi, type TestApiOptions } from './test-api.ts';
 
 const directory = new URL('../../../../models/emoji-writer/', import.meta.url);
 const read = (file: string): unknown => JSON.parse(readFileSync(new URL(file, directory), 'utf8'));
@@ -29,12 +29,20 @@ const card: TextCard = {
 /** An API beside whose picture model a text model is served. */
 export async function openTextApi(mode: TextMode, options: TestApiOptions = {}): Promise<TestApi> {
   const test = await openTestApi(options);
+  await serveTextModel(test.store, { mode });
+  return test;
+}
+
+/** A text model with a worker that somebody has to play. */
+export async function serveTextModel(
+  store: StoreConnection,
+  { id = textModel, mode = 'autoregressive' }: { id?: string; mode?: TextMode },
+): Promise<void> {
   const block = mode === 'block_diffusion' ? { block: { size: 8, confidenceThreshold: 0.9 } } : {};
   const bytes = encodeTextCodecFiles({ tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') });
-  const served: TextCard = { ...card, mode, ...block };
-  await publishModel(test.store, served, { name: card.codec, bytes });
-  await startWorker(test.store, { model: textModel });
-  return test;
+  const served: TextCard = { ...card, id, mode, ...block };
+  await publishModel(store, served, { name: card.codec, bytes });
+  await startWorker(store, { model: id });
 }
 
 /** The request at the head of the text model's queue, taken. */
