@@ -1,4 +1,8 @@
 /** Texts through the whole system, of the writers that are in the box, beside the model of pictures. */
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { modelListSchema, textStatusSchema } from '../../apps/api/src/v1/api-schemas.ts';
 import { allKeys } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -7,6 +11,7 @@ import { frames, textOf } from './text-frames.ts';
 import { patience, startSystem, stopSystem, type System } from './system.ts';
 import { startReceiver, untilAllDelivered } from './webhook-receiver.ts';
 
+const root = new URL('../../', import.meta.url).pathname;
 const models = ['emoji-writer', 'emoji-writer-diffusion'] as const;
 const messages = [{ role: 'user', content: 'something sweet for a birthday party' }];
 const cake = 'a birthday cake on a pink background';
@@ -204,6 +209,26 @@ it('models are listed by their kinds, and routes of pictures take those of pictu
     404,
     { message: 'model "emoji-sd" is not here, expected one of emoji-writer, emoji-writer-diffusion' },
   ]);
+});
+
+describe('docs/text.md', () => {
+  /** Each command, and what stands below it. */
+  const examples = readFileSync(join(root, 'docs/text.md'), 'utf8')
+    .split(/^## /m)
+    .filter((section) => /^(?:Texts by|POST \/generate)/.test(section))
+    .flatMap((section) => [...section.matchAll(/```sh\n(.*?)```\n.*?```(text|json)\n(.*?)```/gs)])
+    .map(([, command, language, output]) => ({ command: command!, language, output: output! }));
+
+  it('has commands for all that is there', () => {
+    expect(examples).toHaveLength(5);
+  });
+
+  it.each(examples)('$command', async ({ command, language, output }) => {
+    const script = command.replaceAll('http://127.0.0.1:8080', system.url);
+    const { stdout } = await promisify(execFile)('sh', ['-c', script], { env: { PATH: process.env['PATH'] } });
+    if (language === 'json') expect(JSON.parse(stdout)).toMatchObject(JSON.parse(output) as object);
+    else expect(stdout.trim()).toBe(output.trim());
+  });
 });
 
 const half = new Uint8Array(
