@@ -112,6 +112,7 @@ it('measures texts by their tokens, which they say with what they write', () => 
     ],
     1040,
   );
+  expect(meter.read()).toMatchObject({ stepMs: { slow: 40 }, costMs: { slow: 20 } });
   for (let token = 2; token <= 15; token++)
     meter.observe(
       [stats(10), { type: 'delta', requestId: 'a', index: 0, offset: token - 1, text: 'a', done: token }],

@@ -1,7 +1,7 @@
 import type { TextPiece } from '@darkroom/core';
 import { joinFacts } from './join-facts.ts';
 
-/** Entries of one output's text after which the log is made one snapshot: what a late reader has to read, if that is more than a third. */
+/** Pieces of one output's text after which the log is made one snapshot: what a late reader has to read, or an eighth of all there were. */
 const longestLog = 64;
 
 /** A piece of text as it comes from the engine. */
@@ -45,7 +45,7 @@ export class OutputTextLog {
   #isDue(): boolean {
     this.#entries += 1;
     this.#allEntries += 1;
-    if (this.#block !== undefined || this.#entries <= Math.max(longestLog, this.#allEntries / 3)) return false;
+    if (this.#block !== undefined || this.#entries <= Math.max(longestLog, this.#allEntries / 8)) return false;
     this.#entries = 1;
     return true;
   }
