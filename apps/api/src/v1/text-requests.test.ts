@@ -29,6 +29,8 @@ async function heartbeat({ store }: TestApi, remainingCost: number): Promise<voi
   await heartbeatWorker(store, { model: textModel, workerId: 'w1', incarnation: 'first' }, { pace });
 }
 
+const as = (name: string) => ({ Authorization: `Bearer key-of-${name}` });
+
 describe('a request of text', () => {
   it('costs its prompt and the tokens that are expected of it, and takes as much room', async () => {
     const test = await openTextApi('autoregressive');
@@ -95,7 +97,6 @@ describe('a request of text', () => {
     const plain = { weight: 1, requestsPerMinute: undefined, openRequests: undefined, isAdmin: false };
     const apiKeys = new Map(['alice', 'bob'].map((name) => [hashKey(`key-of-${name}`), { ...plain, name }]));
     const test = await openTextApi('autoregressive', { apiKeys });
-    const as = (name: string) => ({ Authorization: `Bearer key-of-${name}` });
     await submit(test, { prompt, max_tokens: 200 }, as('alice'));
     const { request_id: id } = await submit(test, { prompt, max_tokens: 200 }, as('alice'));
     for (let count = 0; count < 8; count++) await submit(test, { prompt, max_tokens: 10 }, as('bob'));
