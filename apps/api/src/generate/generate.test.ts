@@ -163,6 +163,16 @@ it.each([
   expect(await stored(test)).toEqual([]);
 });
 
+it('is turned away where too many wait, before a stream begins', async () => {
+  const test = await openTextApi('autoregressive', { config: { queueMaxLength: 1 } });
+  expect((await post(test, { prompt, stream: true })).status).toBe(200);
+  for (const stream of [true, false]) {
+    const response = await post(test, { prompt, stream });
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await response.json()).toMatchObject({ error: { code: 'overloaded' } });
+  }
+});
+
 describe.each([true, false])('a client that goes away (stream: %s)', (stream) => {
   async function leave(headers: Record<string, string>): Promise<{ test: TestApi; id: string }> {
     const test = await openTextApi('autoregressive');

@@ -5,7 +5,7 @@ import type { AppendData, BufferSnapshotData, GenerateAnswer } from './generate-
 /** A text as it is written. Its events are those of `take`, in order. */
 export class GeneratedText {
   #text = '';
-  #ids: number[] = [];
+  readonly #ids: number[] = [];
   #nfe = 0;
   #finishReason: GenerateAnswer['finish_reason'] = 'length';
 
@@ -26,7 +26,7 @@ export class GeneratedText {
     const snapshot = { absolute_start: start, absolute_end: start + token_ids.length, ...said };
     if (item.type === 'block') return { snapshot };
     this.#text += text;
-    this.#ids = [...this.#ids, ...token_ids];
+    for (const id of token_ids) this.#ids.push(id);
     return { append: { token_offset: start, ...said, finished: false }, snapshot };
   }
 
