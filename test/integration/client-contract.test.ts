@@ -24,6 +24,8 @@ import {
   imageSchema,
   modelSchema,
   type pictureBodySchema,
+  type pictureModelSchema,
+  type pictureStatusSchema,
   requestSchema,
 } from '../../apps/api/src/v1/api-schemas.ts';
 
@@ -37,10 +39,10 @@ type Json<Value> = Value extends Uint8Array
 
 it('promises what the OpenAPI document says', () => {
   expectTypeOf<Answer<typeof acceptedSchema>>().toExtend<AcceptedRequest>();
-  expectTypeOf<Answer<typeof requestSchema>>().toExtend<RequestView>();
+  expectTypeOf<Answer<typeof pictureStatusSchema>>().toExtend<RequestView>();
   expectTypeOf<Answer<typeof imageSchema>>().toExtend<ImageInfo>();
   expectTypeOf<Answer<typeof cancelSchema>>().toExtend<CanceledRequest>();
-  expectTypeOf<Answer<typeof modelSchema>>().toExtend<Model>();
+  expectTypeOf<Answer<typeof pictureModelSchema>>().toExtend<Model>();
 });
 
 it('asks for what the OpenAPI document takes, and for all of it', () => {

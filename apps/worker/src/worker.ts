@@ -208,7 +208,7 @@ export class Worker extends BaseService<WorkerOptions> {
     this.#active.set(leased.token, request);
     try {
       const left = await readLeftToDo(store, leased);
-      request.goOnFrom(left);
+      request.resume(left);
       const { indexes, checkpoints } = left;
       const { id, outputs, input } = leased.envelope;
       log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: checkpoints.size }, 'started');

@@ -2,7 +2,7 @@
  * One leased request in a worker: turns what the engine says about it into fenced writes, in order. Encoding is
  * asynchronous, so everything goes through one chain per request; only encoding is waited for, not Redis' answers.
  */
-import type { RequestEnvelope, RowOutput } from '@darkroom/core';
+import type { OutputProgress, Progress, RequestEnvelope, RowOutput } from '@darkroom/core';
 import type { EventOf, ExecutorEvent } from '@darkroom/executor';
 import { inSpan } from '@darkroom/service';
 import {
@@ -58,8 +58,8 @@ export class ActiveRequest {
   readonly #startedAtMs = Date.now();
   /** When nobody waits for it any more, by `performance.now()`. */
   readonly #untilMs: number;
-  /** Of each output under way, how much is done, in the kind's units and from 0 to 1. */
-  readonly #done = new Map<number, { done: number; share: number }>();
+  /** How far each output is that has said so, in the kind's units; `total` is 0 while nobody knows it. */
+  readonly #done = new Map<number, { done: number; total: number; isFinished: boolean }>();
   readonly #texts = new Map<number, OutputTextLog>();
   #chain: Promise<unknown> = Promise.resolve();
 
@@ -71,20 +71,33 @@ export class ActiveRequest {
     this.#untilMs = performance.now() + leased.remainingMs;
   }
 
-  /** What earlier deliveries have left stands. */
-  goOnFrom({ indexes, texts }: LeftToDo): void {
-    this.finishedOutputs = this.envelope.outputs - indexes.length;
-    for (const [index, text] of texts) this.#texts.set(index, new OutputTextLog(text));
-  }
-
   /** Cost of one of its outputs. */
   get rowCost(): number {
     return this.envelope.cost / this.envelope.outputs;
   }
 
   get remainingCost(): number {
-    const finished = [...this.#done.values()].reduce((sum, { share }) => sum + share, this.finishedOutputs);
+    const shares = [...this.#done.values()].map(({ done, total, isFinished }) => {
+      if (isFinished) return 1;
+      return total > 0 ? Math.min(1, done / total) : 0;
+    });
+    const finished = shares.reduce((sum, share) => sum + share, this.finishedOutputs);
     return this.rowCost * Math.max(0, this.envelope.outputs - finished);
+  }
+
+  /** Where its outputs go on that an earlier delivery began. */
+  resume({ indexes, checkpoints, said }: LeftToDo): void {
+    this.finishedOutputs = this.envelope.outputs - indexes.length;
+    for (const [index, { done }] of checkpoints) this.#advance(index, { done });
+    for (const [index, events] of said) this.#texts.set(index, new OutputTextLog(events));
+  }
+
+  /** By how much what an engine says is further than what it said before, of one output: in the kind's units and in cost. */
+  advanceOf({ index, done, total }: OutputProgress): { units: number; cost: number } {
+    const before = this.#done.get(index);
+    const units = Math.max(0, done - (before?.done ?? 0));
+    const most = total ?? before?.total ?? 0;
+    return { units, cost: most > 0 ? (this.rowCost * units) / most : 0 };
   }
 
   /** Writes what the engine says; returns how it ended, when that is what was said. */
@@ -111,11 +124,8 @@ export class ActiveRequest {
   }
 
   #progress({ index, done, total, preview }: EventOf<'progress'>): undefined {
-    this.#done.set(index, { done, share: total === undefined ? 0 : done / total });
-    const finished = this.finishedOutputs * (total ?? 0);
-    const doneOfAll = [...this.#done.values()].reduce((sum, output) => sum + output.done, finished);
+    const of = this.#advance(index, { done, total });
     const progress = { index, done, ...(total !== undefined && { total }) };
-    const of = { done: doneOfAll, ...(total !== undefined && { total: this.envelope.outputs * total }) };
     const encoding = preview && this.#options.encoder.encodePreview(preview);
     // Told when it is its turn.
     encoding?.catch(() => {});
@@ -127,15 +137,28 @@ export class ActiveRequest {
     });
   }
 
-  #text({ type, index, offset, text, facts }: EventOf<'delta' | 'snapshot'>): undefined {
+  /** Takes note of how far an output is, and says how far all are. */
+  #advance(index: number, said: { done: number; total?: number | undefined }): Progress {
+    const before = this.#done.get(index);
+    // A piece of text may be behind, by what is held back of it.
+    const done = Math.max(said.done, before?.done ?? 0);
+    const total = said.total ?? before?.total ?? 0;
+    this.#done.set(index, { done, total, isFinished: false });
+    const doneOfAll = [...this.#done.values()].reduce((sum, output) => sum + output.done, this.finishedOutputs * total);
+    return { done: doneOfAll, ...(total > 0 && { total: this.envelope.outputs * total }) };
+  }
+
+  #text({ type, index, offset, text, done, facts }: EventOf<'delta' | 'snapshot'>): undefined {
     const log = this.#texts.get(index) ?? new OutputTextLog();
     this.#texts.set(index, log);
-    const { differsFrom, whole, isRepeated } = log.add({ type, index, offset, text });
+    const piece = { offset, text, ...(done !== undefined && { done }), ...(facts && { facts }) };
+    const { differsFrom, whole, isRepeated } = log.add({ type, ...piece });
+    const of = done === undefined ? undefined : this.#advance(index, { done });
     if (isRepeated) return;
     this.#enqueue(() => {
       if (differsFrom !== undefined) this.#write({ type: 'reset', index, offset: differsFrom });
-      if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, ...whole });
-      this.#write({ type, index, offset, text, ...(facts && { facts }) });
+      if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, index, ...whole });
+      this.#write({ type, index, ...piece, ...(of && { of }) });
     });
   }
 
@@ -148,6 +171,8 @@ export class ActiveRequest {
   #output({ index, output }: EventOf<'output'>): undefined {
     const { encoder, chunkBytes } = this.#options;
     const endsAt = this.#texts.get(index)?.endsAt;
+    const { done = 0, total = 0 } = this.#done.get(index) ?? {};
+    this.#done.set(index, { done, total, isFinished: true });
     this.#enqueue(async () => {
       if (endsAt !== undefined) this.#write({ type: 'reset', index, offset: endsAt });
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);

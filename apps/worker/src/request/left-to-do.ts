@@ -1,4 +1,4 @@
-import type { RowCheckpoint } from '@darkroom/core';
+import type { RowCheckpoint, TextEvent } from '@darkroom/core';
 import { type LeasedRequest, readResumePoint, type StoreConnection } from '@darkroom/store';
 
 export interface LeftToDo {
@@ -6,8 +6,8 @@ export interface LeftToDo {
   indexes: number[];
   /** Where their rows go on; those without one begin anew. */
   checkpoints: ReadonlyMap<number, RowCheckpoint>;
-  /** What stands of the text of outputs that have any, by index. */
-  texts: ReadonlyMap<number, string>;
+  /** What was said of the text of outputs that have any, by index. */
+  said: ReadonlyMap<number, readonly TextEvent[]>;
 }
 
 const headerBytes = 4;
@@ -27,11 +27,11 @@ function decodeCheckpoint(bytes: Buffer): RowCheckpoint {
 /** One round trip for a request that ran before, one more if it has written text, none for others. */
 export async function readLeftToDo(store: StoreConnection, { envelope, isResumed }: LeasedRequest): Promise<LeftToDo> {
   const all = Array.from({ length: envelope.outputs }, (_value, index) => index);
-  if (!isResumed) return { indexes: all, checkpoints: new Map(), texts: new Map() };
-  const { finished, checkpoints, texts } = await readResumePoint(store, envelope);
+  if (!isResumed) return { indexes: all, checkpoints: new Map(), said: new Map() };
+  const { finished, checkpoints, said } = await readResumePoint(store, envelope);
   return {
     indexes: all.filter((index) => !finished.has(index)),
     checkpoints: new Map([...checkpoints].map(([index, bytes]) => [index, decodeCheckpoint(bytes)])),
-    texts,
+    said,
   };
 }

@@ -1,46 +1,85 @@
-import type { OutputText } from '@darkroom/core';
+import { textAfter, type TextEvent, type TextPiece } from '@darkroom/core';
 import { expect, it } from 'vitest';
-import { OutputTextLog, type TextNotes } from './output-text.ts';
+import { OutputTextLog, type SaidPiece, type TextNotes } from './output-text.ts';
 
-const index = 0;
+const idsUpTo = (count: number): string => Array.from({ length: count }, (_, at) => `${at},`).join('');
+const digits = '0123456789'.repeat(100);
 
 function say(log: OutputTextLog, offset: number, text: string): TextNotes {
-  return log.add({ type: 'delta', index, offset, text });
+  return log.add({ type: 'delta', offset, text });
 }
 
-/** What comes of a letter at a time from there on, with the number of letters after which it does. */
-function wholesOf(log: OutputTextLog, from: number, letters: number): (OutputText & { after: number })[] {
-  return Array.from({ length: letters }, (_value, said) => {
-    const { whole } = say(log, from + said, String((from + said) % 10));
-    return whole === undefined ? [] : [{ after: said + 1, ...whole }];
-  }).flat();
+/** A digit at its place. */
+function digit(at: number): SaidPiece {
+  return { type: 'delta', offset: at, text: String(at % 10), done: at + 1, facts: { ids: `${at},` } };
 }
 
-const digits = '0123456789'.repeat(30);
+/** What is said again while so many digits are said. */
+function wholesOf(log: OutputTextLog, from: number, count: number): TextPiece[] {
+  return Array.from({ length: count }, (_, at) => log.add(digit(from + at)).whole ?? []).flat();
+}
 
-it('says everything again after so many pieces, and begins to count anew', () => {
-  expect(wholesOf(new OutputTextLog(), 0, 130)).toEqual([
-    { after: 64, index, offset: 0, text: digits.slice(0, 63) },
-    { after: 127, index, offset: 0, text: digits.slice(0, 126) },
-  ]);
+function said(...pieces: SaidPiece[]): TextEvent[] {
+  return pieces.map((piece) => ({ ...piece, index: 0, sequence: 0, timestampMs: 0 }));
+}
+
+it('says everything again after so many pieces, with all that was said of it, and the more rarely the longer it is', () => {
+  const wholeOf = (count: number) => ({
+    offset: 0,
+    text: digits.slice(0, count),
+    done: count,
+    facts: { ids: idsUpTo(count) },
+  });
+  expect(wholesOf(new OutputTextLog(), 0, 1000)).toEqual(
+    [64, 128, 192, 256, 320, 384, 448, 512, 585, 668, 763, 872, 996].map(wholeOf),
+  );
 });
 
 it('says everything again, though an earlier delivery said the beginning', () => {
-  const log = new OutputTextLog(digits.slice(0, 200));
-  expect(wholesOf(log, 200, 70)).toEqual([{ after: 64, index, offset: 0, text: digits.slice(0, 263) }]);
-  // From a checkpoint that is older than what stands.
-  const rerun = new OutputTextLog(digits.slice(0, 200));
-  expect(wholesOf(rerun, 180, 84)).toEqual([{ after: 84, index, offset: 0, text: digits.slice(0, 263) }]);
+  const before = said(...Array.from({ length: 40 }, (_, at) => digit(at)));
+  const whole = { offset: 0, text: digits.slice(0, 64), done: 64, facts: { ids: idsUpTo(64) } };
+  expect(wholesOf(new OutputTextLog(before), 40, 30)).toEqual([whole]);
+  // From a checkpoint that is older than what stands: nothing counts twice.
+  expect(wholesOf(new OutputTextLog(before), 20, 50)).toEqual([whole]);
+});
+
+it('says nothing again of a block that is worked on', () => {
+  const log = new OutputTextLog();
+  const wholes: unknown[] = [];
+  let text = '';
+  for (let block = 0; block < 30; block++)
+    for (let call = 1; call <= 3; call++) {
+      const settled = call === 3 ? { settled: 1 } : {};
+      const facts = { ids: `${block},`, calls: block * 3 + call, ...settled };
+      const piece = { type: 'snapshot', offset: block, text: call === 3 ? 'x' : '░', done: block + 1, facts } as const;
+      wholes.push(log.add(piece).whole ?? []);
+      text = textAfter(text, said(piece)[0]!);
+    }
+  expect(text).toBe('x'.repeat(30));
+  // Of the 66th piece, the third of its block, nothing is said before the next block has begun.
+  expect(wholes.flat()).toEqual([
+    { offset: 0, text: 'x'.repeat(22), done: 22, facts: { ids: idsUpTo(22), calls: 66, settled: 1 } },
+  ]);
+});
+
+it('a piece that begins before the end takes the place of what stood there', () => {
+  const log = new OutputTextLog();
+  say(log, 0, 'a red ');
+  say(log, 6, 'apple');
+  log.add({ type: 'snapshot', offset: 6, text: 'fox' });
+  let notes: TextNotes = {};
+  for (let piece = 0; piece < 62; piece++) notes = say(log, 9 + piece, '!');
+  expect(notes.whole).toEqual({ offset: 0, text: `a red fox${'!'.repeat(61)}` });
 });
 
 it('never says that it knows everything when something was lost', () => {
-  const log = new OutputTextLog('01');
+  const log = new OutputTextLog(said({ type: 'delta', offset: 0, text: '01' }));
   expect(wholesOf(log, 5, 200)).toEqual([]);
   expect(log.endsAt).toBeUndefined();
 });
 
 it('says from where on a rerun differs, and where it ends', () => {
-  const log = new OutputTextLog('a red fox');
+  const log = new OutputTextLog(said({ type: 'delta', offset: 0, text: 'a red fox' }));
   expect(log.endsAt).toBeUndefined();
   expect(say(log, 0, 'a red')).toEqual({ isRepeated: true });
   expect(log.endsAt).toBe(5);
@@ -48,21 +87,17 @@ it('says from where on a rerun differs, and where it ends', () => {
   expect(say(log, 9, ' on it')).toEqual({});
   expect(log.endsAt).toBeUndefined();
   // What is worked on in place says by itself that it does.
-  expect(log.add({ type: 'snapshot', index, offset: 6, text: 'o_l' })).toEqual({});
+  expect(log.add({ type: 'snapshot', offset: 6, text: 'o_l' })).toEqual({});
   expect(log.endsAt).toBeUndefined();
 });
 
 it('takes what stands already as it is, and no less of it', () => {
-  const log = new OutputTextLog('a red fox');
+  const log = new OutputTextLog([
+    ...said({ type: 'delta', offset: 0, text: 'a red cat' }),
+    { type: 'reset', index: 0, offset: 6, sequence: 0, timestampMs: 0 },
+    ...said({ type: 'delta', offset: 6, text: 'fox' }),
+  ]);
   expect(say(log, 0, 'a ')).toEqual({ isRepeated: true });
   expect(say(log, 2, 'red')).toEqual({ isRepeated: true });
   expect(say(log, 5, ' fox, ')).toEqual({});
-  expect(wholesOf(log, 11, 63)).toMatchObject([{ text: `a red fox, ${digits.slice(11, 73)}` }]);
-});
-
-it('leaves what is worked on out of what stays', () => {
-  const log = new OutputTextLog();
-  say(log, 0, 'a red ');
-  const blocks = Array.from({ length: 63 }, () => log.add({ type: 'snapshot', index, offset: 6, text: 'f_x' }));
-  expect(blocks.at(-1)).toEqual({ whole: { index, offset: 0, text: 'a red ' } });
 });

@@ -1,47 +1,55 @@
-import type { OutputText } from '@darkroom/core';
+import type { TextEvent, TextPiece } from '@darkroom/core';
+import { joinFacts } from './join-facts.ts';
 
-/** Entries of one output's text after which the log is made one snapshot: what a late reader has to read at most. */
+/** Pieces of one output's text after which the log is made one snapshot: what a late reader has to read, or an eighth of all there were. */
 const longestLog = 64;
+
+/** A piece of text as it comes from the engine. */
+export type SaidPiece = { type: 'delta' | 'snapshot' } & TextPiece;
 
 /** What is to be written beside a piece of text. */
 export interface TextNotes {
   /** Before it: from here on it says something else than what stands, which a rerun may do. */
   differsFrom?: number;
-  /** Before it: all of the text that stays, in place of what was written of it. */
-  whole?: OutputText;
+  /** Before it: all that stands before it and stays, in place of what was written of it. */
+  whole?: TextPiece;
   /** It stands already: readers have it. */
   isRepeated?: true;
 }
 
-/** The text of one output as its readers see it, to be said again as a whole from time to time. */
+/**
+ * The text of one output as its readers see it, to be said again as a whole from time to time. The longer it is, the more
+ * rarely: what is said again is in all a few times the text.
+ */
 export class OutputTextLog {
-  #text: string;
+  /** What stays: all before the block that is worked on. */
+  #stable: TextPiece = { offset: 0, text: '' };
+  /** The last snapshot, in whose place another may come. */
+  #block: TextPiece | undefined;
   /** How far this delivery has come; undefined while it has said nothing. */
   #saidTo: number | undefined;
   #entries = 0;
+  #allEntries = 0;
   /** Something was lost that is not known here. */
   #isPartial = false;
 
-  /** `text`: what earlier deliveries have said. */
-  constructor(text = '') {
-    this.#text = text;
+  /** `said`: by earlier deliveries. */
+  constructor(said: readonly TextEvent[] = []) {
+    for (const event of said)
+      if (event.type === 'reset') this.#cut(event.offset);
+      else this.#take(event);
   }
 
-  add({ type, index, offset, text }: OutputText & { type: 'delta' | 'snapshot' }): TextNotes {
+  add(piece: SaidPiece): TextNotes {
+    const { type, offset, text } = piece;
+    const standing = this.#text.slice(offset);
     this.#isPartial ||= offset > this.#text.length;
     if (this.#isPartial) return {};
-    const standing = this.#text.slice(offset);
-    const differs = type === 'delta' && !standing.startsWith(text) && !text.startsWith(standing);
     this.#saidTo = offset + text.length;
     if (type === 'delta' && text !== '' && standing.startsWith(text)) return { isRepeated: true };
-    const stays = this.#text.slice(0, offset);
-    this.#text = stays + text;
-    this.#entries += 1;
-    const notes = differs ? { differsFrom: offset } : {};
-    if (this.#entries < longestLog) return notes;
-    this.#entries = 1;
-    // What stands behind is worked on, or written anew: the piece says it.
-    return { ...notes, whole: { index, offset: 0, text: stays } };
+    const whole = this.#take(piece);
+    const differs = type === 'delta' && !text.startsWith(standing);
+    return { ...(differs && { differsFrom: offset }), ...(whole && { whole }) };
   }
 
   /** Where the text ends if less was said now than stands: the rest is not said again. */
@@ -49,4 +57,44 @@ export class OutputTextLog {
     const isShorter = this.#saidTo !== undefined && this.#saidTo < this.#text.length && !this.#isPartial;
     return isShorter ? this.#saidTo : undefined;
   }
+
+  get #text(): string {
+    return this.#stable.text + (this.#block?.text ?? '');
+  }
+
+  /** @returns all that stands before the piece and stays, when it should take the place of what was written of it. */
+  #take({ type, offset, text, done, facts }: SaidPiece): TextPiece | undefined {
+    const piece = { offset, text, ...(done !== undefined && { done }), ...(facts && { facts }) };
+    // What stands before the place where the next piece begins is not worked on any more.
+    if (this.#block !== undefined && (type === 'delta' || offset > this.#block.offset)) {
+      this.#stable = append(this.#stable, this.#block);
+      this.#block = undefined;
+    }
+    this.#isPartial ||= offset > this.#stable.text.length;
+    this.#cut(offset);
+    const whole = this.#isDue() ? this.#stable : undefined;
+    if (type === 'delta') this.#stable = append(this.#stable, piece);
+    else this.#block = piece;
+    return whole;
+  }
+
+  /** Of a beginning nobody knows the facts. */
+  #cut(length: number): void {
+    if (this.#block !== undefined && length < this.#stable.text.length) this.#block = undefined;
+    if (length < this.#stable.text.length) this.#stable = { offset: 0, text: this.#stable.text.slice(0, length) };
+  }
+
+  /** Counts a piece. Not while the same block is worked on, of which there are few. */
+  #isDue(): boolean {
+    this.#entries += 1;
+    this.#allEntries += 1;
+    if (this.#block !== undefined || this.#entries <= Math.max(longestLog, this.#allEntries / 8)) return false;
+    this.#entries = 1;
+    return true;
+  }
+}
+
+function append(whole: TextPiece, { text, done, facts: right }: TextPiece): TextPiece {
+  const facts = joinFacts(whole.facts, right);
+  return { offset: 0, text: whole.text + text, ...(done !== undefined && { done }), ...(facts && { facts }) };
 }

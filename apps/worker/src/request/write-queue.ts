@@ -4,7 +4,6 @@
  * them only the newest is written. While Redis is away what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
  */
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
-import type { Facts } from '@darkroom/core';
 import {
   type RequestWrite,
   type StoreConnection,
@@ -13,6 +12,7 @@ import {
   type WorkerIdentity,
   type WriteOutcome,
 } from '@darkroom/store';
+import { joinFacts } from './join-facts.ts';
 
 export interface WriteQueueOptions {
   store: StoreConnection;
@@ -86,9 +86,9 @@ export class WriteQueue {
       return isOfSame(other, write) && (isSameText || outputOfText(other) === undefined);
     });
     if (entry?.write.type !== 'delta') return undefined;
-    const { facts: before, ...earlier } = entry.write;
-    const facts = before && write.facts ? joinFacts(before, write.facts) : (before ?? write.facts);
-    entry.write = { ...earlier, text: earlier.text + write.text, ...(facts && { facts }) };
+    const { offset, text, facts: before } = entry.write;
+    const facts = joinFacts(before, write.facts);
+    entry.write = { ...write, offset, text: text + write.text, ...(facts && { facts }) };
     return entry;
   }
 
@@ -142,15 +142,4 @@ function isOfSame(one: RequestWrite, other: RequestWrite): boolean {
 function outputOfText(write: RequestWrite): number | undefined {
   if (write.type === 'delta' || (write.type === 'snapshot' && write.isWhole === true)) return write.index;
   return write.type === 'progress' && write.isOfText === true ? write.progress.index : undefined;
-}
-
-/** What is said of two pieces of text together: numbers are added, texts joined. */
-function joinFacts(left: Facts, right: Facts): Facts {
-  const joined: Record<string, number | string> = { ...left };
-  for (const [name, value] of Object.entries(right)) {
-    const before = joined[name];
-    if (before === undefined) joined[name] = value;
-    else joined[name] = typeof before === 'number' && typeof value === 'number' ? before + value : `${before}${value}`;
-  }
-  return joined;
 }

@@ -1,10 +1,10 @@
 import type { RequestEnvelope } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { readTexts } from './read-texts.ts';
+import { readTextEvents } from './read-texts.ts';
 
 /**
- * What earlier deliveries of a request have left: indexes of finished outputs, the last checkpoint of others, and what stands of
- * the text of those that have any, by index. One round trip, and one more where there is text.
+ * What earlier deliveries of a request have left: indexes of finished outputs, the last checkpoint of others, and what was
+ * said of the text of those that have any, by index. One round trip, and one more where there is text.
  */
 export async function readResumePoint(store: StoreConnection, { model, id, outputs }: RequestEnvelope) {
   const keys = store.keysOf(model);
@@ -17,7 +17,7 @@ export async function readResumePoint(store: StoreConnection, { model, id, outpu
   const checkpoints = new Map<number, Buffer>();
   for (const [index, value] of bytes.entries()) if (value !== null) checkpoints.set(index, value);
   const written = indexes.filter((index) => spans[index] !== null);
-  const all = written.length === 0 ? [] : await readTexts(store, id, outputs);
-  const texts = new Map(written.map((index) => [index, all[index]!]));
-  return { finished: new Set(indexes.filter((index) => infos[index] !== null)), checkpoints, texts };
+  const all = written.length === 0 ? [] : await readTextEvents(store, id);
+  const said = new Map(written.map((index) => [index, all.filter((event) => event.index === index)]));
+  return { finished: new Set(indexes.filter((index) => infos[index] !== null)), checkpoints, said };
 }
