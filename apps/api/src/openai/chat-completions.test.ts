@@ -171,6 +171,21 @@ describe('one answer', () => {
   });
 });
 
+it('comes again by its key, whole, also where the log has lost its beginning', async () => {
+  const headers = { 'Idempotency-Key': 'k-1' };
+  const { test, answer, id, run } = await open({ n: 2 }, { headers });
+  await write(run, ['an owl']);
+  await end(run, 'an owl');
+  await end(run, 'a fox', { index: 1 });
+  await run.finish();
+  const first: unknown = await (await answer).json();
+  await test.store.redis.xtrim(test.store.keysOf(writer.id).events(id), 'MAXLEN', 1);
+  const again = await ask(test.replica(), path, { messages, n: 2 }, { headers });
+  expect([again.headers.get('idempotent-replayed'), await again.json()]).toEqual(['true', first]);
+  const other = await ask(test, path, { messages, n: 3 }, { headers });
+  expect(await errorOf(other)).toMatchObject({ status: 409, code: 'idempotency_conflict' });
+});
+
 describe('a stream', () => {
   it('has the role first, then each piece, then the reason of its end', async () => {
     const { answer, id, run, test } = await open({ stream: true });
