@@ -1,7 +1,7 @@
 import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../http/api-route.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { endedWithoutPictures } from '../openai/stored-request-error.ts';
+import { endedWithoutResult } from '../openai/stored-request-error.ts';
 import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
 import { generateAnswerSchema, generateBodySchema } from './generate-schema.ts';
 
@@ -70,7 +70,7 @@ export const generateDocument: RouteDocument = {
       ...errorAnswer(
         'The request was stored, and there is no text: it failed, was canceled or `request_expired`, or the server stops ' +
           '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
-        endedWithoutPictures(exampleId, 'failed', {
+        endedWithoutResult(exampleId, 'failed', {
           code: 'worker_lost',
           message: 'The workers that ran this request were lost.',
         }),

@@ -1,5 +1,5 @@
 /** Plays a worker through the store's own functions. */
-import type { OutputText } from '@darkroom/core';
+import type { Facts, OutputText } from '@darkroom/core';
 import type { PictureInput } from '@darkroom/kinds';
 import {
   type Delivery,
@@ -19,15 +19,15 @@ export interface RunningRequest {
   /** Outputs to write. */
   count: number;
   progress(step: number, preview?: Uint8Array, index?: number): Promise<void>;
-  output(index: number, data: Uint8Array, chunkBytes?: number, facts?: Record<string, number | string>): Promise<void>;
+  output(index: number, data: Uint8Array, chunkBytes?: number, more?: Facts): Promise<void>;
   /** Any other write. */
   entry(event: LogEntry): Promise<void>;
   finish(end?: RequestEnd): Promise<void>;
 }
 
 type LogEntry =
-  | ({ type: 'delta'; of?: RequestProgress } & Omit<OutputText, 'index'>)
-  | ({ type: 'snapshot'; isWhole?: boolean } & Omit<OutputText, 'index'>)
+  | ({ type: 'delta'; of?: RequestProgress } & Omit<OutputText, 'index'> & { index?: number })
+  | ({ type: 'snapshot'; isWhole?: boolean } & Omit<OutputText, 'index'> & { index?: number })
   | { type: 'reset'; offset: number }
   | { type: 'preview'; done: number; total: number; contentType: string };
 

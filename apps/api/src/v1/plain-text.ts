@@ -8,7 +8,7 @@ import { isEnd, tailEvents } from '../follow/tail-events.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { invalidField } from '../http/api-error.ts';
 import { createTextReader } from '../openai/follow-texts.ts';
-import { endedWithoutPictures } from '../openai/stored-request-error.ts';
+import { endedWithoutResult } from '../openai/stored-request-error.ts';
 
 /** Whether plain text is what the client would rather have. One that takes anything gets JSON. */
 export function wantsPlainText(c: ApiCall): boolean {
@@ -43,7 +43,7 @@ export function streamPlainText(
     c.header('X-Request-Id', id);
     onlySingleText(input);
     const isEnded = isTerminalState(state);
-    if (isEnded && state !== 'succeeded') throw endedWithoutPictures(id, state, error);
+    if (isEnded && state !== 'succeeded') throw endedWithoutResult(id, state, error);
     return {
       contentType: 'text/plain',
       breaksOff: true,
