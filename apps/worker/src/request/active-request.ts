@@ -119,8 +119,8 @@ export class ActiveRequest {
     this.#texts.set(index, log);
     const whole = log.add({ index, offset, text });
     this.#enqueue(() => {
-      this.#write({ type, index, offset, text, ...(facts && { facts }) });
       if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, ...whole });
+      this.#write({ type, index, offset, text, ...(facts && { facts }) });
     });
   }
 

@@ -10,14 +10,18 @@ export class OutputTextLog {
   /** An earlier delivery said the beginning, which is not known here. */
   #isPartial = false;
 
-  /** @returns the whole text when it should take the place of what was written of it, else undefined. */
+  /**
+   * @returns what stands before this piece, when it should take the place of what was written of it, else undefined. Without
+   *   the piece itself: what stands in a block that is worked on does not stay, and readers of a whole take all of it for good.
+   */
   add({ index, offset, text }: OutputText): OutputText | undefined {
     if (offset > this.#text.length) this.#isPartial = true;
     if (this.#isPartial) return undefined;
-    this.#text = this.#text.slice(0, offset) + text;
+    const before = this.#text.slice(0, offset);
+    this.#text = before + text;
     this.#entries += 1;
-    if (this.#entries < longestLog) return undefined;
-    this.#entries = 0;
-    return { index, offset: 0, text: this.#text };
+    if (this.#entries <= longestLog) return undefined;
+    this.#entries = 1;
+    return { index, offset: 0, text: before };
   }
 }
