@@ -1,6 +1,6 @@
 /** The body of `POST /v1/responses`: what OpenAI's clients send, and fields of `POST /v1/predict` beside it. */
 import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
-import { foreignTextFields, textSchema } from '@darkroom/kinds';
+import { foreignTextFields, textOf, textSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { invalidFields } from '../http/api-error.ts';
 
@@ -39,7 +39,7 @@ const noTools = 'there are no tools here';
 const textOnly = 'answers are text without a form';
 
 const ownFields = {
-  input: z.unknown().openapi({
+  input: z.union([z.string(), z.array(z.looseObject({}))]).openapi({
     description:
       'Text, or a list of messages {"role", "content"} whose content is text or a list of parts {"type": "input_text", "text"} (`output_text` in what was answered before). An item {"type": "item_reference", "id"} stands for the message of a response that is kept.',
     example: 'something sweet',
@@ -55,7 +55,7 @@ const ownFields = {
       'Whether `GET /v1/responses/{id}` knows it. It is kept for as long as any request, and no longer. Default: true.',
   }),
   metadata: z
-    .record(z.string().max(maxMetadataName), z.string().max(maxMetadataText), { error: metadataExpected })
+    .record(z.string().max(maxMetadataName), textOf(0, maxMetadataText), { error: metadataExpected })
     .refine((metadata) => Object.keys(metadata).length <= maxMetadata, { error: metadataExpected })
     .optional()
     .openapi({ description: 'Comes back as it is. Default: {}.' }),
@@ -89,7 +89,7 @@ const ownFields = {
 };
 
 /** Loose: what nobody here knows is for others. */
-const schema = z.looseObject(ownFields);
+const schema = z.looseObject({ ...ownFields, input: z.unknown().optional() });
 
 /** As it stands in the document: SDKs of OpenAI may send null for what has a default. */
 export const responsesBodySchema = z
