@@ -104,9 +104,9 @@ it('openai is told which field is wrong', async () => {
   await expect(client.responses.retrieve('resp_42')).rejects.toMatchObject({ status: 404 });
 });
 
-describe.each(models)('the Vercel AI SDK with %s', (name) => {
-  const provider = () => createOpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
+const provider = () => createOpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
 
+describe.each(models)('the Vercel AI SDK with %s', (name) => {
   it('generates text, in several turns', async () => {
     const model = provider()(name);
     const messages: ModelMessage[] = [{ role: 'user', content: 'a car' }];

@@ -27,7 +27,7 @@ type Entry = RequestEvent extends infer Event
 
 /** Entries as a log, whose times do not depend on how many there are. */
 function logOf(entries: readonly Entry[]): RequestEvent[] {
-  return entries.map((entry, at) => ({ ...entry, sequence: at + 1, timestampMs: 1_795_225_246_318 }) as RequestEvent);
+  return entries.map((entry, at) => ({ ...entry, sequence: at + 1, timestampMs: 1_795_225_246_318 }));
 }
 
 const queued: Entry = { type: 'queued', position: 0, attempt: 1 };
