@@ -88,6 +88,8 @@ describe.each(models)('openai with %s', (model) => {
     expect(await client.responses.retrieve(started.id)).toMatchObject({ status: 'cancelled', output: canceled.output });
     const events = await all(await client.responses.retrieve(started.id, { stream: true }));
     expect(events.at(-1)).toMatchObject({ type: 'response.failed', response: { status: 'cancelled' } });
+    await client.responses.delete(started.id);
+    await expect(client.responses.retrieve(started.id)).rejects.toMatchObject({ status: 410 });
   });
 });
 

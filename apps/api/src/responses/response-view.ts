@@ -129,8 +129,8 @@ const messageSchema = z.strictObject({
     z.strictObject({
       type: z.literal('output_text'),
       text: z.string(),
-      annotations: z.array(z.never()),
-      logprobs: z.array(z.never()),
+      annotations: z.array(z.unknown()).max(0),
+      logprobs: z.array(z.unknown()).max(0),
     }),
   ),
 });
@@ -156,7 +156,7 @@ export const responseSchema = z
     temperature: z.number(),
     text: z.strictObject({ format: z.strictObject({ type: z.literal('text') }) }),
     tool_choice: z.literal('auto'),
-    tools: z.array(z.never()),
+    tools: z.array(z.unknown()).max(0),
     top_p: z.number(),
     truncation: z.literal('disabled'),
     usage: z

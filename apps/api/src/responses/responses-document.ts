@@ -1,6 +1,7 @@
 /** How the routes of responses stand in the OpenAPI document. */
+import type { RequestState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { invalidField, overloaded, tooManyStreams } from '../http/api-error.ts';
+import { ApiError, invalidField, overloaded, tooManyStreams } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, requestErrors, type RouteDocument } from '../http/api-route.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
 import { endedWithoutPictures } from '../openai/stored-request-error.ts';
@@ -16,6 +17,14 @@ export const startingAfter = z.string().regex(/^\d{1,15}$/);
 export const numberExpected = 'the sequence_number of an event, such as 7';
 
 const id = z.string().openapi({ example: idOf('response', exampleRequest.id) });
+
+const deletedSchema = z.strictObject({ id: z.string(), object: z.literal('response'), deleted: z.literal(true) });
+
+export function responseOpen(requestId: string, state: RequestState): ApiError {
+  const response = idOf('response', requestId);
+  const message = `${response} is ${state}; cancel it first: POST /v1/responses/${response}/cancel.`;
+  return new ApiError({ status: 409, code: 'response_open', message });
+}
 
 const exampleReader = new ResponseReader(exampleRequest);
 const output = {
@@ -145,5 +154,18 @@ export const responsesDocuments = {
       'Answers when it has left, at its next step, or after 5 s; one that has ended stays as it is. Also one that is not in the background.',
     params: { id },
     responses: { ...requestErrors, 200: responseAnswer('The response.') },
+  },
+  remove: {
+    method: 'delete',
+    path: '/v1/responses/{id}',
+    summary: 'Remove a response that has ended',
+    description:
+      'The whole request, at once; what it kept counts among the bytes of its key until its time would have been over.',
+    params: { id },
+    responses: {
+      ...requestErrors,
+      200: jsonAnswer('It is gone.', deletedSchema),
+      409: errorAnswer('It has not ended.', responseOpen(exampleRequest.id, 'running')),
+    },
   },
 } as const satisfies Record<string, RouteDocument>;

@@ -32,7 +32,7 @@ function nothing(values: readonly [unknown, ...unknown[]], reason: string): z.Zo
       error: `${shown}: ${reason}`,
     })
     .optional()
-    .openapi({ description: `Only ${shown}: ${reason}.`, enum: [...values] });
+    .openapi({ description: `Only ${shown}: ${reason}.`, enum: [...new Set([...values, null])] });
 }
 
 const noTools = 'there are no tools here';

@@ -240,3 +240,19 @@ describe('cancel', () => {
     });
   });
 });
+
+describe('delete', () => {
+  it('removes what has ended, and nothing else', async () => {
+    const { test, url, view, run } = await openResponse();
+    const remove = async () => {
+      const response = await test.api.request(url, { method: 'DELETE' });
+      return [response.status, await response.json()];
+    };
+    expect(await remove()).toMatchObject([409, { error: { code: 'response_open' } }]);
+    await write(run, ['a penguin']);
+    await finish(run, 'a penguin');
+    expect(await remove()).toEqual([200, { id: view.id, object: 'response', deleted: true }]);
+    expect(await remove()).toMatchObject([410, { error: { code: 'request_gone' } }]);
+    expect((await test.api.request(url)).status).toBe(410);
+  });
+});

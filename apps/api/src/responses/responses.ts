@@ -1,9 +1,11 @@
 /** OpenAI's responses: a view of requests for text, whose events can be read again from any of them (docs of `/v1/responses`). */
+import { terminalStates } from '@darkroom/core';
 import { type TextInput, type TextMessage, text as textKind } from '@darkroom/kinds';
+import { dropRequest } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { inTheirNames } from '../drop-in/their-names.ts';
 import { awaitEnd } from '../follow/await-end.ts';
-import { cancelFound } from '../follow/find-request.ts';
+import { cancelFound, present } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { checkField, invalidField } from '../http/api-error.ts';
 import { type Route, routesOf } from '../http/api-route.ts';
@@ -15,9 +17,11 @@ import { onceStored, type Submission, type SubmittedRequest, submitRequest } fro
 import { findResponse, readConversation, readResponse, resolveReferences } from './find-response.ts';
 import { ResponseReader } from './response-events.ts';
 import { parseInput } from './response-input.ts';
+import { idOf } from './response-ids.ts';
 import type { SaidResponse, ShownResponse } from './response-view.ts';
 import {
   numberExpected,
+  responseOpen,
   responsesDocuments as documents,
   startingAfter,
   streamExpected,
@@ -50,6 +54,13 @@ export const responsesRoutes: readonly Route[] = routesOf(documents, {
     await cancelFound(c, context, request.id);
     await awaitEnd(c, context, request.id, cancelMs);
     return c.json((await readResponse(context, request)).response, 200);
+  },
+  async remove(c, context) {
+    const { id } = await findResponse(c, context);
+    const dropped = await context.askStore((store) => dropRequest(store, id, { only: terminalStates }));
+    const result = present(id, dropped);
+    if (result.status === 'not-dead') throw responseOpen(id, result.state);
+    return c.json({ id: idOf('response', id), object: 'response', deleted: true }, 200);
   },
 });
 

@@ -1,7 +1,7 @@
 /** A test's API with a model of text, `writer`, that is the test's to play: with the codec of emoji-writer. */
 import { readFileSync } from 'node:fs';
 import { encodeTextCodecFiles, type TextCard, type TextOutputFacts, type TokenLogprob } from '@darkroom/kinds';
-import { publishModel } from '@darkroom/store';
+import { publishModel, type StoreConnection } from '@darkroom/store';
 import { type RunningRequest, startWorker } from './fake-worker.ts';
 import { openTestApi, type TestApi, type TestApiOptions } from './test-api.ts';
 
@@ -27,10 +27,15 @@ const read = (file: string): unknown => JSON.parse(readFileSync(new URL(file, di
 /** With a worker that does what the test says. */
 export async function openTextApi(options: TestApiOptions = {}): Promise<TestApi> {
   const test = await openTestApi(options);
-  const files = { tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') };
-  await publishModel(test.store, writer, { name: writer.codec, bytes: encodeTextCodecFiles(files) });
-  await startWorker(test.store, { model: writer.id });
+  await publishWriter(test.store);
   return test;
+}
+
+/** Makes it known, with a worker. */
+export async function publishWriter(store: StoreConnection, card = writer): Promise<void> {
+  const files = { tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') };
+  await publishModel(store, card, { name: card.codec, bytes: encodeTextCodecFiles(files) });
+  await startWorker(store, { model: card.id });
 }
 
 export function ask(
