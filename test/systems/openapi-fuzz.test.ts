@@ -7,7 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createEventHub, readStats, publishModel, readWorkers, type StoreConnection } from '@darkroom/store';
 import { expect, it, onTestFinished } from 'vitest';
-import { NothingWaits, NotRunning, runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
+import {
+  NothingWaits,
+  NotRunning,
+  type RunningRequest,
+  runNext,
+  startWorker,
+} from '../../apps/api/src/testing/fake-worker.ts';
+import { end, publishWriter, write, writer } from '../../apps/api/src/testing/open-text-api.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
 import { installSchemathesis, runSchemathesis } from './schemathesis.ts';
 import { openSystem } from '../e2e/system.ts';
@@ -17,28 +24,45 @@ const png = Buffer.from(
   'base64',
 );
 
-/** A worker that takes no time: thousands of requests are drawn in between. */
-async function drawAtOnce(store: StoreConnection): Promise<() => Promise<void>> {
-  await publishModel(store, card);
-  await startWorker(store);
+/** A worker that takes no time: thousands of requests are worked on in between. */
+async function workAtOnce(
+  store: StoreConnection,
+  model: string,
+  each: (running: RunningRequest) => Promise<void>,
+): Promise<() => Promise<void>> {
   const wakeups = createEventHub(store);
-  let drawing = Promise.resolve();
-  const stop = await wakeups.listen(card.id, () => {
-    drawing = drawing.then(() => drawAll(store));
+  let working = Promise.resolve();
+  const stop = await wakeups.listen(model, () => {
+    working = working.then(() => workOff(store, model, each));
   });
   return async () => {
     stop();
     wakeups.close();
-    await drawing;
+    await working;
   };
 }
 
-async function drawAll(store: StoreConnection): Promise<void> {
+async function draw(running: RunningRequest): Promise<void> {
+  await running.progress(1, png);
+  for (let index = 0; index < running.count; index++) await running.output(index, png);
+}
+
+async function writeText(running: RunningRequest): Promise<void> {
+  for (let index = 0; index < running.count; index++) {
+    await write(running, ['a red ', 'fox'], { index });
+    await end(running, 'a red fox', { index });
+  }
+}
+
+async function workOff(
+  store: StoreConnection,
+  model: string,
+  each: (running: RunningRequest) => Promise<void>,
+): Promise<void> {
   for (;;) {
     try {
-      const running = await runNext(store);
-      await running.progress(1, png);
-      for (let index = 0; index < running.count; index++) await running.output(index, png);
+      const running = await runNext(store, model);
+      await each(running);
       await running.finish();
     } catch (error) {
       if (error instanceof NothingWaits) return;
@@ -62,40 +86,92 @@ function acceptedIds(har: Har): Set<string> {
   const ids = new Set<string>();
   for (const { response } of har.log.entries)
     if (response.status < 400)
-      for (const [id] of JSON.stringify([response.headers, response.content.text]).matchAll(/tiny-[0-9a-z]{26}/g))
+      for (const [id] of JSON.stringify([response.headers, response.content.text]).matchAll(
+        /(?:tiny|emoji-writer)-[0-9a-z]{26}/g,
+      ))
         ids.add(id);
   return ids;
 }
 
-it('keeps to its document under Schemathesis, and stores nothing that it refuses', { timeout: 600_000 }, async () => {
-  await installSchemathesis();
-  const system = await openSystem({
-    parts: ['api'],
-    environment: { API_KEYS: 'fuzzer:s3cret', QUEUE_MAX_LENGTH: '100000' },
-  });
-  const stopDrawing = await drawAtOnce(system.store);
-  const directory = mkdtempSync(join(tmpdir(), 'darkroom-fuzz-'));
-  onTestFinished(() => rmSync(directory, { recursive: true }));
-  const harFile = join(directory, 'report.har');
-  const { exitCode, output } = await runSchemathesis(`${system.url}/openapi.json`, directory, [
-    '--header=Authorization: Bearer s3cret',
-    '--seed=7',
-    '--max-examples=60',
-    '--phases=examples,coverage,fuzzing,stateful',
-    '--report=har',
-    `--report-har-path=${harFile}`,
-  ]);
-  await stopDrawing();
-  // Its report says what to send to see the fault again.
-  expect(exitCode === 0 ? '' : output).toBe('');
-  const har = JSON.parse(readFileSync(harFile, 'utf8')) as Har;
-  expect(har.log.entries.length).toBeGreaterThan(500);
-  const keys = await system.store.redis.keys(`${system.prefix}:*:request:*`);
-  const stored = keys.map((key) => key.split(':').at(-1)!);
-  expect(stored.length).toBeGreaterThan(50);
-  const accepted = acceptedIds(har);
-  expect(stored.filter((id) => !accepted.has(id))).toEqual([]);
-});
+interface Fuzzed {
+  model: string;
+  each: (running: RunningRequest) => Promise<void>;
+  /** Which paths. */
+  paths: string;
+  publish: (store: StoreConnection) => Promise<void>;
+  /** What there is at least of both. */
+  calls: number;
+  requests: number;
+}
+
+const text = '^/v1/responses';
+/** As examples in the document name it: of what is made up hardly any body fits a model. */
+const documentedWriter = { ...writer, id: 'emoji-writer' };
+const fuzzed: [string, Fuzzed][] = [
+  [
+    'pictures, and all that is of no kind',
+    {
+      model: card.id,
+      each: draw,
+      paths: `--exclude-path-regex=${text}`,
+      publish: publishPainter,
+      calls: 500,
+      requests: 50,
+    },
+  ],
+  [
+    'text',
+    {
+      model: documentedWriter.id,
+      each: writeText,
+      paths: `--include-path-regex=${text}`,
+      publish: (store) => publishWriter(store, documentedWriter),
+      calls: 200,
+      requests: 1,
+    },
+  ],
+];
+
+async function publishPainter(store: StoreConnection): Promise<void> {
+  await publishModel(store, card);
+  await startWorker(store);
+}
+
+it.each(fuzzed)(
+  'keeps to its document under Schemathesis, and stores nothing that it refuses: %s',
+  { timeout: 600_000 },
+  async (_name, { model, each, paths, publish, calls, requests }) => {
+    await installSchemathesis();
+    const system = await openSystem({
+      parts: ['api'],
+      environment: { API_KEYS: 'fuzzer:s3cret', QUEUE_MAX_LENGTH: '100000' },
+    });
+    await publish(system.store);
+    const stopWorking = await workAtOnce(system.store, model, each);
+    const directory = mkdtempSync(join(tmpdir(), 'darkroom-fuzz-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    const harFile = join(directory, 'report.har');
+    const { exitCode, output } = await runSchemathesis(`${system.url}/openapi.json`, directory, [
+      '--header=Authorization: Bearer s3cret',
+      paths,
+      '--seed=7',
+      '--max-examples=60',
+      '--phases=examples,coverage,fuzzing,stateful',
+      '--report=har',
+      `--report-har-path=${harFile}`,
+    ]);
+    await stopWorking();
+    // Its report says what to send to see the fault again.
+    expect(exitCode === 0 ? '' : output).toBe('');
+    const har = JSON.parse(readFileSync(harFile, 'utf8')) as Har;
+    expect(har.log.entries.length).toBeGreaterThan(calls);
+    const keys = await system.store.redis.keys(`${system.prefix}:*:request:*`);
+    const stored = keys.map((key) => key.split(':').at(-1)!);
+    const accepted = acceptedIds(har);
+    expect(accepted.size).toBeGreaterThan(requests);
+    expect(stored.filter((id) => !accepted.has(id))).toEqual([]);
+  },
+);
 
 it(
   'keeps to its document for admins too, and pauses and drains nothing that is not there',
