@@ -1,4 +1,7 @@
 /** OpenAI's SDK and the Vercel AI SDK's default provider, as they come, with the writers that are in the box. */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { createOpenAI } from '@ai-sdk/openai';
 import { generateText, type ModelMessage, streamText } from 'ai';
 import OpenAI from 'openai';
@@ -127,4 +130,15 @@ describe.each(models)('the Vercel AI SDK with %s', (name) => {
     expect(await result.finishReason).toBe('length');
     expect((await result.usage).outputTokens).toBe(2);
   });
+});
+
+it('docs/responses.md does what it says', async () => {
+  const root = new URL('../../', import.meta.url).pathname;
+  const [, program] = /```js\n(.*?)```/s.exec(await readFile(`${root}docs/responses.md`, 'utf8'))!;
+  const code = program!.replace('http://127.0.0.1:8080', system.url);
+  const node = [process.execPath, ['--input-type=module', '--eval', code], { cwd: root, env: {} }] as const;
+  const { stdout } = await promisify(execFile)(...node);
+  const [turns, cold] = stdout.trim().split('\n');
+  expect(turns).toMatch(/car.*; .*blue/);
+  expect(cold).toBe((await client.responses.create({ model: 'emoji-writer', input: 'something cold' })).output_text);
 });
