@@ -9,11 +9,11 @@ import { openSystem, type Part, patience, type System } from '../e2e/system.ts';
 const input = 'something sweet for a birthday party';
 
 /** Writes as much as the model has room for. Block by block a log is made shorter in the middle of a block so. */
-const slow = (model: string) =>
+const slow = (model: string, seed = 5) =>
   ({
     model,
     input,
-    seed: 5,
+    seed,
     temperature: 1,
     max_output_tokens: 220,
     ignore_eos: true,
@@ -76,6 +76,12 @@ async function followToItsDeath(
   throw new Error('the stream came to its end');
 }
 
+/** In company everything takes longer: there is time to die in the middle. */
+async function keepBusy(client: OpenAI, model: string): Promise<void> {
+  const seeds = Array.from({ length: 7 }, (_value, at) => 100 + at);
+  await Promise.all(seeds.map((seed) => client.responses.create({ ...slow(model, seed), background: true })));
+}
+
 /** Sends a signal to all processes of a worker but its engine, which says nothing without them. */
 function signalWorkers({ parts }: System, signal: NodeJS.Signals): void {
   for (const { name, process } of parts) if (name === 'worker') process.kill(signal);
@@ -92,6 +98,7 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
       system.start('worker', { MODEL_DIR: `models/${model}`, NUM_THREADS: '1' }),
     ]);
     const whole = await connect(other).responses.create(slow(model));
+    await keepBusy(connect(other), model);
     const [id, seen] = await followToItsDeath(connect(api), model, async () => {
       signalWorkers(system, 'SIGSTOP');
       await api.kill();
@@ -136,6 +143,7 @@ it('a worker that is killed beside the API costs a pause, and not a word', async
   const worker = () => system.start('worker', { MODEL_DIR: `models/${model}`, NUM_THREADS: '1' });
   const [api, other, doomed] = await Promise.all([system.start('api'), system.start('api'), worker()]);
   const whole = await connect(other).responses.create(slow(model));
+  await keepBusy(connect(other), model);
   const [id, seen] = await followToItsDeath(connect(api), model, async () => {
     await Promise.all([doomed.kill(), api.kill()]);
   });

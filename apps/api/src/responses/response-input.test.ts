@@ -1,10 +1,14 @@
 /** What a response is made of: conversations that go on, and what is refused. */
 import { describe, expect, it } from 'vitest';
+import { anybody, type ApiKey, hashKey } from '../auth/api-keys.ts';
 import { type Body, dataOf, finish, input, openResponse, path, problemOf, viewOf } from '../testing/open-response.ts';
 import { ask, openTextApi, write, writer } from '../testing/open-text-api.ts';
 import { readFrames } from '../testing/sse-reader.ts';
 import type { TestApi } from '../testing/test-api.ts';
 import type { ResponseView } from './response-view.ts';
+
+const keyOf = (name: string): [string, ApiKey] => [hashKey(name), { ...anybody, name }];
+const headersOf = (name: string) => ({ Authorization: `Bearer ${name}`, 'Content-Type': 'application/json' });
 
 /** What a request's messages were. */
 async function saidIn(test: TestApi, id: string): Promise<unknown> {
@@ -40,7 +44,7 @@ describe('a conversation', () => {
     expect(await promptOf(referring.id)).toEqual(await promptOf(direct.id));
   });
 
-  it('does not go on after what is not there, or not over, or of somebody else', async () => {
+  it('does not go on after what is not there, or or not over', async () => {
     const { test, view } = await openResponse();
     const problem = (previous_response_id: string) => problemOf(test, { input, previous_response_id });
     expect(await problem('resp_42')).toEqual([
@@ -54,6 +58,23 @@ describe('a conversation', () => {
     const reference = { type: 'item_reference', id: view.id.replace('resp_', 'msg_') };
     expect((await problemOf(test, { input: [reference] }))[1]).toBe('input.0.id');
     expect((await problemOf(test, { input: [{ ...reference, id: 'rs_1' }] }))[1]).toBe('input.0.id');
+  });
+
+  it('is of its owner alone', async () => {
+    const test = await openTextApi({ apiKeys: new Map([keyOf('alice'), keyOf('bob')]) });
+    const asked = await ask(test, path, { input, background: true }, { headers: headersOf('alice') });
+    const { id } = await viewOf(asked);
+    const cancel = { method: 'POST', headers: headersOf('bob') };
+    for (const [url, init] of [
+      [`${path}/${id}`, { headers: headersOf('bob') }],
+      [`${path}/${id}?stream=true`, { headers: headersOf('bob') }],
+      [`${path}/${id}/cancel`, cancel],
+      [`${path}/${id}`, { ...cancel, method: 'DELETE' }],
+    ] as const)
+      expect((await test.api.request(url, init)).status).toBe(404);
+    const stolen = await ask(test, path, { input, previous_response_id: id }, { headers: headersOf('bob') });
+    expect([stolen.status, await stolen.text()]).toEqual([400, expect.stringContaining('there is none of this id')]);
+    expect((await test.api.request(`${path}/${id}`, { headers: headersOf('alice') })).status).toBe(200);
   });
 
   it('is not kept where prompts are not', async () => {
