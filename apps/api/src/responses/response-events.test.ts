@@ -84,6 +84,7 @@ const logs: Record<string, Entry[]> = {
     ...deltasOf([words.slice(3, 7).join(''), ...words.slice(7)], lengths[3]),
     ...ended,
   ],
+  'without what came before its end': [queued, started, snapshot(0, whole), ended[1]!],
   'block by block': [
     queued,
     started,

@@ -123,9 +123,6 @@ export class ResponseReader {
 
   *#end(event: RequestEvent): Generator<ResponseEvent, void> {
     const { type, timestampMs } = event;
-    // A log that has lost its end of the text has it here.
-    const [finished] = event.type === 'succeeded' ? event.outputs : [];
-    if (finished !== undefined && this.#state.output === undefined) yield* this.#finish(finished);
     const { output } = this.#state;
     if (type === 'succeeded' && output !== undefined) {
       if (textOutputFacts(output).finish_reason === 'length') this.#state = { ...this.#state, status: 'incomplete' };

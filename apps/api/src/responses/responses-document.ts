@@ -4,7 +4,7 @@ import { z } from '@hono/zod-openapi';
 import { ApiError, invalidField, overloaded, tooManyStreams } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, requestErrors, type RouteDocument } from '../http/api-route.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { endedWithoutPictures } from '../openai/stored-request-error.ts';
+import { endedWithoutResult } from '../openai/stored-request-error.ts';
 import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
 import { ResponseReader } from './response-events.ts';
 import { idOf } from './response-ids.ts';
@@ -115,7 +115,7 @@ export const responsesDocuments = {
       422: errorAnswer(
         'The request was stored, and there is no text: it failed, was canceled or `request_expired`, or the server stops ' +
           '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
-        endedWithoutPictures(exampleRequest.id, 'expired', undefined),
+        endedWithoutResult(exampleRequest.id, 'expired', undefined),
       ),
       503: errorAnswer('As of `POST /v1/predict`. Nothing is stored.', overloaded()),
     },

@@ -59,8 +59,8 @@ export function modelOfRequestId(id: string): string | undefined {
 
 /** When it was made, in milliseconds since the epoch; of one of our ids only. */
 export function timeOfRequestId(id: string): number {
-  const digits = id.slice(-26, -16);
-  return Array.from(digits).reduce((time, digit) => time * 32 + crockfordDigits.indexOf(digit), 0);
+  const digits = Array.from(id.slice(-26, -16), (digit) => crockfordDigits.indexOf(digit));
+  return digits.reduce((time, digit) => time * 32 + digit, 0);
 }
 
 function codesOf(text: string, owner: string, secret: string): string {
