@@ -9,8 +9,6 @@ import type { ClientWatch } from './watch-client.ts';
 export interface AddedText {
   type: 'added';
   index: number;
-  /** Where it begins in the text, UTF-16 units: where the last piece ended, unless the log has lost what was between. */
-  offset: number;
   text: string;
   /** Of exactly this piece (`TextPieceFacts`); absent where it was read from a log that was made shorter. */
   facts?: OutputText['facts'] | undefined;
@@ -18,7 +16,7 @@ export interface AddedText {
 }
 
 /** What stands in the block that is worked on, after all that was added. */
-export interface ShownBlock extends Omit<AddedText, 'type' | 'offset'> {
+export interface ShownBlock extends Omit<AddedText, 'type'> {
   type: 'block';
 }
 
@@ -72,8 +70,7 @@ export function createTextReader(): (event: RequestEvent) => Generator<TextItem,
     const known = Math.max(0, (said.get(index) ?? 0) - offset);
     if (known > 0 && known >= text.length) return;
     said.set(index, offset + text.length);
-    const rest = { offset: offset + known, text: text.slice(known) };
-    yield { type: 'added', index, ...rest, ...(known === 0 && { facts }), timestampMs };
+    yield { type: 'added', index, text: text.slice(known), ...(known === 0 && { facts }), timestampMs };
   };
   const finish = function* (output: OutputInfo, timestampMs: number): Generator<FinishedText, void> {
     if (finished.has(output.index)) return;

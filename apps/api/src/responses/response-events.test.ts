@@ -59,7 +59,7 @@ const lengths = words.map((_word, at) => words.slice(0, at).join('').length);
 
 /** The same answer as logs have it in the life of a request. */
 const logs: Record<string, Entry[]> = {
-  'word by word': [queued, started, ...deltasOf(words), ...ended],
+  'word by word': [queued, started, delta(0, ''), ...deltasOf(words), ...ended],
   'in pieces that were joined': [queued, started, delta(0, whole.slice(0, 9)), delta(9, whole.slice(9)), ...ended],
   'made shorter': [
     queued,

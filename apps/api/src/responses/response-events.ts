@@ -20,7 +20,7 @@
 import type { RequestEvent } from '@darkroom/core';
 import { textOutputFacts } from '@darkroom/kinds';
 import { ApiError } from '../http/api-error.ts';
-import { type AddedText, createTextReader } from '../openai/follow-texts.ts';
+import { createTextReader } from '../openai/follow-texts.ts';
 import { idOf } from './response-ids.ts';
 import {
   initialState,
@@ -78,9 +78,11 @@ export class ResponseReader {
       yield this.#lifeEvent('queued', 1);
     }
     if (event.type === 'started') yield* this.#start();
+    const isText = event.type === 'delta' || event.type === 'snapshot';
+    if (isText && event.offset > this.#state.text.length) throw textLost(this.#request.id);
     for (const item of this.#itemsOf(event)) {
       // What stands in a block is not there for good.
-      if (item.type === 'added') yield* this.#add(item);
+      if (item.type === 'added') yield* this.#add(item.text);
       else if (item.type === 'finished') yield* this.#finish(item.output);
     }
     yield* this.#end(event);
@@ -99,10 +101,11 @@ export class ResponseReader {
     yield this.#partEvent('content_part.added', textNumber, { part: partView('') });
   }
 
-  *#add({ offset, text }: AddedText): Generator<ResponseEvent, void> {
+  *#add(text: string): Generator<ResponseEvent, void> {
     yield* this.#start();
+    // Tokens that are no text yet: half a character.
+    if (text === '') return;
     const { text: before } = this.#state;
-    if (offset > before.length) throw textLost(this.#request.id);
     if (before === '') yield* this.#open();
     this.#state = { ...this.#state, text: before + text };
     yield this.#partEvent('output_text.delta', this.#number(0), { delta: text, logprobs: [] });
