@@ -104,7 +104,7 @@ interface Fuzzed {
   requests: number;
 }
 
-const text = '^/v1/responses';
+const text = '^/v1/(?:responses|chat/completions|completions)';
 /** As examples in the document name it: of what is made up hardly any body fits a model. */
 const documentedWriter = { ...writer, id: 'emoji-writer' };
 const fuzzed: [string, Fuzzed][] = [
