@@ -24,6 +24,7 @@ import { addDocsRoutes } from './pages/docs.ts';
 import { addAdminPage, addPageRoutes } from './pages/page.ts';
 import { replicateRoutes } from './replicate/replicate.ts';
 import { replicateError } from './replicate/replicate-schema.ts';
+import { responsesRoutes } from './responses/responses.ts';
 import { eventsRoute } from './v1/events.ts';
 import { healthRoute } from './v1/health.ts';
 import { imageRoute } from './v1/image.ts';
@@ -71,6 +72,7 @@ function routesOf(context: ApiContext): readonly Route[] {
     generateRoute,
     chatCompletionsRoute,
     completionsRoute,
+    ...responsesRoutes,
     modelsRoute,
     modelRoute,
     deliveriesRoute,

@@ -115,14 +115,15 @@ async function firstOf(
   }
 }
 
-async function submitWatched(c: ApiCall, context: ApiContext, submission: Submission) {
+/** The request is stored, and canceled when its client goes away. */
+export async function submitWatched(c: ApiCall, context: ApiContext, submission: Submission) {
   const submitted = await submitRequest(c, context, submission);
   c.header('X-Request-Id', submitted.id);
   return { submitted, watch: watchClient(c, context, submitted.id) };
 }
 
 /** What a client is told after its request was stored; what nobody foresaw is logged. */
-function storedErrorOf({ log }: ApiContext, id: string, error: unknown, what: string): ApiError {
+export function storedErrorOf({ log }: Pick<ApiContext, 'log'>, id: string, error: unknown, what: string): ApiError {
   const errorId = randomUUID();
   if (!(error instanceof ApiError)) log.error({ error_id: errorId, request_id: id, err: error }, what);
   return toStoredError(error, errorId);

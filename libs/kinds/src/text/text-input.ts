@@ -32,6 +32,9 @@ export interface TextInput {
   confidenceThreshold?: number;
   /** Tokens that are kept in each call, in place of those above the threshold. */
   tokensPerCall?: number;
+  /** What the route it came by shows of it again, and goes on with; no engine reads either. `said` is as private as the prompt. */
+  shown?: Readonly<Record<string, unknown>>;
+  said?: Readonly<Record<string, unknown>>;
 }
 
 /** What stands in a snapshot for a token that is not known yet; its id there is that of the model's mask. */

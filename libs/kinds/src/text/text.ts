@@ -30,7 +30,7 @@ function createText(): Kind<TextInput, TextCard> {
     }),
     heaviestField: heaviestTextField,
     stepsOf: ({ maxTokens }) => maxTokens,
-    withoutPrivate: ({ prompt: _prompt, stop: _stop, logitBias: _bias, ...input }) => input,
+    withoutPrivate: ({ prompt: _prompt, stop: _stop, logitBias: _bias, said: _said, ...input }) => input,
     modelView: textModelView,
     requestView: textRequestView,
     resultView: textResultView,

@@ -154,3 +154,13 @@ it('still lists what has outlived its results, cannot retry it, and drops what i
   expect(await dropRequest(store, id)).toEqual({ status: 'dropped' });
   expect(await listDead(store, 'tiny', 10)).toEqual([]);
 });
+
+it('drops whatever has ended, for who asks for that', async () => {
+  const store = openTestStore();
+  const { delivery } = await seedRunning(store);
+  const only = ['succeeded', 'canceled'] as const;
+  expect(await dropRequest(store, delivery.id, { only })).toEqual({ status: 'not-dead', state: 'running' });
+  await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 0 } });
+  expect(await dropRequest(store, delivery.id, { only })).toEqual({ status: 'dropped' });
+  expect((await allKeys(store)).filter((key) => key.includes(delivery.id))).toEqual([]);
+});

@@ -1,0 +1,144 @@
+/** OpenAI's SDK and the Vercel AI SDK's default provider, as they come, with the writers that are in the box. */
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { createOpenAI } from '@ai-sdk/openai';
+import { generateText, type ModelMessage, streamText } from 'ai';
+import OpenAI from 'openai';
+import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startSystem, stopSystem, type System } from './system.ts';
+
+const models = ['emoji-writer', 'emoji-writer-diffusion'];
+const input = 'something sweet for a birthday party';
+
+let system: System;
+let client: OpenAI;
+beforeAll(async () => {
+  system = await startSystem({ parts: ['api', 'batch-former', 'janitor'] });
+  client = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
+  await Promise.all(models.map((model) => system.start('worker', { MODEL_DIR: `models/${model}`, NUM_THREADS: '1' })));
+});
+afterAll(() => stopSystem(system));
+
+async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const list: Item[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+}
+
+const textIn = (events: readonly ResponseStreamEvent[]): string =>
+  events.map((event) => (event.type === 'response.output_text.delta' ? event.delta : '')).join('');
+
+describe.each(models)('openai with %s', (model) => {
+  it('creates and retrieves', async () => {
+    const response = await client.responses.create({ model, input, temperature: 0, metadata: { a: 'b' } });
+    expect(response).toMatchObject({
+      object: 'response',
+      status: 'completed',
+      model,
+      metadata: { a: 'b' },
+      error: null,
+    });
+    expect(response.output_text).toMatch(/^an? /);
+    const { input_tokens: read, output_tokens: written, total_tokens: sum } = response.usage!;
+    expect(read + written).toBe(sum);
+    const { _request_id: _id, ...rest } = response;
+    expect(response.id).toBe(`resp_${_id}`);
+    expect(await client.responses.retrieve(response.id)).toMatchObject(rest);
+  });
+
+  it('streams, and streams again from the middle', async () => {
+    const events = await all(await client.responses.create({ model, input, temperature: 0, stream: true }));
+    const last = events.at(-1)!;
+    if (last.type !== 'response.completed') throw new Error(`ended with ${last.type}`);
+    const { id, output } = last.response;
+    expect(output).toMatchObject([{ content: [{ text: textIn(events) }] }]);
+    const middle = events[Math.floor(events.length / 2)]!.sequence_number;
+    const resumed = await client.responses.retrieve(id, { stream: true, starting_after: middle });
+    expect(await all(resumed)).toEqual(events.filter((event) => event.sequence_number > middle));
+    // The helper builds the response of its events, and shows those after the number.
+    const helper = client.responses.stream({ response_id: id, starting_after: middle });
+    expect((await all(helper)).map((event) => event.sequence_number)).toEqual(
+      events.map((event) => event.sequence_number).filter((number) => number > middle),
+    );
+    expect((await helper.finalResponse()).output_text).toBe(textIn(events));
+  });
+
+  it('goes on with what was said', async () => {
+    const first = await client.responses.create({ model, input: 'a car', temperature: 0 });
+    const second = await client.responses.create({
+      model,
+      input: 'make it blue',
+      temperature: 0,
+      previous_response_id: first.id,
+    });
+    const both = await client.responses.create({
+      model,
+      temperature: 0,
+      input: [{ role: 'user', content: 'a car' }, ...first.output, { role: 'user', content: 'make it blue' }],
+    } as OpenAI.Responses.ResponseCreateParamsNonStreaming);
+    expect(second.output_text).toContain('blue');
+    expect(both.output_text).toBe(second.output_text);
+  });
+
+  it('works in the background, and cancels', async () => {
+    const slow = { model, input, background: true, ignore_eos: true, max_output_tokens: 200 } as const;
+    const started = await client.responses.create(slow);
+    expect(started).toMatchObject({ status: 'queued', background: true, output_text: '' });
+    const canceled = await client.responses.cancel(started.id);
+    expect(canceled.status).toBe('cancelled');
+    expect(await client.responses.retrieve(started.id)).toMatchObject({ status: 'cancelled', output: canceled.output });
+    const events = await all(await client.responses.retrieve(started.id, { stream: true }));
+    expect(events.at(-1)).toMatchObject({ type: 'response.failed', response: { status: 'cancelled' } });
+    await client.responses.delete(started.id);
+    await expect(client.responses.retrieve(started.id)).rejects.toMatchObject({ status: 410 });
+  });
+});
+
+it('openai is told which field is wrong', async () => {
+  const model = 'emoji-writer';
+  const tools = [{ type: 'function' as const, name: 'draw', parameters: {}, strict: true }];
+  await expect(client.responses.create({ model, input, tools })).rejects.toMatchObject({ status: 400, param: 'tools' });
+  await expect(client.responses.create({ model, input, max_output_tokens: 5000 })).rejects.toMatchObject({
+    status: 400,
+    code: 'context_length_exceeded',
+    param: 'max_output_tokens',
+  });
+  await expect(client.responses.create({ model: 'gpt-4o', input })).rejects.toMatchObject({ status: 404 });
+  await expect(client.responses.retrieve('resp_42')).rejects.toMatchObject({ status: 404 });
+});
+
+const provider = () => createOpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
+
+describe.each(models)('the Vercel AI SDK with %s', (name) => {
+  it('generates text, in several turns', async () => {
+    const model = provider()(name);
+    const messages: ModelMessage[] = [{ role: 'user', content: 'a car' }];
+    const first = await generateText({ model, messages, temperature: 0 });
+    expect(first.text).toMatch(/car/);
+    expect(first.finishReason).toBe('stop');
+    expect(first.usage.totalTokens).toBe(first.usage.inputTokens! + first.usage.outputTokens!);
+    messages.push(...first.response.messages, { role: 'user', content: 'make it blue' });
+    expect((await generateText({ model, messages, temperature: 0 })).text).toContain('blue');
+  });
+
+  it('streams text', async () => {
+    const result = streamText({ model: provider()(name), prompt: input, temperature: 0, maxOutputTokens: 2 });
+    const pieces = await all(result.textStream);
+    expect(pieces.join('')).toBe(await result.text);
+    expect(await result.finishReason).toBe('length');
+    expect((await result.usage).outputTokens).toBe(2);
+  });
+});
+
+it('docs/responses.md does what it says', async () => {
+  const root = new URL('../../', import.meta.url).pathname;
+  const [, program] = /```js\n(.*?)```/s.exec(await readFile(`${root}docs/responses.md`, 'utf8'))!;
+  const code = program!.replace('http://127.0.0.1:8080', system.url);
+  const node = [process.execPath, ['--input-type=module', '--eval', code], { cwd: root, env: {} }] as const;
+  const { stdout } = await promisify(execFile)(...node);
+  const [turns, cold] = stdout.trim().split('\n');
+  expect(turns).toMatch(/car.*; .*blue/);
+  expect(cold).toBe((await client.responses.create({ model: 'emoji-writer', input: 'something cold' })).output_text);
+});
