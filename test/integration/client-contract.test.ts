@@ -7,11 +7,15 @@ import {
   type CanceledRequest,
   createClient,
   type ImageInfo,
-  type Model,
+  type PictureModel,
   type PictureRequest,
+  type PictureView,
   type RequestEvent,
-  type RequestView,
+  type TextModel,
+  type TextRequest,
+  type TextView,
 } from '@darkroom/client';
+import { textModelShape, textRequestShape, textResultShape, type textSchema } from '@darkroom/kinds';
 import { age, testEnvelope } from '@darkroom/testing';
 import { expireRequests } from '@darkroom/store';
 import { expect, expectTypeOf, it } from 'vitest';
@@ -37,16 +41,29 @@ type Json<Value> = Value extends Uint8Array
 
 it('promises what the OpenAPI document says', () => {
   expectTypeOf<Answer<typeof acceptedSchema>>().toExtend<AcceptedRequest>();
-  expectTypeOf<Answer<typeof requestSchema>>().toExtend<RequestView>();
+  expectTypeOf<Answer<typeof requestSchema>>().toExtend<PictureView>();
   expectTypeOf<Answer<typeof imageSchema>>().toExtend<ImageInfo>();
   expectTypeOf<Answer<typeof cancelSchema>>().toExtend<CanceledRequest>();
-  expectTypeOf<Answer<typeof modelSchema>>().toExtend<Model>();
+  expectTypeOf<Answer<typeof modelSchema>>().toExtend<PictureModel>();
+});
+
+const textViewSchema = z.strictObject({ ...textRequestShape, ...textResultShape });
+const textModelSchema = z.strictObject(textModelShape);
+
+it('promises what the OpenAPI document says of texts', () => {
+  expectTypeOf<Answer<typeof textViewSchema>>().toExtend<Pick<TextView, keyof Answer<typeof textViewSchema>>>();
+  type TextModelFields = Answer<typeof textModelSchema>;
+  expectTypeOf<TextModelFields>().toExtend<Pick<TextModel, keyof TextModelFields>>();
 });
 
 it('asks for what the OpenAPI document takes, and for all of it', () => {
   type Body = z.input<typeof pictureBodySchema>;
   expectTypeOf<PictureRequest>().toExtend<Body>();
   expectTypeOf<keyof PictureRequest>().toEqualTypeOf<keyof Body>();
+  type TextBody = z.input<typeof textSchema>;
+  expectTypeOf<TextRequest>().toExtend<TextBody>();
+  type TextFields = { [Key in keyof TextRequest as string extends Key ? never : Key]: 1 };
+  expectTypeOf<keyof TextFields>().toEqualTypeOf<keyof TextBody>();
 });
 
 const common = { id: z.string().regex(/^\d+-0$/), request_id: z.string(), timestamp: z.iso.datetime() };

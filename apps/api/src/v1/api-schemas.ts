@@ -102,6 +102,7 @@ export const modelSchema = z
     owned_by: z.string(),
     is_possible: z.boolean().openapi({ description: 'Whether a live worker serves it right now.' }),
     is_paused: z.boolean().openapi({ description: 'An operator has paused it: requests wait.' }),
+    kind: z.literal('picture'),
     pipeline: z.string(),
     ...pictureModelShape,
   })
