@@ -1,6 +1,7 @@
 import type { PictureRequest } from '@darkroom/client';
 import type { GalleryEntry, GalleryStorage } from '../requests/gallery-storage.ts';
-import { isOpen } from '../requests/request-state.ts';
+import { isOpen } from '../requests/request-life.ts';
+import type { RequestState } from '../requests/request-state.ts';
 import type { StreamSlots } from '../requests/stream-slots.ts';
 import type { Session } from '../server/session.ts';
 import { findElement } from '../shell/find-element.ts';
@@ -21,6 +22,8 @@ const isNarrow = matchMedia('(max-width: 50rem)');
 export function createGallery({ storage, ...options }: GalleryOptions) {
   const list = findElement(document, '#cards', HTMLOListElement);
   const cards = new Map<string, RequestCard>();
+  /** Of requests, those that also show elsewhere on the page. */
+  const watchers = new Map<string, (state: RequestState | undefined) => void>();
   let isPaused = false;
   const showCount = (): void => showCounts([...cards.values()]);
   const sync = (): void => {
@@ -30,11 +33,17 @@ export function createGallery({ storage, ...options }: GalleryOptions) {
       if (wanted.has(id)) continue;
       card.dispose();
       cards.delete(id);
+      watchers.get(id)?.(undefined);
+      watchers.delete(id);
     }
     // The oldest first: what was asked for first is the first to run, and to need a stream.
     for (const entry of entries.toReversed()) {
       if (cards.has(entry.id)) continue;
-      const card = createRequestCard({ ...options, entry, onChange: showCount, onRemove });
+      const onChange = (state: RequestState): void => {
+        showCount();
+        watchers.get(entry.id)?.(state);
+      };
+      const card = createRequestCard({ ...options, entry, onChange, onRemove });
       cards.set(entry.id, card);
       list.prepend(card.element);
       if (!isPaused) card.tracked.resume();
@@ -54,6 +63,11 @@ export function createGallery({ storage, ...options }: GalleryOptions) {
       sync();
       // On a phone it begins out of sight, below the form.
       if (isNarrow.matches) cards.get(entry.id)?.element.scrollIntoView({ block: 'nearest' });
+    },
+    /** Tells what is known of a request of the gallery, now and at every change; undefined when it is not there (any more). */
+    watch(id: string, onChange: (state: RequestState | undefined) => void): void {
+      watchers.set(id, onChange);
+      onChange(cards.get(id)?.tracked.state);
     },
     /** Stops following, as while nobody looks; nothing new is followed either until `resume`. */
     pause(): void {
