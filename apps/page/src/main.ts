@@ -1,5 +1,5 @@
 import type { PictureModel, PictureRequest, TextModel } from '@darkroom/client';
-import { createGallery } from './picture/gallery.ts';
+import { Gallery } from './picture/gallery.ts';
 import { createModelFields } from './picture/model-fields.ts';
 import { createRequestForm } from './picture/request-form.ts';
 import { createGalleryStorage, galleryKey } from './requests/gallery-storage.ts';
@@ -16,7 +16,7 @@ import { startThemeButton } from './shell/theme.ts';
 import { startViews, type ViewName } from './shell/views.ts';
 import { chatKey } from './write/chat-storage.ts';
 import { createWritePrompt } from './write/write-prompt.ts';
-import { createWriteView } from './write/write-view.ts';
+import { WriteView } from './write/write-view.ts';
 import { createWriters } from './write/writers.ts';
 
 const lookAgainMs = 3000;
@@ -42,7 +42,7 @@ const askForKey = createKeyDialog((key) => {
 
 const pictureModels = createModelFields(form);
 const slots = createStreamSlots(slotCountOf(protocolOfPage()));
-const gallery = createGallery({
+const gallery = new Gallery({
   storage: createGalleryStorage(storage),
   session,
   slots,
@@ -61,7 +61,7 @@ const submit = async (request: PictureRequest): Promise<string> => {
 const requestForm = createRequestForm(form, async (request) => void (await submit(request)));
 
 const chosenWriter = (): string | undefined => writers.chosen;
-const writeView = createWriteView({
+const writeView = new WriteView({
   storage,
   session,
   slots,
@@ -71,7 +71,7 @@ const writeView = createWriteView({
     // Without a name the server would choose one, of whatever kind.
     return request.model === undefined ? undefined : submit(request);
   },
-  watchPicture: gallery.watch,
+  watchPicture: (id, onChange) => gallery.watch(id, onChange),
 });
 const writePrompt = createWritePrompt(form, session, chosenWriter);
 const writers = createWriters(storage, () => {

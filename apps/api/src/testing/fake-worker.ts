@@ -17,7 +17,7 @@ export interface RunningRequest {
   /** Outputs to write. */
   count: number;
   progress(step: number, preview?: Uint8Array, index?: number): Promise<void>;
-  output(index: number, data: Uint8Array, chunkBytes?: number, cuts?: Record<string, number>): Promise<void>;
+  output(index: number, data: Uint8Array, chunkBytes?: number, facts?: Record<string, number | string>): Promise<void>;
   /** Any other write. */
   entry(event: LogEntry): Promise<void>;
   finish(end?: RequestEnd): Promise<void>;
@@ -78,8 +78,8 @@ async function play(store: StoreConnection, model: string, delivery: Delivery): 
           : { type: 'preview', delivery, progress, of, data: preview, contentType: 'image/webp' },
       );
     },
-    async output(index, data, chunkBytes = 409_600, cuts = {}) {
-      const facts = { seed: seed + index, width, height, ...cuts };
+    async output(index, data, chunkBytes = 409_600, others = {}) {
+      const facts = { seed: seed + index, width, height, ...others };
       await write(...splitOutput(delivery, { index, contentType: 'image/png', data, facts, chunkBytes }));
     },
     async entry(event) {

@@ -45,7 +45,9 @@ export function lifeAfterEvent<State extends RequestLife>(before: State, event: 
     case 'canceled':
     case 'expired':
       return { ...state, status: event.type, endedAtMs: atMs };
-    default:
+    case 'image':
+    case 'reset':
+    case 'text':
       return state;
   }
 }

@@ -37,7 +37,15 @@ export function stateAfterEvent(before: RequestState, event: RequestEvent): Requ
       return stateWithPicture(state, event);
     case 'succeeded':
       return { ...state, promptTokensCut: event.images === undefined ? 0 : (event.prompt_tokens_cut ?? 0) };
-    default:
+    case 'queued':
+    case 'started':
+    case 'delta':
+    case 'snapshot':
+    case 'reset':
+    case 'text':
+    case 'failed':
+    case 'canceled':
+    case 'expired':
       return state;
   }
 }

@@ -74,7 +74,7 @@ function cutWords({ promptTokensCut: cut }: RequestState): string {
   return `; the prompt is too long for the model, which did not read ${tokens} of it`;
 }
 
-export function durationWords({ startedAtMs, endedAtMs }: RequestLife): string {
+function durationWords({ startedAtMs, endedAtMs }: RequestLife): string {
   if (startedAtMs === undefined || endedAtMs === undefined) return '';
   const seconds = Math.max(0, endedAtMs - startedAtMs) / 1000;
   return ` in ${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;

@@ -1,6 +1,6 @@
 import type { RequestEvent, RequestView } from '@darkroom/client';
 import { isOpen, lifeAfterEvent, lifeAfterPoll, newLife, type RequestLife } from '../requests/request-life.ts';
-import { durationWords, lifeWords } from '../requests/status-words.ts';
+import { lifeWords } from '../requests/status-words.ts';
 
 /** What stands for a token that is not known yet. */
 export const mask = '░';
@@ -31,7 +31,14 @@ export function textAfterEvent(before: TextState, event: RequestEvent): TextStat
       return { ...state, text: state.text.slice(0, event.offset) };
     case 'text':
       return { ...state, text: event.text, tokens: event.completion_tokens, calls: event.calls };
-    default:
+    case 'queued':
+    case 'started':
+    case 'progress':
+    case 'image':
+    case 'succeeded':
+    case 'failed':
+    case 'canceled':
+    case 'expired':
       return state;
   }
 }
@@ -51,9 +58,16 @@ export function keptText(text: string): string {
 
 /** Where it is, for people. */
 export function textWords(state: TextState): string {
-  const { tokens, calls } = state;
+  const { tokens, calls, startedAtMs, endedAtMs } = state;
   const count = `${tokens} ${tokens === 1 ? 'token' : 'tokens'}`;
   const inCalls = calls === tokens ? '' : ` with ${calls} ${calls === 1 ? 'call' : 'calls'} of the model`;
-  const succeeded = `${count}${inCalls}${durationWords(state)}`;
+  const succeeded = `${count}${inCalls}${timeWords(startedAtMs, endedAtMs)}`;
   return lifeWords(state, { running: 'Writing…', succeeded, outputs: 'texts' });
+}
+
+/** Small models are done in less than a tenth of a second. */
+function timeWords(startedAtMs: number | undefined, endedAtMs: number | undefined): string {
+  if (startedAtMs === undefined || endedAtMs === undefined) return '';
+  const ms = Math.max(0, endedAtMs - startedAtMs);
+  return ms < 1000 ? ` in ${ms} ms` : ` in ${(ms / 1000).toFixed(1)} s`;
 }

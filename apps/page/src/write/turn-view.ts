@@ -27,6 +27,7 @@ export function createTurnView(first: Turn, actions: TurnActions) {
   part('wish').id = `wish-${turn.key}`;
   article.setAttribute('aria-labelledby', part('wish').id);
   part('wish').textContent = turn.wish;
+  part('status').textContent = 'Waits for the answer before it';
   const editor = addEditor(element, () => turn, actions);
   const picture = createTurnPicture(part('picture'), actions);
   on(article, 'again', () => actions.again(turn));
@@ -40,19 +41,9 @@ export function createTurnView(first: Turn, actions: TurnActions) {
     /** What is stored of it. */
     show(next: Turn): void {
       turn = next;
-      const { outcome, answer = '', note = '', model, seed } = turn;
-      article.dataset['outcome'] = outcome ?? 'open';
-      part('facts').textContent = `${model} · seed ${seed}${leftOutWords(turn)}`;
-      const isEnded = outcome !== undefined;
-      if (isEnded) showButton(article, 'stop', false);
-      showButton(article, 'again', isEnded);
-      showButton(article, 'develop', outcome === 'succeeded' || (isEnded && answer !== ''));
-      if (!isEnded) {
-        if (part('status').textContent === '') part('status').textContent = 'Waits for the answer before it';
-        return;
-      }
-      part('status').textContent = outcome === 'unasked' ? 'Not asked: the answer before it did not end well' : note;
-      showWords(part('answer'), answer, { isGrowing: false });
+      // An open one is shown as it grows.
+      if (turn.outcome === undefined) return;
+      showEnd(article, turn);
       picture.show(turn);
     },
     /** What comes, while it is open. */
@@ -69,6 +60,16 @@ export function createTurnView(first: Turn, actions: TurnActions) {
   };
 }
 
+function showEnd(article: HTMLElement, turn: Turn): void {
+  const { outcome = '', answer = '' } = turn;
+  article.dataset['outcome'] = outcome;
+  partOf(article, 'status', HTMLElement).textContent = endWords(turn);
+  showWords(partOf(article, 'answer', HTMLElement), answer, { isGrowing: false });
+  showButton(article, 'stop', false);
+  showButton(article, 'again', true);
+  showButton(article, 'develop', answer !== '');
+}
+
 /** The wish as a field, in its place. */
 function addEditor(element: HTMLElement, turnOf: () => Turn, { edit }: TurnActions) {
   const form = partOf(element, 'editor', HTMLFormElement);
@@ -78,9 +79,10 @@ function addEditor(element: HTMLElement, turnOf: () => Turn, { edit }: TurnActio
   const open = (isOpen: boolean): void => {
     form.hidden = !isOpen;
     shown.hidden = isOpen;
-    if (isOpen) field.value = turnOf().wish;
-    if (isOpen) field.select();
-    else button.focus();
+    if (!isOpen) return button.focus();
+    field.value = turnOf().wish;
+    field.focus();
+    field.select();
   };
   const save = (): void => {
     const wish = field.value.trim();
@@ -132,9 +134,11 @@ function createTurnPicture(place: HTMLElement, { watchPicture }: TurnActions) {
   };
 }
 
-function leftOutWords({ leftOut = 0 }: Turn): string {
-  if (leftOut === 0) return '';
-  return ` · without ${leftOut === 1 ? 'the first turn' : `the first ${leftOut} turns`}, for which the model has no room`;
+function endWords({ outcome, note = '', model, seed, leftOut = 0 }: Turn): string {
+  if (outcome === 'unasked') return 'Not asked: the answer before it did not end well';
+  const without = leftOut === 1 ? 'without the first turn' : `without the first ${leftOut} turns`;
+  const facts = [note, model, `seed ${seed}`, ...(leftOut > 0 ? [`${without}, for which the model has no room`] : [])];
+  return facts.join(' · ');
 }
 
 function on(article: HTMLElement, name: string, act: () => void): void {

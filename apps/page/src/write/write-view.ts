@@ -7,7 +7,8 @@ import type { PageStorage } from '../shell/page-storage.ts';
 import { openTurn, type Turn } from './chat.ts';
 import { createChatStorage } from './chat-storage.ts';
 import { Conversation } from './conversation.ts';
-import { createTurnView, type TurnView } from './turn-view.ts';
+import type { TextState } from './text-state.ts';
+import { createTurnView, type TurnActions, type TurnView } from './turn-view.ts';
 
 export interface WriteViewOptions {
   storage: PageStorage;
@@ -21,64 +22,86 @@ export interface WriteViewOptions {
 }
 
 /** The conversation, and the field below it. */
-export function createWriteView({ storage, session, slots, chosenWriter, draw, watchPicture }: WriteViewOptions) {
-  const view = findElement(document, '#write-view', HTMLElement);
-  const wish = findElement(view, '#wish', HTMLTextAreaElement);
-  const turns = new Map<string, TurnView>();
-  const develop = async (turn: Turn): Promise<string | undefined> => {
+export class WriteView {
+  readonly #options: WriteViewOptions;
+  readonly #view = findElement(document, '#write-view', HTMLElement);
+  readonly #wish = findElement(this.#view, '#wish', HTMLTextAreaElement);
+  readonly #turns = new Map<string, TurnView>();
+  readonly #conversation: Conversation;
+
+  constructor(options: WriteViewOptions) {
+    this.#options = options;
+    const { storage, session, slots, watchPicture } = options;
+    const stop = (): void => void this.#conversation.stop();
+    const actions: TurnActions = {
+      edit: (turn, words) => {
+        this.#conversation.edit(turn, words);
+        this.focus();
+      },
+      again: (turn) => this.#conversation.again(turn),
+      stop,
+      develop: (turn) => this.#develop(turn),
+      watchPicture,
+    };
+    this.#conversation = new Conversation({
+      storage: createChatStorage(storage),
+      session,
+      slots,
+      onTurns: (turns) => showTurns(this.#view, this.#turns, turns, (turn) => createTurnView(turn, actions)),
+      onGrowth: (turn, state) => growInSight(this.#turns.get(turn.key), state),
+    });
+    const editLast = (): void => [...this.#turns.values()].at(-1)?.editor.open();
+    addComposer(this.#view, this.#wish, { send: () => this.#send(), stop, editLast });
+    findElement(this.#view, '#clear', HTMLButtonElement).addEventListener('click', () => {
+      this.#conversation.clear();
+      this.focus();
+    });
+  }
+
+  focus(): void {
+    this.#wish.focus();
+  }
+
+  resume(): void {
+    this.#conversation.resume();
+  }
+
+  pause(): void {
+    this.#conversation.pause();
+  }
+
+  /** Whether somebody can be asked has changed. */
+  showWriters(): void {
+    const isMissing = this.#options.chosenWriter() === undefined;
+    findElement(this.#view, '#send', HTMLButtonElement).ariaDisabled = isMissing ? 'true' : null;
+  }
+
+  #send(): void {
+    const words = this.#wish.value.trim();
+    const model = this.#options.chosenWriter();
+    if (words === '' || model === undefined || openTurn(this.#conversation.turns) !== undefined) return;
+    this.#wish.value = '';
+    this.#conversation.send(words, model);
+    scrollToEnd();
+  }
+
+  async #develop({ key, answer = '' }: Turn): Promise<string | undefined> {
     try {
-      const id = await draw(turn.answer ?? '');
+      const id = await this.#options.draw(answer);
       if (id === undefined) return 'There is no picture model here yet.';
-      conversation.setPicture(turn.key, id);
+      this.#conversation.setPicture(key, id);
       return undefined;
     } catch (error) {
       return errorWords(error);
     }
-  };
-  const actions = {
-    edit(turn: Turn, words: string): void {
-      conversation.edit(turn, words);
-      wish.focus();
-    },
-    again: (turn: Turn): void => conversation.again(turn),
-    stop: (): void => void conversation.stop(),
-    develop,
-    watchPicture,
-  };
-  const conversation = new Conversation({
-    storage: createChatStorage(storage),
-    session,
-    slots,
-    onTurns: (all) => showTurns(view, turns, all, (turn) => createTurnView(turn, actions)),
-    onGrowth(turn, state) {
-      const isAtEnd = isNearEnd();
-      turns.get(turn.key)?.grow(state);
-      if (isAtEnd) scrollToEnd();
-    },
-  });
-  const send = (): void => {
-    const words = wish.value.trim();
-    const model = chosenWriter();
-    if (words === '' || model === undefined || openTurn(conversation.turns) !== undefined) return;
-    wish.value = '';
-    conversation.send(words, model);
-    scrollToEnd();
-  };
-  addComposer(view, wish, { send, stop: actions.stop, editLast: () => [...turns.values()].at(-1)?.editor.open() });
-  findElement(view, '#clear', HTMLButtonElement).addEventListener('click', () => {
-    conversation.clear();
-    wish.focus();
-  });
-  return {
-    focus: (): void => wish.focus(),
-    stop: actions.stop,
-    resume: (): void => conversation.resume(),
-    pause: (): void => conversation.pause(),
-    /** Whether somebody can be asked has changed. */
-    showWriters(): void {
-      findElement(view, '#send', HTMLButtonElement).ariaDisabled = chosenWriter() === undefined ? 'true' : null;
-    },
-  };
+  }
+}
+
+/** Whoever looks at the end of it goes on doing so. */
+function growInSight(turn: TurnView | undefined, state: TextState): void {
+  const isAtEnd = isNearEnd();
+  turn?.grow(state);
+  if (isAtEnd) scrollToEnd();
 }
 
 function showTurns(
