@@ -197,6 +197,7 @@ it('does not ask what follows from an answer that was stopped', async () => {
   await send(page, 'a cat');
   await writeAll(await taken(test), 'a cat on white');
   await turnOf(page, 'a cat').getByRole('button', { name: 'Develop this' }).waitFor();
+  expect(await words(page, 'a cat')).toBe('a cat on white');
 });
 
 it('works with the keyboard alone', async () => {
@@ -244,7 +245,7 @@ it.each(['dark', 'light'] as const)('fits a phone, %s', async (colorScheme) => {
 it('says so when there is no text model', async () => {
   const { url } = await listen(await openTestApi());
   const page = await openWrite(browser, url);
-  await page.getByText('There is no text model here: no worker has brought one yet.').waitFor();
+  await page.getByText('There is no text model here yet').waitFor();
   await page.getByLabel('What do you wish for?').fill('a dog');
   await page.keyboard.press('Enter');
   expect(await page.locator('#turns article').count()).toBe(0);

@@ -21,8 +21,7 @@ export function createWriters(storage: PageStorage, onKnown: () => void) {
   const showHint = (): void => {
     const model = chosen();
     const words = model?.is_possible === false ? 'No worker serves this model right now: what you ask waits.' : '';
-    hint.textContent =
-      model === undefined ? 'There is no text model here: no worker has brought one yet. It comes by itself.' : words;
+    hint.textContent = model === undefined ? 'There is no text model here yet: no worker has loaded one.' : words;
   };
   choice.addEventListener('change', ({ target }) => {
     storage.setItem(chosenName, (target as HTMLInputElement).value);
