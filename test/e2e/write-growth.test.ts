@@ -61,6 +61,20 @@ async function writeAll(running: RunningRequest, text: string): Promise<void> {
   await finish(running, text);
 }
 
+/** POSTs of the page wait until they are released. */
+function holdPosts(page: Page): { held: Promise<void>; release: () => void } {
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const held = new Promise<void>((resolve) => {
+    void page.route('**/v1/predict', async (route) => {
+      resolve();
+      await released;
+      await route.continue();
+    });
+  });
+  return { held, release };
+}
+
 function words(page: Page, wish: string): Promise<string | null> {
   return answerOf(turnOf(page, wish)).textContent();
 }
@@ -140,6 +154,10 @@ it('stops with Escape, keeps what stands, and tries again with another seed', as
   await turn.getByText('Canceling…').waitFor();
   await running.finish({ state: 'canceled' });
   await turn.getByText(/^Stopped · /).waitFor();
+  await page
+    .locator('#announcements')
+    .getByText(/^Stopped · .*: something sweet$/)
+    .waitFor();
   expect(await words(page, 'something sweet')).toBe('a birth');
   const asked = page.waitForRequest((request) => request.method() === 'POST');
   await turn.getByRole('button', { name: 'Try again' }).click();
@@ -147,6 +165,19 @@ it('stops with Escape, keeps what stands, and tries again with another seed', as
   await writeAll(await taken(test), 'a red cake');
   await turn.getByText(`seed ${body.seed}`).waitFor();
   expect([await words(page, 'something sweet'), body.temperature]).toEqual(['a red cake', 0.8]);
+});
+
+it('cancels what was stopped before the server had said its id', async () => {
+  const { test, page } = await openSlow();
+  const { held, release } = holdPosts(page);
+  const turn = await send(page, 'something sweet');
+  await held;
+  await turn.getByRole('button', { name: 'Stop' }).click();
+  await turn.getByText(/^Stopped · /).waitFor();
+  const canceled = page.waitForResponse((response) => response.request().method() === 'DELETE');
+  release();
+  expect(await (await canceled).json()).toMatchObject({ status: 'canceled' });
+  await expect(runNext(test.store, 'emoji-writer')).rejects.toThrow(NothingWaits);
 });
 
 it('edits a turn, and asks it and everything after it anew', async () => {

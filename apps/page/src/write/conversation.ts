@@ -131,7 +131,8 @@ export class Conversation {
   async #answer(turn: Turn, signal: AbortSignal): Promise<void> {
     const { session, slots } = this.#options;
     this.#grow(turn, this.#state);
-    const id = turn.id ?? (await this.#ask(turn, signal));
+    const id = turn.id ?? (await this.#ask(turn));
+    signal.throwIfAborted();
     await followRequest({
       client: session.client,
       id,
@@ -153,14 +154,19 @@ export class Conversation {
   }
 
   /** Sends it, and keeps its id. Of a conversation that is longer than the model reads, the oldest turns are left out. */
-  async #ask(turn: Turn, signal: AbortSignal): Promise<string> {
+  async #ask(turn: Turn): Promise<string> {
     const { client } = this.#options.session;
     const { key, model, seed, temperature } = turn;
     for (let leftOut = turn.leftOut ?? 0; ; leftOut++) {
       const messages = messagesOf(this.#turns, { ...turn, leftOut });
       const request = { model, messages, seed, ...(temperature !== undefined && { temperature }) };
       try {
-        const { request_id: id } = await client.submit(request, { idempotencyKey: key, signal });
+        // To its end, even if nobody wants it any more: only then it can be canceled.
+        const { request_id: id } = await client.submit(request, { idempotencyKey: key });
+        if (!this.#turns.some((each) => each.key === key && each.outcome === undefined)) {
+          client.cancel(id).catch(() => {});
+          return id;
+        }
         this.#turns = this.#turns.map((each) => (each.key === key ? { ...each, id, leftOut } : each));
         this.#options.storage.write(this.#turns);
         this.#options.onTurns(this.#turns);

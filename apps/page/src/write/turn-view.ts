@@ -2,6 +2,7 @@ import { createPictureTile } from '../picture/picture-tile.ts';
 import { isOpen } from '../requests/request-life.ts';
 import type { RequestState } from '../requests/request-state.ts';
 import { statusWords } from '../requests/status-words.ts';
+import { announce } from '../shell/announce.ts';
 import { cloneTemplate, findElement, partOf } from '../shell/find-element.ts';
 import type { Turn } from './chat.ts';
 import { showWords } from './show-words.ts';
@@ -62,8 +63,12 @@ export function createTurnView(first: Turn, actions: TurnActions) {
 
 function showEnd(article: HTMLElement, turn: Turn): void {
   const { outcome = '', answer = '' } = turn;
+  const words = endWords(turn);
+  // An answer is read out by itself; what went wrong with it is not.
+  const wasOpen = ['open', 'writing'].includes(article.dataset['outcome'] ?? '');
+  if (wasOpen && outcome !== 'succeeded') announce(`${words}: ${turn.wish}`);
   article.dataset['outcome'] = outcome;
-  partOf(article, 'status', HTMLElement).textContent = endWords(turn);
+  partOf(article, 'status', HTMLElement).textContent = words;
   showWords(partOf(article, 'answer', HTMLElement), answer, { isGrowing: false });
   showButton(article, 'stop', false);
   showButton(article, 'again', true);
