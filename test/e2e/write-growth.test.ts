@@ -2,6 +2,7 @@
  * The Write view in the middle of an answer. The embedded writers are done in less than a tenth of a second, so a worker of
  * the test writes here, a piece at a time, on an API of the test's own with their cards and tokenizers.
  */
+import { EventEmitter, once } from 'node:events';
 import { listModels, publishModel, readAsset, registerWorker } from '@darkroom/store';
 import type { TextCard } from '@darkroom/kinds';
 import type { Browser, Page } from 'playwright-core';
@@ -63,16 +64,15 @@ async function writeAll(running: RunningRequest, text: string): Promise<void> {
 
 /** POSTs of the page wait until they are released. */
 function holdPosts(page: Page): { held: Promise<void>; release: () => void } {
-  let release = (): void => {};
-  const released = new Promise<void>((resolve) => (release = resolve));
-  const held = new Promise<void>((resolve) => {
-    void page.route('**/v1/predict', async (route) => {
-      resolve();
-      await released;
-      await route.continue();
-    });
+  const gate = new EventEmitter();
+  const held = once(gate, 'held').then(() => {});
+  const released = once(gate, 'released');
+  void page.route('**/v1/predict', async (route) => {
+    gate.emit('held');
+    await released;
+    await route.continue();
   });
-  return { held, release };
+  return { held, release: () => gate.emit('released') };
 }
 
 function words(page: Page, wish: string): Promise<string | null> {
