@@ -7,8 +7,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createEventHub, readStats, publishModel, readWorkers, type StoreConnection } from '@darkroom/store';
 import { expect, it, onTestFinished } from 'vitest';
-import { NothingWaits, NotRunning, runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
+import {
+  NothingWaits,
+  NotRunning,
+  runNext,
+  type RunningRequest,
+  startWorker,
+} from '../../apps/api/src/testing/fake-worker.ts';
 import { card } from '../../apps/api/src/testing/test-api.ts';
+import { serveTextModel, textFacts } from '../../apps/api/src/testing/text-model.ts';
 import { installSchemathesis, runSchemathesis } from './schemathesis.ts';
 import { openSystem } from '../e2e/system.ts';
 
@@ -17,28 +24,55 @@ const png = Buffer.from(
   'base64',
 );
 
-/** A worker that takes no time: thousands of requests are drawn in between. */
-async function drawAtOnce(store: StoreConnection): Promise<() => Promise<void>> {
+/** As the document's examples call it. */
+const writer = 'emoji-writer';
+
+/** Workers that take no time: thousands of requests are drawn and written in between. */
+async function workAtOnce(store: StoreConnection): Promise<() => Promise<void>> {
   await publishModel(store, card);
   await startWorker(store);
+  await serveTextModel(store, { id: writer });
+  const stops = await Promise.all([
+    doAtOnce(store, card.id, async (running) => {
+      await running.progress(1, png);
+      for (let index = 0; index < running.count; index++) await running.output(index, png);
+    }),
+    doAtOnce(store, writer, async (running) => {
+      await running.entry({ type: 'delta', offset: 0, text: 'a fox', done: 2, facts: { ids: '7,8,' } });
+      const facts = textFacts({ finish_reason: 'stop', completion_tokens: 3, calls: 3 });
+      for (let index = 0; index < running.count; index++)
+        await running.output(index, Buffer.from('a fox'), undefined, facts);
+    }),
+  ]);
+  return async () => void (await Promise.all(stops.map((stop) => stop())));
+}
+
+async function doAtOnce(
+  store: StoreConnection,
+  model: string,
+  work: (running: RunningRequest) => Promise<void>,
+): Promise<() => Promise<void>> {
   const wakeups = createEventHub(store);
-  let drawing = Promise.resolve();
-  const stop = await wakeups.listen(card.id, () => {
-    drawing = drawing.then(() => drawAll(store));
+  let working = Promise.resolve();
+  const stop = await wakeups.listen(model, () => {
+    working = working.then(() => doAll(store, model, work));
   });
   return async () => {
     stop();
     wakeups.close();
-    await drawing;
+    await working;
   };
 }
 
-async function drawAll(store: StoreConnection): Promise<void> {
+async function doAll(
+  store: StoreConnection,
+  model: string,
+  work: (running: RunningRequest) => Promise<void>,
+): Promise<void> {
   for (;;) {
     try {
-      const running = await runNext(store);
-      await running.progress(1, png);
-      for (let index = 0; index < running.count; index++) await running.output(index, png);
+      const running = await runNext(store, model);
+      await work(running);
       await running.finish();
     } catch (error) {
       if (error instanceof NothingWaits) return;
@@ -62,7 +96,9 @@ function acceptedIds(har: Har): Set<string> {
   const ids = new Set<string>();
   for (const { response } of har.log.entries)
     if (response.status < 400)
-      for (const [id] of JSON.stringify([response.headers, response.content.text]).matchAll(/tiny-[0-9a-z]{26}/g))
+      for (const [id] of JSON.stringify([response.headers, response.content.text]).matchAll(
+        /(?:tiny|emoji-writer)-[0-9a-z]{26}/g,
+      ))
         ids.add(id);
   return ids;
 }
@@ -73,7 +109,7 @@ it('keeps to its document under Schemathesis, and stores nothing that it refuses
     parts: ['api'],
     environment: { API_KEYS: 'fuzzer:s3cret', QUEUE_MAX_LENGTH: '100000' },
   });
-  const stopDrawing = await drawAtOnce(system.store);
+  const stopWorking = await workAtOnce(system.store);
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-fuzz-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const harFile = join(directory, 'report.har');
@@ -85,7 +121,7 @@ it('keeps to its document under Schemathesis, and stores nothing that it refuses
     '--report=har',
     `--report-har-path=${harFile}`,
   ]);
-  await stopDrawing();
+  await stopWorking();
   // Its report says what to send to see the fault again.
   expect(exitCode === 0 ? '' : output).toBe('');
   const har = JSON.parse(readFileSync(harFile, 'utf8')) as Har;
@@ -93,6 +129,7 @@ it('keeps to its document under Schemathesis, and stores nothing that it refuses
   const keys = await system.store.redis.keys(`${system.prefix}:*:request:*`);
   const stored = keys.map((key) => key.split(':').at(-1)!);
   expect(stored.length).toBeGreaterThan(50);
+  expect(stored.filter((id) => id.startsWith(writer)).length).toBeGreaterThan(10);
   const accepted = acceptedIds(har);
   expect(stored.filter((id) => !accepted.has(id))).toEqual([]);
 });

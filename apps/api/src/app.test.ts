@@ -5,11 +5,13 @@ import { expect, it, vi } from 'vitest';
 import { errorSchema } from './http/error-response.ts';
 import { createTestApi, openTestApi } from './testing/test-api.ts';
 
+const refTo = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+
 it('yields a valid OpenAPI document that has every route, and examples that pass', async () => {
   const test = await openTestApi();
   const document = (await (await test.api.request('/openapi.json')).json()) as {
     paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
-    components: { schemas: Record<string, { required?: string[]; additionalProperties?: boolean }> };
+    components: { schemas: Record<string, { required?: string[]; additionalProperties?: boolean; oneOf?: unknown }> };
   };
   expect(await new Validator().validate(structuredClone(document))).toEqual({ valid: true });
   const documented = Object.entries(document.paths).flatMap(([path, item]) =>
@@ -30,6 +32,14 @@ it('yields a valid OpenAPI document that has every route, and examples that pass
     additionalProperties: false,
     properties: { num_inference_steps: { type: 'integer', minimum: 1 }, prompt: { maxLength: 4000 } },
   });
+  // What it takes and says is of one kind or the other.
+  const { schemas } = document.components;
+  expect(schemas['Request']!.oneOf).toEqual([refTo('PictureStatus'), refTo('TextStatus')]);
+  expect(schemas['Model']!.oneOf).toEqual([refTo('PictureModel'), refTo('TextModel')]);
+  expect(schemas['TextRequest']).toMatchObject({
+    additionalProperties: false,
+    properties: { max_tokens: { type: 'integer', minimum: 1 }, temperature: { maximum: 2 } },
+  });
   expect(Object.keys(document.paths['/v1/predict']!['post']!.responses)).toEqual([
     '200',
     '202',
@@ -40,6 +50,7 @@ it('yields a valid OpenAPI document that has every route, and examples that pass
     '413',
     '415',
     '421',
+    '422',
     '429',
     '500',
     '503',

@@ -10,6 +10,7 @@ import { type ApiContext, type ApiDeps, createContext } from './context.ts';
 import { falRoutes } from './fal/fal.ts';
 import { addFalProxyRoute, falPath } from './fal/fal-proxy.ts';
 import { falError } from './fal/fal-schema.ts';
+import { generateRoute } from './generate/generate.ts';
 import type { ApiEnv } from './http/api-env.ts';
 import { ApiError } from './http/api-error.ts';
 import { addRoute, type Api, type Route } from './http/api-route.ts';
@@ -65,6 +66,7 @@ function routesOf(context: ApiContext): readonly Route[] {
     eventsRoute,
     imageRoute,
     imagesGenerationsRoute,
+    generateRoute,
     modelsRoute,
     modelRoute,
     deliveriesRoute,

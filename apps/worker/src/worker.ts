@@ -207,9 +207,10 @@ export class Worker extends BaseService<WorkerOptions> {
     const request = new ActiveRequest(leased, this.#requestOptions);
     this.#active.set(leased.token, request);
     try {
-      const { indexes, checkpoints } = await readLeftToDo(store, leased);
+      const left = await readLeftToDo(store, leased);
+      const { indexes, checkpoints } = left;
       const { id, outputs, input } = leased.envelope;
-      request.finishedOutputs = outputs - indexes.length;
+      request.resume(left);
       log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: checkpoints.size }, 'started');
       // It was canceled, or this worker taken for dead, while this was read.
       if (request.dropped !== undefined) return this.#finish(request, { state: 'canceled' });

@@ -49,6 +49,7 @@ export interface PictureParameters extends Required<
 
 /** A request of pictures as `get` sees it. */
 export interface PictureView extends RequestViewBase {
+  kind: 'picture';
   /** Steps done, over all pictures of the request. */
   step: number;
   total_steps: number;
@@ -64,7 +65,7 @@ export interface PictureView extends RequestViewBase {
   texts?: undefined;
 }
 
-/** A request as `get` sees it: of pictures, which has `images`, or of texts, which has `texts`. */
+/** A request as `get` sees it: of pictures, which has `images`, or of texts, which has `texts`; `kind` says which. */
 export type RequestView = PictureView | TextView;
 
 /** A request after which nothing follows. */

@@ -48,6 +48,7 @@ export interface TextParameters extends Pick<
 
 /** A request of texts as `get` sees it. */
 export interface TextView extends RequestViewBase {
+  kind: 'text';
   /** Written so far, over all texts of the request. */
   tokens: number;
   /** One for each that was asked for: what stands of it. */

@@ -22,6 +22,8 @@ export interface EventSource {
   frames: (gone: AbortSignal) => AsyncGenerator<string, void>;
   /** For clients that take any end for a good one: a stream that cannot go on breaks its connection off. */
   breaksOff?: boolean;
+  /** What the frames are, if not events. */
+  contentType?: string;
 }
 
 /** Answers with server-sent events. Throws 429 for a key that has as many streams as it may, before `prepare` is called. */
@@ -37,9 +39,10 @@ export async function streamEvents(
     throw tooManyStreams(config.eventStreamsMax);
   }
   try {
-    const stream = new EventStream(c, context, { ...(await prepare()), leave });
+    const source = await prepare();
+    const stream = new EventStream(c, context, { ...source, leave });
     return c.body(new ReadableStream(stream, { highWaterMark: 0 }), 200, {
-      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Content-Type': `${source.contentType ?? 'text/event-stream'}; charset=utf-8`,
       'Cache-Control': 'no-store',
       // nginx would hold events back until its buffer is full.
       'X-Accel-Buffering': 'no',

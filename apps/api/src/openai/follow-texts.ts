@@ -8,7 +8,9 @@ export interface AddedText {
   type: 'added';
   index: number;
   text: string;
-  /** Of exactly this piece (`TextPieceFacts`); absent where it was read from a log that was made shorter. */
+  /** Tokens of the text before it. */
+  tokenOffset: number;
+  /** Of exactly this piece (`TextPieceFacts`); absent where an older worker said nothing of it. */
   facts?: OutputText['facts'] | undefined;
   timestampMs: number;
 }
@@ -41,30 +43,68 @@ export function followTexts(
   });
 }
 
+/** What was added to a text by now: UTF-16 code units and tokens. */
+interface Added {
+  units: number;
+  tokens: number;
+}
+
 /** Keeps what was said of each output of a request. */
 export function createTextReader(): (event: RequestEvent) => Generator<TextItem, void> {
-  const said = new Map<number, number>();
+  const all = new Map<number, Added>();
   const finished = new Set<number>();
-  const added = function* (piece: OutputText & { timestampMs: number }): Generator<AddedText, void> {
-    const { index, offset, text, facts, timestampMs } = piece;
-    const known = Math.max(0, (said.get(index) ?? 0) - offset);
-    if (known > 0 && known >= text.length) return;
-    said.set(index, offset + text.length);
-    yield { type: 'added', index, text: text.slice(known), ...(known === 0 && { facts }), timestampMs };
-  };
   return function* (event) {
-    if (event.type === 'delta') yield* added(event);
-    else if (event.type === 'snapshot') {
-      // Without facts: a log that was made shorter, which says no more than what stays.
-      if (event.facts === undefined || event.facts['settled'] === 1) yield* added(event);
-      else {
-        const { index, text, facts, timestampMs } = event;
-        yield { type: 'block', index, text, facts, timestampMs };
-      }
+    if (event.type === 'delta' || event.type === 'snapshot') {
+      const { index, timestampMs } = event;
+      const before = all.get(index) ?? { units: 0, tokens: 0 };
+      const { facts } = event;
+      // Without facts: of an older worker, that says nothing of them where a log was made shorter.
+      const stays =
+        event.type === 'delta' || event.isWhole === true || facts === undefined || facts['settled'] !== undefined;
+      if (stays) {
+        const piece = newPart(event, before);
+        if (piece === undefined) return;
+        all.set(index, piece.after);
+        yield { type: 'added', index, text: piece.text, tokenOffset: before.tokens, facts: piece.facts, timestampMs };
+      } else if (event.offset === before.units)
+        // A worker that goes on where a lost one stood shows blocks again that are done.
+        yield { type: 'block', index, text: event.text, tokenOffset: before.tokens, facts, timestampMs };
     } else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1) {
       if (finished.has(event.output.index)) return;
       finished.add(event.output.index);
       yield { type: 'finished', output: event.output, timestampMs: event.timestampMs };
     }
+  };
+}
+
+/** What of a piece was not there before; undefined if nothing. */
+function newPart({ offset, text, done, facts }: OutputText, before: Added) {
+  const known = Math.max(0, before.units - offset);
+  if (known >= text.length && (done === undefined ? known > 0 : done <= before.tokens)) return undefined;
+  const ids = idsOf(facts);
+  const tokens = done ?? before.tokens + ids.length;
+  const after = { units: Math.max(before.units, offset + text.length), tokens: Math.max(before.tokens, tokens) };
+  // Of its tokens, those that pieces before it had.
+  const said = Math.max(0, before.tokens - (tokens - ids.length));
+  return { text: text.slice(known), facts: known > 0 && done === undefined ? undefined : cutFacts(facts, said), after };
+}
+
+function idsOf(facts: OutputText['facts']): string[] {
+  return String(facts?.['ids'] ?? '')
+    .split(',')
+    .slice(0, -1);
+}
+
+/** Without what is said of the first tokens. */
+function cutFacts(facts: OutputText['facts'], count: number): OutputText['facts'] {
+  if (facts === undefined || count === 0) return facts;
+  const { logprobs } = facts;
+  return {
+    ...facts,
+    ids: idsOf(facts)
+      .slice(count)
+      .map((id) => `${id},`)
+      .join(''),
+    ...(typeof logprobs === 'string' && { logprobs: logprobs.split('\n').slice(count).join('\n') }),
   };
 }

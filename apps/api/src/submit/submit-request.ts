@@ -1,4 +1,4 @@
-import { DarkroomError, type RequestEnvelope, type RequestStatus } from '@darkroom/core';
+import { DarkroomError, type ModelCard, type RequestEnvelope, type RequestStatus } from '@darkroom/core';
 import { activeTrace } from '@darkroom/service';
 import { type AdmitRequestResult, newRequestId, readAsset } from '@darkroom/store';
 import { allowanceHeaders, rateLimitExceeded } from '../auth/limit-rate.ts';
@@ -17,12 +17,18 @@ export interface Submission {
   body: unknown;
   /** The only kind of work that the route is for; models of others are not there for it. */
   kind?: string;
-  /** Has the last word on what was made of the body, for routes that want what no body can say. */
-  refine?: (input: unknown) => unknown;
+  /**
+   * Has the last word on what was made of the body, for routes that want what no body can say. Throws what the client is
+   * to be told, where the route cannot do it with this model.
+   */
+  refine?: (input: unknown, card: ModelCard) => unknown;
 }
 
 /** A request that is stored. */
-export interface SubmittedRequest extends Pick<RequestStatus, 'id' | 'model' | 'state' | 'isPossible' | 'input'> {
+export interface SubmittedRequest extends Pick<
+  RequestStatus,
+  'id' | 'model' | 'state' | 'isPossible' | 'input' | 'error'
+> {
   /** Requests that will be dispatched before this one; undefined once it runs. */
   position: number | undefined;
   /** Undefined when nothing is known. */
@@ -83,13 +89,13 @@ async function submittedAs(
       const { position, isPossible, costAhead } = result;
       const { outputs: outputCount } = envelope;
       const eta = await endOf(context, { ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
-      return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input };
+      return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input, error: undefined };
     }
     case 'duplicate': {
       const request = await findRequest(context.askStore, id, owner);
-      const { state, queuePosition: position, isPossible } = request;
+      const { state, queuePosition: position, isPossible, error } = request;
       const eta = await endOf(context, request);
-      return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input };
+      return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input, error };
     }
     case 'overloaded':
       throw overloaded();
@@ -130,7 +136,7 @@ async function createEnvelope(
   });
   if (result.status === 'invalid') throw invalidFields(result.problems);
   const { priority, timeoutS, startTimeoutS, webhook } = result.request;
-  const input = refine(result.request.input);
+  const input = refine(result.request.input, card);
   const demand = kind.demandOf(input);
   const { requestMaxBytes: limit } = config;
   if (limit > 0 && demand.bytes > limit) {

@@ -1,10 +1,12 @@
 /** Plays a worker through the store's own functions. */
+import type { OutputText } from '@darkroom/core';
 import type { PictureInput } from '@darkroom/kinds';
 import {
   type Delivery,
   readRequest,
   registerWorker,
   type RequestEnd,
+  type RequestProgress,
   type RequestWrite,
   splitOutput,
   type StoreConnection,
@@ -24,7 +26,8 @@ export interface RunningRequest {
 }
 
 type LogEntry =
-  | { type: 'delta' | 'snapshot'; offset: number; text: string }
+  | ({ type: 'delta'; of?: RequestProgress } & Omit<OutputText, 'index'>)
+  | ({ type: 'snapshot'; isWhole?: boolean } & Omit<OutputText, 'index'>)
   | { type: 'reset'; offset: number }
   | { type: 'preview'; done: number; total: number; contentType: string };
 
@@ -78,8 +81,8 @@ async function play(store: StoreConnection, model: string, delivery: Delivery): 
           : { type: 'preview', delivery, progress, of, data: preview, contentType: 'image/webp' },
       );
     },
-    async output(index, data, chunkBytes = 409_600, others = {}) {
-      const facts = { seed: seed + index, width, height, ...others };
+    async output(index, data, chunkBytes = 409_600, more = {}) {
+      const facts = { seed: seed + index, width, height, ...more };
       await write(...splitOutput(delivery, { index, contentType: 'image/png', data, facts, chunkBytes }));
     },
     async entry(event) {

@@ -1,6 +1,16 @@
 /** What the API takes and answers, for the OpenAPI document and for the tests that hold the answers against it. */
 import { requestStates } from '@darkroom/core';
-import { imageShape, pictureModelShape, pictureRequestShape, pictureSchema, promptCutShape } from '@darkroom/kinds';
+import {
+  imageShape,
+  pictureModelShape,
+  pictureRequestShape,
+  pictureSchema,
+  promptCutShape,
+  textModelShape,
+  textRequestShape,
+  textResultShape,
+  textSchema,
+} from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { exampleId } from '../http/api-route.ts';
 import { requestUrls } from '../http/urls.ts';
@@ -14,8 +24,11 @@ export function listSchema<Item extends z.ZodType>(name: string, item: Item) {
   return z.strictObject({ object: z.literal('list'), data: z.array(item) }).openapi(name);
 }
 
-/** The schema that checks requests, under its name in the document. Cloned: it was made before zod learned `openapi`. */
+/** The schemas that check requests, under their names in the document. Cloned: they were made before zod learned `openapi`. */
 export const pictureBodySchema = pictureSchema.clone().openapi('PictureRequest');
+export const textBodySchema = textSchema.clone().openapi('TextRequest');
+/** What a body has to be depends on the kind of its model. */
+export const bodySchema = z.union([pictureBodySchema, textBodySchema]);
 
 export const urlsSchema = z.strictObject({ self: z.string(), events: z.string(), cancel: z.string() });
 
@@ -43,32 +56,44 @@ const failureSchema = z
   .strictObject({ code: z.string(), message: z.string() })
   .openapi('Failure', { example: { code: 'worker_lost', message: 'The workers that ran this request were lost.' } });
 
-export const requestSchema = z
+/** Of a request of any kind. */
+const requestShape = {
+  request_id: requestId,
+  status: z.enum(requestStates),
+  is_canceling: z.boolean().openapi({ description: 'Running, and to leave at its next step.' }),
+  model: z.string(),
+  created_at: time,
+  started_at: time.nullable(),
+  ended_at: time.nullable(),
+  expires_at: time.nullable().openapi({ description: 'Until when the results can be fetched; null while open.' }),
+  queue_position: count.nullable().openapi({ description: 'Requests ahead of this one; null once it runs.' }),
+  eta_seconds: etaSchema.optional(),
+  is_possible: z.boolean(),
+  attempts: count.openapi({ description: 'Deliveries to a worker so far.' }),
+  error: failureSchema.optional(),
+  retry_of: z.string().optional().openapi({ description: 'The failed request that an operator had retried.' }),
+  retried_as: z
+    .string()
+    .optional()
+    .openapi({ description: 'The request that an operator made of this one, which failed.' }),
+  urls: urlsSchema,
+};
+
+export const pictureStatusSchema = z
   .strictObject({
-    request_id: requestId,
-    status: z.enum(requestStates),
-    is_canceling: z.boolean().openapi({ description: 'Running, and to leave at its next step.' }),
-    model: z.string(),
-    created_at: time,
-    started_at: time.nullable(),
-    ended_at: time.nullable(),
-    expires_at: time.nullable().openapi({ description: 'Until when the pictures can be fetched; null while open.' }),
-    queue_position: count.nullable().openapi({ description: 'Requests ahead of this one; null once it runs.' }),
-    eta_seconds: etaSchema.optional(),
-    is_possible: z.boolean(),
-    attempts: count.openapi({ description: 'Deliveries to a worker so far.' }),
+    kind: z.literal('picture'),
+    ...requestShape,
     ...pictureRequestShape,
     ...promptCutShape,
     images: z.array(imageSchema),
-    error: failureSchema.optional(),
-    retry_of: z.string().optional().openapi({ description: 'The failed request that an operator had retried.' }),
-    retried_as: z
-      .string()
-      .optional()
-      .openapi({ description: 'The request that an operator made of this one, which failed.' }),
-    urls: urlsSchema,
   })
-  .openapi('Request');
+  .openapi('PictureStatus');
+
+export const textStatusSchema = z
+  .strictObject({ kind: z.literal('text'), ...requestShape, ...textRequestShape, ...textResultShape })
+  .openapi('TextStatus');
+
+export const requestSchema = z.discriminatedUnion('kind', [pictureStatusSchema, textStatusSchema]).openapi('Request');
 
 export const cancelSchema = z
   .strictObject({ request_id: z.string(), status: z.enum(['canceled', 'canceling']) })
@@ -94,18 +119,25 @@ export const healthSchema = z
     example: { status: 'ok', worker_pool_initialized: true, active_workers: 1, model_loaded: true },
   });
 
-export const modelSchema = z
-  .strictObject({
-    id: z.string().openapi({ example: 'emoji-sd' }),
-    object: z.literal('model'),
-    created: count,
-    owned_by: z.string(),
-    is_possible: z.boolean().openapi({ description: 'Whether a live worker serves it right now.' }),
-    is_paused: z.boolean().openapi({ description: 'An operator has paused it: requests wait.' }),
-    kind: z.literal('picture'),
-    pipeline: z.string(),
-    ...pictureModelShape,
-  })
-  .openapi('Model');
+/** Of a model of any kind. */
+const modelShape = {
+  id: z.string().openapi({ example: 'emoji-sd' }),
+  object: z.literal('model'),
+  created: count,
+  owned_by: z.string(),
+  is_possible: z.boolean().openapi({ description: 'Whether a live worker serves it right now.' }),
+  is_paused: z.boolean().openapi({ description: 'An operator has paused it: requests wait.' }),
+  pipeline: z.string(),
+};
+
+export const pictureModelSchema = z
+  .strictObject({ kind: z.literal('picture'), ...modelShape, ...pictureModelShape })
+  .openapi('PictureModel');
+
+export const textModelSchema = z
+  .strictObject({ kind: z.literal('text'), ...modelShape, ...textModelShape })
+  .openapi('TextModel');
+
+export const modelSchema = z.discriminatedUnion('kind', [pictureModelSchema, textModelSchema]).openapi('Model');
 
 export const modelListSchema = listSchema('ModelList', modelSchema);

@@ -25,9 +25,12 @@ replica, and after the end until the request expires. Every event's data is JSON
 | --- | --- |
 | \`queued\` | \`queue_position\`, \`attempt\` |
 | \`started\` | \`attempt\` |
-| \`progress\` | \`index\`, \`step\`, \`total_steps\`, \`progress\` (0 to 1), \`preview\` (a data URL, at some steps, until the request has ended) |
+| \`progress\` | \`index\`; of pictures \`step\`, \`total_steps\`, \`progress\` (0 to 1), \`preview\` (a data URL, at some steps, until the request has ended); of texts, now and then, \`tokens\`, \`max_tokens\` |
 | \`image\` | \`index\`, \`url\`, \`seed\`, \`width\`, \`height\`, \`content_type\`, \`bytes\`, \`chunk_id\`, \`chunk_index\`, \`total_chunks\`, \`is_chunked\`, \`is_final\`, \`b64\` (join the chunks of one index) |
-| \`succeeded\` | \`prompt_tokens_cut\`, \`negative_prompt_tokens_cut\`, \`images\`: as in the request |
+| \`delta\` | text that was added: \`index\`, \`offset\` (UTF-16 code units before it), \`text\`, \`token_ids\`, \`logprobs\` |
+| \`snapshot\` | what stands from \`offset\` on, in place of all that stood there: \`index\`, \`offset\`, \`text\` (\`░\` for what is not known yet), \`token_ids\`, of block diffusion \`nfe\` (calls of the model so far) |
+| \`text\` | a text is finished: \`index\`, \`bytes\`, \`finish_reason\`, \`stop\`, \`prompt_tokens\`, \`completion_tokens\`, \`cached_tokens\`, \`calls\` |
+| \`succeeded\` | \`prompt_tokens_cut\`, \`negative_prompt_tokens_cut\`, \`images\`; of texts \`usage\`, \`finish_reasons\`: as in the request |
 | \`failed\` | \`error\`: \`code\`, \`message\` |
 | \`canceled\`, \`expired\` | |
 

@@ -56,6 +56,7 @@ it('/v1/models lists what each model can do', async () => {
     owned_by: 'tests',
     is_possible: false,
     is_paused: false,
+    kind: 'picture',
     pipeline: 'StableDiffusionPipeline',
     sizes: { multiple: 32, min: 64, max: 256 },
     steps: { min: 1, max: 200 },

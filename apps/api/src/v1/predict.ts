@@ -1,13 +1,19 @@
 import { isTerminalState } from '@darkroom/core';
+import { text as textKind } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
+import type { ApiContext } from '../context.ts';
 import { awaitEnd, preferredWaitMs } from '../follow/await-end.ts';
+import type { ApiCall } from '../http/api-env.ts';
 import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { requestUrls } from '../http/urls.ts';
+import { chooseModel } from '../submit/choose-model.ts';
 import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
-import { onceStored, submitRequest } from '../submit/submit-request.ts';
-import { acceptedSchema, pictureBodySchema, requestSchema } from './api-schemas.ts';
+import { onceStored, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
+import { acceptedSchema, bodySchema, requestSchema } from './api-schemas.ts';
+import { onlySingleText, isText, streamPlainText, wantsPlainText } from './plain-text.ts';
+import { plainTextContent, unfinishedText } from './plain-text-document.ts';
 import { requestAnswer } from './request-answer.ts';
 
 const location = { Location: { description: 'Where to poll.', schema: { type: 'string' as const } } };
@@ -15,16 +21,30 @@ const location = { Location: { description: 'Where to poll.', schema: { type: 's
 export const predictRoute: Route = {
   method: 'post',
   path: '/v1/predict',
-  summary: 'Ask for pictures',
-  description: 'Answers at once with an id to poll, or to follow as events.',
+  summary: 'Ask for pictures or texts',
+  description: `Answers at once with an id to poll, or to follow as events. What a body may hold depends on the kind of its model (\`kind\` in
+\`/v1/models\`): a \`PictureRequest\` or a \`TextRequest\`.
+
+With \`Accept: text/plain\` the answer to a request of a text model is its text, chunk by chunk as it is written (of block diffusion,
+blocks as they are settled), without anything around it; \`Location\` and \`X-Request-Id\` say where the request is. \`n\` must
+be 1. A text that does not come to its end breaks the connection off. Whoever goes away cancels nothing.`,
   request: {
     headers: submitHeaders,
     body: {
       required: true,
       content: {
         'application/json': {
-          schema: pictureBodySchema,
-          example: { prompt: 'a fox on a green background', num_inference_steps: 12, seed: 7 },
+          schema: bodySchema,
+          examples: {
+            picture: { value: { prompt: 'a fox on a green background', num_inference_steps: 12, seed: 7 } },
+            text: {
+              value: {
+                model: 'emoji-writer',
+                messages: [{ role: 'user', content: 'something sweet' }],
+                max_tokens: 24,
+              },
+            },
+          },
         },
       },
     },
@@ -32,7 +52,15 @@ export const predictRoute: Route = {
   responses: {
     ...commonErrors,
     ...submitErrors,
-    200: jsonAnswer('Ended while `Prefer: wait` waited.', requestSchema, location),
+    200: {
+      ...jsonAnswer(
+        'Ended while `Prefer: wait` waited; or the text, with `Accept: text/plain`.',
+        requestSchema,
+        location,
+      ),
+      content: { 'application/json': { schema: requestSchema }, ...plainTextContent },
+    },
+    422: unfinishedText,
     202: jsonAnswer(
       'Accepted and stored; the whole request with `Prefer: wait`.',
       z.union([acceptedSchema, requestSchema]),
@@ -51,6 +79,8 @@ export const predictRoute: Route = {
   async handle(c, context) {
     const waitMs = preferredWaitMs(c.req.header('prefer'));
     const body = await readJsonBody(c, context.config.maxBodyBytes);
+    if (wantsPlainText(c) && (await isOfTextModel(context, body)))
+      return streamPlainText(c, context, () => submitSingleText(c, context, body));
     const { id, state, position, isPossible, eta } = await submitRequest(c, context, { body });
     const urls = requestUrls(id);
     c.header('Location', urls.self);
@@ -71,3 +101,14 @@ export const predictRoute: Route = {
     return c.json(accepted, 202);
   },
 };
+
+async function isOfTextModel(context: ApiContext, body: unknown): Promise<boolean> {
+  const { kind } = await chooseModel(context, { body, defaultModel: context.config.defaultModel });
+  return isText({ kind: kind.id });
+}
+
+async function submitSingleText(c: ApiCall, context: ApiContext, body: unknown): Promise<SubmittedRequest> {
+  const submitted = await submitRequest(c, context, { body, kind: textKind.id, refine: onlySingleText });
+  c.header('Location', requestUrls(submitted.id).self);
+  return submitted;
+}

@@ -22,6 +22,7 @@ export async function requestAnswer(
   ]);
   return {
     request_id: id,
+    kind: request.kind,
     status: request.state,
     is_canceling: request.isCanceling,
     model: request.model,

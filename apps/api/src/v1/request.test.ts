@@ -1,7 +1,7 @@
 import { createRequestId } from '@darkroom/core';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import { requestSchema } from './api-schemas.ts';
+import { pictureStatusSchema } from './api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 
@@ -9,7 +9,7 @@ const neverWas = createRequestId({ model: 'tiny', owner: '', secret: 'not ours',
 
 async function poll(test: TestApi, id: string, query = '') {
   const response = await test.api.request(`/v1/predict/${id}${query}`);
-  return { response, body: requestSchema.parse(await response.json()) };
+  return { response, body: pictureStatusSchema.parse(await response.json()) };
 }
 
 async function codeOf(response: Response): Promise<[number, string]> {

@@ -2,10 +2,12 @@
 import { isTerminalState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import { awaitEnd, maxWaitS, queryWait, queryWaitMs } from '../follow/await-end.ts';
-import { cancelFound, requestIdOf } from '../follow/find-request.ts';
-import { ApiError, checkField, invalidField } from '../http/api-error.ts';
+import { cancelFound, findRequest, requestIdOf } from '../follow/find-request.ts';
+import { ApiError, checkField, invalidField, tooManyStreams } from '../http/api-error.ts';
 import { errorAnswer, exampleId, jsonAnswer, requestErrors, retryAfterHeader, type Route } from '../http/api-route.ts';
 import { cancelSchema, requestSchema } from './api-schemas.ts';
+import { isText, streamPlainText, wantsPlainText } from './plain-text.ts';
+import { plainTextContent, unfinishedText } from './plain-text-document.ts';
 import { requestAnswer } from './request-answer.ts';
 
 const imagesQuery = z.enum(['url', 'inline']).optional();
@@ -17,6 +19,8 @@ export const requestRoute: Route = {
   method: 'get',
   path: '/v1/predict/{id}',
   summary: 'Where a request is, and what came of it',
+  description:
+    'With `Accept: text/plain` a request of one text is answered with that text from its beginning, as of `POST /v1/predict`, whether it is written yet or not.',
   request: {
     query: z.object({
       images: imagesQuery.openapi({ description: '`inline` puts the pictures into the answer, in base64.' }),
@@ -28,7 +32,12 @@ export const requestRoute: Route = {
   },
   responses: {
     ...requestErrors,
-    200: jsonAnswer('Ended.', requestSchema),
+    200: {
+      description: 'Ended; or the text, with `Accept: text/plain`.',
+      content: { 'application/json': { schema: requestSchema }, ...plainTextContent },
+    },
+    422: unfinishedText,
+    429: errorAnswer('With `Accept: text/plain`: as of the events.', tooManyStreams(5000)),
     202: jsonAnswer('Queued or running.', requestSchema, retryAfterHeader),
     400: errorAnswer('The query is wrong.', invalidField('images', 'all', imagesExpected)),
   },
@@ -36,6 +45,10 @@ export const requestRoute: Route = {
     const id = requestIdOf(c);
     const images = checkField(imagesQuery, 'images', c.req.query('images'), imagesExpected);
     const waitMs = queryWaitMs(c.req.query('wait'));
+    if (wantsPlainText(c)) {
+      const request = await findRequest(context.askStore, id, c.get('owner'));
+      if (isText(request)) return streamPlainText(c, context, () => Promise.resolve(request));
+    }
     const request = await awaitEnd(c, context, id, waitMs);
     const view = await requestAnswer(context, request, { isInline: images === 'inline' });
     if (isTerminalState(request.state)) return c.json(view, 200);

@@ -42,6 +42,7 @@ const image = {
 } as const;
 
 const view = (change: Partial<PictureView>): PictureView => ({
+  kind: 'picture',
   request_id: 'tiny-1',
   status: 'queued',
   is_canceling: false,

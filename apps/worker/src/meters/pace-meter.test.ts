@@ -1,45 +1,160 @@
+import type { RequestEnvelope } from '@darkroom/core';
 import type { ExecutorEvent } from '@darkroom/executor';
+import { testEnvelope } from '@darkroom/testing';
 import { expect, it } from 'vitest';
-import type { ActiveRequest } from '../request/active-request.ts';
+import { ActiveRequest, type ActiveRequestOptions } from '../request/active-request.ts';
 import { PaceMeter } from './pace-meter.ts';
 
-/** One row of ten steps that costs a unit for each. */
-const active = new Map([['a', { rowCost: 10, remainingCost: 7 } as ActiveRequest]]);
-
-function step(number: number, { stepMs = 5, tableSlots = 1 } = {}): ExecutorEvent[] {
-  return [
-    { type: 'stats', shapeKey: '8x8', rows: 1, modelRows: 1, tableSlots, waitingRequests: 0, stepMs },
-    { type: 'progress', requestId: 'a', index: 0, done: number, total: 10 },
-  ];
+function request(envelope: Partial<RequestEnvelope>): ActiveRequest {
+  const leased = {
+    envelope: testEnvelope(envelope),
+    token: 'a',
+    slots: 1,
+    attempt: 1,
+    isResumed: false,
+    deadlineMs: 1,
+  };
+  const writes = { push: () => Promise.resolve('written') };
+  const encoder = { encodeOutput: () => Promise.resolve({ data: new Uint8Array(), contentType: 'text/plain' }) };
+  const options = { writes, encoder, chunkBytes: 100, onRefused: () => {}, onError: () => {} };
+  return new ActiveRequest(leased, options as unknown as ActiveRequestOptions);
 }
 
+/** A meter, and a request that takes note of what the meter has seen, as in a worker. */
+function createMeter(envelope: Partial<RequestEnvelope>) {
+  const active = new Map([['a', request(envelope)]]);
+  const meter = new PaceMeter();
+  return {
+    active,
+    observe(events: readonly ExecutorEvent[], nowMs: number): void {
+      meter.observe(events, active, nowMs);
+      for (const event of events)
+        if (event.type !== 'stats' && event.type !== 'engine-lost') active.get(event.requestId)?.observe(event);
+    },
+    read: () => meter.read(active),
+  };
+}
+
+/** One row of ten steps that costs a unit for each. */
+const picture = { cost: 10 };
+
+function stats(stepMs: number): ExecutorEvent {
+  return { type: 'stats', shapeKey: '8x8', rows: 1, modelRows: 1, tableSlots: 1, waitingRequests: 0, stepMs };
+}
+
+function step(number: number, { stepMs = 5, total = 10 } = {}): ExecutorEvent[] {
+  return [stats(stepMs), { type: 'progress', requestId: 'a', index: 0, done: number, total }];
+}
+
+const done: ExecutorEvent[] = [
+  { type: 'output', requestId: 'a', index: 0, output: { data: new Uint8Array(), facts: {} } },
+  { type: 'request-done', requestId: 'a' },
+];
+
 it('knows nothing before the first step', () => {
-  expect(new PaceMeter().read(active)).toBeUndefined();
+  expect(createMeter(picture).read()).toBeUndefined();
 });
 
 it('takes the time from step to step while it is busy, so that what comes between counts', () => {
-  const meter = new PaceMeter();
-  meter.observe(step(1), active, 1000);
-  for (let number = 2; number <= 10; number++) meter.observe(step(number), active, 1000 + number * 20);
-  expect(meter.read(active)).toEqual({
+  const meter = createMeter(picture);
+  for (let number = 1; number <= 5; number++) meter.observe(step(number, { stepMs: 20 }), 1000 + number * 20);
+  expect(meter.read()).toEqual({
     costMs: { fast: 20, slow: 20 },
     stepMs: { fast: 20, slow: 20 },
-    remainingCost: 7,
+    remainingCost: 5,
   });
 });
 
 it('does not count the time without work as a step', () => {
-  const meter = new PaceMeter();
-  meter.observe(step(10), active, 1000);
-  meter.observe(step(1), active, 60_000);
-  meter.observe([{ type: 'request-canceled', requestId: 'a' }], active, 60_010);
-  meter.observe(step(1), active, 120_000);
-  expect(meter.read(active)!.stepMs).toEqual({ fast: 5, slow: 5 });
+  const meter = createMeter(picture);
+  meter.observe(step(1), 1000);
+  meter.observe(done, 1010);
+  expect(meter.read()!.remainingCost).toBe(0);
+  meter.active.set('a', request(picture));
+  meter.observe(step(1), 60_000);
+  meter.observe([{ type: 'request-canceled', requestId: 'a' }], 60_010);
+  meter.active.set('a', request(picture));
+  meter.observe(step(1), 120_000);
+  expect(meter.read()!.stepMs).toEqual({ fast: 5, slow: 5 });
+});
+
+it('counts the time of an output while others have something to do', () => {
+  const meter = createMeter(picture);
+  meter.active.set('b', request(picture));
+  meter.observe(step(1), 1000);
+  meter.observe(done, 1010);
+  meter.observe([stats(5), { type: 'progress', requestId: 'b', index: 0, done: 1, total: 10 }], 1100);
+  expect(meter.read()!.stepMs).toEqual({ fast: 5, slow: 100 });
 });
 
 it('gives the range from the fast to the slow, of the last steps only', () => {
-  const meter = new PaceMeter();
-  for (let count = 0; count < 100; count++) meter.observe(step(10, { stepMs: 500 }), active, count);
-  for (let count = 0; count < 64; count++) meter.observe(step(10, { stepMs: 10 + count }), active, count);
-  expect(meter.read(active)!.stepMs).toEqual({ fast: 16, slow: 67 });
+  const meter = createMeter({ cost: 1 });
+  let nowMs = 0;
+  for (let number = 1; number <= 100; number++)
+    meter.observe(step(number, { stepMs: 500, total: 1000 }), (nowMs += 500));
+  for (let number = 0; number < 64; number++)
+    meter.observe(step(101 + number, { total: 1000 }), (nowMs += 10 + number));
+  expect(meter.read()!.stepMs).toEqual({ fast: 16, slow: 67 });
+});
+
+/** A text of 20 tokens after a prompt of 20. */
+const text = { kind: 'text', cost: 40 };
+
+it('measures texts by their tokens, which they say with what they write', () => {
+  const meter = createMeter(text);
+  // The prompt is read: what that takes is the first token's.
+  meter.observe([stats(30)], 1030);
+  meter.observe(
+    [
+      stats(10),
+      { type: 'progress', requestId: 'a', index: 0, done: 1, total: 20 },
+      { type: 'delta', requestId: 'a', index: 0, offset: 0, text: 'a', done: 1, facts: { ids: '7,' } },
+    ],
+    1040,
+  );
+  expect(meter.read()).toMatchObject({ stepMs: { slow: 40 }, costMs: { slow: 20 } });
+  for (let token = 2; token <= 15; token++)
+    meter.observe(
+      [stats(10), { type: 'delta', requestId: 'a', index: 0, offset: token - 1, text: 'a', done: token }],
+      1030 + token * 10,
+    );
+  const { stepMs, costMs, remainingCost } = meter.read()!;
+  // A token is a twentieth of all that it costs.
+  expect([stepMs, costMs]).toEqual([
+    { fast: 10, slow: 10 },
+    { fast: 5, slow: 5 },
+  ]);
+  expect(remainingCost).toBe(10);
+  // It has said what it has to say, before it had to.
+  meter.observe(done, 1200);
+  expect(meter.read()!.remainingCost).toBe(0);
+});
+
+it('measures texts that grow by several tokens in a step', () => {
+  const meter = createMeter(text);
+  for (let call = 1; call <= 3; call++)
+    meter.observe(
+      [
+        stats(10),
+        { type: 'progress', requestId: 'a', index: 0, done: call * 4, total: 20 },
+        { type: 'snapshot', requestId: 'a', index: 0, offset: 0, text: 'a', done: call * 4 },
+      ],
+      1000 + call * 10,
+    );
+  expect(meter.read()).toEqual({
+    costMs: { fast: 1.25, slow: 1.25 },
+    stepMs: { fast: 2.5, slow: 2.5 },
+    remainingCost: 16,
+  });
+});
+
+it('goes on where an earlier worker stood', () => {
+  const meter = createMeter(text);
+  meter.active.get('a')!.resume({ indexes: [0], checkpoints: new Map([[0, { done: 10, data: new Uint8Array() }]]) });
+  meter.observe([stats(10), { type: 'progress', requestId: 'a', index: 0, done: 11, total: 20 }], 1000);
+  expect(meter.read()).toEqual({
+    costMs: { fast: 5, slow: 5 },
+    stepMs: { fast: 10, slow: 10 },
+    remainingCost: 18,
+  });
 });

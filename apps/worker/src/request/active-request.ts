@@ -2,7 +2,7 @@
  * One leased request in a worker: turns what the engine says about it into fenced writes, in order. Encoding is
  * asynchronous, so everything goes through one chain per request; only encoding is waited for, not Redis' answers.
  */
-import type { RequestEnvelope, RowOutput } from '@darkroom/core';
+import type { OutputProgress, Progress, RequestEnvelope, RowOutput } from '@darkroom/core';
 import type { EventOf, ExecutorEvent } from '@darkroom/executor';
 import { inSpan } from '@darkroom/service';
 import {
@@ -14,7 +14,7 @@ import {
   type WriteOutcome,
 } from '@darkroom/store';
 import { type DropReason, isLoss } from '../meters/step-meter.ts';
-import { encodeCheckpoint } from './left-to-do.ts';
+import { encodeCheckpoint, type LeftToDo } from './left-to-do.ts';
 import { OutputTextLog } from './output-text.ts';
 import type { WriteQueue } from './write-queue.ts';
 
@@ -56,8 +56,8 @@ export class ActiveRequest {
   readonly #leased: LeasedRequest;
   readonly #options: ActiveRequestOptions;
   readonly #startedAtMs = Date.now();
-  /** Of each output under way, how much is done, in the kind's units and from 0 to 1. */
-  readonly #done = new Map<number, { done: number; share: number }>();
+  /** How far each output is that has said so, in the kind's units; `total` is 0 while nobody knows it. */
+  readonly #done = new Map<number, { done: number; total: number; isFinished: boolean }>();
   readonly #texts = new Map<number, OutputTextLog>();
   #chain: Promise<unknown> = Promise.resolve();
 
@@ -74,8 +74,26 @@ export class ActiveRequest {
   }
 
   get remainingCost(): number {
-    const finished = [...this.#done.values()].reduce((sum, { share }) => sum + share, this.finishedOutputs);
+    const shares = [...this.#done.values()].map(({ done, total, isFinished }) => {
+      if (isFinished) return 1;
+      return total > 0 ? Math.min(1, done / total) : 0;
+    });
+    const finished = shares.reduce((sum, share) => sum + share, this.finishedOutputs);
     return this.rowCost * Math.max(0, this.envelope.outputs - finished);
+  }
+
+  /** Where its outputs go on that an earlier delivery began. */
+  resume({ indexes, checkpoints }: LeftToDo): void {
+    this.finishedOutputs = this.envelope.outputs - indexes.length;
+    for (const [index, { done }] of checkpoints) this.#advance(index, { done });
+  }
+
+  /** By how much what an engine says is further than what it said before, of one output: in the kind's units and in cost. */
+  advanceOf({ index, done, total }: OutputProgress): { units: number; cost: number } {
+    const before = this.#done.get(index);
+    const units = Math.max(0, done - (before?.done ?? 0));
+    const most = total ?? before?.total ?? 0;
+    return { units, cost: most > 0 ? (this.rowCost * units) / most : 0 };
   }
 
   /** Writes what the engine says; returns how it ended, when that is what was said. */
@@ -102,11 +120,8 @@ export class ActiveRequest {
   }
 
   #progress({ index, done, total, preview }: EventOf<'progress'>): undefined {
-    this.#done.set(index, { done, share: total === undefined ? 0 : done / total });
-    const finished = this.finishedOutputs * (total ?? 0);
-    const doneOfAll = [...this.#done.values()].reduce((sum, output) => sum + output.done, finished);
+    const of = this.#advance(index, { done, total });
     const progress = { index, done, ...(total !== undefined && { total }) };
-    const of = { done: doneOfAll, ...(total !== undefined && { total: this.envelope.outputs * total }) };
     this.#enqueue(async () => {
       if (preview === undefined) return this.#write({ type: 'progress', progress, of });
       const { data, contentType } = await this.#options.encoder.encodePreview(preview);
@@ -114,13 +129,26 @@ export class ActiveRequest {
     });
   }
 
-  #text({ type, index, offset, text, facts }: EventOf<'delta' | 'snapshot'>): undefined {
+  /** Takes note of how far an output is, and says how far all are. */
+  #advance(index: number, said: { done: number; total?: number | undefined }): Progress {
+    const before = this.#done.get(index);
+    // A piece of text may be behind, by what is held back of it.
+    const done = Math.max(said.done, before?.done ?? 0);
+    const total = said.total ?? before?.total ?? 0;
+    this.#done.set(index, { done, total, isFinished: false });
+    const doneOfAll = [...this.#done.values()].reduce((sum, output) => sum + output.done, this.finishedOutputs * total);
+    return { done: doneOfAll, ...(total > 0 && { total: this.envelope.outputs * total }) };
+  }
+
+  #text({ type, index, offset, text, done, facts }: EventOf<'delta' | 'snapshot'>): undefined {
     const log = this.#texts.get(index) ?? new OutputTextLog();
     this.#texts.set(index, log);
-    const whole = log.add({ index, offset, text });
+    const piece = { offset, text, ...(done !== undefined && { done }), ...(facts && { facts }) };
+    const whole = log.add({ type, ...piece });
+    const of = done === undefined ? undefined : this.#advance(index, { done });
     this.#enqueue(() => {
-      this.#write({ type, index, offset, text, ...(facts && { facts }) });
-      if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, ...whole });
+      if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, index, ...whole });
+      this.#write({ type, index, ...piece, ...(of && { of }) });
     });
   }
 
@@ -132,6 +160,8 @@ export class ActiveRequest {
 
   #output({ index, output }: EventOf<'output'>): undefined {
     const { encoder, chunkBytes } = this.#options;
+    const { done = 0, total = 0 } = this.#done.get(index) ?? {};
+    this.#done.set(index, { done, total, isFinished: true });
     this.#enqueue(async () => {
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
       for (const write of splitOutput(this.delivery, { index, contentType, data, facts: output.facts, chunkBytes }))

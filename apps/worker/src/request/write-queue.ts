@@ -4,7 +4,6 @@
  * what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Facts } from '@darkroom/core';
 import {
   type RequestWrite,
   type StoreConnection,
@@ -13,6 +12,7 @@ import {
   type WorkerIdentity,
   type WriteOutcome,
 } from '@darkroom/store';
+import { joinFacts } from './join-facts.ts';
 
 export interface WriteQueueOptions {
   store: StoreConnection;
@@ -67,9 +67,9 @@ export class WriteQueue {
     if (write.type !== 'delta') return undefined;
     const entry = this.#entries.findLast((other) => other.write.delivery.token === write.delivery.token);
     if (entry?.write.type !== 'delta' || entry.write.index !== write.index) return undefined;
-    const { facts: before, ...earlier } = entry.write;
-    const facts = before && write.facts ? joinFacts(before, write.facts) : (before ?? write.facts);
-    entry.write = { ...earlier, text: earlier.text + write.text, ...(facts && { facts }) };
+    const { offset, text, facts: before } = entry.write;
+    const facts = joinFacts(before, write.facts);
+    entry.write = { ...write, offset, text: text + write.text, ...(facts && { facts }) };
     return entry;
   }
 
@@ -113,15 +113,4 @@ export class WriteQueue {
     this.#hurry = new AbortController();
     await delay(leftMs, undefined, { signal: this.#hurry.signal }).catch(() => {});
   }
-}
-
-/** What is said of two pieces of text together: numbers are added, texts joined. */
-function joinFacts(left: Facts, right: Facts): Facts {
-  const joined: Record<string, number | string> = { ...left };
-  for (const [name, value] of Object.entries(right)) {
-    const before = joined[name];
-    if (before === undefined) joined[name] = value;
-    else joined[name] = typeof before === 'number' && typeof value === 'number' ? before + value : `${before}${value}`;
-  }
-  return joined;
 }

@@ -8,7 +8,7 @@ export interface MeasuredRange {
 export interface WorkerPace {
   /** Milliseconds for one unit of cost (`RequestEnvelope.cost`), whatever shared the steps. */
   costMs: MeasuredRange;
-  /** Milliseconds from one step of a row to its next. */
+  /** Milliseconds for a row to get one further, as its progress is counted: a step, a token. */
   stepMs: MeasuredRange;
   /** Cost of what is left of the requests it has. */
   remainingCost: number;

@@ -32,7 +32,9 @@ export interface TextPiece {
   /** Where it begins in the whole, in UTF-16 code units. */
   readonly offset: number;
   readonly text: string;
-  /** Token ids, counts. */
+  /** How far its output has come with it, counted as in its progress; absent where that is not counted. */
+  readonly done?: number;
+  /** Token ids, counts. Of two pieces together the strings are joined, and the later numbers stand. */
   readonly facts?: Facts;
 }
 
@@ -53,7 +55,8 @@ export type RequestEvent = { sequence: number; timestampMs: number } & (
   | { type: 'started'; attempt: number }
   | ({ type: 'progress' } & OutputProgress)
   | ({ type: 'preview'; contentType: string; data?: Uint8Array } & OutputProgress)
-  | ({ type: 'delta' | 'snapshot' } & OutputText)
+  /** `isWhole`: took the place of the entries that brought this text, and all of it stays. */
+  | ({ type: 'delta' | 'snapshot'; isWhole?: true } & OutputText)
   | { type: 'reset'; index: number; offset: number }
   | { type: 'output'; output: OutputInfo; chunkIndex: number }
   | { type: TerminalState; outputs: readonly OutputInfo[]; error?: RequestError }

@@ -38,13 +38,14 @@ export interface TextInput {
 export const maskText = '░';
 
 /**
- * The facts of a piece of text: of a `delta`, or of a `snapshot`, whose ids are those of its whole block. Joined pieces add
- * numbers up and append strings. The end token is in no piece, nor are tokens of a stop text.
+ * The facts of a piece of text: of a `delta`, or of a `snapshot`, whose ids are those of its whole block. Joined pieces append
+ * strings and keep the later numbers. The end token is in no piece, nor are tokens of a stop text: `done` of a piece that stays
+ * is the number of ids in all pieces up to it.
  */
 export interface TextPieceFacts {
   /** Ids of its tokens, each with a comma behind it: `12,7,`. */
   ids: string;
-  /** Of block diffusion: calls of the model since the last piece. */
+  /** Of block diffusion: calls of the model after the prompt, up to this piece. */
   calls?: number;
   /** Of block diffusion: 1 in the last snapshot of a block. What stands in it stays. */
   settled?: number;

@@ -93,12 +93,13 @@ function logprobsOf(lines: string): unknown[] {
 }
 
 export function textRequestView(
-  { state, done, input, model }: RequestStatus,
+  { state, done, input, model, outputs }: RequestStatus,
   texts: readonly string[],
 ): View<typeof textRequestShape> {
   const stored = input as StoredTextInput;
   return {
-    tokens: done,
+    // In the end with those that have no text: what ended it.
+    tokens: state === 'succeeded' ? textUsage(outputs).completion_tokens : done,
     progress: state === 'succeeded' ? 1 : Math.min(1, done / (stored.n * stored.maxTokens)),
     seed: stored.seed,
     texts: texts.map((text, index) => ({ index, text })),

@@ -100,7 +100,7 @@ describe('rows', () => {
       const { events, text, facts } = await new TextTable(pipeline).write(input, checkpoint);
       expect(text).toBe(whole.text);
       expect({ ...facts, cached_tokens: 0 }).toEqual({ ...whole.facts, cached_tokens: 0 });
-      expect(events[0]).toEqual({ type: 'progress', done: checkpoint.done + 1 });
+      expect(events[0]).toEqual({ type: 'progress', done: checkpoint.done + 1, total: 30 });
     }
   });
 

@@ -142,5 +142,5 @@ function progressOf(row: AutoregressiveRow): RowEvent[] {
   const done = row.written.tokens.length;
   if (row.hasSaidProgress && done % progressEvery !== 0) return [];
   row.hasSaidProgress = true;
-  return [{ type: 'progress', done }];
+  return [{ type: 'progress', done, total: row.request.limit }];
 }

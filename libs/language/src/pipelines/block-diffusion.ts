@@ -25,8 +25,6 @@ export interface BlockDiffusionRow extends TextRow {
   readonly unread: number;
   /** Blocks that were read after they were written, here or by who wrote its checkpoint. */
   readBlocks: number;
-  /** Calls of which nothing was said. */
-  unsaidCalls: number;
 }
 
 /** Tokens of a prompt that are read in one call. */
@@ -85,8 +83,15 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
     return Promise.resolve(textOutput(row));
   }
 
-  checkpoint({ written: { tokens }, random, calls, block, readBlocks }: BlockDiffusionRow): RowCheckpoint {
-    return encodeTextCheckpoint(calls, { tokens, random: random.snapshot(), calls, block, readBlocks });
+  checkpoint(row: BlockDiffusionRow): RowCheckpoint {
+    const {
+      written: { tokens },
+      random,
+      calls,
+      block,
+      readBlocks,
+    } = row;
+    return encodeTextCheckpoint(progressOf(row).done, { tokens, random: random.snapshot(), calls, block, readBlocks });
   }
 
   release(row: BlockDiffusionRow): void {
@@ -116,7 +121,6 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
       adjustment: createLogitAdjustment(request),
       block: [],
       readBlocks: checkpoint?.readBlocks ?? 0,
-      unsaidCalls: 0,
       get unread() {
         return prompt.length + this.written.tokens.length - this.cache.length;
       },
@@ -157,8 +161,9 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
     if (blocks <= readBlocks) return [];
     row.readBlocks = blocks;
     countCall(row);
-    if (isLastCall(row)) written.finishLength();
-    return [{ type: 'progress', done: row.calls }];
+    if (!isLastCall(row)) return [progressOf(row)];
+    // What was held back of it comes now.
+    return [progressOf(row), written.settle([], { calls: row.calls, isLast: true })];
   }
 
   /** A call's logits make tokens of the block known. */
@@ -181,21 +186,25 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
     });
     if (!isDenoised) return undefined;
     countCall(row);
-    const calls = row.unsaidCalls;
-    row.unsaidCalls = 0;
+    const { calls } = row;
     const known = knownTokens(row);
     const snapshot =
       known === undefined
         ? written.snapshot(block, { calls, maskId })
         : written.settle(known, { calls, isLast: isLastCall(row) });
     if (known !== undefined) row.block = this.#emptyBlock(row);
-    return [{ type: 'progress', done: row.calls }, snapshot];
+    return [progressOf(row), snapshot];
   }
+}
+
+/** Tokens that are known, those of the block in work among them. */
+function progressOf({ request: { limit }, written: { tokens }, block }: BlockDiffusionRow) {
+  const known = block.filter((id) => id !== unknownToken).length;
+  return { type: 'progress', done: tokens.length + known, total: limit } as const;
 }
 
 function countCall(row: BlockDiffusionRow): void {
   row.calls += 1;
-  row.unsaidCalls += 1;
 }
 
 function isLastCall({ calls, request: { maxCalls = Infinity } }: BlockDiffusionRow): boolean {

@@ -31,8 +31,9 @@ export class WrittenText {
   #detokenizer: IncrementalDetokenizer;
   #unsaid: UnsaidToken[] = [];
   #text = '';
-  /** Length of what is said. */
+  /** Length of what is said, and tokens of it. */
   #said = 0;
+  #saidTokens = 0;
   /** Length of the text with what is held back. */
   #units = 0;
   #end: TextEnd | undefined;
@@ -90,9 +91,8 @@ export class WrittenText {
       ids: idsText(this.#unsaid.map(({ id }) => id)),
       ...(logprobs !== '' && { logprobs }),
     };
-    this.#said = this.#text.length;
-    this.#unsaid = [];
-    return { type: 'delta', offset, text, facts: { ...facts } };
+    this.#say();
+    return { type: 'delta', offset, text, done: this.#saidTokens, facts: { ...facts } };
   }
 
   /**
@@ -113,7 +113,8 @@ export class WrittenText {
       ({ stop } = piece);
     }
     if (stop === undefined) text += detokenizer.end();
-    return { type: 'snapshot', offset: this.#text.length, text, facts: { ids: idsText(shown), calls } };
+    const done = this.tokens.length + block.filter((id) => id !== -1).length;
+    return { type: 'snapshot', offset: this.#text.length, text, done, facts: { ids: idsText(shown), calls } };
   }
 
   /**
@@ -126,9 +127,15 @@ export class WrittenText {
     for (const id of block) if (this.#end === undefined) this.push(id);
     if (isLast && this.#end === undefined) this.finishLength();
     const ids = idsText(this.#unsaid.map(({ id }) => id));
-    this.#unsaid = [];
+    this.#say();
+    const text = this.#text.slice(offset);
+    return { type: 'snapshot', offset, text, done: this.#saidTokens, facts: { ids, calls, settled: 1 } };
+  }
+
+  #say(): void {
     this.#said = this.#text.length;
-    return { type: 'snapshot', offset, text: this.#text.slice(offset), facts: { ids, calls, settled: 1 } };
+    this.#saidTokens += this.#unsaid.length;
+    this.#unsaid = [];
   }
 
   /** Whether an end token or a stop text would end it, if these came next. */

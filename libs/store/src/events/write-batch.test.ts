@@ -138,6 +138,17 @@ describe('the fence', () => {
 });
 
 describe('text', () => {
+  it('says with its pieces how far all outputs are, where that is counted', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store, { outputs: 2, slots: 2 });
+    const of = { done: 3, total: 40 };
+    await write(store, worker, { type: 'delta', delivery, index: 0, offset: 0, text: 'a fox', done: 3, of });
+    expect(await readRequest(store, delivery.id)).toMatchObject({ request: of });
+    expect(await eventsOf(store, delivery.id)).toMatchObject([{ type: 'delta', text: 'a fox', done: 3 }]);
+    await write(store, worker, delta(delivery, 5, ' runs'));
+    expect(await readRequest(store, delivery.id)).toMatchObject({ request: of });
+  });
+
   it('is a log of pieces, which one snapshot of all of it makes short: its readers see the same text', async () => {
     const store = openTestStore();
     const { worker, delivery } = await seedRunning(store, { outputs: 2, slots: 2 });
@@ -154,7 +165,7 @@ describe('text', () => {
     expect(await eventsOf(store, delivery.id)).toEqual([
       { sequence: 5, type: 'delta', index: 1, offset: 0, text: 'else' },
       { sequence: 6, type: 'progress', index: 0, done: 1, total: 4 },
-      { sequence: 7, type: 'snapshot', index: 0, offset: 0, text: 'a fox' },
+      { sequence: 7, type: 'snapshot', index: 0, offset: 0, text: 'a fox', isWhole: true },
       { sequence: 8, type: 'delta', index: 0, offset: 5, text: ' sat' },
     ]);
     await write(store, worker, { ...whole, text: 'a fox sat' }, { type: 'reset', delivery, index: 0, offset: 2 });
@@ -180,7 +191,7 @@ describe('text', () => {
       await write(store, worker, ...writes);
     }
     const events = await eventsOf(store, delivery.id, 4);
-    expect(events).toEqual([{ sequence: 10_042, type: 'snapshot', index: 0, offset: 0, text }]);
+    expect(events).toEqual([{ sequence: 10_042, type: 'snapshot', index: 0, offset: 0, text, isWhole: true }]);
   });
 });
 

@@ -21,9 +21,10 @@ export type RequestProgress = Omit<OutputProgress, 'index'>;
 export type RequestWrite = { delivery: Delivery } & (
   | { type: 'progress'; progress: OutputProgress; of: RequestProgress }
   | { type: 'preview'; progress: OutputProgress; of: RequestProgress; data: Uint8Array; contentType: string }
-  | ({ type: 'delta' } & OutputText)
+  /** `of`: how far all outputs are with it, where that is counted. */
+  | ({ type: 'delta'; of?: RequestProgress } & OutputText)
   /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
-  | ({ type: 'snapshot'; isWhole?: boolean } & OutputText)
+  | ({ type: 'snapshot'; isWhole?: boolean; of?: RequestProgress } & OutputText)
   | { type: 'reset'; index: number; offset: number }
   | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
   /** `done` says whether this is further than any checkpoint before. */
@@ -72,10 +73,10 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
     }
     case 'delta':
     case 'snapshot': {
-      const { type, index, offset, text, facts } = write;
-      const body = JSON.stringify({ type, index, offset, text, facts });
+      const { type, index, offset, text, done, facts, of } = write;
       const isWhole = type === 'snapshot' && write.isWhole === true;
-      return isWhole ? ['snapshot', body, index] : ['event', body, '', '', '', index];
+      const body = JSON.stringify({ type, index, offset, text, done, facts, ...(isWhole && { isWhole }) });
+      return isWhole ? ['snapshot', body, index] : ['event', body, '', of?.done ?? '', of?.total ?? 0, index];
     }
     case 'reset': {
       const { type, index, offset } = write;

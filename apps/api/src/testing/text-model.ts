@@ -1,0 +1,56 @@
+/** The door's half of the embedded writers, with their real tokenizer, for workers that are played. */
+import { readFileSync } from 'node:fs';
+import { encodeTextCodecFiles, type TextCard, type TextMode } from '@darkroom/kinds';
+import { publishModel, type StoreConnection } from '@darkroom/store';
+import { type RunningRequest, runNext, startWorker } from './fake-worker.ts';
+import { openTestApi, type TestApi, type TestApiOptions } from './test-api.ts';
+
+const directory = new URL('../../../../models/emoji-writer/', import.meta.url);
+const read = (file: string): unknown => JSON.parse(readFileSync(new URL(file, directory), 'utf8'));
+
+export const textModel = 'writer';
+
+const card: TextCard = {
+  id: textModel,
+  created: 1_700_000_000,
+  ownedBy: 'tests',
+  kind: 'text',
+  pipeline: 'AutoregressivePipeline',
+  mode: 'autoregressive',
+  maxModelTokens: 256,
+  vocabularySize: 2048,
+  codec: 'of-writer',
+  hasChatTemplate: true,
+  hasTools: false,
+  defaults: { maxTokens: 24, temperature: 0, topP: 1, topK: 0 },
+  deterministic: { is: true },
+};
+
+/** An API beside whose picture model a text model is served. */
+export async function openTextApi(mode: TextMode, options: TestApiOptions = {}): Promise<TestApi> {
+  const test = await openTestApi(options);
+  await serveTextModel(test.store, { mode });
+  return test;
+}
+
+/** A text model with a worker that somebody has to play. */
+export async function serveTextModel(
+  store: StoreConnection,
+  { id = textModel, mode = 'autoregressive' }: { id?: string; mode?: TextMode },
+): Promise<void> {
+  const block = mode === 'block_diffusion' ? { block: { size: 8, confidenceThreshold: 0.9 } } : {};
+  const bytes = encodeTextCodecFiles({ tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') });
+  const served: TextCard = { ...card, id, mode, ...block };
+  await publishModel(store, served, { name: card.codec, bytes });
+  await startWorker(store, { model: id });
+}
+
+/** The request at the head of the text model's queue, taken. */
+export function runNextText({ store }: TestApi): Promise<RunningRequest> {
+  return runNext(store, textModel);
+}
+
+/** What a worker says in the end of a text. */
+export function textFacts(facts: { finish_reason: 'stop' | 'length'; completion_tokens: number; calls: number }) {
+  return { prompt_tokens: 3, cached_tokens: 0, ...facts };
+}

@@ -1,0 +1,115 @@
+/** Texts over what goes wrong: a worker that is killed while it writes, and templates and deadlines that are not met. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pauseModel, readRequest, resumeModel } from '@darkroom/store';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { ended, poll, typesOf, stream } from '../e2e/client.ts';
+import { openSystem, type System } from '../e2e/system.ts';
+import { readTextFrames, textOf, type TextFrame } from '../e2e/text-frames.ts';
+
+const models = ['emoji-writer', 'emoji-writer-diffusion'] as const;
+const root = new URL('../../', import.meta.url).pathname;
+
+async function post(system: System, path: string, body: object, headers: Record<string, string> = {}) {
+  return fetch(`${system.url}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+async function submit(system: System, body: object): Promise<string> {
+  const response = await post(system, '/v1/predict', body);
+  if (response.status !== 202) throw new Error(`${response.status} ${await response.text()}`);
+  return ((await response.json()) as { request_id: string }).request_id;
+}
+
+describe.each(models)('a worker of %s that is killed while it writes', (model) => {
+  it('costs a client a pause: each token comes once, and the text is the same', async () => {
+    // Dead soon, and saved often.
+    const environment = { WORKER_TTL_MS: '2500', CHECKPOINT_STEPS: '7', MODEL_DIR: `models/${model}` };
+    const system = await openSystem({ environment });
+    const body = { model, prompt: 'once', max_tokens: 230, ignore_eos: true, temperature: 1, seed: 9, stream: true };
+    const undisturbed: TextFrame[] = [];
+    for await (const frame of readTextFrames(await post(system, '/generate', body))) undisturbed.push(frame);
+    const expected = undisturbed.at(-2)!.data;
+    const response = await post(system, '/generate', body);
+    const frames: TextFrame[] = [];
+    let restarted: Promise<unknown> | undefined;
+    for await (const frame of readTextFrames(response)) {
+      frames.push(frame);
+      if (restarted === undefined && frame.event === 'append' && frame.data.token_offset > 20)
+        restarted = system
+          .part('worker')
+          .kill()
+          .then(() => system.start('worker'));
+    }
+    await restarted;
+    const appended = frames.filter(({ event }) => event === 'append');
+    let tokens = 0;
+    for (const { data } of appended) {
+      expect(data.token_offset).toBe(tokens);
+      tokens += data.token_ids.length;
+    }
+    expect(tokens).toBe(230);
+    expect(frames.at(-2)!.data).toEqual(expected);
+    expect(textOf(appended)).toBe((expected as unknown as { full_text: string }).full_text);
+    const id = response.headers.get('x-request-id')!;
+    const events = await stream(system.url, id);
+    expect(typesOf(events).filter((type) => ['queued', 'started', 'succeeded'].includes(type))).toEqual([
+      'queued',
+      'started',
+      'queued',
+      'started',
+      'succeeded',
+    ]);
+    expect(await readRequest(system.store, id)).toMatchObject({ request: { attempts: 1, state: 'succeeded' } });
+  });
+});
+
+it('texts wait by priority, and those whose time is over are not written', async () => {
+  const [model] = models;
+  const system = await openSystem({ environment: { MODEL_DIR: `models/${model}` } });
+  await pauseModel(system.store, model);
+  const body = { model, prompt: 'once', max_tokens: 4 };
+  const late = await submit(system, { ...body, start_timeout_s: 0.1 });
+  const ids: string[] = [];
+  for (const priority of [9, 5, 1]) ids.push(await submit(system, { ...body, priority }));
+  expect(await ended(system.url, late)).toBe('expired');
+  const positions = await Promise.all(ids.map(async (id) => (await poll(system.url, id))['queue_position']));
+  expect(positions).toEqual([2, 1, 0]);
+  const plain = await fetch(`${system.url}/v1/predict/${late}`, { headers: { accept: 'text/plain' } });
+  expect([plain.status, await plain.json()]).toMatchObject([422, { error: { code: 'request_expired' } }]);
+  await resumeModel(system.store, model);
+  for (const id of ids) expect(await ended(system.url, id)).toBe('succeeded');
+});
+
+it('a template that does not take messages says so, and nothing is stored', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-writer-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const strict = join(directory, 'strict-writer');
+  cpSync(join(root, 'models/emoji-writer'), strict, { recursive: true });
+  const file = join(strict, 'tokenizer_config.json');
+  const config = JSON.parse(readFileSync(file, 'utf8')) as { chat_template: string };
+  const rule = "{% if messages[0]['role'] != 'user' %}{{ raise_exception('the first turn is the user’s') }}{% endif %}";
+  const only = "{% if message['role'] in ['user', 'assistant'] %}";
+  const turns = config.chat_template.replace(/(\{% for .*? %\})(.*)(\{% endfor %\})/s, `$1${only}$2{% endif %}$3`);
+  writeFileSync(file, JSON.stringify({ ...config, chat_template: rule + turns }));
+  const system = await openSystem({ environment: { MODEL_DIR: strict } });
+  const user = { role: 'user', content: 'something sweet' };
+  const ask = async (messages: object[]) => {
+    const response = await post(system, '/v1/predict', { messages });
+    return [response.status, ((await response.json()) as { message: string }).message];
+  };
+  expect(await ask([{ role: 'assistant', content: 'a cake' }, user])).toEqual([
+    400,
+    expect.stringContaining('the first turn is the user’s'),
+  ]);
+  expect(await ask([user, { role: 'narrator', content: 'meanwhile' }])).toEqual([
+    400,
+    'messages: the model\'s template has no role "narrator"',
+  ]);
+  expect(await system.store.redis.keys(`${system.prefix}:*:request:*`)).toEqual([]);
+  expect((await post(system, '/v1/predict', { messages: [user] }, { prefer: 'wait=20' })).status).toBe(200);
+});
