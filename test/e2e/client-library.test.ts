@@ -18,6 +18,7 @@ it('waits, and brings several pictures with their seeds', async () => {
     [41, true],
     [42, true],
   ]);
+  if (ended.images === undefined) throw new Error('no request of pictures');
   // This server keeps prompts.
   const { prompt: kept, negative_prompt: avoided, ...others } = ended.parameters;
   const again = { ...others, prompt: kept!, negative_prompt: avoided! };
@@ -43,4 +44,28 @@ it('says what is wrong', async () => {
   await expect(client.submit({ prompt, seed: -1 })).rejects.toMatchObject({ status: 400, param: 'seed' });
   await expect(client.get('emoji-sd-01kaj4v6x2e8w0w1m6r3c9f5tz')).rejects.toMatchObject({ status: 404 });
   await expect(client.stream('nothing').next()).rejects.toMatchObject({ status: 404, code: 'request_not_found' });
+});
+
+it('writes: each piece once, the whole text, and the same as a request that is waited for', async () => {
+  const client = createClient({ baseUrl: system.url });
+  const messages = [{ role: 'user', content: 'something sweet for a birthday party' }];
+  for (const model of ['emoji-writer', 'emoji-writer-diffusion']) {
+    const { request_id: id } = await client.submit({ model, messages });
+    let grown = '';
+    const blocks: string[] = [];
+    let whole = '';
+    for await (const event of client.stream(id)) {
+      if (event.type === 'delta') grown += event.text;
+      if (event.type === 'snapshot') blocks.push(event.text);
+      if (event.type === 'text') whole = event.text;
+    }
+    expect(grown).toMatch(/ on an? .*background$/);
+    expect(whole).toBe(grown);
+    expect(blocks.some((block) => block.includes('░'))).toBe(model === 'emoji-writer-diffusion');
+    const ended = await client.wait(id);
+    expect([ended.status, ended.texts, ended.images]).toEqual(['succeeded', [{ index: 0, text: whole }], undefined]);
+    if (ended.texts === undefined || ended.parameters.prompt === null) throw new Error('no request of texts');
+    const { request_id: again } = await client.submit({ ...ended.parameters, prompt: ended.parameters.prompt });
+    expect((await client.wait(again)).texts).toEqual(ended.texts);
+  }
 });

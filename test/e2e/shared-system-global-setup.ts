@@ -10,6 +10,12 @@ declare module 'vitest' {
   }
 }
 
+/** They are small: a thread each is as fast as several, and leaves the cores to the others. */
+const writers = ['emoji-writer', 'emoji-writer-diffusion'].map((model) => ({
+  name: 'worker' as const,
+  environment: { MODEL_DIR: `models/${model}`, NUM_THREADS: '1' },
+}));
+
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const [system, browser] = await Promise.all([start(project), launchChromiumServer()]);
   const apis = system.parts.filter(({ name }) => name === 'api').map(({ url }) => url);
@@ -18,9 +24,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   return async () => void (await Promise.all([stopSystem(system), browser.close()]));
 }
 
+/** As `npm start` has it: a worker for each of the models that are in the box. */
 function start(project: TestProject): Promise<System> {
   return startSystem({
-    parts: ['api', 'api', 'batch-former', 'janitor', 'webhook-sender', 'worker'],
+    parts: ['api', 'api', 'batch-former', 'janitor', 'webhook-sender', 'worker', ...writers],
     environment: {
       REDIS_URL: project.getProvidedContext().redisUrl,
       // Small chunks, so that pictures come in several.

@@ -48,8 +48,8 @@ export interface System {
 }
 
 export interface StartSystemOptions {
-  /** What to start, in order. */
-  parts?: readonly PartName[];
+  /** What to start, some with settings of their own. */
+  parts?: readonly (PartName | { name: PartName; environment: Record<string, string> })[];
   environment?: Record<string, string>;
   /** Where the test itself looks, when it may do more there than the parts. */
   storeUrl?: string;
@@ -108,7 +108,8 @@ export async function startSystem({
     },
   };
   try {
-    await Promise.all(names.map((name) => system.start(name)));
+    const wanted = names.map((part) => (typeof part === 'string' ? { name: part, environment: {} } : part));
+    await Promise.all(wanted.map((part) => system.start(part.name, part.environment)));
   } catch (error) {
     await stopSystem(system);
     throw error;

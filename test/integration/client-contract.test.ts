@@ -8,9 +8,14 @@ import {
   createClient,
   type ImageInfo,
   type Model,
+  type PictureModel,
   type PictureRequest,
+  type PictureView,
   type RequestEvent,
   type RequestView,
+  type TextModel,
+  type TextRequest,
+  type TextView,
 } from '@darkroom/client';
 import { age, testEnvelope } from '@darkroom/testing';
 import { expireRequests } from '@darkroom/store';
@@ -27,6 +32,9 @@ import {
   type pictureModelSchema,
   type pictureStatusSchema,
   requestSchema,
+  type textBodySchema,
+  type textModelSchema,
+  type textStatusSchema,
 } from '../../apps/api/src/v1/api-schemas.ts';
 
 /** What a schema lets through, as it comes out of JSON: no field is there and undefined. */
@@ -39,16 +47,24 @@ type Json<Value> = Value extends Uint8Array
 
 it('promises what the OpenAPI document says', () => {
   expectTypeOf<Answer<typeof acceptedSchema>>().toExtend<AcceptedRequest>();
-  expectTypeOf<Answer<typeof pictureStatusSchema>>().toExtend<RequestView>();
+  expectTypeOf<Answer<typeof requestSchema>>().toExtend<RequestView>();
+  expectTypeOf<Answer<typeof pictureStatusSchema>>().toExtend<PictureView>();
+  expectTypeOf<Answer<typeof textStatusSchema>>().toExtend<TextView>();
   expectTypeOf<Answer<typeof imageSchema>>().toExtend<ImageInfo>();
   expectTypeOf<Answer<typeof cancelSchema>>().toExtend<CanceledRequest>();
-  expectTypeOf<Answer<typeof pictureModelSchema>>().toExtend<Model>();
+  expectTypeOf<Answer<typeof pictureModelSchema>>().toExtend<PictureModel>();
+  expectTypeOf<Answer<typeof textModelSchema>>().toExtend<TextModel>();
+  expectTypeOf<Answer<typeof modelSchema>>().toExtend<Model>();
 });
 
 it('asks for what the OpenAPI document takes, and for all of it', () => {
   type Body = z.input<typeof pictureBodySchema>;
   expectTypeOf<PictureRequest>().toExtend<Body>();
   expectTypeOf<keyof PictureRequest>().toEqualTypeOf<keyof Body>();
+  type TextBody = z.input<typeof textBodySchema>;
+  expectTypeOf<TextRequest>().toExtend<TextBody>();
+  type TextFields = { [Key in keyof TextRequest as string extends Key ? never : Key]: 1 };
+  expectTypeOf<keyof TextFields>().toEqualTypeOf<keyof TextBody>();
 });
 
 const common = { id: z.string().regex(/^\d+-0$/), request_id: z.string(), timestamp: z.iso.datetime() };

@@ -1,18 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Resolves once the API is up and a worker has loaded its model; rejects when the signal aborts. */
-export async function untilHealthy(url, signal) {
+/** Resolves once the API is up and so many workers have loaded their models, or could not; rejects when the signal aborts. */
+export async function untilHealthy(url, workers, signal) {
   for (;;) {
-    if (await isHealthy(url, signal)) return;
+    if (await isHealthy(url, workers, signal)) return;
     await delay(200, undefined, { signal });
   }
 }
 
-async function isHealthy(url, signal) {
+async function isHealthy(url, workers, signal) {
   try {
     const response = await fetch(`${url}/health`, { signal: AbortSignal.any([signal, AbortSignal.timeout(5000)]) });
     const body = await response.json();
-    return response.status === 200 && body.model_loaded === true;
+    const { model_loaded: isLoaded, active_workers: active = 0, failed_to_load: failed = [] } = body;
+    return response.status === 200 && isLoaded === true && active + failed.length >= workers;
   } catch {
     // Not up yet.
     return false;

@@ -5,16 +5,12 @@ import { build, installDependencies } from './dependencies.mjs';
 import { untilHealthy } from './health.mjs';
 import { takeInstanceLock } from './instance-lock.mjs';
 import { Part } from './part.mjs';
+import { partsOf } from './parts.mjs';
 import { provideRedis } from './redis.mjs';
 import { SetupError, say } from './say.mjs';
 import { System } from './system.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
-/** In the order they are stopped in: first nothing new comes in, then nothing new is handed out, then work ends. */
-const apps = ['api', 'batch-former', 'worker', 'webhook-sender', 'janitor'];
-/** In the order of their metrics ports: the worker may be several processes and takes those that follow. */
-const ports = ['api', 'batch-former', 'webhook-sender', 'janitor', 'worker'];
-
 export async function start() {
   // Whoever read our output may be gone before we are.
   process.stdout.on('error', () => {});
@@ -33,23 +29,22 @@ async function run() {
   await installDependencies(root);
   await build(root);
   const { host, port, metricsPort } = await readSettings();
-  if (metricsPort + apps.length - 1 > 65_535)
+  const wanted = partsOf({ root, environment: process.env, metricsPort });
+  if (metricsPort + wanted.length - 1 > 65_535)
     throw new SetupError(
-      `METRICS_PORT is ${metricsPort}, and each of ${apps.length} processes needs one from there on.`,
+      `METRICS_PORT is ${metricsPort}, and each of ${wanted.length} processes needs one from there on.`,
     );
   const address = await chooseAddress({ host, port });
   const redis = await provideRedis({ directory: join(root, '.darkroom/redis') });
-  const shared = { ...process.env, REDIS_URL: redis.url, PORT: String(address.port) };
-  const parts = apps.map((name) => {
-    const env = { ...shared, ...metricsPortOf(metricsPort, ports.indexOf(name)) };
-    return new Part({ name, script: join(root, `apps/${name}/dist/main.js`), cwd: root, env });
-  });
+  const shared = { REDIS_URL: redis.url, PORT: String(address.port) };
+  const parts = wanted.map((options) => new Part({ ...options, env: { ...options.env, ...shared } }));
   const system = new System(redis.part ? [...parts, redis.part] : parts);
   stopWithNpm(system);
   if (redis.part) await system.startAndWait(redis.part);
   if (!system.isStopping) for (const part of parts) part.start();
   const stopped = new AbortController();
-  const greeted = untilHealthy(address.url, stopped.signal).then(
+  const workers = wanted.filter(({ isWorker }) => isWorker).length;
+  const greeted = untilHealthy(address.url, workers, stopped.signal).then(
     () => greet(address.url),
     () => {},
   );
@@ -76,11 +71,6 @@ async function readSettings() {
   return loadConfig('api');
 }
 
-/** All run on one machine, so each gets a port of its own: the one that is set, and those after it; 0 stays 0. */
-function metricsPortOf(first, position) {
-  return first ? { METRICS_PORT: String(first + position) } : {};
-}
-
 /** npm that is killed tells its script nothing; the script notices that its parent has changed. */
 function stopWithNpm(system) {
   if (process.env.npm_lifecycle_event !== 'start') return;
@@ -94,7 +84,11 @@ function stopWithNpm(system) {
 }
 
 function greet(url) {
-  const body = '{"prompt":"a red apple on a white background"}';
+  const line = `curl -s ${url}/v1/predict -H 'content-type: application/json'`;
   say(`running at ${url} (open it in a browser; API reference: ${url}/docs; Ctrl-C stops). Try:`);
-  console.log(`\n  curl -s ${url}/v1/predict -H 'content-type: application/json' -d '${body}'\n`);
+  console.log(`\n  ${line} -d '{"prompt":"a red apple on a white background"}'`);
+  // With a model of the user's own there is no writer.
+  if (process.env.MODEL_DIR?.trim()) return console.log();
+  const messages = '[{"role":"user","content":"something sweet for a birthday party"}]';
+  console.log(`  ${line} -H 'prefer: wait=20' -d '{"model":"emoji-writer","messages":${messages}}'\n`);
 }

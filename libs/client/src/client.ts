@@ -14,6 +14,7 @@ import type { PictureRequest } from './picture-request.ts';
 import { fetchPicture } from './pictures.ts';
 import type { RequestEvent } from './stream-event.ts';
 import { streamRequest } from './stream.ts';
+import type { TextRequest } from './text-request.ts';
 
 export interface SignalOptions {
   /** Ends the call, which throws the signal's reason. It cancels nothing: that is `cancel`. */
@@ -46,16 +47,16 @@ export function createClient(options: ClientOptions) {
     /** The models and their limits. */
     models: async (given?: SignalOptions): Promise<Model[]> =>
       (await getJson<{ data: Model[] }>(callOf(given), '/v1/models')).data,
-    /** Asks for pictures; resolves at once. Tried again when an answer gets lost, and stored once. */
-    submit: (request: PictureRequest, given?: SubmitOptions): Promise<AcceptedRequest> =>
+    /** Asks for pictures or texts; resolves at once. Tried again when an answer gets lost, and stored once. */
+    submit: (request: PictureRequest | TextRequest, given?: SubmitOptions): Promise<AcceptedRequest> =>
       submitRequest(callOf(given), request, given?.idempotencyKey),
     /** Where a request is. 404: there is none; 410: its time is over. */
     get: (id: string, given?: SignalOptions): Promise<RequestView> => getJson(callOf(given), requestPath(id)),
-    /** Resolves when the request has ended, whichever way: look at its `status`. */
+    /** Resolves when the request has ended, whichever way: look at its `status`. Texts are in it. */
     wait: (id: string, given?: SignalOptions): Promise<EndedRequest> => awaitEnd(callOf(given), requestPath(id)),
     /**
      * The request's events, each once and none left out, over broken connections and restarted servers, with whole
-     * pictures; over after one of `succeeded`, `failed`, `canceled` and `expired`. Leaving the loop cancels nothing.
+     * pictures and each piece of a text once; over after one of `succeeded`, `failed`, `canceled` and `expired`. Leaving the loop cancels nothing.
      */
     stream: (id: string, given?: StreamOptions): AsyncGenerator<RequestEvent, void> =>
       streamRequest(callOf(given), id, given?.after),
@@ -64,7 +65,7 @@ export function createClient(options: ClientOptions) {
     /** The pictures that are done, with their bytes; all of them after `wait`. */
     async images(id: string, given?: SignalOptions): Promise<Picture[]> {
       const call = callOf(given);
-      const { images } = await getJson<RequestView>(call, requestPath(id));
+      const { images = [] } = await getJson<RequestView>(call, requestPath(id));
       return Promise.all(images.map((image) => fetchPicture(call, image)));
     },
     /** What the API answers at a path that has no function here, such as `/status`; tried once. */
@@ -78,7 +79,11 @@ async function getJson<Body>(call: Call, path: string): Promise<Body> {
 }
 
 /** Tried again when the answer got lost: the key makes all tries one request. A refusal (503, 429) is thrown at once. */
-async function submitRequest(call: Call, request: PictureRequest, key = randomKey()): Promise<AcceptedRequest> {
+async function submitRequest(
+  call: Call,
+  request: PictureRequest | TextRequest,
+  key = randomKey(),
+): Promise<AcceptedRequest> {
   const headers = { 'content-type': 'application/json', 'idempotency-key': key };
   const options = { method: 'POST', headers, body: JSON.stringify(request) } as const;
   const attempt = () => sendForJson<AcceptedRequest>(call, '/v1/predict', options);

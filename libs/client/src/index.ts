@@ -1,6 +1,18 @@
 export * from './answers.ts';
+export type {
+  EndedStatus,
+  EtaSeconds,
+  ModelBase,
+  RequestFailure,
+  RequestStatus,
+  RequestUrls,
+  RequestViewBase,
+} from './base-answers.ts';
 export { ClientError, type ClientErrorOptions } from './client-error.ts';
 export { createClient, type Client, type SignalOptions, type StreamOptions, type SubmitOptions } from './client.ts';
 export type { ClientOptions } from './options.ts';
 export type { OutputFormat, PictureRequest, PreviewRequest } from './picture-request.ts';
+export type { RequestOptions } from './request-options.ts';
 export type * from './stream-event.ts';
+export type * from './text-answers.ts';
+export type { TextMessage, TextRequest } from './text-request.ts';

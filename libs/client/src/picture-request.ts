@@ -1,17 +1,17 @@
+import type { RequestOptions } from './request-options.ts';
+
 /** How pictures are encoded. */
 export type OutputFormat = 'png' | 'jpeg' | 'webp';
 
 /** A small picture of the work so far every so many steps (1 to 1000), or none. */
 export type PreviewRequest = 'off' | { every: number };
 
-/** The body of `POST /v1/predict`. Limits named "the model's" are in `/v1/models`. */
-export interface PictureRequest {
+/** The body of `POST /v1/predict` for pictures. Limits named "the model's" are in `/v1/models`. */
+export interface PictureRequest extends RequestOptions {
   /** What to draw: 1 to 4000 characters. */
   prompt: string;
   /** What to stay away from: up to 4000 characters; without effect at guidance 1. Default: none. */
   negative_prompt?: string;
-  /** An id of `/v1/models`. Default: the server's first. */
-  model?: string;
   /** `WIDTHxHEIGHT` in pixels within the model's limits, or `auto`. Default: the model's own. */
   size?: string;
   /** Pictures, 1 to 10; picture `i` has the seed `seed + i`. Default: 1. */
@@ -32,14 +32,4 @@ export interface PictureRequest {
   output_compression?: number;
   /** Default: `{ every: 5 }`. */
   preview?: PreviewRequest;
-  /** 1 is served first, 10 last. Default: 5. */
-  priority?: number;
-  /** Seconds, from 0.1: `expired` if it has not ended by then. Default and maximum are the server's. */
-  timeout_s?: number;
-  /** Seconds, from 0.1: `expired` if no worker has taken it by then. Default: `timeout_s`. */
-  start_timeout_s?: number;
-  /** Where the server POSTs events of the request to, signed (Standard Webhooks). Default: nowhere. */
-  webhook_url?: string;
-  /** What `webhook_url` is told of; `completed` is any end. Default: `['completed']`. */
-  webhook_events?: ('started' | 'progress' | 'completed')[];
 }

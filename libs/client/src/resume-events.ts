@@ -3,7 +3,7 @@ import type { ImageInfo } from './answers.ts';
 import { ClientError, isPassing } from './client-error.ts';
 import { backOff, connectionFailed, readParts, requestPath, send } from './http.ts';
 import type { Call } from './options.ts';
-import type { ImageEvent, RequestEvent } from './stream-event.ts';
+import type { ImageEvent, RequestEvent, TextEvent } from './stream-event.ts';
 
 /** A part of a picture, as `image` events bring it. */
 export interface ChunkEvent extends ImageInfo, Pick<ImageEvent, 'type' | 'id' | 'request_id' | 'timestamp'> {
@@ -14,11 +14,27 @@ export interface ChunkEvent extends ImageInfo, Pick<ImageEvent, 'type' | 'id' | 
   b64: string | null;
 }
 
-/** An event as the API sends it: pictures in chunks. */
-type SentEvent = Exclude<RequestEvent, ImageEvent> | ChunkEvent;
+/** A text's end as the API sends it: the text itself came before. */
+export type TextEndEvent = Omit<TextEvent, 'text'>;
+
+/** An event as the API sends it: pictures in chunks, and texts as workers wrote them, a piece of one twice perhaps. */
+export type SentEvent = Exclude<RequestEvent, ImageEvent | TextEvent> | ChunkEvent | TextEndEvent;
 
 const endTypes: ReadonlySet<string> = new Set<SentEvent['type']>(['succeeded', 'failed', 'canceled', 'expired']);
-const types: ReadonlySet<string> = new Set([...endTypes, 'queued', 'started', 'progress', 'image']);
+const types: ReadonlySet<string> = new Set<SentEvent['type']>([
+  'queued',
+  'started',
+  'progress',
+  'image',
+  'delta',
+  'snapshot',
+  'reset',
+  'text',
+  'succeeded',
+  'failed',
+  'canceled',
+  'expired',
+]);
 
 /**
  * The events of a request in order, those after the event `after` or all, each once, over as many connections as it

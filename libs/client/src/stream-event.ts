@@ -1,4 +1,6 @@
-import type { Picture, RequestFailure, RequestView } from './answers.ts';
+import type { Picture, PictureView } from './answers.ts';
+import type { RequestFailure } from './base-answers.ts';
+import type { FinishReason, TextUsage } from './text-answers.ts';
 
 interface EventOf<Type extends string> {
   type: Type;
@@ -24,7 +26,7 @@ export interface StartedEvent extends EventOf<'started'> {
 }
 
 /** One picture is a step further. */
-export interface ProgressEvent extends EventOf<'progress'> {
+export interface PictureProgressEvent extends EventOf<'progress'> {
   /** Of the picture, from 0. */
   index: number;
   /** Steps done. */
@@ -34,6 +36,76 @@ export interface ProgressEvent extends EventOf<'progress'> {
   progress: number;
   /** At some steps: the work so far as a data URL, for the `src` of an `<img>`. */
   preview?: string;
+  tokens?: undefined;
+}
+
+/** So many tokens of a text are written; its words come as `delta` and `snapshot`. */
+export interface TextProgressEvent extends EventOf<'progress'> {
+  /** Of the text, from 0. */
+  index: number;
+  tokens: number;
+  max_tokens?: number;
+  step?: undefined;
+}
+
+/** What is said of a piece of text, where it came as it was written. */
+export interface TextPiece {
+  token_ids?: number[];
+  /** Of block diffusion: calls of the model since the last piece. */
+  nfe?: number;
+  /** For each token, with `logprobs`. */
+  logprobs?: TokenLogprob[];
+}
+
+/** How probable a token was. */
+export interface TokenLogprob {
+  token: string;
+  /** Natural logarithm. */
+  logprob: number;
+  /** UTF-8. */
+  bytes: number[];
+  top: Omit<TokenLogprob, 'top'>[];
+}
+
+/** Something was added to a text, and stays: each piece comes once. */
+export interface DeltaEvent extends EventOf<'delta'>, TextPiece {
+  /** Of the text, from 0. */
+  index: number;
+  /** Where it begins: what was before it, in UTF-16 units, as in JavaScript's strings. */
+  offset: number;
+  text: string;
+}
+
+/**
+ * Of block diffusion: what stands in the block that is being written, `░` for each token that is not known yet. It takes
+ * the place of the snapshot before it, and the delta that follows takes its place.
+ */
+export interface SnapshotEvent extends Omit<DeltaEvent, 'type'> {
+  type: 'snapshot';
+}
+
+/** What was written from `offset` on is void: a worker that took over did not write the same. Not where models are `deterministic`. */
+export interface ResetEvent extends EventOf<'reset'> {
+  index: number;
+  offset: number;
+}
+
+/** A text is done. All of it came, or it was fetched. */
+export interface TextEvent extends EventOf<'text'> {
+  /** From 0. */
+  index: number;
+  /** All of it. */
+  text: string;
+  /** Of its UTF-8. */
+  bytes: number;
+  finish_reason: FinishReason;
+  /** The stop text that ended it. */
+  stop?: string;
+  prompt_tokens: number;
+  completion_tokens: number;
+  cached_tokens: number;
+  /** Of the model, after the prompt. */
+  calls: number;
 }
 
 /**
@@ -43,11 +115,21 @@ export interface ProgressEvent extends EventOf<'progress'> {
 export interface ImageEvent extends EventOf<'image'>, Picture {}
 
 /** The end: all pictures are done. Servers of before 2026-11-21 do not say what was cut. */
-export interface SucceededEvent
+export interface PicturesSucceededEvent
   extends
     EventOf<'succeeded'>,
-    Partial<Pick<RequestView, 'prompt_tokens_cut' | 'negative_prompt_tokens_cut'>>,
-    Pick<RequestView, 'images'> {}
+    Partial<Pick<PictureView, 'prompt_tokens_cut' | 'negative_prompt_tokens_cut'>>,
+    Pick<PictureView, 'images'> {
+  usage?: undefined;
+}
+
+/** The end: all texts are done. */
+export interface TextsSucceededEvent extends EventOf<'succeeded'> {
+  usage: TextUsage;
+  /** One for each text. */
+  finish_reasons: FinishReason[];
+  images?: undefined;
+}
 
 /** The end: it could not be done. */
 export interface FailedEvent extends EventOf<'failed'> {
@@ -64,9 +146,15 @@ export type ExpiredEvent = EventOf<'expired'>;
 export type RequestEvent =
   | QueuedEvent
   | StartedEvent
-  | ProgressEvent
+  | PictureProgressEvent
+  | TextProgressEvent
   | ImageEvent
-  | SucceededEvent
+  | DeltaEvent
+  | SnapshotEvent
+  | ResetEvent
+  | TextEvent
+  | PicturesSucceededEvent
+  | TextsSucceededEvent
   | FailedEvent
   | CanceledEvent
   | ExpiredEvent;

@@ -4,17 +4,19 @@ import type { Call } from './options.ts';
 import { fetchPicture } from './pictures.ts';
 import { type ChunkEvent, resumeEvents } from './resume-events.ts';
 import type { ImageEvent, RequestEvent } from './stream-event.ts';
+import { createTextReader } from './texts.ts';
 
 /** The chunks so far of each picture that is not whole. */
 type OpenPictures = Map<number, Uint8Array[]>;
 
-/** The events of a request after the event `after`, or all, with whole pictures; see {@link resumeEvents}. */
+/** The events of a request after the event `after`, or all, with whole pictures and texts; see {@link resumeEvents}. */
 export async function* streamRequest(
   call: Call,
   id: string,
   after: string | undefined,
 ): AsyncGenerator<RequestEvent, void> {
   const open: OpenPictures = new Map();
+  const texts = createTextReader(call, id);
   const delivered = new Set<number>();
   let last = after ?? '0-0';
   for await (const event of resumeEvents(call, id, after)) {
@@ -24,9 +26,12 @@ export async function* streamRequest(
         delivered.add(event.index);
         yield whole;
       }
-    } else {
+    } else if (event.type === 'delta' || event.type === 'snapshot' || event.type === 'reset')
+      yield* texts.pieces(event);
+    else if (event.type === 'text') yield* texts.end(event);
+    else {
       if (event.type === 'succeeded') {
-        const { request_id, timestamp, images } = event;
+        const { request_id, timestamp, images = [] } = event;
         const isMissing = (index: number): boolean => !delivered.has(index) && (after === undefined || open.has(index));
         for (const image of images.filter(({ index }) => isMissing(index)))
           yield await fetchPicture(call, { type: 'image' as const, id: last, request_id, timestamp, ...image });

@@ -1,6 +1,7 @@
 import type { PictureRequest } from '@darkroom/client';
 import type { GalleryEntry, GalleryStorage } from '../requests/gallery-storage.ts';
-import { isOpen } from '../requests/request-state.ts';
+import { isOpen } from '../requests/request-life.ts';
+import type { RequestState } from '../requests/request-state.ts';
 import type { StreamSlots } from '../requests/stream-slots.ts';
 import type { Session } from '../server/session.ts';
 import { findElement } from '../shell/find-element.ts';
@@ -18,56 +19,80 @@ export interface GalleryOptions {
 const isNarrow = matchMedia('(max-width: 50rem)');
 
 /** This browser's requests, the newest first. */
-export function createGallery({ storage, ...options }: GalleryOptions) {
-  const list = findElement(document, '#cards', HTMLOListElement);
-  const cards = new Map<string, RequestCard>();
-  let isPaused = false;
-  const showCount = (): void => showCounts([...cards.values()]);
-  const sync = (): void => {
-    const entries = storage.read();
+export class Gallery {
+  readonly #options: GalleryOptions;
+  readonly #list = findElement(document, '#cards', HTMLOListElement);
+  readonly #cards = new Map<string, RequestCard>();
+  /** What shows the state of a request elsewhere on the page, by the request's id. */
+  readonly #watchers = new Map<string, (state: RequestState | undefined) => void>();
+  #isPaused = false;
+
+  constructor(options: GalleryOptions) {
+    this.#options = options;
+  }
+
+  /** Shows what is stored: after loading, and when another tab has changed it. */
+  sync(): void {
+    const entries = this.#options.storage.read();
     const wanted = new Set(entries.map(({ id }) => id));
-    for (const [id, card] of cards) {
-      if (wanted.has(id)) continue;
-      card.dispose();
-      cards.delete(id);
-    }
+    for (const id of this.#cards.keys()) if (!wanted.has(id)) this.#drop(id);
     // The oldest first: what was asked for first is the first to run, and to need a stream.
-    for (const entry of entries.toReversed()) {
-      if (cards.has(entry.id)) continue;
-      const card = createRequestCard({ ...options, entry, onChange: showCount, onRemove });
-      cards.set(entry.id, card);
-      list.prepend(card.element);
-      if (!isPaused) card.tracked.resume();
-    }
-    showCount();
-  };
-  const onRemove = (id: string): void => {
-    storage.remove(id);
-    sync();
-    findElement(document, '#gallery-title', HTMLHeadingElement).focus();
-  };
-  return {
-    /** Shows what is stored: after loading, and when another tab has changed it. */
-    sync,
-    add(entry: GalleryEntry): void {
-      storage.add(entry);
-      sync();
-      // On a phone it begins out of sight, below the form.
-      if (isNarrow.matches) cards.get(entry.id)?.element.scrollIntoView({ block: 'nearest' });
-    },
-    /** Stops following, as while nobody looks; nothing new is followed either until `resume`. */
-    pause(): void {
-      isPaused = true;
-      cards.forEach(({ tracked }) => tracked.pause());
-    },
-    /** Shows what is stored, and follows all that is open, or was not seen whole. */
-    resume(): void {
-      isPaused = false;
-      // What other tabs did while this one was frozen, it was not told.
-      sync();
-      cards.forEach(({ tracked }) => tracked.resume());
-    },
-  };
+    for (const entry of entries.toReversed()) if (!this.#cards.has(entry.id)) this.#show(entry);
+    showCounts([...this.#cards.values()]);
+  }
+
+  add(entry: GalleryEntry): void {
+    this.#options.storage.add(entry);
+    this.sync();
+    // On a phone it begins out of sight, below the form.
+    if (isNarrow.matches) this.#cards.get(entry.id)?.element.scrollIntoView({ block: 'nearest' });
+  }
+
+  /** Tells what is known of a request of the gallery, now and at every change; undefined when it is not there (any more). */
+  watch(id: string, onChange: (state: RequestState | undefined) => void): void {
+    this.#watchers.set(id, onChange);
+    onChange(this.#cards.get(id)?.tracked.state);
+  }
+
+  /** Stops following, as while nobody looks; nothing new is followed either until `resume`. */
+  pause(): void {
+    this.#isPaused = true;
+    this.#cards.forEach(({ tracked }) => tracked.pause());
+  }
+
+  /** Shows what is stored, and follows all that is open, or was not seen whole. */
+  resume(): void {
+    this.#isPaused = false;
+    // What other tabs did while this one was frozen, it was not told.
+    this.sync();
+    this.#cards.forEach(({ tracked }) => tracked.resume());
+  }
+
+  #show(entry: GalleryEntry): void {
+    const card = createRequestCard({
+      ...this.#options,
+      entry,
+      onChange: (state) => {
+        showCounts([...this.#cards.values()]);
+        this.#watchers.get(entry.id)?.(state);
+      },
+      onRemove: (id) => {
+        this.#options.storage.remove(id);
+        this.sync();
+        findElement(document, '#gallery-title', HTMLHeadingElement).focus();
+      },
+    });
+    this.#cards.set(entry.id, card);
+    this.#list.prepend(card.element);
+    if (!this.#isPaused) card.tracked.resume();
+  }
+
+  #drop(id: string): void {
+    this.#cards.get(id)?.dispose();
+    this.#cards.delete(id);
+    this.#watchers.get(id)?.(undefined);
+    this.#watchers.delete(id);
+  }
 }
 
 function showCounts(cards: readonly RequestCard[]): void {

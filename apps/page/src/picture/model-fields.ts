@@ -1,19 +1,13 @@
-import type { Model } from '@darkroom/client';
-import { errorWords } from '../server/error-words.ts';
-import { createPoller } from '../server/poller.ts';
-import type { Session } from '../server/session.ts';
+import type { PictureModel } from '@darkroom/client';
 import { findElement } from '../shell/find-element.ts';
-
-const lookAgainMs = 3000;
 
 /**
  * The fields of the form whose limits are the model's. Limits are shown and help with spinning and sliding; the API is
- * who checks them. The poller that comes back asks for the models until a worker serves one, as on a system that has
- * just been started.
+ * who checks them.
  */
-export function createModelFields(form: HTMLFormElement, session: Session) {
+export function createModelFields(form: HTMLFormElement) {
   const model = findElement(form, '#model', HTMLSelectElement);
-  const known = new Map<string, Model>();
+  const known = new Map<string, PictureModel>();
   addDials(form);
   model.addEventListener('change', () => {
     const chosen = known.get(model.value);
@@ -21,33 +15,27 @@ export function createModelFields(form: HTMLFormElement, session: Session) {
     showLimits(form, chosen);
     fillDefaults(form, chosen);
   });
-  /** What is chosen and typed stays. */
-  const show = (models: readonly Model[]): void => {
-    const isFirst = known.size === 0;
-    known.clear();
-    for (const each of models) known.set(each.id, each);
-    setOptions(model, [...known.keys()]);
-    const chosen = known.get(model.value);
-    if (chosen === undefined) return hint(form, '#model-hint', 'no worker has brought one yet');
-    showLimits(form, chosen);
-    // Somebody may have been faster than the list of models.
-    if (isFirst) fillDefaults(form, chosen, { keepTyped: true });
+  return {
+    /** What is chosen and typed stays. */
+    show(models: readonly PictureModel[]): void {
+      const isFirst = known.size === 0;
+      known.clear();
+      for (const each of models) known.set(each.id, each);
+      setOptions(model, [...known.keys()]);
+      const chosen = known.get(model.value);
+      if (chosen === undefined) return hint(form, '#model-hint', 'no worker has brought one yet');
+      showLimits(form, chosen);
+      // Somebody may have been faster than the list of models.
+      if (isFirst) fillDefaults(form, chosen, { keepTyped: true });
+    },
+    /** Why the models are not known. */
+    showProblem: (words: string): void => hint(form, '#model-hint', words),
   };
-  return createPoller(lookAgainMs, async (signal) => {
-    try {
-      const models = await session.client.models({ signal });
-      show(models);
-      return !models.some(({ is_possible }) => is_possible);
-    } catch (error) {
-      if (!signal.aborted) hint(form, '#model-hint', errorWords(error));
-      return true;
-    }
-  });
 }
 
 function showLimits(
   form: HTMLFormElement,
-  { is_possible, sizes, steps, guidance, schedulers, max_prompt_tokens }: Model,
+  { is_possible, sizes, steps, guidance, schedulers, max_prompt_tokens }: PictureModel,
 ) {
   const unserved = is_possible ? '' : 'no worker serves it now; ';
   hint(form, '#model-hint', `${unserved}reads ${max_prompt_tokens} tokens`);
@@ -60,7 +48,7 @@ function showLimits(
   setOptions(findElement(form, '#scheduler', HTMLSelectElement), schedulers);
 }
 
-function fillDefaults(form: HTMLFormElement, { defaults }: Model, { keepTyped = false } = {}): void {
+function fillDefaults(form: HTMLFormElement, { defaults }: PictureModel, { keepTyped = false } = {}): void {
   const { size, num_inference_steps, guidance_scale, scheduler } = defaults;
   const [width = '', height = ''] = size.split('x');
   const values = { width, height, num_inference_steps, guidance_scale, scheduler };

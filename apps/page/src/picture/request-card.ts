@@ -1,5 +1,6 @@
 import type { PictureRequest } from '@darkroom/client';
-import { isOpen, type RequestState } from '../requests/request-state.ts';
+import { isOpen } from '../requests/request-life.ts';
+import type { RequestState } from '../requests/request-state.ts';
 import { statusWords } from '../requests/status-words.ts';
 import { TrackedRequest, type TrackRequestOptions } from '../requests/tracked-request.ts';
 import type { Session } from '../server/session.ts';

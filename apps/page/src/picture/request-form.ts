@@ -1,4 +1,5 @@
 import { ClientError, type PictureRequest } from '@darkroom/client';
+import { drawSeed } from '../requests/draw-seed.ts';
 import { errorWords } from '../server/error-words.ts';
 import { findElement } from '../shell/find-element.ts';
 import { type FormValues, requestOf, valuesOf } from './form-values.ts';
@@ -17,7 +18,7 @@ export function createRequestForm(form: HTMLFormElement, submit: (request: Pictu
     clearProblem(form, problem);
     const unreadable = unreadableField(form);
     if (unreadable !== undefined) return showProblem(form, problem, `${unreadable} is not a number.`, unreadable);
-    const request = requestOf(Object.fromEntries(new FormData(form)) as unknown as FormValues, drawSeed);
+    const request = requestOf(valuesIn(form), drawSeed);
     button.ariaDisabled = 'true';
     try {
       await submit(request);
@@ -37,6 +38,9 @@ export function createRequestForm(form: HTMLFormElement, submit: (request: Pictu
     void send();
   });
   return {
+    /** One picture of another prompt, with a seed of its own, and otherwise what the form says. */
+    requestFor: (prompt: string): PictureRequest =>
+      requestOf({ ...valuesIn(form), prompt, negative_prompt: '', seed: '', n: '1' }, drawSeed),
     /** The fields of a request, for the same one again. */
     fill(request: PictureRequest): void {
       clearProblem(form, problem);
@@ -50,9 +54,8 @@ export function createRequestForm(form: HTMLFormElement, submit: (request: Pictu
   };
 }
 
-/** 0 to 2³²−1. */
-function drawSeed(): number {
-  return crypto.getRandomValues(new Uint32Array(1))[0]!;
+function valuesIn(form: HTMLFormElement): FormValues {
+  return Object.fromEntries(new FormData(form)) as unknown as FormValues;
 }
 
 /** What stands in it cannot be read as a number: its value is empty then, which would mean the model's own. */

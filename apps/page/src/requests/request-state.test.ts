@@ -1,6 +1,7 @@
-import type { RequestEvent, RequestView } from '@darkroom/client';
+import type { PictureView, RequestEvent } from '@darkroom/client';
 import { describe, expect, it } from 'vitest';
-import { isOpen, newRequestState, type RequestState, stateAfterEvent, stateAfterPoll } from './request-state.ts';
+import { isOpen } from './request-life.ts';
+import { newRequestState, type RequestState, stateAfterEvent, stateAfterPoll } from './request-state.ts';
 
 type EventBody = RequestEvent extends infer Event
   ? Event extends RequestEvent
@@ -40,7 +41,8 @@ const image = {
   data: Uint8Array.from([1, 2]),
 } as const;
 
-const view = (change: Partial<RequestView>): RequestView => ({
+const view = (change: Partial<PictureView>): PictureView => ({
+  kind: 'picture',
   request_id: 'tiny-1',
   status: 'queued',
   is_canceling: false,
@@ -57,7 +59,7 @@ const view = (change: Partial<RequestView>): RequestView => ({
   progress: 0,
   seed: 7,
   seeds: [7],
-  parameters: {} as RequestView['parameters'],
+  parameters: {} as PictureView['parameters'],
   prompt_tokens_cut: null,
   negative_prompt_tokens_cut: null,
   images: [],

@@ -1,25 +1,48 @@
 import type { EtaSeconds } from '@darkroom/client';
-import { isOpen, type RequestState } from './request-state.ts';
+import { isOpen, type RequestLife } from './request-life.ts';
+import type { RequestState } from './request-state.ts';
 
-const wordsOf: Readonly<Record<RequestState['status'], (state: RequestState) => string>> = {
-  unread: () => 'Asking the server…',
-  queued: queuedWords,
-  running: stepWords,
-  succeeded: (state) => `Developed${durationWords(state)}${cutWords(state)}`,
-  failed: ({ failure }) => `Failed: ${failure ?? 'the server does not say why'}`,
-  canceled: () => 'Canceled',
-  expired: () => 'Expired: it did not end in the time it was given',
-  gone: () => 'Its time is over: the server no longer keeps its pictures',
-  missing: () => 'The server does not know this request',
-};
-
-/** Where a request is, for people. */
-export function statusWords(state: RequestState): string {
-  const isLeaving = state.isCanceling && isOpen(state);
-  return state.problem ?? (isLeaving ? 'Canceling…' : wordsOf[state.status](state));
+/** What is said of a kind of request and of no other. */
+export interface KindWords {
+  running: string;
+  succeeded: string;
+  /** What the server no longer keeps. */
+  outputs: string;
 }
 
-function queuedWords({ isPossible, queuePosition, eta, attempts }: RequestState): string {
+/** Where a request of pictures is, for people. */
+export function statusWords(state: RequestState): string {
+  const succeeded = `Developed${durationWords(state)}${cutWords(state)}`;
+  return lifeWords(state, { running: stepWords(state), succeeded, outputs: 'pictures' });
+}
+
+/** Where a request is, for people. */
+export function lifeWords(life: RequestLife, { running, succeeded, outputs }: KindWords): string {
+  if (life.problem !== undefined) return life.problem;
+  if (life.isCanceling && isOpen(life)) return 'Canceling…';
+  switch (life.status) {
+    case 'unread':
+      return 'Asking the server…';
+    case 'queued':
+      return queuedWords(life);
+    case 'running':
+      return running;
+    case 'succeeded':
+      return succeeded;
+    case 'failed':
+      return `Failed: ${life.failure ?? 'the server does not say why'}`;
+    case 'canceled':
+      return 'Canceled';
+    case 'expired':
+      return 'Expired: it did not end in the time it was given';
+    case 'gone':
+      return `Its time is over: the server no longer keeps its ${outputs}`;
+    case 'missing':
+      return 'The server does not know this request';
+  }
+}
+
+function queuedWords({ isPossible, queuePosition, eta, attempts }: RequestLife): string {
   const place =
     queuePosition === undefined
       ? 'Queued'
@@ -51,7 +74,7 @@ function cutWords({ promptTokensCut: cut }: RequestState): string {
   return `; the prompt is too long for the model, which did not read ${tokens} of it`;
 }
 
-function durationWords({ startedAtMs, endedAtMs }: RequestState): string {
+function durationWords({ startedAtMs, endedAtMs }: RequestLife): string {
   if (startedAtMs === undefined || endedAtMs === undefined) return '';
   const seconds = Math.max(0, endedAtMs - startedAtMs) / 1000;
   return ` in ${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;

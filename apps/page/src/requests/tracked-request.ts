@@ -1,11 +1,11 @@
-import { ClientError, isEnded } from '@darkroom/client';
+import { ClientError } from '@darkroom/client';
 import { absenceOf, errorWords } from '../server/error-words.ts';
-import { pause } from '../server/poller.ts';
 import type { Session } from '../server/session.ts';
 import { announce } from '../shell/announce.ts';
+import { followRequest } from './follow-request.ts';
 import type { GalleryEntry } from './gallery-storage.ts';
+import { isOpen } from './request-life.ts';
 import {
-  isOpen,
   newRequestState,
   type RequestState,
   stateAfterEvent,
@@ -14,8 +14,6 @@ import {
 } from './request-state.ts';
 import { statusWords } from './status-words.ts';
 import type { StreamSlots } from './stream-slots.ts';
-
-const pollEveryMs = 2000;
 
 export interface TrackRequestOptions {
   entry: GalleryEntry;
@@ -72,37 +70,27 @@ export class TrackedRequest {
     }
   }
 
-  /**
-   * Follows it to its end: by its events as soon as there is a slot for another stream, by polls until then, and by both
-   * while it waits: the queue's movements are no events. Throws ClientError for what does not pass.
-   */
   async #follow(signal: AbortSignal): Promise<void> {
     const { session, slots, entry } = this.#options;
     const { client } = session;
     const { id } = entry;
-    let isStreaming = false;
-    /** Whether there is nothing more to come. */
-    const poll = async (): Promise<boolean> => {
-      const view = await client.get(id, { signal });
-      this.#change(stateAfterPoll(this.#state, view, isStreaming));
-      if (isStreaming || !isEnded(view)) return false;
-      const pictures = await client.images(id, { signal });
-      this.#change(pictures.reduce(stateWithPicture, this.#state));
-      return true;
-    };
-    const pollToEnd = async (): Promise<void> => {
-      while (await pause(pollEveryMs, signal))
-        if (!(isStreaming && this.#state.status !== 'queued') && (await poll())) return;
-    };
-    const stream = async (): Promise<void> => {
-      isStreaming = true;
-      for await (const event of client.stream(id, { after: this.#last, signal })) {
+    await followRequest({
+      client,
+      id,
+      slots,
+      signal,
+      after: () => this.#last,
+      isQueued: () => this.#state.status === 'queued',
+      onPoll: (view, isStreaming) => this.#change(stateAfterPoll(this.#state, view, isStreaming)),
+      onEvent: (event) => {
         this.#last = event.id;
         this.#change(stateAfterEvent(this.#state, event));
-      }
-    };
-    // What is slower ends when the signal is aborted, as it is after this.
-    if (!(await poll())) await Promise.race([slots.run(signal, stream), pollToEnd()]);
+      },
+      onEndedPoll: async () => {
+        const pictures = await client.images(id, { signal });
+        this.#change(pictures.reduce(stateWithPicture, this.#state));
+      },
+    });
   }
 
   #change(next: RequestState): void {

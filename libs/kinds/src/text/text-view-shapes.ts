@@ -21,6 +21,21 @@ export const textRequestShape = {
       webhook_url: true,
       webhook_events: true,
     })
+    .required({
+      model: true,
+      max_tokens: true,
+      temperature: true,
+      top_p: true,
+      top_k: true,
+      min_p: true,
+      presence_penalty: true,
+      frequency_penalty: true,
+      logit_bias: true,
+      n: true,
+      seed: true,
+      stop: true,
+      ignore_eos: true,
+    })
     .extend({
       prompt: z.array(count).nullable().meta({
         description: 'Ids of tokens. Null when the request has ended on a server that does not keep prompts.',

@@ -1,0 +1,77 @@
+import type { EtaSeconds, RequestEvent, RequestStatus, RequestView } from '@darkroom/client';
+
+/** What the page knows of any request, beside what comes of it. Never changed, always replaced. */
+export interface RequestLife {
+  /** `unread`: not asked yet; `gone`: its time is over; `missing`: the server has never heard of it. */
+  status: RequestStatus | 'unread' | 'gone' | 'missing';
+  isCanceling: boolean;
+  /** Whether a live worker serves the model. */
+  isPossible: boolean;
+  queuePosition?: number | undefined;
+  eta?: EtaSeconds | undefined;
+  /** Deliveries to a worker so far. */
+  attempts: number;
+  /** Milliseconds since 1970. */
+  startedAtMs?: number | undefined;
+  endedAtMs?: number | undefined;
+  /** Why it failed. */
+  failure?: string | undefined;
+  /** Why it cannot be followed: the way to the server, not the request. */
+  problem?: string | undefined;
+}
+
+export const newLife: RequestLife = { status: 'unread', isCanceling: false, isPossible: true, attempts: 0 };
+
+/** Whether news of it may still come. */
+export function isOpen({ status }: Pick<RequestLife, 'status'>): boolean {
+  return status === 'unread' || status === 'queued' || status === 'running';
+}
+
+export function lifeAfterEvent<State extends RequestLife>(before: State, event: RequestEvent): State {
+  const state = { ...before, problem: undefined };
+  const atMs = Date.parse(event.timestamp);
+  switch (event.type) {
+    case 'queued':
+      return { ...state, status: 'queued', queuePosition: event.queue_position, attempts: event.attempt - 1 };
+    case 'started':
+      return { ...state, status: 'running', attempts: event.attempt, startedAtMs: state.startedAtMs ?? atMs };
+    case 'progress':
+    case 'delta':
+    case 'snapshot':
+      return { ...state, status: 'running' };
+    case 'failed':
+      return { ...state, status: 'failed', failure: event.error.message, endedAtMs: atMs };
+    case 'succeeded':
+    case 'canceled':
+    case 'expired':
+      return { ...state, status: event.type, endedAtMs: atMs };
+    case 'image':
+    case 'reset':
+    case 'text':
+      return state;
+  }
+}
+
+/**
+ * What a poll says. While events stream, these are ahead of every poll, which then only adds what no event tells: how
+ * the queue moves.
+ */
+export function lifeAfterPoll<State extends RequestLife>(state: State, view: RequestView, isStreaming: boolean): State {
+  const polled = { ...state, isPossible: view.is_possible, problem: undefined };
+  const queue = { queuePosition: view.queue_position ?? undefined, eta: view.eta_seconds };
+  if (isStreaming) return state.status === 'queued' && view.status === 'queued' ? { ...polled, ...queue } : polled;
+  return {
+    ...polled,
+    ...queue,
+    status: view.status,
+    isCanceling: view.is_canceling,
+    attempts: view.attempts,
+    startedAtMs: timeOf(view.started_at),
+    endedAtMs: timeOf(view.ended_at),
+    failure: view.error?.message,
+  };
+}
+
+function timeOf(text: string | null): number | undefined {
+  return text === null ? undefined : Date.parse(text);
+}

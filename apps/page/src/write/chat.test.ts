@@ -1,0 +1,58 @@
+import { expect, it } from 'vitest';
+import { askedAnew, messagesOf, openTurn, type Turn, withEnd } from './chat.ts';
+
+const turn = (key: string, more: Partial<Turn> = {}): Turn => ({
+  key,
+  wish: `wish ${key}`,
+  model: 'm',
+  seed: 1,
+  ...more,
+});
+const done = (key: string, answer: string): Turn => turn(key, { id: `id-${key}`, outcome: 'succeeded', answer });
+
+function keys(): () => string {
+  let count = 0;
+  return () => `new-${count++}`;
+}
+
+it('tells the model all that was said before, but for what was not answered', () => {
+  const stopped = turn('b', { outcome: 'canceled', answer: '' });
+  const turns = [done('a', 'a cat'), stopped, turn('c'), turn('d')];
+  expect(messagesOf(turns, turns[2]!)).toEqual([
+    { role: 'user', content: 'wish a' },
+    { role: 'assistant', content: 'a cat' },
+    { role: 'user', content: 'wish c' },
+  ]);
+});
+
+it('leaves the oldest turns out where the model has no room', () => {
+  const turns = [done('a', 'a cat'), done('b', 'a dog'), turn('c', { leftOut: 1 })];
+  expect(messagesOf(turns, turns[2]!).map(({ content }) => content)).toEqual(['wish b', 'a dog', 'wish c']);
+  expect(messagesOf(turns, { ...turns[2]!, leftOut: 2 }).map(({ content }) => content)).toEqual(['wish c']);
+});
+
+it('asks anew what follows from a turn that has changed, under new keys, and keeps what was before it', () => {
+  const turns = [done('a', 'a cat'), done('b', 'a blue cat'), turn('c', { outcome: 'failed', temperature: 1 })];
+  const asking = { key: 'edited', wish: 'make it red', model: 'm', seed: 7 };
+  expect(askedAnew(turns, 'b', asking, keys())).toEqual([
+    turns[0],
+    asking,
+    { key: 'new-0', wish: 'wish c', model: 'm', seed: 1, temperature: 1 },
+  ]);
+  // Another tab has removed it.
+  expect(askedAnew(turns, 'z', asking, keys())).toEqual(turns);
+});
+
+it('asks the next when one has succeeded, and not when it has not', () => {
+  const turns = [done('a', 'a cat'), turn('b', { id: 'id-b' }), turn('c')];
+  expect(openTurn(turns)?.key).toBe('b');
+  const well = withEnd(turns, 'b', { outcome: 'succeeded', answer: 'a dog' });
+  expect([well[1]?.answer, openTurn(well)?.key]).toEqual(['a dog', 'c']);
+  const badly = withEnd(turns, 'b', { outcome: 'canceled', answer: 'a' });
+  expect([badly.map(({ outcome }) => outcome), openTurn(badly)]).toEqual([
+    ['succeeded', 'canceled', 'unasked'],
+    undefined,
+  ]);
+  // It was cleared meanwhile.
+  expect(withEnd([turn('x')], 'b', { outcome: 'failed' })).toEqual([turn('x')]);
+});

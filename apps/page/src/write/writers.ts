@@ -1,0 +1,62 @@
+import type { TextModel } from '@darkroom/client';
+import { findElement } from '../shell/find-element.ts';
+import type { PageStorage } from '../shell/page-storage.ts';
+
+const chosenName = 'darkroom.writer';
+
+const modeWords: Readonly<Record<TextModel['mode'], string>> = {
+  autoregressive: 'word by word',
+  block_diffusion: 'all words at once',
+};
+
+/** The switch between the models of text. What was chosen stays chosen in this browser. */
+export function createWriters(storage: PageStorage, onKnown: () => void) {
+  const choice = findElement(document, '#writers', HTMLFieldSetElement);
+  const hint = findElement(document, '#writer-hint', HTMLParagraphElement);
+  const known = new Map<string, TextModel>();
+  const chosen = (): TextModel | undefined =>
+    known.get(storage.getItem(chosenName) ?? '') ??
+    [...known.values()].find(({ is_possible }) => is_possible) ??
+    known.values().next().value;
+  const showHint = (): void => {
+    const model = chosen();
+    const words = model?.is_possible === false ? 'No worker serves this model right now: what you ask waits.' : '';
+    hint.textContent = model === undefined ? 'There is no text model here yet: no worker has loaded one.' : words;
+  };
+  choice.addEventListener('change', ({ target }) => {
+    storage.setItem(chosenName, (target as HTMLInputElement).value);
+    showHint();
+  });
+  return {
+    get chosen(): string | undefined {
+      return chosen()?.id;
+    },
+    show(models: readonly TextModel[]): void {
+      known.clear();
+      // Without a template for messages there is no conversation.
+      for (const model of models) if (model.has_chat_template) known.set(model.id, model);
+      const shown = [...choice.querySelectorAll('input')].map(({ value }) => value);
+      const ids = [...known.keys()];
+      if (ids.join() !== shown.join())
+        choice.querySelector('div')!.replaceChildren(...ids.map((id) => option(known.get(id)!)));
+      choice.hidden = ids.length === 0;
+      for (const input of choice.querySelectorAll('input')) input.checked = input.value === chosen()?.id;
+      showHint();
+      onKnown();
+    },
+    /** Why the models are not known. */
+    showProblem: (words: string): void => void (hint.textContent = words),
+  };
+}
+
+function option({ id, mode }: TextModel): HTMLElement {
+  const label = document.createElement('label');
+  const input = document.createElement('input');
+  Object.assign(input, { type: 'radio', name: 'writer', value: id });
+  const name = document.createElement('span');
+  name.textContent = id;
+  const words = document.createElement('small');
+  words.textContent = modeWords[mode];
+  label.append(input, name, words);
+  return label;
+}

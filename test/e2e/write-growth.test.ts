@@ -1,0 +1,286 @@
+/**
+ * The Write view in the middle of an answer. The embedded writers are done in less than a tenth of a second, so a worker of
+ * the test writes here, a piece at a time, on an API of the test's own with their cards and tokenizers.
+ */
+import { EventEmitter, once } from 'node:events';
+import { listModels, publishModel, readAsset, registerWorker } from '@darkroom/store';
+import type { TextCard } from '@darkroom/kinds';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { NothingWaits, type RunningRequest, runNext } from '../../apps/api/src/testing/fake-worker.ts';
+import { listen } from '../../apps/api/src/testing/listen.ts';
+import { openTestApi, type TestApi } from '../../apps/api/src/testing/test-api.ts';
+import { connectToChromium, type OpenPageOptions } from './chromium.ts';
+import { useSharedSystem } from './shared-system.ts';
+import { answerOf, openWrite, send, turnOf } from './write-view.ts';
+
+const system = useSharedSystem();
+let browser: Browser;
+const facts = { finish_reason: 'stop', prompt_tokens: 14, completion_tokens: 8, cached_tokens: 0, calls: 8 };
+
+beforeAll(async () => {
+  browser = await connectToChromium();
+});
+afterAll(() => browser.close());
+
+async function openSlow(options?: OpenPageOptions): Promise<{ test: TestApi; page: Page }> {
+  const test = await openTestApi();
+  for (const card of await listModels(system.store)) {
+    if (card.kind !== 'text') continue;
+    const { id, codec: name } = card as TextCard;
+    const bytes = await readAsset(system.store, id, name);
+    await publishModel(test.store, card, { name, bytes: bytes! });
+    const identity = { model: id, workerId: 'w1', incarnation: 'first' };
+    await registerWorker(test.store, identity, { state: 'ready', capacity: 10_000, info: { device: 'cpu' } });
+  }
+  const { url } = await listen(test);
+  return { test, page: await openWrite(browser, url, options) };
+}
+
+/** The request that the page has sent, or is about to send. */
+async function taken({ store }: TestApi, model = 'emoji-writer'): Promise<RunningRequest> {
+  let running: RunningRequest | undefined;
+  const take = async (): Promise<RunningRequest | undefined> => {
+    try {
+      return (running = await runNext(store, model));
+    } catch (error) {
+      if (error instanceof NothingWaits) return undefined;
+      throw error;
+    }
+  };
+  await expect.poll(take).toBeDefined();
+  return running!;
+}
+
+async function finish(running: RunningRequest, text: string): Promise<void> {
+  await running.output(0, Buffer.from(text), undefined, facts);
+  await running.finish();
+}
+
+async function writeAll(running: RunningRequest, text: string): Promise<void> {
+  await running.entry({ type: 'delta', offset: 0, text });
+  await finish(running, text);
+}
+
+/** POSTs of the page wait until they are released. */
+function holdPosts(page: Page): { held: Promise<void>; release: () => void } {
+  const gate = new EventEmitter();
+  const held = once(gate, 'held').then(() => {});
+  const released = once(gate, 'released');
+  void page.route('**/v1/predict', async (route) => {
+    gate.emit('held');
+    await released;
+    await route.continue();
+  });
+  return { held, release: () => gate.emit('released') };
+}
+
+function words(page: Page, wish: string): Promise<string | null> {
+  return answerOf(turnOf(page, wish)).textContent();
+}
+
+it('grows as it is written, and after a reload goes on in the middle of a word', async () => {
+  const { test, page } = await openSlow();
+  const turn = await send(page, 'something sweet');
+  await turn.getByText('Next in the queue').waitFor();
+  const running = await taken(test);
+  await running.entry({ type: 'delta', offset: 0, text: 'a birth' });
+  await expect.poll(() => words(page, 'something sweet')).toBe('a birth');
+  await turn.getByText('Writing…').waitFor();
+  await page.reload();
+  await expect.poll(() => words(page, 'something sweet')).toBe('a birth');
+  await running.entry({ type: 'delta', offset: 7, text: 'day cake' });
+  await expect.poll(() => words(page, 'something sweet')).toBe('a birthday cake');
+  await finish(running, 'a birthday cake');
+  await turn.getByText(/^8 tokens in .* · emoji-writer · seed \d+$/).waitFor();
+  expect(await words(page, 'something sweet')).toBe('a birthday cake');
+});
+
+it('shows a block develop from masks to words', async () => {
+  const { test, page } = await openSlow();
+  await page.getByRole('radio', { name: /diffusion/ }).check();
+  const turn = await send(page, 'something sweet');
+  const running = await taken(test, 'emoji-writer-diffusion');
+  await running.entry({ type: 'snapshot', offset: 0, text: 'a░ cake░░' });
+  await expect.poll(() => words(page, 'something sweet')).toBe('a░ cake░░');
+  expect(await turn.locator('.mask').allTextContents()).toEqual(['░', '░░']);
+  await running.entry({ type: 'snapshot', offset: 0, text: 'a birthday cake on░' });
+  await expect.poll(() => words(page, 'something sweet')).toBe('a birthday cake on░');
+  await running.entry({ type: 'snapshot', offset: 0, text: 'a birthday cake on pink' });
+  await finish(running, 'a birthday cake on pink');
+  await turn.getByRole('button', { name: 'Develop this' }).waitFor();
+  expect([await words(page, 'something sweet'), await turn.locator('.mask').count()]).toEqual([
+    'a birthday cake on pink',
+    0,
+  ]);
+});
+
+it('is read out once, when it is whole', async () => {
+  const { test, page } = await openSlow();
+  await send(page, 'something sweet');
+  // What a screen reader is told: what comes into the live region and is not hidden from it.
+  await page.evaluate(`{
+    window.told = [];
+    const region = document.querySelector('#turns [aria-live=polite]');
+    const tell = (node) => {
+      const element = node instanceof Text ? node.parentElement : node;
+      if (!element.closest('[aria-hidden=true]')) told.push([element.textContent, region.ariaBusy]);
+    };
+    new MutationObserver((records) => {
+      for (const { target, addedNodes, type } of records) type === 'characterData' ? tell(target) : addedNodes.forEach(tell);
+    }).observe(region, { subtree: true, childList: true, characterData: true });
+  }`);
+  const running = await taken(test);
+  for (const [offset, text] of [
+    [0, 'a '],
+    [2, 'birthday '],
+    [11, 'cake'],
+  ] as const) {
+    await running.entry({ type: 'delta', offset, text });
+    await expect.poll(() => words(page, 'something sweet')).toContain(text);
+  }
+  expect(await page.evaluate('told')).toEqual([]);
+  await finish(running, 'a birthday cake');
+  await expect.poll(() => page.evaluate('told')).toEqual([['a birthday cake', 'false']]);
+});
+
+it('stops with Escape, keeps what stands, and tries again with another seed', async () => {
+  const { test, page } = await openSlow();
+  const turn = await send(page, 'something sweet');
+  const running = await taken(test);
+  await running.entry({ type: 'delta', offset: 0, text: 'a birth' });
+  await expect.poll(() => words(page, 'something sweet')).toBe('a birth');
+  await page.keyboard.press('Escape');
+  await turn.getByText('Canceling…').waitFor();
+  await running.finish({ state: 'canceled' });
+  await turn.getByText(/^Stopped · /).waitFor();
+  await page
+    .locator('#announcements')
+    .getByText(/^Stopped · .*: something sweet$/)
+    .waitFor();
+  expect(await words(page, 'something sweet')).toBe('a birth');
+  const asked = page.waitForRequest((request) => request.method() === 'POST');
+  await turn.getByRole('button', { name: 'Try again' }).click();
+  const body = (await asked).postDataJSON() as { seed: number; temperature: number };
+  await writeAll(await taken(test), 'a red cake');
+  await turn.getByText(`seed ${body.seed}`).waitFor();
+  expect([await words(page, 'something sweet'), body.temperature]).toEqual(['a red cake', 0.8]);
+});
+
+it('cancels what was stopped before the server had said its id', async () => {
+  const { test, page } = await openSlow();
+  const { held, release } = holdPosts(page);
+  const turn = await send(page, 'something sweet');
+  await held;
+  await turn.getByRole('button', { name: 'Stop' }).click();
+  await turn.getByText(/^Stopped · /).waitFor();
+  const canceled = page.waitForResponse((response) => response.request().method() === 'DELETE');
+  release();
+  expect(await (await canceled).json()).toMatchObject({ status: 'canceled' });
+  await expect(runNext(test.store, 'emoji-writer')).rejects.toThrow(NothingWaits);
+});
+
+it('edits a turn, and asks it and everything after it anew', async () => {
+  const { test, page } = await openSlow();
+  await send(page, 'a dog');
+  await writeAll(await taken(test), 'a dog on white');
+  await turnOf(page, 'a dog').getByRole('button', { name: 'Develop this' }).waitFor();
+  await send(page, 'make it blue');
+  await writeAll(await taken(test), 'a dog on blue');
+  await turnOf(page, 'make it blue').getByRole('button', { name: 'Develop this' }).waitFor();
+  const bodies: { messages: { content: string }[] }[] = [];
+  page.on('request', (request) => {
+    if (request.method() === 'POST') bodies.push(request.postDataJSON() as (typeof bodies)[number]);
+  });
+  await turnOf(page, 'a dog').getByRole('button', { name: 'Edit this wish' }).click();
+  await page.keyboard.type('a cat');
+  await page.keyboard.press('Enter');
+  const first = await taken(test);
+  await first.entry({ type: 'delta', offset: 0, text: 'a cat' });
+  await expect.poll(() => words(page, 'a cat')).toBe('a cat');
+  await turnOf(page, 'make it blue').getByText('Waits for the answer before it').waitFor();
+  // A reload in between does not lose what is still to be asked.
+  await page.reload();
+  await first.entry({ type: 'delta', offset: 5, text: ' on white' });
+  await finish(first, 'a cat on white');
+  await writeAll(await taken(test), 'a cat on blue');
+  await turnOf(page, 'make it blue').getByRole('button', { name: 'Develop this' }).waitFor();
+  expect(bodies.map(({ messages }) => messages.map(({ content }) => content))).toEqual([
+    ['a cat'],
+    ['a cat', 'a cat on white', 'make it blue'],
+  ]);
+  expect(await page.locator('#turns article').count()).toBe(2);
+  expect(await words(page, 'make it blue')).toBe('a cat on blue');
+});
+
+it('does not ask what follows from an answer that was stopped', async () => {
+  const { test, page } = await openSlow();
+  for (const wish of ['a dog', 'make it blue']) {
+    await send(page, wish);
+    await writeAll(await taken(test), wish);
+    await turnOf(page, wish).getByRole('button', { name: 'Develop this' }).waitFor();
+  }
+  await turnOf(page, 'a dog').getByRole('button', { name: 'Try again' }).click();
+  const running = await taken(test);
+  await turnOf(page, 'a dog').getByRole('button', { name: 'Stop' }).click();
+  await running.finish({ state: 'canceled' });
+  await turnOf(page, 'make it blue').getByText('Not asked: the answer before it did not end well').waitFor();
+  await send(page, 'a cat');
+  await writeAll(await taken(test), 'a cat on white');
+  await turnOf(page, 'a cat').getByRole('button', { name: 'Develop this' }).waitFor();
+  expect(await words(page, 'a cat')).toBe('a cat on white');
+});
+
+it('works with the keyboard alone', async () => {
+  const { test, page } = await openSlow();
+  await page.getByRole('radio').first().waitFor();
+  await page.keyboard.press('/');
+  await page.keyboard.type('a dog');
+  await page.keyboard.press('Shift+Enter');
+  await page.keyboard.type('asleep');
+  await page.keyboard.press('Enter');
+  await writeAll(await taken(test), 'a dog on white');
+  const turn = turnOf(page, 'a dog asleep');
+  await turn.getByRole('button', { name: 'Develop this' }).waitFor();
+  // The field still has the focus; empty, it leads back to the last wish, and Escape out of that again.
+  await page.keyboard.press('ArrowUp');
+  const editor = page.getByLabel('The wish, to be asked anew with all that follows');
+  expect(await editor.inputValue()).toBe('a dog\nasleep');
+  await page.keyboard.press('Escape');
+  expect(await editor.isVisible()).toBe(false);
+  await page.keyboard.press('Tab');
+  await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Develop this');
+});
+
+it.each(['dark', 'light'] as const)('fits a phone, %s', async (colorScheme) => {
+  const { test, page } = await openSlow({ width: 390, height: 780, colorScheme });
+  await send(page, 'something sweet for a birthday party with very many guests');
+  const running = await taken(test);
+  await running.entry({ type: 'delta', offset: 0, text: `a ${'verylong'.repeat(20)} cake` });
+  await expect.poll(() => page.locator('#turns [data-part=answer]').textContent()).toContain('cake');
+  const width = await page.evaluate('[document.documentElement.scrollWidth, innerWidth]');
+  expect(width).toEqual([390, 390]);
+  // Field and button are where the thumb is, and what is written is above them.
+  const [field, stop, answer] = await Promise.all(
+    [page.locator('#wish'), page.locator('#stop'), page.locator('#turns [data-part=answer]')].map((part) =>
+      part.boundingBox(),
+    ),
+  );
+  expect(field!.y + field!.height).toBeLessThanOrEqual(780);
+  expect(stop!.height).toBeGreaterThanOrEqual(40);
+  expect(answer!.y + answer!.height).toBeLessThanOrEqual(field!.y);
+  const light = await page.evaluate<string>('getComputedStyle(document.documentElement).backgroundColor');
+  expect(light).toBe(colorScheme === 'dark' ? 'rgb(17, 14, 13)' : 'rgb(244, 241, 236)');
+});
+
+it('says so when there is no text model', async () => {
+  const { url } = await listen(await openTestApi());
+  const page = await openWrite(browser, url);
+  await page.getByText('There is no text model here yet').waitFor();
+  await page.getByLabel('What do you wish for?').fill('a dog');
+  await page.keyboard.press('Enter');
+  expect(await page.locator('#turns article').count()).toBe(0);
+  await page.getByRole('link', { name: 'Picture', exact: true }).click();
+  await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
+  expect(await page.getByRole('button', { name: 'Write me one' }).count()).toBe(0);
+});

@@ -1,0 +1,35 @@
+/** The page's Write view, and what asks in it. */
+import type { Browser, Locator, Page } from 'playwright-core';
+import { expect, onTestFinished } from 'vitest';
+import { openPage, type OpenPageOptions } from './chromium.ts';
+
+export async function openWrite(browser: Browser, url: string, options?: OpenPageOptions): Promise<Page> {
+  const { page, context, faults } = await openPage(browser, url, options);
+  onTestFinished(async ({ task }) => {
+    // What a failure looked like, for whoever reads the log of CI.
+    if (task.result?.state === 'fail') console.error(`The page said:\n${await page.locator('body').innerText()}`);
+    await context.close();
+    expect(faults).toEqual([]);
+  });
+  await page.getByRole('link', { name: 'Write' }).click();
+  return page;
+}
+
+/** Sends a wish with the keyboard, and finds its turn. */
+export async function send(page: Page, wish: string): Promise<Locator> {
+  await page.getByRole('radio').first().waitFor();
+  const field = page.getByLabel('What do you wish for?');
+  await field.fill(wish);
+  await field.press('Enter');
+  const turn = turnOf(page, wish);
+  await turn.waitFor();
+  return turn;
+}
+
+export function turnOf(page: Page, wish: string): Locator {
+  return page.locator('#turns').getByRole('article', { name: wish.trim(), exact: true });
+}
+
+export function answerOf(turn: Locator): Locator {
+  return turn.locator('[data-part=answer]');
+}
