@@ -24,6 +24,10 @@ export interface Decoder<Cache extends TokenCache = TokenCache> {
   readonly vocabularySize: number;
   /** An empty cache. It takes memory as it grows. */
   createCache(): Cache;
+  /** A cache of the first tokens of another. */
+  copyCache(cache: Cache, length: number): Cache;
+  /** What it held may be used for others. It is not to be used any more. */
+  releaseCache(cache: Cache): void;
   /**
    * Calls the graph once for all rows. What is given for a row does not depend on the others.
    *

@@ -5,7 +5,11 @@ import { join } from 'node:path';
 import type { TextModelDirectory } from '../model/text-model-directory.ts';
 import { modelFileError } from '../model/model-file.ts';
 import type { Decoder } from './decoder.ts';
+import { keptLogits, keptLogitsInputs } from './kept-logits.ts';
 import { cacheNames, PlainDecoder } from './plain-decoder.ts';
+import type { CacheShape } from './row-cache.ts';
+import { SharedDecoder } from './shared-decoder.ts';
+import { WholeNumbers } from './whole-numbers.ts';
 
 /** Where and how the graph runs. */
 export interface LoadDecoderOptions {
@@ -43,9 +47,9 @@ export async function loadDecoder(model: TextModelDirectory, options: LoadDecode
     checkTensors(model, session);
     const { layers, keyHeads, headWidth, vocabularySize } = model.config;
     const shape = { tensors: 2 * layers, heads: keyHeads, width: headWidth };
-    const decoder: Decoder = new PlainDecoder({ session, vocabularySize, shape });
-    const trial = { cache: decoder.createCache(), ids: [0, 0], keeps: false, logitsFrom: 1 };
-    await namingFile(model.graph, decoder.run([trial]));
+    const isShared = await namingFile(model.graph, writesByLength(session, shape));
+    const Layout = isShared ? SharedDecoder : PlainDecoder;
+    const decoder: Decoder = new Layout({ session, vocabularySize, shape });
     const { device, refusals } = session;
     return { decoder, component: { part: 'onnx', device, refusals } };
   } catch (error) {
@@ -54,10 +58,34 @@ export async function loadDecoder(model: TextModelDirectory, options: LoadDecode
   }
 }
 
+/**
+ * Calls the graph with a past of which nothing is to be seen: GroupQueryAttention writes the new tokens where the row's length
+ * says, which is over it; the plain layout puts them behind it.
+ */
+async function writesByLength(session: OnnxSession, shape: CacheShape): Promise<boolean> {
+  const past = 8;
+  const ids = new WholeNumbers(1, 2);
+  const positions = new WholeNumbers(1, 2);
+  positions.set(0, 1, 1);
+  const mask = new WholeNumbers(1, past + 2);
+  mask.fill(0, past, 2);
+  const dims = [1, shape.heads, past, shape.width];
+  const data = new Float32Array(shape.heads * past * shape.width);
+  const feeds = {
+    input_ids: ids.tensor,
+    attention_mask: mask.tensor,
+    ...(session.inputs.some(({ name }) => name === 'position_ids') && { position_ids: positions.tensor }),
+    ...keptLogits(session, { width: 2, from: 0 }).feeds,
+    ...Object.fromEntries(cacheNames('past_key_values', shape).map((name) => [name, { data, dims }])),
+  };
+  const [present] = await session.runForAll(feeds, cacheNames('present', shape));
+  return present!.data.subarray(0, shape.width).some((value) => value !== 0);
+}
+
 function checkTensors({ graph, config }: TextModelDirectory, { inputs, outputs }: OnnxSession): void {
   const shape = { tensors: 2 * config.layers, heads: config.keyHeads, width: config.headWidth };
   const caches = cacheNames('past_key_values', shape);
-  const known = new Set(['input_ids', 'attention_mask', 'position_ids', ...caches]);
+  const known = new Set(['input_ids', 'attention_mask', 'position_ids', ...keptLogitsInputs, ...caches]);
   const foreign = inputs.find(({ name }) => !known.has(name) && !name.startsWith('past_key_values.'));
   if (foreign !== undefined) throw modelFileError(graph, `has an input ${foreign.name}, which is not known`);
   const layers = inputs.filter(({ name }) => name.startsWith('past_key_values.')).length / 2;

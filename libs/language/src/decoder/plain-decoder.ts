@@ -7,7 +7,9 @@
  */
 import type { OnnxSession, TensorValue } from '@darkroom/runtime';
 import type { Decoder, DecoderRead } from './decoder.ts';
+import { keptLogits } from './kept-logits.ts';
 import { type CacheShape, RowCache } from './row-cache.ts';
+import { WholeNumbers } from './whole-numbers.ts';
 
 export interface PlainDecoderOptions {
   session: OnnxSession;
@@ -55,32 +57,43 @@ export class PlainDecoder implements Decoder<RowCache> {
     return new RowCache(this.#shape);
   }
 
+  copyCache(cache: RowCache, length: number): RowCache {
+    return cache.copy(length);
+  }
+
+  /** It is memory of JavaScript's. */
+  releaseCache(): void {}
+
   async run(reads: readonly DecoderRead<RowCache>[]): Promise<readonly Float32Array[]> {
     const width = reads.reduce((most, { ids }) => Math.max(most, ids.length), 0);
     // Products of one row of numbers are computed by other code, with other roundings, than those of more.
     const rows = reads.length * width === 1 ? 2 : reads.length;
     const past = reads.reduce((most, { cache }) => Math.max(most, cache.length), 0);
-    const size = { rows, past, width };
+    const from = reads.reduce((first, { logitsFrom }) => Math.min(first, logitsFrom), width);
+    const { count, feeds } = keptLogits(this.#session, { width, from });
     const { heads, width: keyWidth } = this.#shape;
-    const into = new Map([
-      [
-        'logits',
-        { data: this.#logits.of(rows * width * this.vocabularySize), dims: [rows, width, this.vocabularySize] },
-      ],
-    ]);
+    const logitsDims = [rows, count, this.vocabularySize];
+    const into = new Map([['logits', { data: this.#logits.of(product(logitsDims)), dims: logitsDims }]]);
     const presentDims = [rows, heads, past + width, keyWidth];
     for (const [at, name] of this.#presentNames.entries())
       into.set(name, { data: this.#present[at]!.of(product(presentDims)), dims: presentDims });
     const outputs = ['logits', ...this.#presentNames];
-    const [logits, ...present] = await this.#session.runForAll(this.#feedsOf(reads, size), outputs, into);
+    const [logits, ...present] = await this.#session.runForAll(
+      { ...this.#feedsOf(reads, { rows, past, width }), ...feeds },
+      outputs,
+      into,
+    );
     return reads.map(({ cache, ids, keeps, logitsFrom }, row) => {
       if (keeps) {
         const sources = present.map(({ data }) => data);
         cache.append(sources, { row, columns: past + width }, past, ids.length);
       }
-      const first = row * width * this.vocabularySize;
-      const from = first + logitsFrom * this.vocabularySize;
-      return logits!.data.subarray(from, first + ids.length * this.vocabularySize);
+      // There are no logits of the positions before the last `count`.
+      const before = row * count - (width - count);
+      return logits!.data.subarray(
+        (before + logitsFrom) * this.vocabularySize,
+        (before + ids.length) * this.vocabularySize,
+      );
     });
   }
 
@@ -116,29 +129,6 @@ export class PlainDecoder implements Decoder<RowCache> {
       feeds[name] = { data, dims };
     }
     return feeds;
-  }
-}
-
-/** A matrix of int64 that begins with zeros. Numbers are written as their halves: a BigInt each takes ten times as long. */
-class WholeNumbers {
-  readonly tensor: TensorValue;
-  readonly #halves: Int32Array;
-  readonly #columns: number;
-
-  constructor(rows: number, columns: number) {
-    const data = new BigInt64Array(rows * columns);
-    this.tensor = { data, dims: [rows, columns] };
-    this.#halves = new Int32Array(data.buffer);
-    this.#columns = columns;
-  }
-
-  set(row: number, column: number, value: number): void {
-    this.#halves[2 * (row * this.#columns + column)] = value;
-  }
-
-  /** Ones. */
-  fill(row: number, from: number, count: number): void {
-    for (let column = from; column < from + count; column++) this.set(row, column, 1);
   }
 }
 

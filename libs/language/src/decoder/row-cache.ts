@@ -58,6 +58,14 @@ export class RowCache implements TokenCache {
     this.#length += count;
   }
 
+  /** A cache of its first tokens. */
+  copy(length: number): RowCache {
+    const copy = new RowCache(this.#shape);
+    const columns = this.#capacity;
+    if (length > 0) copy.append(this.#tensors, { row: 0, columns }, 0, length);
+    return copy;
+  }
+
   #reserve(tokens: number): void {
     if (tokens <= this.#capacity) return;
     const blocks = Math.ceil(Math.max(tokens, this.#capacity * 1.5) / tokensOfBlock);

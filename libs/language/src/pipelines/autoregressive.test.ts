@@ -5,7 +5,7 @@ import { textAfter } from '@darkroom/core';
 import type { TextInput, TokenLogprob } from '@darkroom/kinds';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
-import { inCompany, randomInput, textInput, TextTable } from '../testing/text-table.ts';
+import { differenceOf, inCompany, randomInput, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
 import { loadTextPipeline } from './load-text-pipeline.ts';
 import type { TextPipeline } from './text-pipeline.ts';
 
@@ -64,20 +64,18 @@ describe('greedy text', () => {
 /** Requests of all kinds, the same one for the same number. */
 function inputOf(number: number): TextInput {
   const input = randomInput(number, wish);
-  return number % 3 === 0 ? { ...input, logprobs: 3 } : input;
+  return number % 3 === 0 ? input : { ...input, logprobs: 3 };
 }
 
 describe('rows', () => {
   const count = 36;
 
   it('have the bytes they have alone in any company, and from every checkpoint', async () => {
-    const alone = [];
+    const alone: TextResult[] = [];
     for (let at = 0; at < count; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
     for (let round = 0; round < 2; round++) {
       const together = await inCompany(pipeline, { seed: round, inputOf, alone });
-      expect(together.map(({ tokens, text }) => ({ tokens, text }))).toEqual(
-        alone.map(({ tokens, text }) => ({ tokens, text })),
-      );
+      expect(together.map((one, at) => differenceOf(one, alone[at]!))).toEqual(alone.map(() => ''));
     }
   });
 
@@ -116,6 +114,38 @@ describe('rows', () => {
   });
 });
 
+const open = (keptTokens: number) => loadTextPipeline({ directory, threads: 1, keptTokens });
+
+describe('what was read', () => {
+  const chat = cases.slice(-9, -6);
+
+  it('is not read again by those who begin as others did, and they write the same', async () => {
+    const keeps = await open(1000);
+    const cached = [];
+    for (const { prompt, tokens } of chat) {
+      const result = await new TextTable(keeps).write(textInput({ prompt }));
+      expect(result.tokens).toEqual(tokens);
+      cached.push(result.facts.cached_tokens);
+    }
+    // Each turn of a chat begins with all there was, but the end token, which nobody read.
+    const [first, second] = chat.map(({ prompt, tokens }) => prompt.length + tokens.length - 1);
+    expect(cached).toEqual([0, first, second]);
+    await keeps.dispose();
+  });
+
+  it('is read once for all texts of a request', async () => {
+    const keepsNone = await open(0);
+    const table = new TextTable(keepsNone);
+    await table.join('a', textInput({ prompt: wish, n: 4, temperature: 1, maxTokens: 8, ignoreEos: true }));
+    await table.run();
+    const facts = [0, 1, 2, 3].map((index) => table.results.get(`a/${index}`)!.facts.cached_tokens);
+    expect(facts).toEqual([0, wish.length - 1, wish.length - 1, wish.length - 1]);
+    const alone = textInput({ prompt: wish, temperature: 1, maxTokens: 8, ignoreEos: true, seed: 4 });
+    expect(table.results.get('a/3')!.tokens).toEqual((await new TextTable(keepsNone).write(alone)).tokens);
+    await keepsNone.dispose();
+  });
+});
+
 describe('a long prompt', () => {
   const long = Array.from({ length: 200 }, (_, at) => 4 + at);
 
@@ -128,7 +158,7 @@ describe('a long prompt', () => {
     const before = table.calls.length;
     while (!table.results.has('reads')) await table.turn();
     const calls = table.calls.slice(before).map(({ shape }) => shape);
-    // 200 tokens in pieces of 16, and after each of them a step of the one who writes.
+    // 200 tokens in pieces of 16 at most, and after each of them a step of the one who writes.
     expect(calls.slice(0, 26)).toEqual(Array.from({ length: 26 }, (_, at) => (at % 2 === 0 ? 'write' : 'read')));
   });
 });

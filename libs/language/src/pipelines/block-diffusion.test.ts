@@ -5,7 +5,7 @@ import { textAfter } from '@darkroom/core';
 import { maskText, type TextInput } from '@darkroom/kinds';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
-import { inCompany, randomInput, textInput, TextTable } from '../testing/text-table.ts';
+import { inCompany, randomInput, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
 import { loadTextPipeline } from './load-text-pipeline.ts';
 import type { TextPipeline } from './text-pipeline.ts';
 
@@ -73,7 +73,7 @@ const inputOf = (at: number): TextInput => {
 
 describe('rows', () => {
   it('have the bytes they have alone in any company, and from every checkpoint', async () => {
-    const alone = [];
+    const alone: TextResult[] = [];
     for (let at = 0; at < 40; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
     for (let round = 0; round < 2; round++) {
       const together = await inCompany(pipeline, { seed: round, inputOf, alone });

@@ -91,7 +91,7 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
 
   release(row: BlockDiffusionRow): void {
     this.#rows.delete(row);
-    row.cache = this.#options.decoder.createCache();
+    this.#options.decoder.releaseCache(row.cache);
   }
 
   settle(): Promise<void> {

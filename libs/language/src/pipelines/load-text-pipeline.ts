@@ -1,5 +1,5 @@
 import type { PipelineComponent } from '@darkroom/core';
-import { checkDeterminism } from '../decoder/check-determinism.ts';
+import { checkDeterminism, type DeterminismFindings } from '../decoder/check-determinism.ts';
 import type { Decoder } from '../decoder/decoder.ts';
 import { loadDecoder, type LoadDecoderOptions } from '../decoder/load-decoder.ts';
 import {
@@ -15,8 +15,10 @@ import type { TextPipeline } from './text-pipeline.ts';
 export interface LoadTextPipelineOptions extends ReadTextModelOptions, LoadDecoderOptions {
   /** Path of the model's directory. */
   directory: string;
-  /** Tokens of prompts that are read in one step beside rows that write, which wait for it. */
+  /** Tokens of prompts that are read at most in one step beside rows that write, which wait for it. */
   stepTokens?: number;
+  /** Tokens that caches of ended texts keep together, for those that begin as they did. */
+  keptTokens?: number;
 }
 
 /**
@@ -26,19 +28,24 @@ export interface LoadTextPipelineOptions extends ReadTextModelOptions, LoadDecod
  * if its graph cannot be loaded.
  */
 export async function loadTextPipeline(options: LoadTextPipelineOptions): Promise<TextPipeline> {
-  const { directory, stepTokens = 64 } = options;
+  const { directory, stepTokens = 64, keptTokens = 4096 } = options;
   const model = await readTextModelDirectory(directory, options);
   const { decoder, component } = await loadDecoder(model, options);
   const { config, codec } = model;
-  const deterministic = await determinismOf(decoder, model, component);
+  const { deterministic, singlesAsPieces } = await findingsOf(decoder, model, component);
+  const card = { ...model.card, deterministic };
   const Pipeline = config.mode === 'autoregressive' ? AutoregressivePipeline : BlockDiffusionPipeline;
-  return new Pipeline({ card: { ...model.card, deterministic }, config, codec, decoder, component, stepTokens });
+  return new Pipeline({ card, config, codec, decoder, component, stepTokens, keptTokens, singlesAsPieces });
 }
 
-function determinismOf(decoder: Decoder, { card, config }: TextModelDirectory, { device }: PipelineComponent) {
+async function findingsOf(
+  decoder: Decoder,
+  { card, config }: TextModelDirectory,
+  { device }: PipelineComponent,
+): Promise<DeterminismFindings> {
   if (device !== 'cpu') {
     const reason = `on ${device} the last bits of a row change with the rows that share its steps`;
-    return Promise.resolve({ is: false, reason } as const);
+    return { deterministic: { is: false, reason }, singlesAsPieces: true };
   }
   const { vocabularySize, maxModelTokens } = card;
   const isCausal = config.mode === 'autoregressive';

@@ -16,8 +16,12 @@ export interface TextPipelineOptions {
   codec: TextCodec;
   decoder: Decoder;
   component: PipelineComponent;
-  /** Tokens of prompts that are read in one step beside rows that write, which wait for it. */
+  /** Tokens of prompts that are read at most in one step beside rows that write, which wait for it. */
   stepTokens: number;
+  /** Tokens that caches of ended texts keep together, for those that begin as they did; block diffusion keeps none. */
+  keptTokens: number;
+  /** Whether it leaves the same bits in a cache if tokens are read one by one or in pieces. */
+  singlesAsPieces: boolean;
 }
 
 /** Tokens of prompts that are read in one step where nobody waits for it. */

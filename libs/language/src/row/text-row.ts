@@ -29,6 +29,8 @@ const checkpointSchema = z.object({
   tokens: z.array(z.number().int().min(0)),
   random: z.tuple([word, word, word, word]).readonly(),
   calls: z.number().int().min(0),
+  /** Lines of logprobs of the last tokens, that were not said yet. */
+  logprobs: z.array(z.string()).exactOptional(),
   /** Of block diffusion: ids of the block in work, −1 for those not known, and the blocks whose tokens were read. */
   block: z.array(z.number().int().min(-1)).exactOptional(),
   readBlocks: z.number().int().min(0).exactOptional(),
@@ -47,8 +49,9 @@ export interface StartTextOptions {
 export function startText(options: StartTextOptions): Pick<TextRow, 'request' | 'written' | 'random' | 'calls'> {
   const { request, index, codec, endIds, checkpoint } = options;
   const written = new WrittenText({ request, codec, endIds });
-  for (const id of checkpoint?.tokens ?? []) {
-    written.push(id);
+  const { tokens = [], logprobs = [] } = checkpoint ?? {};
+  for (const [at, id] of tokens.entries()) {
+    written.push(id, logprobs[at - tokens.length + logprobs.length]);
     written.takeDelta();
   }
   const random = new RandomNumbers(checkpoint?.random ?? (request.seed + index) % 2 ** 32);

@@ -52,6 +52,11 @@ export class WrittenText {
     return this.#end;
   }
 
+  /** What was given with tokens of which nothing is said yet. */
+  get unsaidLogprobs(): string[] {
+    return this.#unsaid.flatMap(({ logprob }) => logprob ?? []);
+  }
+
   isEnd(id: number): boolean {
     return !this.#options.request.ignoreEos && this.#options.endIds.includes(id);
   }

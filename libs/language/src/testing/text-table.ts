@@ -140,3 +140,14 @@ export async function inCompany(
   }
   return alone.map((_, at) => table.results.get(`${at}`)!);
 }
+
+/**
+ * In what a text differs from what it becomes without company and interruption; nothing if it does not. What was said of it
+ * after a checkpoint is the end of what is said otherwise: with `logprobs` that tells the bits of all logits.
+ */
+export function differenceOf(one: TextResult, alone: TextResult): string {
+  if (one.text !== alone.text || one.tokens.join() !== alone.tokens.join()) return `${one.text} ≠ ${alone.text}`;
+  const [said, all] = [one, alone].map(({ events }) => events.filter(({ type }) => type !== 'progress'));
+  const [left, right] = [said!, all!.slice(all!.length - said!.length)].map((events) => JSON.stringify(events));
+  return left === right ? '' : `${left} ≠ ${right}`;
+}

@@ -1,0 +1,111 @@
+/**
+ * What the text pipelines do on one thread, without engine, queue and network: tokens a second with rows in flight, the gap
+ * of those who write while a long prompt comes in, calls a token of block diffusion, and what choosing a token costs in
+ * JavaScript.
+ */
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
+import { it } from 'vitest';
+import { chooseToken } from '../libs/language/src/sampling/choose-token.ts';
+import { RandomNumbers } from '../libs/language/src/sampling/random-numbers.ts';
+import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
+import { median, quantile, report } from './report.ts';
+
+const root = resolve(import.meta.dirname, '..');
+const vectors = join(root, 'tools/golden/vectors/emoji-writer-greedy.json');
+const { cases } = JSON.parse(readFileSync(vectors, 'utf8')) as { cases: { prompt: number[] }[] };
+const load = (name: string) => loadTextPipeline({ directory: join(root, 'models', name), threads: 1, keptTokens: 0 });
+
+/** Answers to wishes, always so many in flight. */
+async function speedOf(pipeline: TextPipeline, rows: number) {
+  const table = new TextTable(pipeline);
+  const total = 40 * Math.min(rows, 8);
+  let started = 0;
+  const stepsMs: number[] = [];
+  const startedAtMs = performance.now();
+  while (started < total || table.size > 0) {
+    while (started < total && table.size < rows) {
+      const { prompt } = cases[started % cases.length]!;
+      await table.join(`${started++}`, textInput({ prompt }));
+    }
+    const beforeMs = performance.now();
+    await table.turn();
+    stepsMs.push(performance.now() - beforeMs);
+  }
+  const seconds = (performance.now() - startedAtMs) / 1000;
+  const results = [...table.results.values()];
+  const tokens = results.reduce((sum, { facts }) => sum + facts.completion_tokens, 0);
+  const calls = results.reduce((sum, { facts }) => sum + facts.calls, 0);
+  return { tokensPerSecond: tokens / seconds, turnMs: median(stepsMs), callsPerToken: calls / tokens };
+}
+
+it.each(['emoji-writer', 'emoji-writer-diffusion'])('writes with %s', async (name) => {
+  const pipeline = await load(name);
+  await speedOf(pipeline, 8);
+  const rows: Record<string, string> = {};
+  for (const count of [1, 4, 8, 16]) {
+    const { tokensPerSecond, turnMs, callsPerToken } = await speedOf(pipeline, count);
+    const calls = name === 'emoji-writer' ? '' : `, ${callsPerToken.toFixed(3)} calls a token`;
+    rows[`${count} in flight`] = `${tokensPerSecond.toFixed(0)} tokens/s, a turn ${turnMs.toFixed(2)} ms${calls}`;
+  }
+  report(`${name}, prompts included`, rows);
+  await pipeline.dispose();
+});
+
+it('reads a long prompt beside those who write', async () => {
+  const pipeline = await load('emoji-writer');
+  const gapsWith = async (hasLongPrompt: boolean) => {
+    const table = new TextTable(pipeline);
+    for (let at = 0; at < 8; at++) {
+      const { prompt } = cases[at]!;
+      await table.join(`${at}`, textInput({ prompt, maxTokens: 60, ignoreEos: true }));
+    }
+    for (let turn = 0; turn < 20; turn++) await table.turn();
+    const long = Array.from({ length: 240 }, (_, at) => 4 + at);
+    if (hasLongPrompt) await table.join('long', textInput({ prompt: long, maxTokens: 1 }));
+    const gaps: number[] = [];
+    for (let turn = 0; turn < 10; turn++) {
+      const beforeMs = performance.now();
+      await table.turn();
+      gaps.push(performance.now() - beforeMs);
+    }
+    await table.run();
+    return gaps;
+  };
+  const rounds: { usual: number; beside: number }[] = [];
+  for (let round = 0; round < 20; round++) {
+    const alone = await gapsWith(false);
+    const beside = await gapsWith(true);
+    rounds.push({ usual: median(alone), beside: median(beside) });
+  }
+  report('8 rows write while 240 tokens are read', {
+    'usual gap, ms, medians of 20 rounds': median(rounds.map(({ usual }) => usual)),
+    'gap while it is read, ms': median(rounds.map(({ beside }) => beside)),
+  });
+  await pipeline.dispose();
+});
+
+it('chooses a token of 49,152', () => {
+  const random = new RandomNumbers(1);
+  const normal = () => Math.sqrt(-2 * Math.log(1 - random.next())) * Math.cos(2 * Math.PI * random.next());
+  const sets = Array.from({ length: 16 }, () => Float32Array.from({ length: 49_152 }, () => 3 * normal()));
+  const all = { temperature: 1, topK: 0, topP: 1, minP: 0 };
+  const ways = {
+    greedy: { ...all, temperature: 0 },
+    'top-k 50, top-p 0.9': { ...all, temperature: 0.8, topK: 50, topP: 0.9 },
+    'top-p 0.9': { ...all, topP: 0.9 },
+    'min-p 0.05': { ...all, minP: 0.05 },
+    'temperature only': all,
+  };
+  const rows: Record<string, string> = {};
+  for (const [name, options] of Object.entries(ways)) {
+    const timesMs = Array.from({ length: 200 }, (_, at) => {
+      const beforeMs = performance.now();
+      chooseToken(sets[at % sets.length]!, options, random);
+      return performance.now() - beforeMs;
+    });
+    rows[name] = `${median(timesMs).toFixed(3)} ms (best ${quantile(timesMs, 0).toFixed(3)})`;
+  }
+  report('choosing a token of 49,152, medians of 200', rows);
+});

@@ -1,0 +1,221 @@
+/**
+ * Graphs with GroupQueryAttention: past and present are one buffer, which each call writes the new tokens into, in place.
+ * The buffer has a slot for each row, `[slots, heads, columns, width]`; how long a row is, the sum of its mask says. Rows
+ * that take a token each share a call, on neighboring slots. The operator takes more new tokens of one row only, so each
+ * piece of a prompt is a call of its own.
+ */
+import type { OnnxSession } from '@darkroom/runtime';
+import type { Decoder, DecoderRead, TokenCache } from './decoder.ts';
+import { keptLogits } from './kept-logits.ts';
+import { cacheNames, type PlainDecoderOptions } from './plain-decoder.ts';
+import type { CacheShape } from './row-cache.ts';
+import { WholeNumbers } from './whole-numbers.ts';
+
+/** A row's slot; it has none before something is in it. */
+export class SlotCache implements TokenCache {
+  slot = -1;
+  length = 0;
+}
+
+type Read = DecoderRead<SlotCache>;
+
+/** What one call does: rows of neighboring slots. */
+interface Call {
+  /** Logits are given of the new tokens from this one on. */
+  readonly from: number;
+  readonly firstSlot: number;
+  /** Of each slot the tokens that it has, and those it gets. */
+  readonly rows: readonly { readonly length: number; readonly ids: readonly number[] }[];
+}
+
+const columnsOfBlock = 64;
+
+export class SharedDecoder implements Decoder<SlotCache> {
+  readonly vocabularySize: number;
+  readonly #session: OnnxSession;
+  readonly #shape: CacheShape;
+  readonly #pastNames: readonly string[];
+  readonly #presentNames: readonly string[];
+  readonly #hasPositions: boolean;
+  #tensors: Float32Array[];
+  #owners: (SlotCache | undefined)[] = [];
+  #columns = 0;
+
+  constructor({ session, vocabularySize, shape }: PlainDecoderOptions) {
+    this.#session = session;
+    this.#shape = shape;
+    this.vocabularySize = vocabularySize;
+    this.#pastNames = cacheNames('past_key_values', shape);
+    this.#presentNames = cacheNames('present', shape);
+    this.#hasPositions = session.inputs.some(({ name }) => name === 'position_ids');
+    this.#tensors = this.#pastNames.map(() => new Float32Array(0));
+  }
+
+  createCache(): SlotCache {
+    return new SlotCache();
+  }
+
+  copyCache(cache: SlotCache, length: number): SlotCache {
+    const copy = new SlotCache();
+    this.#giveSlot(copy);
+    this.#copyTokens(cache.slot, copy.slot, length);
+    copy.length = length;
+    return copy;
+  }
+
+  releaseCache(cache: SlotCache): void {
+    if (cache.slot >= 0) this.#owners[cache.slot] = undefined;
+    cache.slot = -1;
+    cache.length = 0;
+  }
+
+  async run(reads: readonly Read[]): Promise<readonly Float32Array[]> {
+    // A slot that only fills a call up gets a token behind its last.
+    const longest = this.#owners.reduce((most, owner) => Math.max(most, owner?.length ?? 0), 0);
+    this.#reserve(
+      2,
+      reads.reduce((most, { cache, ids }) => Math.max(most, cache.length + ids.length), longest + 1),
+    );
+    for (const { cache } of reads) if (cache.slot === -1) this.#giveSlot(cache);
+    const results = new Map<Read, Float32Array>();
+    const single = reads.filter(({ ids }) => ids.length === 1);
+    if (single.length > 0) await this.#runTogether(single, results);
+    for (const read of reads) if (read.ids.length > 1) results.set(read, await this.#readPiece(read));
+    for (const { cache, ids, keeps } of reads) if (keeps) cache.length += ids.length;
+    return reads.map((read) => results.get(read)!);
+  }
+
+  async dispose(): Promise<void> {
+    await this.#session.dispose();
+  }
+
+  async #runTogether(reads: readonly Read[], results: Map<Read, Float32Array>): Promise<void> {
+    this.#gather(reads.map(({ cache }) => cache));
+    const idsOf = new Map(reads.map(({ cache, ids }) => [cache, ids]));
+    // Products of one row of numbers are computed by other code, with other roundings, than those of more.
+    const owners = Array.from({ length: Math.max(2, reads.length) }, (_, slot) => this.#owners[slot]);
+    const rows = owners.map((owner) => ({ length: owner?.length ?? 0, ids: (owner && idsOf.get(owner)) ?? [0] }));
+    const logits = await this.#call({ firstSlot: 0, rows, from: 0 });
+    for (const read of reads) {
+      const from = read.cache.slot * this.vocabularySize;
+      results.set(read, logits.subarray(from + read.logitsFrom * this.vocabularySize, from + this.vocabularySize));
+    }
+  }
+
+  /**
+   * The operator takes queries in blocks of an even number, and computes one that is left over alone by other code, with
+   * other roundings. So an odd piece is read as an even one and three.
+   */
+  async #readPiece({ cache, ids, logitsFrom }: Read): Promise<Float32Array> {
+    const isOdd = ids.length % 2 === 1 && ids.length > 3;
+    const cuts = isOdd ? [0, ids.length - 3, ids.length] : [0, ids.length];
+    const logits = new Float32Array((ids.length - logitsFrom) * this.vocabularySize);
+    for (const [at, from] of cuts.slice(0, -1).entries()) {
+      const rows = [{ length: cache.length + from, ids: ids.slice(from, cuts[at + 1]) }];
+      const first = Math.max(from, logitsFrom);
+      const given = await this.#call({ firstSlot: cache.slot, rows, from: first - from });
+      logits.set(given, (first - logitsFrom) * this.vocabularySize);
+    }
+    return logits;
+  }
+
+  async #call({ firstSlot, rows, from }: Call): Promise<Float32Array> {
+    const width = rows[0]!.ids.length;
+    const total = rows.reduce((most, { length }) => Math.max(most, length + width), 0);
+    const ids = new WholeNumbers(rows.length, width);
+    const positions = new WholeNumbers(rows.length, width);
+    const mask = new WholeNumbers(rows.length, total);
+    for (const [row, { length, ids: given }] of rows.entries()) {
+      mask.fill(row, 0, length + width);
+      for (const [at, id] of given.entries()) {
+        ids.set(row, at, id);
+        positions.set(row, at, length + at);
+      }
+    }
+    const { heads, width: keyWidth } = this.#shape;
+    const slotLength = heads * this.#columns * keyWidth;
+    const dims = [rows.length, heads, this.#columns, keyWidth];
+    const views = this.#tensors.map((tensor) => {
+      const data = tensor.subarray(firstSlot * slotLength, (firstSlot + rows.length) * slotLength);
+      return { data, dims };
+    });
+    const kept = keptLogits(this.#session, { width, from });
+    const feeds = {
+      ...kept.feeds,
+      input_ids: ids.tensor,
+      attention_mask: mask.tensor,
+      ...(this.#hasPositions && { position_ids: positions.tensor }),
+      ...Object.fromEntries(this.#pastNames.map((name, at) => [name, views[at]!])),
+    };
+    const into = new Map(this.#presentNames.map((name, at) => [name, views[at]!]));
+    const [logits] = await this.#session.runForAll(feeds, ['logits', ...this.#presentNames], into);
+    // Of one row all, or of several rows the only one each.
+    const first = rows.length > 1 ? 0 : from - (width - kept.count);
+    return logits!.data.subarray(Math.min(first, kept.count) * this.vocabularySize);
+  }
+
+  /** Moves caches so that these have the first slots. Those that have one of these stay. */
+  #gather(caches: readonly SlotCache[]): void {
+    const members = new Set(caches);
+    const outside = caches.filter(({ slot }) => slot >= caches.length);
+    for (let slot = 0; slot < caches.length; slot++) {
+      const owner = this.#owners[slot];
+      if (owner === undefined || !members.has(owner)) this.#exchange(slot, outside.pop()!.slot);
+    }
+  }
+
+  #exchange(left: number, right: number): void {
+    const [first, second] = [this.#owners[left], this.#owners[right]];
+    const spare = first === undefined ? undefined : this.#freeSlot();
+    if (spare !== undefined) this.#copyTokens(left, spare, first!.length);
+    this.#copyTokens(right, left, second!.length);
+    if (spare !== undefined) this.#copyTokens(spare, right, first!.length);
+    this.#owners[left] = second;
+    this.#owners[right] = first;
+    second!.slot = left;
+    if (first !== undefined) first.slot = right;
+  }
+
+  #giveSlot(cache: SlotCache): void {
+    cache.slot = this.#freeSlot();
+    this.#owners[cache.slot] = cache;
+  }
+
+  #freeSlot(): number {
+    const free = this.#owners.indexOf(undefined);
+    if (free !== -1) return free;
+    this.#reserve(2 * this.#owners.length, 0);
+    return this.#owners.indexOf(undefined);
+  }
+
+  /** Copies the first tokens of a slot. */
+  #copyTokens(from: number, to: number, length: number): void {
+    const { heads, width } = this.#shape;
+    for (const tensor of this.#tensors) {
+      for (let head = 0; head < heads; head++) {
+        const start = (from * heads + head) * this.#columns * width;
+        tensor.copyWithin((to * heads + head) * this.#columns * width, start, start + length * width);
+      }
+    }
+  }
+
+  #reserve(slots: number, columns: number): void {
+    const more = Math.max(slots, this.#owners.length);
+    const isWider = columns > this.#columns;
+    if (more === this.#owners.length && !isWider) return;
+    const wider = isWider
+      ? Math.ceil(Math.max(columns, 1.5 * this.#columns) / columnsOfBlock) * columnsOfBlock
+      : this.#columns;
+    const { heads, width } = this.#shape;
+    const before = this.#columns * width;
+    const after = wider * width;
+    this.#tensors = this.#tensors.map((tensor) => {
+      const larger = new Float32Array(more * heads * after);
+      for (let row = 0; row < this.#owners.length * heads; row++)
+        larger.set(tensor.subarray(row * before, (row + 1) * before), row * after);
+      return larger;
+    });
+    this.#owners = [...this.#owners, ...Array.from({ length: more - this.#owners.length }, () => undefined)];
+    this.#columns = wider;
+  }
+}
