@@ -16,6 +16,8 @@ import { addRoute, type Api, type Route } from './http/api-route.ts';
 import { cors } from './http/cors.ts';
 import { errorResponse, handleError, showErrorsAs } from './http/error-response.ts';
 import { measureRequests, requestLog, traceRequests } from './http/observe-requests.ts';
+import { chatCompletionsRoute } from './openai/chat-completions.ts';
+import { completionsRoute } from './openai/completions.ts';
 import { imagesGenerationsRoute } from './openai/images-generations.ts';
 import { addDocsRoutes } from './pages/docs.ts';
 import { addAdminPage, addPageRoutes } from './pages/page.ts';
@@ -65,6 +67,8 @@ function routesOf(context: ApiContext): readonly Route[] {
     eventsRoute,
     imageRoute,
     imagesGenerationsRoute,
+    chatCompletionsRoute,
+    completionsRoute,
     modelsRoute,
     modelRoute,
     deliveriesRoute,

@@ -1,34 +1,23 @@
 /** What routes have in common that speak as another API of pictures. */
-import type { FieldProblem, OutputInfo, RequestStatus } from '@darkroom/core';
+import type { OutputInfo, RequestStatus } from '@darkroom/core';
 import { imageUrl, picture } from '@darkroom/kinds';
 import { readOutput } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
-import { ApiError, invalidFields, requestGone, requestNotFound } from '../http/api-error.ts';
+import { requestGone, requestNotFound } from '../http/api-error.ts';
 import { absoluteUrl } from '../http/urls.ts';
 import { type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
+import { inTheirNames } from './their-names.ts';
 
 /** Takes in a body of ours that was made of theirs; what is wrong with it is told in their `names`. */
-export async function submitPicture(
+export function submitPicture(
   c: ApiCall,
   context: ApiContext,
   body: object,
   names: Readonly<Record<string, string>>,
 ): Promise<SubmittedRequest> {
-  try {
-    return await submitRequest(c, context, { body, kind: picture.id });
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.problems.length === 0) throw error;
-    throw invalidFields(error.problems.map((problem) => renamed(problem, names)));
-  }
-}
-
-function renamed(problem: FieldProblem, names: Readonly<Record<string, string>>): FieldProblem {
-  const { field, message } = problem;
-  const name = field === undefined ? undefined : names[field];
-  if (field === undefined || name === undefined) return problem;
-  return { ...problem, field: name, message: message.replace(field, name).replace('"auto" or "WIDTHxHEIGHT", ', '') };
+  return inTheirNames(names, () => submitRequest(c, context, { body, kind: picture.id }));
 }
 
 /** The request that a path names. Throws as `findRequest`, and 404 for one of anything but pictures or of another model. */

@@ -2,7 +2,7 @@ import type { OutputInfo, RequestEvent } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { followStored } from './follow-stored.ts';
-import { endedWithoutPictures } from './stored-request-error.ts';
+import { endedWithoutResult } from './stored-request-error.ts';
 import type { ClientWatch } from './watch-client.ts';
 
 /** A picture in the making, smaller than the one it becomes. */
@@ -46,7 +46,7 @@ export function followPictures(
     for (const output of outputs) {
       if (completed.has(output.index)) continue;
       const stored = withData ? await context.askStore((store) => readOutput(store, id, output.index)) : undefined;
-      if (withData && stored === undefined) throw endedWithoutPictures(id, 'succeeded', undefined);
+      if (withData && stored === undefined) throw endedWithoutResult(id, 'succeeded', undefined);
       completed.add(output.index);
       yield { type: 'completed', output, data: stored?.data ?? new Uint8Array(), timestampMs };
     }

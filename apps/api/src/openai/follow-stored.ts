@@ -5,7 +5,7 @@ import { createWakeSignal, onAbort } from '../follow/wake-signal.ts';
 import type { ApiError } from '../http/api-error.ts';
 import { drainMs } from '../server/api-server.ts';
 import { isStoreAway } from '../server/store-guard.ts';
-import { endedWithoutPictures, endUnknown, serverStopping } from './stored-request-error.ts';
+import { endedWithoutResult, endUnknown, serverStopping } from './stored-request-error.ts';
 import type { ClientWatch } from './watch-client.ts';
 
 /** Longer than any request's own time, for the janitor to notice that it is over. */
@@ -33,13 +33,13 @@ export async function* followStored<Item>(
         for await (const item of tailEvents(patient, id, { after, isEnded: false, signal: gone })) {
           if (item === 'draining') break;
           // The log is over without an end: so is the time of the results.
-          if (item === 'done') throw endedWithoutPictures(id, 'succeeded', undefined);
+          if (item === 'done') throw endedWithoutResult(id, 'succeeded', undefined);
           if (item === 'heartbeat') yield item;
           else {
             yield* itemsOf(item);
             after = item.sequence;
             if (item.type === 'succeeded') return;
-            if (isEnd(item)) throw endedWithoutPictures(id, item.type, item.error);
+            if (isEnd(item)) throw endedWithoutResult(id, item.type, item.error);
           }
         }
       } catch (error) {

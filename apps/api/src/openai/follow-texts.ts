@@ -1,6 +1,8 @@
 import type { OutputInfo, OutputText, RequestEvent } from '@darkroom/core';
+import { readOutput } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { followStored } from './follow-stored.ts';
+import { endedWithoutResult } from './stored-request-error.ts';
 import type { ClientWatch } from './watch-client.ts';
 
 /** Something was added to a text, and stays. */
@@ -22,10 +24,19 @@ export interface ShownBlock extends Omit<AddedText, 'type'> {
 export interface FinishedText {
   type: 'finished';
   output: OutputInfo;
+  /** All of it; empty where `withText` is false. */
+  text: string;
   timestampMs: number;
 }
 
 export type TextItem = AddedText | ShownBlock | FinishedText;
+
+interface FollowTextsOptions {
+  id: string;
+  watch: ClientWatch;
+  /** Whether finished texts are wanted as a whole. */
+  withText?: boolean;
+}
 
 /**
  * The texts of a request in the writing: each piece once, whatever number of workers wrote it, and nothing of a block before
@@ -33,12 +44,21 @@ export type TextItem = AddedText | ShownBlock | FinishedText;
  */
 export function followTexts(
   context: ApiContext,
-  { id, watch }: { id: string; watch: ClientWatch },
+  { id, watch, withText = false }: FollowTextsOptions,
 ): AsyncGenerator<TextItem | 'heartbeat', void> {
   const itemsOf = createTextReader();
   return followStored(context, id, watch, async function* (event) {
-    yield* itemsOf(event);
+    for (const item of itemsOf(event)) {
+      if (item.type !== 'finished' || !withText) yield item;
+      else yield { ...item, text: await wholeText(context, id, item.output.index) };
+    }
   });
+}
+
+async function wholeText({ askStore }: ApiContext, id: string, index: number): Promise<string> {
+  const stored = await askStore((store) => readOutput(store, id, index));
+  if (stored === undefined) throw endedWithoutResult(id, 'succeeded', undefined);
+  return stored.data.toString('utf8');
 }
 
 /** Keeps what was said of each output of a request. */
@@ -52,6 +72,12 @@ export function createTextReader(): (event: RequestEvent) => Generator<TextItem,
     said.set(index, offset + text.length);
     yield { type: 'added', index, text: text.slice(known), ...(known === 0 && { facts }), timestampMs };
   };
+  const finish = function* (output: OutputInfo, timestampMs: number): Generator<FinishedText, void> {
+    if (finished.has(output.index)) return;
+    yield { type: 'finished', output, text: '', timestampMs };
+    // Who could not take it is given it again.
+    finished.add(output.index);
+  };
   return function* (event) {
     if (event.type === 'delta') yield* added(event);
     else if (event.type === 'snapshot') {
@@ -61,10 +87,9 @@ export function createTextReader(): (event: RequestEvent) => Generator<TextItem,
         const { index, text, facts, timestampMs } = event;
         yield { type: 'block', index, text, facts, timestampMs };
       }
-    } else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1) {
-      if (finished.has(event.output.index)) return;
-      finished.add(event.output.index);
-      yield { type: 'finished', output: event.output, timestampMs: event.timestampMs };
-    }
+    } else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
+      yield* finish(event.output, event.timestampMs);
+    // All of them: the log may have lost what stood in its beginning.
+    else if (event.type === 'succeeded') for (const output of event.outputs) yield* finish(output, event.timestampMs);
   };
 }

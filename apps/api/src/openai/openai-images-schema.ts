@@ -7,7 +7,7 @@ import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../htt
 import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
 import type { PartialPicture } from './follow-pictures.ts';
 import { chunkedFrames, imageEventFrames, type ImageFrames, imageUsage, imageUsageSchema } from './image-frames.ts';
-import { endedWithoutPictures } from './stored-request-error.ts';
+import { endedWithoutResult } from './stored-request-error.ts';
 
 const maxPartialImages = 3;
 
@@ -231,7 +231,7 @@ export const imagesGenerationsDocument: RouteDocument = {
       ...errorAnswer(
         'The request was stored, and there is no picture: it failed, was canceled or `request_expired`, or the server stops ' +
           '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
-        endedWithoutPictures(exampleId, 'failed', {
+        endedWithoutResult(exampleId, 'failed', {
           code: 'worker_lost',
           message: 'The workers that ran this request were lost.',
         }),

@@ -1,7 +1,7 @@
 /**
- * Answers to a client whose request is stored and who gets no picture. SDKs send a POST again after 408, 409, 429 and
+ * Answers to a client whose request is stored and who gets nothing of it. SDKs send a POST again after 408, 409, 429 and
  * every 5xx, and that would be a second request: so it is 422, whoever's fault it is, with the header by which the SDKs
- * of OpenAI are told not to.
+ * of OpenAI are told not to. Only what the engine found wrong with the request itself is a 400, as it is at the door.
  */
 import type { RequestError, TerminalState } from '@darkroom/core';
 import { ApiError, type ApiErrorOptions, toApiError } from '../http/api-error.ts';
@@ -18,18 +18,23 @@ function storedError(
   return new ApiError({ status: 422, code, type: 'generation_error', message, headers: neverAgain, ...options });
 }
 
-/** The request has ended without pictures. */
-export function endedWithoutPictures(id: string, state: TerminalState, error: RequestError | undefined): ApiError {
+/** The request has ended without a result. */
+export function endedWithoutResult(id: string, state: TerminalState, error: RequestError | undefined): ApiError {
   switch (state) {
     case 'failed':
+      if (error?.code === 'invalid_request') return refusedByEngine(error);
       return storedError(error?.code ?? 'failed', `Request ${id} failed: ${error?.message ?? 'nobody knows why.'}`);
     case 'expired':
       return storedError('request_expired', `Request ${id} was not done in its time.`);
     case 'canceled':
       return storedError('request_canceled', `Request ${id} was canceled.`);
     case 'succeeded':
-      return storedError('request_gone', `The pictures of request ${id} are no longer kept.`);
+      return storedError('request_gone', `The results of request ${id} are no longer kept.`);
   }
+}
+
+function refusedByEngine({ code, message }: RequestError): ApiError {
+  return new ApiError({ status: 400, code, message, headers: neverAgain });
 }
 
 /** This process stops. A client with an Idempotency-Key is sent on: it finds the same request at the next replica. */
@@ -50,6 +55,7 @@ export function endUnknown(id: string): ApiError {
 
 /** Whatever went wrong after the request was stored. */
 export function toStoredError(error: unknown, errorId: string): ApiError {
+  if (error instanceof ApiError && 'X-Should-Retry' in error.headers) return error;
   const { code, message } = toApiError(error, errorId);
-  return error instanceof ApiError && error.status === 422 ? error : storedError(code, message, { cause: error });
+  return storedError(code, message, { cause: error });
 }

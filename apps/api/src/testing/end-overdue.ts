@@ -1,9 +1,11 @@
+import { modelOfRequestId } from '@darkroom/core';
 import { expireRequests, type StoreConnection } from '@darkroom/store';
 
 /** Ends an open request as one whose time is over: nobody but Redis has a clock that counts. */
 export async function endOverdue(store: StoreConnection, id: string): Promise<void> {
-  const keys = store.keysOf('tiny');
+  const model = modelOfRequestId(id)!;
+  const keys = store.keysOf(model);
   await store.redis.hset(keys.request(id), 'startDeadlineMs', 1, 'deadlineMs', 1);
   await store.redis.zadd(keys.deadlines, 1, id);
-  await expireRequests(store, 'tiny');
+  await expireRequests(store, model);
 }

@@ -1,4 +1,5 @@
 /** Plays a worker through the store's own functions. */
+import type { Facts } from '@darkroom/core';
 import type { PictureInput } from '@darkroom/kinds';
 import {
   type Delivery,
@@ -17,14 +18,14 @@ export interface RunningRequest {
   /** Outputs to write. */
   count: number;
   progress(step: number, preview?: Uint8Array, index?: number): Promise<void>;
-  output(index: number, data: Uint8Array, chunkBytes?: number, cuts?: Record<string, number>): Promise<void>;
+  output(index: number, data: Uint8Array, chunkBytes?: number, more?: Facts): Promise<void>;
   /** Any other write. */
   entry(event: LogEntry): Promise<void>;
   finish(end?: RequestEnd): Promise<void>;
 }
 
 type LogEntry =
-  | { type: 'delta' | 'snapshot'; offset: number; text: string }
+  | { type: 'delta' | 'snapshot'; index?: number; offset: number; text: string; facts?: Facts }
   | { type: 'reset'; offset: number }
   | { type: 'preview'; done: number; total: number; contentType: string };
 
@@ -78,8 +79,8 @@ async function play(store: StoreConnection, model: string, delivery: Delivery): 
           : { type: 'preview', delivery, progress, of, data: preview, contentType: 'image/webp' },
       );
     },
-    async output(index, data, chunkBytes = 409_600, cuts = {}) {
-      const facts = { seed: seed + index, width, height, ...cuts };
+    async output(index, data, chunkBytes = 409_600, more = {}) {
+      const facts = { seed: seed + index, width, height, ...more };
       await write(...splitOutput(delivery, { index, contentType: 'image/png', data, facts, chunkBytes }));
     },
     async entry(event) {

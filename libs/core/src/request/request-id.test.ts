@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRequestId, isModelId, isOurRequestId, modelOfRequestId } from './request-id.ts';
+import { createRequestId, isModelId, isOurRequestId, modelOfRequestId, timeOfRequestId } from './request-id.ts';
 
 const authority = { owner: 'alice', secret: 'of this server' };
 
@@ -19,6 +19,7 @@ describe('request ids', () => {
     const id = createRequestId({ model: 'm', nowMs: 1_469_918_176_385, entropy, ...authority });
     expect(id).toMatch(/^m-01aryz6s41z{8}[0-9a-z]{8}$/);
     expect(createRequestId({ model: 'm', nowMs: 1_469_918_176_385, entropy, ...authority })).toBe(id);
+    expect(timeOfRequestId(id)).toBe(1_469_918_176_385);
   });
 
   it('say that they are ours, and whose, and nobody else can make them say so', () => {

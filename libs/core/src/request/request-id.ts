@@ -57,6 +57,12 @@ export function modelOfRequestId(id: string): string | undefined {
   return requestIdPattern.exec(id)?.groups?.['model'];
 }
 
+/** When it was made, in milliseconds since the epoch; of one of our ids only. */
+export function timeOfRequestId(id: string): number {
+  const digits = Array.from(id.slice(-26, -16), (digit) => crockfordDigits.indexOf(digit));
+  return digits.reduce((time, digit) => time * 32 + digit, 0);
+}
+
 function codesOf(text: string, owner: string, secret: string): string {
   return codeOf(text, secret) + codeOf(`${text} ${owner}`, secret);
 }

@@ -46,8 +46,8 @@ export const textSchema = z.strictObject({
         textOf(1, maxTextCharacters),
         z
           .array(wholeNumber(0, 2 ** 31))
-          .min(1)
-          .max(maxTextCharacters),
+          .min(1, { error: promptExpected })
+          .max(maxTextCharacters, { error: promptExpected }),
       ],
       { error: promptExpected },
     )

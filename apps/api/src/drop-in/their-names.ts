@@ -1,0 +1,22 @@
+import type { FieldProblem } from '@darkroom/core';
+import { ApiError, invalidFields } from '../http/api-error.ts';
+
+/** Does what takes in a body of ours that was made of theirs: what is wrong with it is told in their `names` of our fields. */
+export async function inTheirNames<Result>(
+  names: Readonly<Record<string, string>>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.problems.length === 0) throw error;
+    throw invalidFields(error.problems.map((problem) => renamed(problem, names)));
+  }
+}
+
+function renamed(problem: FieldProblem, names: Readonly<Record<string, string>>): FieldProblem {
+  const { field, message } = problem;
+  const name = field === undefined ? undefined : names[field];
+  if (field === undefined || name === undefined) return problem;
+  return { ...problem, field: name, message: message.replace(field, name).replace('"auto" or "WIDTHxHEIGHT", ', '') };
+}

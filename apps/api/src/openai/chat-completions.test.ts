@@ -1,0 +1,359 @@
+import { cancelRequest, readRequest } from '@darkroom/store';
+import { timeOfRequestId } from '@darkroom/core';
+import { describe, expect, it } from 'vitest';
+import { errorSchema } from '../http/error-response.ts';
+import { endOverdue } from '../testing/end-overdue.ts';
+import { type RunningRequest, runNext } from '../testing/fake-worker.ts';
+import { stateOf } from '../testing/generate.ts';
+import { ask, end, logprobOf, openTextApi, write, writer } from '../testing/open-text-api.ts';
+import { type Frame, readFrames } from '../testing/sse-reader.ts';
+import type { TestApi, TestApiOptions } from '../testing/test-api.ts';
+import { chatAnswerSchema } from './chat-schema.ts';
+import { drainGraceMs } from './follow-stored.ts';
+
+const path = '/v1/chat/completions';
+const messages = [{ role: 'user', content: 'something cold' }];
+const done: Frame = { data: '[DONE]' };
+
+interface Asked {
+  test: TestApi;
+  /** When there is one. */
+  answer: Promise<Response>;
+  run: RunningRequest;
+  id: string;
+}
+
+/** A request that runs. */
+async function open(
+  body: object = {},
+  options: TestApiOptions & { headers?: Record<string, string> } = {},
+): Promise<Asked> {
+  const { headers = {}, ...rest } = options;
+  const test = await openTextApi(rest);
+  const answer = Promise.resolve(ask(test, path, { messages, ...body }, { headers }));
+  const id = await onlyId(test);
+  return { test, answer, id, run: await runNext(test.store, writer.id) };
+}
+
+/** As soon as somebody waits for its end. */
+async function onlyId(test: TestApi): Promise<string> {
+  await expect.poll(() => test.timers()).toBe(3);
+  const [id] = await test.store.redis.zrange(test.store.keysOf(writer.id).waiting, 0, '-1');
+  return id!;
+}
+
+async function errorOf(response: Response) {
+  const { error } = errorSchema.parse(await response.json());
+  return { status: response.status, ...error };
+}
+
+/** Data of the frames of a stream, the last of which says that it is the last. */
+async function chunksOf(response: Response): Promise<Record<string, unknown>[]> {
+  const frames = await readFrames(response).rest();
+  expect(frames.pop()).toEqual(done);
+  expect(new Set(frames.map(({ event }) => event))).toEqual(new Set([undefined]));
+  return frames.map(({ data }) => JSON.parse(data!) as Record<string, unknown>);
+}
+
+describe('one answer', () => {
+  it('has the whole text, what was used, and the id of the request', async () => {
+    const { answer, id, run } = await open({ user: 'me', seed: 7, max_tokens: 9, a_field_of_tomorrow: [1] });
+    await write(run, ['an ', 'ice', ' cream']);
+    await end(run, 'an ice cream', { cached_tokens: 4 });
+    await run.finish();
+    const response = await answer;
+    expect([response.status, response.headers.get('x-request-id')]).toEqual([200, id]);
+    const body = chatAnswerSchema.parse(await response.json());
+    expect(body).toEqual({
+      id: `chatcmpl-${id}`,
+      object: 'chat.completion',
+      created: Math.floor(timeOfRequestId(id) / 1000),
+      model: writer.id,
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'an ice cream', refusal: null },
+          logprobs: null,
+          finish_reason: 'stop',
+        },
+      ],
+      usage: {
+        prompt_tokens: 7,
+        completion_tokens: 3,
+        total_tokens: 10,
+        prompt_tokens_details: { cached_tokens: 4 },
+        nfe: 3,
+      },
+    });
+  });
+
+  it('asks for what the fields say, of which max_completion_tokens goes before max_tokens', async () => {
+    const fields = { temperature: 0.5, top_p: 0.9, top_k: 5, min_p: 0.1, presence_penalty: 1, frequency_penalty: -1 };
+    const more = { logit_bias: { 5: -100 }, n: 2, seed: 7, stop: ' on', ignore_eos: true, max_tokens: 5 };
+    const { test, id } = await open({ ...fields, ...more, max_completion_tokens: 9, user: 'me@example.org' });
+    const stored = await readRequest(test.store, id);
+    expect((stored as { request: { input: object } }).request.input).toMatchObject({
+      temperature: 0.5,
+      topP: 0.9,
+      topK: 5,
+      minP: 0.1,
+      presencePenalty: 1,
+      frequencyPenalty: -1,
+      logitBias: { 5: -100 },
+      n: 2,
+      seed: 7,
+      stop: [' on'],
+      ignoreEos: true,
+      maxTokens: 9,
+    });
+    expect(JSON.stringify(stored)).not.toContain('me@example.org');
+  });
+
+  it('takes null for what has a default, parts of text, and messages of the assistant without any', async () => {
+    const fields = 'model max_tokens temperature stop seed n logprobs stream stream_options tools response_format user';
+    const nothing = Object.fromEntries(fields.split(' ').map((name) => [name, null]));
+    const parts = [
+      { type: 'text', text: 'something' },
+      { type: 'text', text: 'cold' },
+    ];
+    const { test, id } = await open({
+      ...nothing,
+      response_format: { type: 'text' },
+      messages: [{ role: 'user', content: parts }, { role: 'assistant', content: null }, ...messages],
+    });
+    const joined = await open({
+      messages: [{ role: 'user', content: 'something\ncold' }, { role: 'assistant', content: '' }, ...messages],
+    });
+    const [one, two] = await Promise.all([readRequest(test.store, id), readRequest(joined.test.store, joined.id)]);
+    expect(one).toMatchObject({ request: { input: { maxTokens: 24, n: 1 } } });
+    expect(one).toMatchObject({ request: { input: (two as { request: { input: object } }).request.input } });
+  });
+
+  it('says how probable each token was, and each other one', async () => {
+    const { answer, run } = await open({ logprobs: true, top_logprobs: 1 });
+    const other = { token: 'a', logprob: -1.5, bytes: [97] };
+    await write(run, [logprobOf('an', -0.25, [other]), logprobOf(' owl', -0.5)]);
+    await end(run, 'an owl');
+    await run.finish();
+    const { choices } = chatAnswerSchema.parse(await (await answer).json());
+    expect(choices[0]!.logprobs).toEqual({
+      content: [
+        { token: 'an', logprob: -0.25, bytes: [97, 110], top_logprobs: [other] },
+        { token: ' owl', logprob: -0.5, bytes: [32, 111, 119, 108], top_logprobs: [] },
+      ],
+      refusal: null,
+    });
+  });
+
+  it('has every choice in its place, whichever came first', async () => {
+    const { answer, run } = await open({ n: 2, logprobs: true });
+    await write(run, [logprobOf('b', -1)], { index: 1 });
+    await end(run, 'b', { index: 1, finish_reason: 'length' });
+    await end(run, '', { index: 0 });
+    await run.finish();
+    const { choices, usage } = chatAnswerSchema.parse(await (await answer).json());
+    expect(choices.map(({ index, message, finish_reason }) => [index, message.content, finish_reason])).toEqual([
+      [0, '', 'stop'],
+      [1, 'b', 'length'],
+    ]);
+    expect(choices.map(({ logprobs }) => logprobs?.content.length)).toEqual([0, 1]);
+    expect(usage).toMatchObject({ prompt_tokens: 7, completion_tokens: 6 });
+  });
+
+  it('is whole where the log is not, and says nothing of tokens then', async () => {
+    const { answer, run } = await open({ logprobs: true });
+    await run.entry({ type: 'snapshot', offset: 0, text: 'an ' });
+    await write(run, [logprobOf('owl', -1)], { offset: 3 });
+    await end(run, 'an owl');
+    await run.finish();
+    const { choices } = chatAnswerSchema.parse(await (await answer).json());
+    expect(choices).toMatchObject([{ message: { content: 'an owl' }, logprobs: null }]);
+  });
+});
+
+describe('a stream', () => {
+  it('has the role first, then each piece, then the reason of its end', async () => {
+    const { answer, id, run, test } = await open({ stream: true });
+    await write(run, ['an ', 'owl']);
+    const response = await answer;
+    expect([response.status, response.headers.get('x-request-id')]).toEqual([200, id]);
+    await end(run, 'an owl');
+    await run.finish();
+    const head = {
+      id: `chatcmpl-${id}`,
+      object: 'chat.completion.chunk',
+      created: Math.floor(timeOfRequestId(id) / 1000),
+      model: writer.id,
+    };
+    const choice = { index: 0, logprobs: null };
+    expect(await chunksOf(response)).toEqual([
+      { ...head, choices: [{ ...choice, delta: { role: 'assistant', content: '' }, finish_reason: null }] },
+      { ...head, choices: [{ ...choice, delta: { content: 'an ' }, finish_reason: null }] },
+      { ...head, choices: [{ ...choice, delta: { content: 'owl' }, finish_reason: null }] },
+      { ...head, choices: [{ ...choice, delta: {}, finish_reason: 'stop' }] },
+    ]);
+    expect([test.hub.size, test.timers(), await stateOf(test.store, id)]).toEqual([0, 0, 'succeeded']);
+  });
+
+  it('has what was used in a chunk of its own, and null for it in the others', async () => {
+    const { answer, run } = await open({ stream: true, stream_options: { include_usage: true } });
+    await write(run, ['owl']);
+    await end(run, 'owl', { finish_reason: 'length' });
+    await run.finish();
+    const chunks = await chunksOf(await answer);
+    expect(chunks.map(({ usage }) => usage)).toEqual([
+      null,
+      null,
+      null,
+      {
+        prompt_tokens: 7,
+        completion_tokens: 3,
+        total_tokens: 10,
+        prompt_tokens_details: { cached_tokens: 0 },
+        nfe: 3,
+      },
+    ]);
+    expect(chunks.at(-1)).toMatchObject({ choices: [] });
+    expect(chunks.at(-2)).toMatchObject({ choices: [{ finish_reason: 'length' }] });
+  });
+
+  it('says each piece once, whatever number of workers wrote it, and of blocks what stays', async () => {
+    const { answer, run } = await open({ stream: true });
+    await write(run, ['an ', 'ow']);
+    await write(run, ['ow', 'l'], { offset: 3 });
+    await run.entry({ type: 'snapshot', offset: 6, text: ' ░░', facts: { ids: '3,', calls: 1 } });
+    await run.entry({ type: 'snapshot', offset: 6, text: ' ░ it', facts: { ids: '3,', calls: 1 } });
+    await run.entry({ type: 'snapshot', offset: 6, text: ' on it', facts: { ids: '3,', calls: 1, settled: 1 } });
+    await end(run, 'an owl on it');
+    await run.finish();
+    const texts = (await chunksOf(await answer)).map(
+      ({ choices }) => (choices as { delta: { content?: string } }[])[0]!.delta.content,
+    );
+    expect(texts).toEqual(['', 'an ', 'ow', 'l', ' on it', undefined]);
+  });
+
+  it('has the pieces of all choices, each with its role and its tokens', async () => {
+    const { answer, run } = await open({ stream: true, n: 2, logprobs: true });
+    await write(run, [logprobOf('b', -1)], { index: 1 });
+    await write(run, [logprobOf('a', -2)], { index: 0 });
+    await end(run, 'a', { index: 0 });
+    await end(run, 'b', { index: 1 });
+    await run.finish();
+    const choices = (await chunksOf(await answer)).flatMap(
+      (chunk) => chunk['choices'] as { index: number; delta: object; logprobs: { content: { logprob: number }[] } }[],
+    );
+    expect(
+      choices.map(({ index, delta, logprobs }) => [index, delta, logprobs?.content.map(({ logprob }) => logprob)]),
+    ).toEqual([
+      [1, { role: 'assistant', content: '' }, undefined],
+      [1, { content: 'b' }, [-1]],
+      [0, { role: 'assistant', content: '' }, undefined],
+      [0, { content: 'a' }, [-2]],
+      [0, {}, undefined],
+      [1, {}, undefined],
+    ]);
+  });
+
+  it('of a text that is empty has its role and its end', async () => {
+    const { answer, run } = await open({ stream: true });
+    await end(run, '');
+    await run.finish();
+    const chunks = await chunksOf(await answer);
+    expect(chunks.map(({ choices }) => choices)).toMatchObject([
+      [{ delta: { role: 'assistant', content: '' } }],
+      [{ delta: {}, finish_reason: 'stop' }],
+    ]);
+  });
+
+  it('keeps its headers to itself until there is something to say', async () => {
+    const { test, answer, run } = await open({ stream: true });
+    let hasCome = false;
+    void answer.then(() => (hasCome = true));
+    // A comment, which would come with headers.
+    test.tick(15_000);
+    await run.progress(1);
+    await expect.poll(() => test.hub.size).toBe(1);
+    expect(hasCome).toBe(false);
+    await write(run, ['owl']);
+    expect((await answer).status).toBe(200);
+  });
+});
+
+describe('what goes wrong after the request is stored', () => {
+  const happen: Record<string, (asked: Asked) => Promise<unknown>> = {
+    engine_failed: ({ run }) =>
+      run.finish({ state: 'failed', error: { code: 'engine_failed', message: 'Nothing came of it.' } }),
+    request_canceled: async ({ test, id, run }) => {
+      await cancelRequest(test.store, id);
+      await run.finish({ state: 'canceled' });
+    },
+    request_expired: ({ test, id }) => endOverdue(test.store, id),
+    server_stopping: async ({ test }) => {
+      test.draining.abort();
+      test.tick(drainGraceMs);
+    },
+  };
+
+  it.each(Object.keys(happen).flatMap((code) => [false, true].map((stream) => ({ code, stream }))))(
+    'before the first piece is an answer that no SDK sends again: %j',
+    async ({ code, stream }) => {
+      const asked = await open({ stream });
+      await happen[code]!(asked);
+      const response = await asked.answer;
+      const { headers } = response;
+      expect([headers.get('x-request-id'), headers.get('x-should-retry')]).toEqual([asked.id, 'false']);
+      expect(await errorOf(response)).toMatchObject({ status: 422, code, type: 'generation_error' });
+      expect([asked.test.hub.size, asked.test.timers()]).toEqual([0, 0]);
+    },
+  );
+
+  it.each([false, true])('is a 400 where the engine found the request wrong, streaming: %s', async (stream) => {
+    const { answer, run } = await open({ stream });
+    const message = 'logit_bias leaves no token.';
+    await run.finish({ state: 'failed', error: { code: 'invalid_request', message } });
+    const response = await answer;
+    expect(response.headers.get('x-should-retry')).toBe('false');
+    expect(await errorOf(response)).toEqual({
+      status: 400,
+      code: 'invalid_request',
+      type: 'invalid_request_error',
+      message,
+      param: null,
+    });
+  });
+
+  it.each(Object.keys(happen))('in a stream that has begun is the last data: %s', async (code) => {
+    const asked = await open({ stream: true });
+    await write(asked.run, ['an ']);
+    const reader = readFrames(await asked.answer);
+    await reader.next();
+    await reader.next();
+    const rest = reader.rest();
+    await happen[code]!(asked);
+    const frames = await rest;
+    expect(frames.map(({ event }) => event)).toEqual([undefined]);
+    expect(JSON.parse(frames[0]!.data!)).toMatchObject({
+      error: { code, type: 'generation_error' },
+      request_id: asked.id,
+    });
+    expect([asked.test.hub.size, asked.test.timers()]).toEqual([0, 0]);
+  });
+
+  it('sends a client with a key to the next replica, for the same request', async () => {
+    const headers = { 'Idempotency-Key': 'k-1' };
+    const { test, answer, id, run } = await open({ stream: true }, { headers });
+    test.draining.abort();
+    test.tick(drainGraceMs);
+    const stopped = await answer;
+    expect([stopped.status, stopped.headers.get('x-should-retry')]).toEqual([422, 'true']);
+    const again = ask(test.replica(), path, { messages, stream: true }, { headers });
+    await write(run, ['owl']);
+    await end(run, 'owl');
+    await run.finish();
+    const response = await again;
+    expect(response.headers.get('x-request-id')).toBe(id);
+    expect((await chunksOf(response)).map(({ created }) => created)).toEqual(
+      Array.from({ length: 3 }, () => Math.floor(timeOfRequestId(id) / 1000)),
+    );
+  });
+});

@@ -1,0 +1,110 @@
+import { allKeys } from '@darkroom/testing';
+import { describe, expect, it } from 'vitest';
+import { errorSchema } from '../http/error-response.ts';
+import { ask, openTextApi } from '../testing/open-text-api.ts';
+
+const path = '/v1/chat/completions';
+const messages = [{ role: 'user', content: 'something cold' }];
+
+async function errorOf(response: Response) {
+  const { error } = errorSchema.parse(await response.json());
+  return { status: response.status, ...error };
+}
+
+const tool = { type: 'function', function: { name: 'draw', parameters: {} } };
+
+describe('refusing stores nothing', () => {
+  it.each<[object, string | RegExp, string?]>([
+    [{ messages: [] }, /^messages is \[\], expected a list of 1 to /],
+    [{ messages: undefined }, /^messages is missing, expected a list of messages /],
+    [{ messages: [{ role: 'user', content: null }] }, 'messages.0.content is null, expected text'],
+    [
+      { messages: [{ role: 'user', content: [] }] },
+      /^messages\.0\.content is \[\], expected text, or at least one part/,
+    ],
+    [
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'x' },
+              { type: 'image_url', image_url: {} },
+            ],
+          },
+        ],
+      },
+      'messages.0.content.1.type is "image_url", expected "text": the models here read nothing else',
+      'messages.0.content.1.type',
+    ],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'text' }] }] },
+      'messages.0.content.0.text is missing, expected text',
+    ],
+    [
+      { stream_options: { include_usage: true } },
+      /^stream_options is \{.*\}, expected nothing without "stream": true$/,
+    ],
+    [{ stream: 'yes' }, 'stream is "yes", expected true or false'],
+    [{ top_logprobs: 2 }, 'top_logprobs is 2, expected nothing without "logprobs": true'],
+    [{ logprobs: 2 }, 'logprobs is 2, expected true or false'],
+    [{ n: 11 }, 'n is 11, expected a whole number from 1 to 10'],
+    [{ n: 0 }, 'n is 0, expected a whole number from 1 to 10'],
+    [{ temperature: -1 }, 'temperature is -1, expected a number from 0 to 2'],
+    [{ stop: 'x'.repeat(10_000) }, /^stop is "x+… \(10000 characters\), expected a text of 1 to 256 characters, /],
+    [{ logit_bias: { 2048: 1 } }, 'logit_bias is "2048", expected an id below 2048, as many as writer has'],
+    [{ max_completion_tokens: 0 }, 'max_completion_tokens is 0, expected a whole number from 1 to 1000000'],
+    [{ max_completion_tokens: 300 }, /^max_completion_tokens is 300, expected at most \d+: writer reads /],
+    [{ response_format: { type: 'json_object' } }, /^response_format\.type is "json_object", expected "text": /],
+    [
+      { response_format: { type: 'json_schema', json_schema: { name: 'x' } } },
+      'response_format.json_schema.schema is missing, expected a JSON Schema',
+    ],
+    [
+      { response_format: { type: 'json_schema', json_schema: { schema: {} } } },
+      /^response_format\.type is "json_schema", expected "text": /,
+    ],
+    [{ response_format: 'json' }, /^response_format is "json", expected an object such as /],
+    [{ tools: [] }, 'tools is [], expected a list of at least one tool, or nothing'],
+    [{ tools: [tool] }, /^tools is \[.*, expected nothing: the models here call no tools$/],
+    [{ tool_choice: 'auto' }, 'tool_choice is "auto", expected nothing without tools'],
+    [
+      { tools: [tool], tool_choice: { type: 'function', function: { name: 'sing' } } },
+      'tool_choice.function.name is "sing", expected one of tools: draw',
+    ],
+  ])('%j', async (body, message, param?) => {
+    const test = await openTextApi();
+    const before = await allKeys(test.store);
+    const error = await errorOf(await ask(test, path, { messages, ...body }));
+    expect(error).toMatchObject({ status: 400, type: 'invalid_request_error', ...(param && { param }) });
+    expect(error.message).toMatch(message);
+    expect(await allKeys(test.store)).toEqual(before);
+  });
+
+  it('a prompt longer than the model reads, with both figures', async () => {
+    const test = await openTextApi();
+    const content = 'cold '.repeat(300);
+    const error = await errorOf(await ask(test, path, { messages: [{ role: 'user', content }], stream: true }));
+    expect(error).toMatchObject({ status: 400, code: 'context_length_exceeded', param: 'messages' });
+    expect(error.message).toMatch(
+      /^messages have \d{3,4} tokens, expected at most 255: writer reads and writes 256 together$/,
+    );
+  });
+
+  it('a model of pictures, and one that is not there', async () => {
+    const test = await openTextApi();
+    for (const model of ['tiny', 'gpt-4o'])
+      expect(await errorOf(await ask(test, path, { model, messages }))).toMatchObject({
+        status: 404,
+        code: 'model_not_found',
+        message: `model "${model}" is not here, expected one of writer`,
+      });
+  });
+
+  it('more than may wait, which may be tried again', async () => {
+    const test = await openTextApi({ config: { queueMaxLength: 0 } });
+    const response = await ask(test, path, { messages, stream: true });
+    expect([response.status, response.headers.get('x-should-retry')]).toEqual([503, null]);
+    expect(response.headers.get('retry-after')).toBe('5');
+  });
+});

@@ -1,0 +1,65 @@
+/** What texts look like to OpenAI's clients: answers, and the chunks of a stream. */
+import { textUsage, type TokenLogprob } from '@darkroom/kinds';
+import type { OutputInfo } from '@darkroom/core';
+
+/** What differs between the two routes. */
+export interface TextShape {
+  /** Before our id in `id`. */
+  idPrefix: string;
+  /** `object` of an answer, and of a chunk. */
+  answerObject: string;
+  chunkObject: string;
+  /** Of a choice before its first piece; undefined where nothing is said then. */
+  begun: object | undefined;
+  /** Of a choice with a piece of its text. */
+  piece(text: string): object;
+  /** Of a choice at its end. */
+  ended: object;
+  /** Of a choice with all of its text. */
+  whole(text: string): object;
+  /** `offset`: where the first of these tokens begins in the text, in UTF-16 code units. */
+  logprobs(tokens: readonly TokenLogprob[], offset: number): object;
+}
+
+export const chatShape: TextShape = {
+  idPrefix: 'chatcmpl-',
+  answerObject: 'chat.completion',
+  chunkObject: 'chat.completion.chunk',
+  begun: { delta: { role: 'assistant', content: '' } },
+  piece: (text) => ({ delta: { content: text } }),
+  ended: { delta: {} },
+  whole: (text) => ({ message: { role: 'assistant', content: text, refusal: null } }),
+  logprobs: (tokens) => ({
+    content: tokens.map(({ top, ...token }) => ({ ...token, top_logprobs: top })),
+    refusal: null,
+  }),
+};
+
+export const completionShape: TextShape = {
+  idPrefix: 'cmpl-',
+  answerObject: 'text_completion',
+  chunkObject: 'text_completion',
+  begun: undefined,
+  piece: (text) => ({ text }),
+  ended: { text: '' },
+  whole: (text) => ({ text }),
+  logprobs(tokens, offset) {
+    const offsets: number[] = [];
+    for (const [at, { token }] of tokens.entries()) offsets.push((offsets[at] ?? offset) + token.length);
+    return {
+      tokens: tokens.map(({ token }) => token),
+      token_logprobs: tokens.map(({ logprob }) => logprob),
+      // The one that was taken is among them, however improbable it was.
+      top_logprobs: tokens.map(({ token, logprob, top }) =>
+        Object.fromEntries([...top.map((other) => [other.token, other.logprob]), [token, logprob]]),
+      ),
+      text_offset: [offset, ...offsets].slice(0, tokens.length),
+    };
+  },
+};
+
+/** Of all texts of a request. */
+export function openaiUsage(outputs: readonly OutputInfo[]) {
+  const { prompt_tokens, completion_tokens, total_tokens, cached_tokens, nfe } = textUsage(outputs);
+  return { prompt_tokens, completion_tokens, total_tokens, prompt_tokens_details: { cached_tokens }, nfe };
+}

@@ -1,0 +1,96 @@
+/** OpenAI's Python SDK, as it comes, with the writer that is in the box. */
+import { readFile } from 'node:fs/promises';
+import { beforeAll, expect, it } from 'vitest';
+import { poll } from '../e2e/client.ts';
+import { useTextSystem } from '../e2e/text-system.ts';
+import { installOpenaiPython, runOpenaiPython } from './openai-python.ts';
+
+const system = useTextSystem();
+beforeAll(() => installOpenaiPython(), 600_000);
+
+/** What the lines of a program print, each as JSON. */
+async function run(program: string): Promise<unknown[]> {
+  const start = `
+import asyncio, json
+import openai
+from openai import OpenAI, AsyncOpenAI
+
+client = OpenAI()
+ask = dict(model="emoji-writer", messages=[{"role": "user", "content": "something sweet for a birthday party"}])
+say = lambda *values: print(json.dumps(values))
+`;
+  const lines = (await runOpenaiPython(start + program, system.url)).trim().split('\n');
+  return lines.map((line): unknown => JSON.parse(line));
+}
+
+const answer = 'a birthday cake on a pink background';
+
+it('has a message answered, and streams the same', async () => {
+  const [whole, pieces, tokens] = (await run(`
+chat = client.chat.completions.create(**ask)
+say(chat.choices[0].message.content, chat.choices[0].finish_reason, chat.usage.total_tokens, chat._request_id)
+with client.chat.completions.create(**ask, stream=True, stream_options={"include_usage": True}) as stream:
+    chunks = list(stream)
+say([chunk.choices[0].delta.content for chunk in chunks if chunk.choices], chunks[-1].usage.total_tokens)
+chat = client.chat.completions.create(**ask, logprobs=True, top_logprobs=2)
+say([token.token for token in chat.choices[0].logprobs.content])
+`)) as [[string, string, number, string], [(string | null)[], number], [string[]]];
+  const [text, reason, total, id] = whole;
+  expect([text, reason]).toEqual([answer, 'stop']);
+  expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded', usage: { total_tokens: total } });
+  expect(pieces[0].join('')).toBe(answer);
+  expect([pieces[0][0], pieces[0].at(-1)]).toEqual(['', null]);
+  expect(pieces[1]).toBe(total);
+  expect(tokens[0].join('')).toBe(answer);
+});
+
+it('does so asynchronously, puts streams together, and takes fields of this server', async () => {
+  expect(
+    await run(`
+async def main():
+    client = AsyncOpenAI()
+    answers = await asyncio.gather(*[client.chat.completions.create(**ask, n=2, seed=5, temperature=1) for _ in range(4)])
+    say(len({tuple(choice.message.content for choice in each.choices) for each in answers}))
+    async with client.chat.completions.stream(**ask) as stream:
+        say((await stream.get_final_completion()).choices[0].message.content)
+
+asyncio.run(main())
+say(client.chat.completions.create(**ask, stop=["ake on a pi"], extra_body={"top_k": 5}).choices[0].message.content)
+`),
+  ).toEqual([[1], [answer], ['a birthday c']]);
+});
+
+it('has a text continued', async () => {
+  const [[whole, pieces]] = (await run(`
+ask = dict(model="emoji-writer", prompt="a bird on a ", max_tokens=8)
+whole = client.completions.create(**ask).choices[0].text
+say(whole, [chunk.choices[0].text for chunk in client.completions.create(**ask, stream=True)])
+`)) as [[string, string[]]];
+  expect(whole).toBe(' green background');
+  expect(pieces.join('')).toBe(whole);
+});
+
+it('does what docs/text.md says', async () => {
+  const document = await readFile(new URL('../../docs/text.md', import.meta.url), 'utf8');
+  const [, program] = /```python\n(.*?)```/s.exec(document)!;
+  const printed = await runOpenaiPython(program!.replaceAll('http://127.0.0.1:8080', system.url), system.url);
+  expect(printed).toBe(`${answer}\n${answer}`);
+});
+
+it('says what is wrong, and cancels what it closes', async () => {
+  const [wrong, [id]] = (await run(`
+try:
+    client.chat.completions.create(**{**ask, "messages": [{"role": "user", "content": "sweet " * 300}]}, stream=True)
+except openai.BadRequestError as error:
+    say(error.code, error.param, error.type)
+response = client.chat.completions.with_raw_response.create(
+    **ask, stream=True, n=10, max_tokens=230, extra_body={"ignore_eos": True}
+)
+stream = response.parse()
+next(iter(stream))
+stream.close()
+say(response.headers["x-request-id"])
+`)) as [unknown[], [string]];
+  expect(wrong).toEqual(['context_length_exceeded', 'messages', 'invalid_request_error']);
+  await expect.poll(() => poll(system.url, id)).toMatchObject({ status: 'canceled' });
+});
