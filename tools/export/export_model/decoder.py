@@ -1,14 +1,14 @@
 """A causal language model as one graph in the decoder layout of Optimum and transformers.js.
 
-Attention is written so that the bits of a row depend on nothing but its own tokens: in any company, and however long the
-others are. Three things see to that.
+Attention is written so that the bits of a row depend on nothing but its own tokens: in any company, and however long
+the others are. Three things see to that.
 
 - Keys and values are put in the order of their positions, without the gap that a batch leaves between what a short row
   had and what it gets. A product adds up in blocks of columns, so a number that stands elsewhere can round otherwise.
 - The sum of the softmax comes from a column of ones beside the values: it is added up in the same order as they are.
   ONNX's Softmax adds in lanes.
-- The query heads that share keys are rows of one product, at least two of them: a product of one row is computed by other
-  code than one of many.
+- The query heads that share keys are rows of one product, at least two of them: a product of one row is computed by
+  other code than one of many.
 """
 
 from collections.abc import Sequence
@@ -70,6 +70,7 @@ class Decoder(nn.Module):
         num_logits_to_keep: torch.Tensor,
         *past: torch.Tensor,
     ) -> tuple[torch.Tensor, ...]:
+        """Logits of the last positions, then all keys and values."""
         width = input_ids.shape[1]
         order = _order_of(attention_mask)
         cache = _Past(past, order)
@@ -116,7 +117,7 @@ def _in_order(tensor: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.embedding(lines, tensor.reshape(-1, width))
 
 
-def _attend(
+def _attend(  # noqa: PLR0913, PLR0917 - as transformers calls it
     module: nn.Module,
     query: torch.Tensor,
     key: torch.Tensor,
@@ -210,7 +211,7 @@ def _example(model: PreTrainedModel, lengths: Sequence[int], width: int) -> dict
 
 
 def _compare(model: PreTrainedModel, file: Path) -> None:
-    """Three texts read in a batch, in two pieces with a gap between them, with each read alone by the model as it came."""
+    """Three texts read in a batch, in two pieces with a gap between them, with each read alone by the model itself."""
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     layers, heads, size = _cache_shape(model)
     vocabulary = model.config.vocab_size

@@ -42,7 +42,7 @@ class Scheme:
 
 INT8 = Scheme(8, (128, 64, 32))
 TEXT_INT8 = Scheme(8, (32,))
-"""A single token's row has other last bits than in a batch with blocks of 128, seen with SmolLM2 and ONNX Runtime 1.31."""
+"""With blocks of 128 a row alone has other last bits than in a batch: seen with SmolLM2 and ONNX Runtime 1.31."""
 TEXT_Q4 = Scheme(4, (32,))
 
 

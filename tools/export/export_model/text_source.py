@@ -1,4 +1,4 @@
-"""What a text model is made of: a directory as `save_pretrained` writes it, or one GGUF file. transformers reads both."""
+"""What a text model is made of: a directory as `save_pretrained` writes it, or a GGUF file. transformers reads both."""
 
 import json
 import shutil
@@ -59,7 +59,7 @@ def read_text_source(path: Path) -> TextSource:
 
 
 def write_text_files(source: TextSource, target: Path) -> None:
-    """config.json, generation_config.json, the tokenizer's files with the chat template, and what is said of the model."""
+    """config.json, generation_config.json, the tokenizer's files with the chat template; what is said of the model."""
     config = source.model.config.to_diff_dict()
     # The graph's own: a table may have more rows than the configuration says.
     config["vocab_size"] = source.model.get_output_embeddings().weight.shape[0]
