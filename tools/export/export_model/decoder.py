@@ -34,11 +34,12 @@ _LARGEST_DIFFERENCE = 1e-3
 class _Past(Cache):
     """The keys and values that a call is given, and after it those that it gives, in the order of the columns."""
 
-    def __init__(self, tensors: Sequence[torch.Tensor], order: torch.Tensor) -> None:
+    def __init__(self, tensors: Sequence[torch.Tensor], lines: torch.Tensor, width: int) -> None:
         self.layers = []
         self.given = tensors
         self.present: list[torch.Tensor] = []
-        self._order = order
+        self._lines = lines
+        self._width = width
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self.given[0].shape[2]
@@ -48,7 +49,11 @@ class _Past(Cache):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         both = [torch.cat([past, new], 2) for past, new in zip(self.given[2 * layer :], (key, value), strict=False)]
         self.present += both
-        return _in_order(both[0], self._order), _in_order(both[1], self._order)
+        return self._in_order(both[0]), self._in_order(both[1])
+
+    def _in_order(self, tensor: torch.Tensor) -> torch.Tensor:
+        """`[rows, heads, columns, width]`, whose columns are put in the order of their rows."""
+        return torch.nn.functional.embedding(self._lines, tensor.reshape(-1, self._width))
 
 
 class Decoder(nn.Module):
@@ -58,6 +63,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.model = model
         config = model.config
+        _, self._heads, self._width = _cache_shape(model)
         self._window = getattr(config, "sliding_window", None)
         kinds = getattr(config, "layer_types", None)
         self._kinds = sorted(set(kinds)) if kinds else None
@@ -72,8 +78,8 @@ class Decoder(nn.Module):
     ) -> tuple[torch.Tensor, ...]:
         """Logits of the last positions, then all keys and values."""
         width = input_ids.shape[1]
-        order = _order_of(attention_mask)
-        cache = _Past(past, order)
+        rows = torch.arange(input_ids.shape[0] * self._heads).reshape(-1, self._heads, 1) * attention_mask.shape[1]
+        cache = _Past(past, rows + _order_of(attention_mask)[:, None], self._width)
         # In that order a token's column is its position.
         columns = torch.arange(attention_mask.shape[1])[None, None, None]
         count = attention_mask.sum(1)[:, None, None, None]
@@ -110,13 +116,6 @@ def _order_of(attention_mask: torch.Tensor) -> torch.Tensor:
     return torch.zeros_like(attention_mask).scatter(1, torch.where(counts, first, rest), place.expand_as(counts))
 
 
-def _in_order(tensor: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """`[rows, heads, columns, width]`, whose columns are put in the order of their rows."""
-    rows, heads, columns, width = tensor.shape
-    lines = torch.arange(rows * heads).reshape(rows, heads, 1) * columns + order[:, None]
-    return torch.nn.functional.embedding(lines, tensor.reshape(-1, width))
-
-
 def _attend(  # noqa: PLR0913, PLR0917 - as transformers calls it
     module: nn.Module,
     query: torch.Tensor,
@@ -126,10 +125,11 @@ def _attend(  # noqa: PLR0913, PLR0917 - as transformers calls it
     scaling: float,
     **_: object,
 ) -> tuple[torch.Tensor, None]:
-    rows, heads, length, width = query.shape
-    group = module.num_key_value_groups
-    shared = key.shape[1]
-    columns = key.shape[2]
+    # Of one tensor that all layers share: what is computed of it is computed once.
+    rows, _, length, columns = attention_mask.shape
+    width, group = module.head_dim, module.num_key_value_groups
+    heads = module.config.num_attention_heads
+    shared = heads // group
     query = (query * scaling).reshape(rows, shared, group * length, width)
     twice = group == 1
     if twice:
@@ -138,7 +138,7 @@ def _attend(  # noqa: PLR0913, PLR0917 - as transformers calls it
     scores = query @ key.transpose(2, 3)
     scores = scores.reshape(rows, shared, group, length, columns) + attention_mask[:, None]
     powers = torch.exp(scores - scores.amax(-1, keepdim=True)).reshape(rows, shared, group * length, columns)
-    sums = powers @ torch.cat([value, torch.ones_like(value[..., :1])], -1)
+    sums = powers @ torch.cat([value, torch.ones((rows, shared, columns, 1))], -1)
     mixed = sums[..., :width] / sums[..., width:]
     if twice:
         mixed = mixed[:, :, :length]
