@@ -20,7 +20,7 @@ const mayImport = {
   'apps/janitor': ['core', 'config', 'service', 'store'],
   'apps/webhook-sender': ['core', 'kinds', 'config', 'service', 'store'],
   'apps/worker': ['core', 'kinds', 'config', 'service', 'store', 'diffusion', 'language', 'executor'],
-  'apps/model': ['core', 'config', 'diffusion', 'language'],
+  'apps/model': ['core', 'config', 'diffusion', 'kinds', 'language'],
   'apps/page': ['client'],
 };
 

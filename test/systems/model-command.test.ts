@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { layOutAsIn2022 } from '@darkroom/testing';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { FakeHub } from '../../apps/model/src/testing/fake-hub.ts';
-import { startTinyRepo } from '../../apps/model/src/testing/tiny-repo.ts';
+import { startTextRepo, startTinyRepo } from '../../apps/model/src/testing/tiny-repo.ts';
 
 const program = resolve(import.meta.dirname, '../../apps/model/dist/main.js');
 const unet = 'unet/model_int8.onnx';
@@ -56,8 +56,8 @@ it('pulls a model, lists it and checks it', async () => {
 
   const { output: list } = await run(['list']);
   expect(list.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
-    ['id', 'family', 'dtypes', 'on disk', 'from'],
-    ['tiny_model', 'OnnxStableDiffusionPipeline', 'int8', '12.4 MB', `${hub.repo} aaaaaaa`],
+    ['id', 'kind', 'mode', 'family', 'dtypes', 'on disk', 'from'],
+    ['tiny_model', 'picture', 'diffusion', 'OnnxStableDiffusionPipeline', 'int8', '12.4 MB', `${hub.repo} aaaaaaa`],
     [''],
   ]);
 
@@ -77,6 +77,40 @@ it('pulls a model, lists it and checks it', async () => {
     expect(checked.output).toMatch(line);
 });
 
+it('pulls a model of text, lists it and has it write', async () => {
+  await using texts = await startTextRepo();
+  const pulled = await run(['pull', texts.repo, '--dtype', 'int8'], { HF_ENDPOINT: texts.endpoint });
+  expect(pulled).toMatchObject({ code: 0, errors: '' });
+  const { output: list } = await run(['list']);
+  expect(list.split('\n')[1]!.split(/ {2,}/).slice(0, 5)).toEqual([
+    'tiny_model',
+    'text',
+    'autoregressive',
+    'llama',
+    'int8',
+  ]);
+  const checked = await run(['check', 'models/tiny_model']);
+  expect(checked).toMatchObject({ code: 0, errors: '' });
+  for (const line of [
+    /^mode +autoregressive$/m,
+    /^context +256 tokens, /m,
+    /^onnx\/model_int8\.onnx +int8 +1\.7 MB$/m,
+    /^reading \d+ tokens .* MB$/m,
+    /^wrote +"\w.*"$/m,
+    /^speed +[\d.]+ tokens\/s, a row alone$/m,
+    /^deterministic +yes: /m,
+    /^ok$/m,
+  ])
+    expect(checked.output).toMatch(line);
+  const compared = await run(['compare', 'models/tiny_model']);
+  expect(compared).toMatchObject({ code: 1, errors: expect.stringContaining('is a model of text') as string });
+
+  await truncate(join(directory, 'models/tiny_model/onnx/model_int8.onnx'), 100_000);
+  const { code, errors } = await run(['check', 'models/tiny_model']);
+  expect(code).toBe(1);
+  expect(errors).toMatch(/^model: onnx\/model_int8\.onnx: is not a whole ONNX file: /);
+});
+
 it('lists and checks an export of 2022, which has no config.json, and halves in a file called model.onnx', async () => {
   const vectors = resolve(import.meta.dirname, '../../tools/golden/vectors');
   const old = join(directory, 'models/old');
@@ -92,10 +126,10 @@ it('lists and checks an export of 2022, which has no config.json, and halves in 
   }
 
   const { output: list } = await run(['list']);
-  expect(list.split('\n').map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
-    ['id', 'family', 'dtypes'],
-    ['halves', 'StableDiffusionPipeline', 'fp16'],
-    ['old', 'OnnxStableDiffusionPipeline', 'fp32'],
+  expect(list.split('\n').map((line) => line.split(/ {2,}/).slice(0, 5))).toEqual([
+    ['id', 'kind', 'mode', 'family', 'dtypes'],
+    ['halves', 'picture', 'diffusion', 'StableDiffusionPipeline', 'fp16'],
+    ['old', 'picture', 'diffusion', 'OnnxStableDiffusionPipeline', 'fp32'],
     [''],
   ]);
 
@@ -147,13 +181,16 @@ it('says what a model does not run on, and fails where it must', async () => {
 it.each([
   [['fetch'], 'there is no command "fetch"; there are pull, list, check and compare'],
   [['compare'], 'expected a directory'],
-  [['compare', 'tiny', 'int4'], 'a dtype is "int4", expected auto, fp32, fp16 or int8, for single parts as in int8,'],
+  [
+    ['compare', 'tiny', 'int4'],
+    'a dtype is "int4", expected auto, fp32, fp16, int8 or (of text) q4, for single parts as in int8,',
+  ],
   [['compare', 'tiny', '--rows', '0'], '--rows is "0", expected a whole number from 1 to 9999'],
   [['pull'], 'expected one argument, not 0'],
   [['pull', '../x'], '"../x" is no repository\'s id, such as owner/name'],
   [
     ['pull', 'a/b', '--dtype', 'int4'],
-    '--dtype is "int4", expected auto, fp32, fp16 or int8, for single parts as in int8,vae_decoder=fp16; the parts are ',
+    '--dtype is "int4", expected auto, fp32, fp16, int8 or (of text) q4, for single parts as in int8,vae_decoder=fp16; the parts are ',
   ],
   [['pull', 'a/b', '--name', 'My Model'], '--name is "My Model", expected 1 to 64 characters of'],
   [['pull', 'a/b', '--force'], "Unknown option '--force'"],

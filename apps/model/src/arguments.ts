@@ -2,12 +2,12 @@ import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { type DtypeChoice, dtypeChoiceRange, isModelId, parseDtypeChoice } from '@darkroom/core';
 import { CommandError } from './command-error.ts';
 
-export const usage = `npm run model -- pull <repo id> [--revision <branch, tag or commit>] [--dtype auto|fp32|fp16|int8[,<part>=<dtype>…]] [--name <id>]
+export const usage = `npm run model -- pull <repo id> [--revision <branch, tag or commit>] [--dtype auto|fp32|fp16|int8|q4[,<part>=<dtype>…]] [--name <id>]
     downloads a model from the Hugging Face hub into models/<id>; run again, it goes on where it was
 npm run model -- list
     the models in models/
 npm run model -- check <directory>
-    loads a model, says what it is and what it needs, and takes one step with it
+    loads a model, says what it is and what it needs, and takes one step with it or writes a sentence
 npm run model -- compare <directory> [<dtypes>…] [--prompts 32] [--steps <n>] [--rows 8]
     makes the same pictures in each dtype, such as fp32 int8 int8,vae_decoder=fp16: sizes, times, PSNR to the first`;
 

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { modelDtypes } from '@darkroom/core';
-import { listDtypes, type PipelineFolders, readModelDirectory } from '@darkroom/diffusion/model-files';
+import { listDtypes, pictureDtypes, type PipelineFolders, readModelDirectory } from '@darkroom/diffusion/model-files';
+import { isTextModel, listTextDtypes, readTextModelDirectory } from '@darkroom/language/model-files';
 import { sizeText } from './number-text.ts';
 import { readModelSource } from './pull/model-source.ts';
 import { table } from './table.ts';
@@ -23,22 +23,34 @@ export async function listModels(modelsDirectory: string): Promise<string> {
       notes.push(`${name} cannot be used: ${(error as Error).message}`);
     }
   }
-  const list = rows.length === 0 ? 'no models' : table([['id', 'family', 'dtypes', 'on disk', 'from'], ...rows]);
+  const list =
+    rows.length === 0 ? 'no models' : table([['id', 'kind', 'mode', 'family', 'dtypes', 'on disk', 'from'], ...rows]);
   return [list, ...notes].join('\n');
 }
 
 async function describe(directory: string): Promise<string[]> {
-  const { card, pipelineClass, folders } = await readModelDirectory(directory);
   const source = await readModelSource(directory);
   const from = source === undefined ? '' : `${source.repo} ${source.commit.slice(0, 7)}`;
+  const facts = (await isTextModel(directory)) ? await factsOfText(directory) : await factsOfPictures(directory);
+  return [...facts, sizeText(await bytesOf(directory)), from];
+}
+
+async function factsOfText(directory: string): Promise<string[]> {
+  const { card, config } = await readTextModelDirectory(directory);
+  const dtypes = await listTextDtypes(directory);
+  return [card.id, card.kind, card.mode, config.type, dtypes.join(' ')];
+}
+
+async function factsOfPictures(directory: string): Promise<string[]> {
+  const { card, pipelineClass, folders } = await readModelDirectory(directory);
   const dtypes = await dtypesOf(directory, folders);
-  return [card.id, pipelineClass, dtypes.join(' ') || 'mixed', sizeText(await bytesOf(directory)), from];
+  return [card.id, card.kind, 'diffusion', pipelineClass, dtypes.join(' ') || 'mixed'];
 }
 
 /** Those that all parts are there in. */
 async function dtypesOf(directory: string, folders: PipelineFolders): Promise<string[]> {
   const there = [...(await listDtypes(directory, folders)).values()];
-  return modelDtypes.filter((dtype) => there.every((dtypes) => dtypes.includes(dtype)));
+  return pictureDtypes.filter((dtype) => there.every((dtypes) => dtypes.includes(dtype)));
 }
 
 async function bytesOf(directory: string): Promise<number> {

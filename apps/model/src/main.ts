@@ -2,7 +2,6 @@
 import { basename, relative, resolve } from 'node:path';
 import { ConfigError, loadConfig, type ModelConfig } from '@darkroom/config';
 import { DarkroomError, isModelId } from '@darkroom/core';
-import type { LoadModelOptions } from '@darkroom/diffusion';
 import { type Command, type PullCommand, readArguments, usage } from './arguments.ts';
 import { checkModel } from './check/check-model.ts';
 import { CommandError } from './command-error.ts';
@@ -11,6 +10,7 @@ import { BrokenConnectionError } from './hub/broken-connection-error.ts';
 import { listModels } from './list-models.ts';
 import { Progress } from './pull/progress.ts';
 import { pullModel } from './pull/pull-model.ts';
+import type { TriedModel } from './tried-model.ts';
 
 const modelsDirectory = resolve('models');
 const stop = new AbortController();
@@ -33,7 +33,7 @@ check it: npm run model -- check ${shown}
 }
 
 /** The model of a directory, as a worker with the same settings has it. */
-function modelAt(directory: string, config: ModelConfig): LoadModelOptions {
+function modelAt(directory: string, config: ModelConfig): TriedModel {
   const { modelDtype: dtypes, numThreads, devices, isStrictAboutDevice, hasLowMemory, vaeTileSize } = config;
   const threads = numThreads === 0 ? {} : { threads: numThreads };
   // A worker on a directory of another name needs MODEL_ID; what is found out here does not depend on it.

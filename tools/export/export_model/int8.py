@@ -2,6 +2,9 @@
 
 Activations stay what they are. A product becomes MatMulNBits (8 bits, a scale for each block), a kernel is read through
 DequantizeLinear, and of a table of embeddings only the rows that are read become float.
+
+With 4 bits (of a text model) only matrices have them, and not the one that gives the logits: it is read by every token,
+and what is lost in it is lost at once.
 """
 
 import logging
@@ -16,8 +19,8 @@ from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
 _SMALLEST = 512
 """Numbers; smaller weights stay as they are."""
-_BLOCKS = (128, 64, 32)
-"""Numbers that share a scale: the most that divide a matrix's rows without a rest."""
+_LAST = "logits"
+"""What the product that stays at 8 bits gives."""
 _INTEGER_KERNELS = 4
 """MatMulNBits' accuracy_level. On a CPU it then multiplies integers: each row's activations get a scale for each block,
 so that a row is the same bytes whatever is beside it. Without, weights become float at each call, in a product that
@@ -26,6 +29,21 @@ _LARGEST_FILE = 1_900_000_000
 """Bytes. Protobuf ends at 2 GiB; what is larger has its weights beside it."""
 
 Uses = dict[str, list[tuple[onnx.NodeProto, int]]]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How matrices are quantized."""
+
+    bits: int
+    blocks: tuple[int, ...]
+    """Numbers that share a scale: the most of these that divide a matrix's rows without a rest."""
+
+
+INT8 = Scheme(8, (128, 64, 32))
+TEXT_INT8 = Scheme(8, (32,))
+"""With blocks of 128 a row alone has other last bits than in a batch: seen with SmolLM2 and ONNX Runtime 1.31."""
+TEXT_Q4 = Scheme(4, (32,))
 
 
 @dataclass(frozen=True)
@@ -38,8 +56,8 @@ class Quantized:
     """Matrices, kernels and tables that are float still, with their numbers."""
 
 
-def quantize_graph(source: Path, target: Path) -> Quantized:
-    """Writes `target`, the graph `source` with int8 weights.
+def quantize_graph(source: Path, target: Path, scheme: Scheme = INT8) -> Quantized:
+    """Writes `target`, the graph `source` with int8 weights, or with matrices of 4 bits.
 
     Raises:
         SystemExit: it has no weight that can be quantized.
@@ -48,7 +66,11 @@ def quantize_graph(source: Path, target: Path) -> Quantized:
     counts: Counter = Counter()
     _quantize_kernels(model.graph, counts)
     _quantize_tables(model.graph, counts)
-    model = _quantize_matrices(model, counts)
+    last = {node.name for node in model.graph.node if _LAST in node.output}
+    if scheme.bits == 4:
+        model = _quantize_matrices(model, counts, scheme, last)
+        scheme = TEXT_INT8
+    model = _quantize_matrices(model, counts, scheme)
     if not counts:
         raise SystemExit(f"{source}: no weight can be quantized")
     left = {
@@ -124,21 +146,25 @@ def _quantize_tables(graph: onnx.GraphProto, counts: Counter) -> None:
     graph.node.extend(nodes)
 
 
-def _quantize_matrices(model: onnx.ModelProto, counts: Counter) -> onnx.ModelProto:
+def _quantize_matrices(
+    model: onnx.ModelProto, counts: Counter, scheme: Scheme, without: set[str] = frozenset()
+) -> onnx.ModelProto:
     # It says at each node what it does with it.
     logging.getLogger("onnxruntime.quantization.matmul_nbits_quantizer").setLevel(logging.ERROR)
     names = {weight.name: weight.dims for weight in _weights(model.graph)}
     products = [node for node in model.graph.node if node.op_type == "MatMul"]
-    blocks = {node.name: _block(names[node.input[1]][0]) for node in products if node.input[1] in names}
-    for block in _BLOCKS:
+    taken = [node for node in products if node.input[1] in names and node.name not in without]
+    blocks = {node.name: _block(names[node.input[1]][0], scheme.blocks) for node in taken}
+    for block in scheme.blocks:
         others = [node.name for node in products if blocks.get(node.name) != block]
         if len(others) == len(products):
             continue
         quantizer = MatMulNBitsQuantizer(
             model,
-            bits=8,
+            bits=scheme.bits,
             block_size=block,
-            is_symmetric=True,
+            # A zero of its own for each block is worth its bits where there are few.
+            is_symmetric=scheme.bits == 8,
             accuracy_level=_INTEGER_KERNELS,
             op_types_to_quantize=("MatMul",),
             nodes_to_exclude=others,
@@ -149,8 +175,8 @@ def _quantize_matrices(model: onnx.ModelProto, counts: Counter) -> onnx.ModelPro
     return model
 
 
-def _block(rows: int) -> int:
-    return next((block for block in _BLOCKS if rows % block == 0), _BLOCKS[-1])
+def _block(rows: int, sizes: tuple[int, ...]) -> int:
+    return next((block for block in sizes if rows % block == 0), sizes[-1])
 
 
 def _symmetric(weight: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,27 +1,29 @@
 import { stat } from 'node:fs/promises';
-import type { PipelineComponent } from '@darkroom/core';
-import type { LoadModelOptions } from '@darkroom/diffusion';
 import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { GraphDescription, ModelDescription, ModelDirectory } from '@darkroom/diffusion/model-files';
+import { isTextModel } from '@darkroom/language/model-files';
 import { CommandError } from '../command-error.ts';
 import { countText, sizeText } from '../number-text.ts';
 import { table } from '../table.ts';
-import type { CheckMeasurement } from './check-process.ts';
+import type { CheckModelOptions } from './check-options.ts';
+import { checkTextModel } from './check-text-model.ts';
+import { componentTable, measurementTable } from './check-tables.ts';
 import { runCheck } from './run-check.ts';
 
-export interface CheckModelOptions {
-  /** As a worker with the same settings has it. */
-  model: LoadModelOptions;
-  signal: AbortSignal;
-  write: (text: string) => void;
-}
-
-/** Says what a model is, loads it and takes one step. @throws DarkroomError or CommandError naming the file and what is wrong. */
-export async function checkModel({ model, signal, write }: CheckModelOptions): Promise<void> {
-  const { directory } = model;
+/**
+ * Says what a model is, loads it and takes one step, or writes a sentence.
+ *
+ * @throws DarkroomError or CommandError naming the file and what is wrong.
+ */
+export async function checkModel(options: CheckModelOptions): Promise<void> {
+  const { directory } = options.model;
   const found = await stat(directory).catch(() => undefined);
   if (found?.isDirectory() !== true) throw new CommandError(`there is no directory ${directory}`);
-  const files = await readModelDirectory(directory, model);
+  return (await isTextModel(directory)) ? checkTextModel(options) : checkPictureModel(options);
+}
+
+async function checkPictureModel({ model, signal, write }: CheckModelOptions): Promise<void> {
+  const files = await readModelDirectory(model.directory, model);
   const description = describeModel(files);
   write(`${table(factsOf(files, description))}\n\n${graphTable(description.graphs)}\n\n`);
   const { load, encode, step, decode, components } = await runCheck({ model }, signal);
@@ -32,25 +34,6 @@ export async function checkModel({ model, signal, write }: CheckModelOptions): P
     ['decoding', decode],
   ]);
   write(`${measurements}\n\n${componentTable(components)}\n\nok\n`);
-}
-
-function measurementTable(done: readonly (readonly [what: string, measured: CheckMeasurement])[]): string {
-  const rows = done.map(([what, { ms, bytes, peakBytes }]) => [
-    what,
-    timeText(ms),
-    sizeText(bytes),
-    sizeText(peakBytes),
-  ]);
-  return table([['done', 'time', 'memory after it', 'peak until then'], ...rows]);
-}
-
-function componentTable(components: readonly PipelineComponent[]): string {
-  const rows = components.map(({ part, device, refusals, nodes = {}, remark }) => {
-    const counts = Object.entries(nodes).map(([name, count]) => `${count} nodes on ${name}`);
-    const reasons = refusals.map(({ device: refused, reason }) => `not on ${refused}: ${reason}`);
-    return [part, device, [...counts, ...reasons, ...(remark === undefined ? [] : [remark])].join('; ')];
-  });
-  return table([['part', 'runs on', ''], ...rows]);
 }
 
 function factsOf(
@@ -91,8 +74,4 @@ function graphTable(graphs: readonly GraphDescription[]): string {
 
 function sizeOf({ width, height }: { width: number; height: number }): string {
   return `${width}x${height}`;
-}
-
-function timeText(ms: number): string {
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }

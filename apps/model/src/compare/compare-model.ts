@@ -1,6 +1,7 @@
-import { type DtypeChoice, dtypeChoiceText, modelDtypes } from '@darkroom/core';
+import { type DtypeChoice, dtypeChoiceText } from '@darkroom/core';
 import type { LoadModelOptions } from '@darkroom/diffusion';
-import { describeModel, listDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
+import { describeModel, listDtypes, pictureDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
+import { isTextModel } from '@darkroom/language/model-files';
 import type { CompareCommand } from '../arguments.ts';
 import type { CheckModelOptions } from '../check/check-model.ts';
 import { CommandError } from '../command-error.ts';
@@ -27,6 +28,8 @@ interface Made {
  */
 export async function compareModel(options: CompareModelOptions): Promise<void> {
   const { model, choices, prompts, steps, rows, signal, write } = options;
+  if (await isTextModel(model.directory))
+    throw new CommandError(`${model.directory} is a model of text: compare makes pictures`);
   const { devices = ['cpu'] } = model;
   const made: Made[] = [];
   for (const dtypes of choices.length === 0 ? await allChoices(model) : choices) {
@@ -48,7 +51,7 @@ async function allChoices(model: LoadModelOptions): Promise<DtypeChoice[]> {
   const fp32: DtypeChoice = { all: 'fp32', parts: {} };
   const { folders, path } = await readModelDirectory(model.directory, { ...model, dtypes: fp32 });
   const there = await listDtypes(path, folders);
-  const others = modelDtypes.filter(
+  const others = pictureDtypes.filter(
     (dtype) => dtype !== 'fp32' && [...there.values()].some((has) => has.includes(dtype)),
   );
   const choices = others.map((all): DtypeChoice => {

@@ -1,21 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { dtypeChoiceText, dtypeOfPart, modelDtypes } from '@darkroom/core';
-import type { DtypeChoice, ModelDtype, ModelPart } from '@darkroom/core';
-import { dtypeFileNames, foldersOf, pipelineClasses } from '@darkroom/diffusion/model-files';
+import { dtypeChoiceText, dtypeOfPart } from '@darkroom/core';
+import type { DtypeChoice, ModelPart } from '@darkroom/core';
+import { dtypeFileNames, foldersOf, pictureDtypes, pipelineClasses } from '@darkroom/diffusion/model-files';
 import { pipelineFamilies, pipelineFolders } from '@darkroom/diffusion/model-files';
-import type { PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
+import type { PictureDtype, PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import { download } from '../hub/download.ts';
-import type { HubCommit, HubFile } from '../hub/hub-repo.ts';
-
-export interface ChosenFiles {
-  /** Configurations, tokenizers, texts. */
-  readonly small: readonly HubFile[];
-  readonly graphs: readonly HubFile[];
-  /** What looks like the weights of these graphs; only the graphs themselves can say. */
-  readonly likelyWeights: readonly HubFile[];
-}
+import type { HubFile } from '../hub/hub-repo.ts';
+import { type ChooseOptions, type ChosenFiles, isAboutTheModel, likelyWeightsOf } from './chosen-files.ts';
 
 export interface ChooseFilesOptions {
   repo: string;
@@ -26,24 +19,19 @@ export interface ChooseFilesOptions {
   dtypes: DtypeChoice;
 }
 
-const topFiles = /^(?:model_index\.json|darkroom\.json|(?:readme|licen[cs]e|notice|copying)[^/]*)$/i;
-const licences = /^licen[cs]es\/[^/]+$/i;
+const topFiles = /^(?:model_index|darkroom)\.json$/;
 const tokenizerFiles = /\.(?:json|txt|model)$/;
 
-/** Chooses by what a repository's model_index.json says. @throws CommandError as `chooseFiles` does, or if it is of no use here. */
-export async function choosePictureFiles(options: {
-  hub: HubCommit;
-  files: readonly HubFile[];
-  /** Where model_index.json comes before anything else: a pipeline that does not run here is not worth a download. */
-  directory: string;
-  dtypes: DtypeChoice;
-}): Promise<ChosenFiles> {
+/**
+ * Chooses by what a repository's model_index.json, which is there, says. It comes before anything else: a pipeline that
+ * does not run here is not worth a download.
+ *
+ * @throws CommandError as `chooseFiles` does, or if it is of no use here.
+ */
+export async function choosePictureFiles(options: ChooseOptions): Promise<ChosenFiles> {
   const { hub, files, directory, dtypes } = options;
   const { repo } = hub;
-  const file = files.find(({ path }) => path === 'model_index.json');
-  if (file === undefined) {
-    throw new CommandError(`${repo} is no diffusers model: it has no model_index.json at its top.`);
-  }
+  const file = files.find(({ path }) => path === 'model_index.json')!;
   await download(file, { hub, directory });
   const index = parseModelIndex(await readFile(join(directory, file.path), 'utf8'));
   const { _class_name: className } = index;
@@ -79,15 +67,13 @@ export function chooseFiles(options: ChooseFilesOptions): ChosenFiles {
   const configs = [...parts.map((part) => `${part}/config.json`), 'scheduler/scheduler_config.json'];
   const isSmall = ({ path }: HubFile): boolean =>
     topFiles.test(path) ||
-    licences.test(path) ||
+    isAboutTheModel(path) ||
     configs.includes(path) ||
     tokenizers.some(({ folder }) => isIn(folder, path) && tokenizerFiles.test(path));
   return {
     small: files.filter(isSmall),
     graphs,
-    likelyWeights: files.filter(({ path }) =>
-      graphs.some((graph) => path !== graph.path && path.startsWith(graph.path)),
-    ),
+    likelyWeights: likelyWeightsOf(graphs, files),
   };
 }
 
@@ -105,12 +91,13 @@ function chooseGraph(
   part: ModelPart,
   { repo, files, dtypes }: Pick<ChooseFilesOptions, 'repo' | 'files' | 'dtypes'>,
 ): HubFile {
-  const fileOf = (dtype: ModelDtype): HubFile | undefined =>
+  const fileOf = (dtype: PictureDtype): HubFile | undefined =>
     files.find(({ path }) => path === `${part}/${dtypeFileNames[dtype]}`);
   const dtype = dtypeOfPart(dtypes, part);
-  const found = (dtype === undefined ? modelDtypes : [dtype]).map(fileOf).find((file) => file !== undefined);
+  const tried = dtype === undefined ? pictureDtypes : pictureDtypes.filter((each) => each === dtype);
+  const found = tried.map(fileOf).find((file) => file !== undefined);
   if (found !== undefined) return found;
-  const there = modelDtypes.filter((each) => fileOf(each) !== undefined);
+  const there = pictureDtypes.filter((each) => fileOf(each) !== undefined);
   if (there.length > 0) {
     const instead = dtypeChoiceText({ ...dtypes, parts: { ...dtypes.parts, [part]: there[0] } });
     throw new CommandError(`${repo} has no ${part} in ${dtype}, only in ${there.join(' and ')}: --dtype ${instead}`);

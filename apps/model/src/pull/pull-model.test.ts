@@ -313,7 +313,12 @@ describe('a repository that cannot be had', () => {
       /is gated: its authors want you to accept their conditions at http:.*\/somebody\/Tiny_Model first, and set HF_TOKEN/,
     ],
     ['has no such revision', () => {}, { revision: 'v9' }, /^somebody\/Tiny_Model has no such branch, tag or commit/],
-    ['is no diffusers model', () => hub.files.delete('model_index.json'), {}, /it has no model_index\.json at its top/],
+    [
+      'is no model that runs here',
+      () => hub.files.delete('model_index.json'),
+      {},
+      /it has no model_index\.json at its top/,
+    ],
     [
       'is of another family',
       () => hub.put('model_index.json', '{"_class_name": "FluxPipeline"}'),

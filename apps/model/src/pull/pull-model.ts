@@ -1,16 +1,16 @@
 import { mkdir, readdir, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { DarkroomError, dtypeChoiceText, isModelId } from '@darkroom/core';
-import { describeModel, externalFile, readModelDirectory, readOnnxFile } from '@darkroom/diffusion/model-files';
+import { externalFile, readOnnxFile } from '@darkroom/diffusion/model-files';
 import type { PullCommand } from '../arguments.ts';
 import { CommandError } from '../command-error.ts';
 import { download, partOf } from '../hub/download.ts';
 import type { HubAccess } from '../hub/hub-fetch.ts';
 import { type HubFile, listHubFiles, resolveCommit } from '../hub/hub-repo.ts';
 import { sizeText } from '../number-text.ts';
-import { choosePictureFiles } from './choose-picture-files.ts';
 import { type ModelSource, readModelSource, sourceFileName, writeModelSource } from './model-source.ts';
 import type { Progress } from './progress.ts';
+import { kindOfFiles } from './pulled-kind.ts';
 
 export interface PullModelOptions extends Omit<HubAccess, 'say'>, Omit<PullCommand, 'command'> {
   /** Where models lie, one directory each. */
@@ -41,11 +41,13 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
 
   const hub = { ...access, commit };
   const files = await listHubFiles(hub);
+  const kind = kindOfFiles(repo, files);
   // A name with a dot is no model's.
   const partial = join(modelsDirectory, `.${name}.partial`);
   await mkdir(partial, { recursive: true });
   await writeModelSource(partial, source);
-  const { small, graphs, likelyWeights } = await choosePictureFiles({ hub, files, directory: partial, dtypes });
+  const choosing = kind.choose({ hub, files, directory: partial, dtypes });
+  const { small, graphs, likelyWeights } = await readable(partial, choosing);
 
   const fetchAll = async (wanted: readonly HubFile[], all: readonly HubFile[]): Promise<void> => {
     progress.expect(sizeOf(all));
@@ -59,12 +61,12 @@ export async function pullModel(options: PullModelOptions): Promise<{ directory:
   const needed = [...small, ...graphs];
   await fetchAll(needed, [...needed, ...likelyWeights]);
   // The files were chosen by their names, which is all that the hub knows. What there is is read as it is.
-  await assertReadable(partial, () => readModelDirectory(partial, { id: name }));
+  await readable(partial, kind.read(partial, name));
   const weights = graphs.flatMap(({ path }) => weightsOf(partial, path, files));
   await fetchAll(weights, [...needed, ...weights]);
   progress.end();
   await removeOthers(partial, [...needed, ...weights]);
-  await assertReadable(partial, async () => describeModel(await readModelDirectory(partial, { id: name })));
+  await readable(partial, kind.check(partial, name));
   await rename(partial, directory);
   return { directory, isNew: true };
 }
@@ -147,9 +149,9 @@ async function freeBytesOf(directory: string): Promise<number> {
 }
 
 /** @throws CommandError if a worker could not even read it. */
-async function assertReadable(directory: string, read: () => Promise<unknown>): Promise<void> {
+async function readable<Value>(directory: string, reading: Promise<Value>): Promise<Value> {
   try {
-    await read();
+    return await reading;
   } catch (error) {
     if (!DarkroomError.isInstance(error)) throw error;
     throw new CommandError(`It cannot run here: ${error.message}. What came was left in ${directory}.`);

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { type FakeFile, fakeFile, FakeHub } from './fake-hub.ts';
 
-const source = resolve(import.meta.dirname, '../../../../models/emoji-sd');
+const models = resolve(import.meta.dirname, '../../../../models');
 
 /** What a download brings of it. */
 export const neededFiles = [
@@ -28,7 +28,7 @@ export const neededFiles = [
 /** A hub with the embedded model, beside what repositories have that nobody here needs. */
 export async function startTinyRepo(): Promise<FakeHub> {
   const hub = await FakeHub.start();
-  hub.files = new Map(await readModel());
+  hub.files = await readModel('emoji-sd');
   hub.put('.gitattributes', '*.onnx filter=lfs');
   hub.put('unet/diffusion_pytorch_model.safetensors', 'weights of PyTorch', true);
   hub.put('safety_checker/model.onnx', 'of no use here', true);
@@ -37,18 +37,46 @@ export async function startTinyRepo(): Promise<FakeHub> {
   return hub;
 }
 
-let model: Promise<Map<string, FakeFile>> | undefined;
+/** What a download brings of the embedded writer. */
+export const neededTextFiles = [
+  'NOTICE.md',
+  'README.md',
+  'config.json',
+  'generation_config.json',
+  'onnx/model_int8.onnx',
+  'tokenizer.json',
+  'tokenizer_config.json',
+];
+
+/** A hub with the embedded writer, in other dtypes too, beside what repositories have that nobody here needs. */
+export async function startTextRepo(): Promise<FakeHub> {
+  const hub = await FakeHub.start();
+  hub.files = await readModel('emoji-writer');
+  const graph = hub.files.get('onnx/model_int8.onnx')!.content;
+  for (const name of ['model', 'model_q4', 'model_fp16', 'model_bnb4', 'decoder_model_merged'])
+    hub.put(`onnx/${name}.onnx`, graph, true);
+  hub.put('.gitattributes', '*.onnx filter=lfs');
+  hub.put('model.safetensors', 'weights of PyTorch', true);
+  hub.put('tokenizer.model', 'of SentencePiece', true);
+  hub.put('trainer_state.json', '{}');
+  return hub;
+}
+
+const read = new Map<string, Promise<Map<string, FakeFile>>>();
 
 /** Read, and its digests computed, once for all tests of a process. */
-function readModel(): Promise<Map<string, FakeFile>> {
-  model ??= (async () => {
-    const files = new Map<string, FakeFile>();
-    for (const entry of await readdir(source, { recursive: true, withFileTypes: true })) {
-      if (!entry.isFile()) continue;
-      const path = join(entry.parentPath, entry.name);
-      files.set(relative(source, path), fakeFile(await readFile(path), /\.(?:onnx|png)$/.test(path)));
-    }
-    return files;
-  })();
-  return model;
+async function readModel(name: string): Promise<Map<string, FakeFile>> {
+  const source = join(models, name);
+  if (!read.has(name)) read.set(name, readFiles(source));
+  return new Map(await read.get(name)!);
+}
+
+async function readFiles(source: string): Promise<Map<string, FakeFile>> {
+  const files = new Map<string, FakeFile>();
+  for (const entry of await readdir(source, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    files.set(relative(source, path), fakeFile(await readFile(path), /\.(?:onnx|png)$/.test(path)));
+  }
+  return files;
 }

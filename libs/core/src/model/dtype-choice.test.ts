@@ -5,6 +5,7 @@ it.each([
   ['auto', { all: 'auto', parts: {} }, 'auto'],
   ['int8', { all: 'int8', parts: {} }, 'int8'],
   ['int8,vae_decoder=fp16', { all: 'int8', parts: { vae_decoder: 'fp16' } }, 'int8,vae_decoder=fp16'],
+  ['q4', { all: 'q4', parts: {} }, 'q4'],
   ['unet=fp16', { all: 'auto', parts: { unet: 'fp16' } }, 'auto,unet=fp16'],
   [
     'vae_decoder=auto, text_encoder_2 = fp32 ,fp16',

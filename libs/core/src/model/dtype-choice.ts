@@ -1,7 +1,7 @@
 /** Which of a model's files are to be loaded, as `MODEL_DTYPE` and `--dtype` say it. */
 
-/** How a graph's weights are kept. In the order in which `auto` takes them. */
-export const modelDtypes = ['int8', 'fp32', 'fp16'] as const;
+/** How a graph's weights are kept. In the order in which `auto` takes them. Only text has 4 bits. */
+export const modelDtypes = ['int8', 'fp32', 'q4', 'fp16'] as const;
 export type ModelDtype = (typeof modelDtypes)[number];
 
 /** The parts of a model that have a graph, by the names of their folders. No model has all of them. */
@@ -15,7 +15,7 @@ export interface DtypeChoice {
   readonly parts: Readonly<Partial<Record<ModelPart, ModelDtype | 'auto'>>>;
 }
 
-export const dtypeChoiceRange = `auto, fp32, fp16 or int8, for single parts as in int8,vae_decoder=fp16; the parts are ${modelParts.join(', ')}`;
+export const dtypeChoiceRange = `auto, fp32, fp16, int8 or (of text) q4, for single parts as in int8,vae_decoder=fp16; the parts are ${modelParts.join(', ')}`;
 
 /** Reads such a text; undefined when it is none. What is said of no part is `auto`. */
 export function parseDtypeChoice(text: string): DtypeChoice | undefined {

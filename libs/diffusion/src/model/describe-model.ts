@@ -46,6 +46,16 @@ export function describeModel({ path, graphs }: ModelDirectory): ModelDescriptio
   };
 }
 
+/**
+ * Describes one graph of a directory, of any kind of model.
+ *
+ * @param file relative to the directory.
+ * @throws DarkroomError `model_unsupported` if it is not whole.
+ */
+export function describeGraphFile(path: string, file: string): GraphDescription {
+  return describeGraph(path, file, checkOnnxFile(path, file));
+}
+
 function describeGraph(path: string, file: string, { tensors, externalFiles }: WholeOnnxFile): GraphDescription {
   const files = [file, ...externalFiles];
   const sizes = tensors.filter(({ dataType }) => dataType !== int64).map(({ count }) => count);

@@ -1,14 +1,18 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ModelDtype, modelDtypes, type ModelPart } from '@darkroom/core';
+import type { ModelDtype, ModelPart } from '@darkroom/core';
 import { modelFileError } from './model-file.ts';
 import { dtypeOfWeights } from '../onnx/dtype-of-weights.ts';
 import { ProtobufError } from '../onnx/protobuf-file.ts';
 import { readOnnxFile } from '../onnx/read-onnx-file.ts';
 import type { PipelineFolders } from './pipeline-classes.ts';
 
+/** Those that graphs of pictures are known in. In the order in which `auto` takes them. */
+export const pictureDtypes = ['int8', 'fp32', 'fp16'] as const satisfies readonly ModelDtype[];
+export type PictureDtype = (typeof pictureDtypes)[number];
+
 /** The names of graphs' files in the folder of each part, by what exporters call them for. What is in them can differ. */
-export const dtypeFileNames: Readonly<Record<ModelDtype, string>> = {
+export const dtypeFileNames: Readonly<Record<PictureDtype, string>> = {
   int8: 'model_int8.onnx',
   fp32: 'model.onnx',
   fp16: 'model_fp16.onnx',
@@ -35,7 +39,7 @@ export async function findModelFile(directory: string, part: ModelPart, dtype?: 
 export async function listDtypes(
   directory: string,
   { graphs: parts }: PipelineFolders,
-): Promise<ReadonlyMap<ModelPart, readonly ModelDtype[]>> {
+): Promise<ReadonlyMap<ModelPart, readonly PictureDtype[]>> {
   const entries = parts.map(async (part) => {
     const files = await listFilesOf(directory, part);
     return [part, [...new Set(files.map(({ dtype }) => dtype))]] as const;
@@ -44,19 +48,19 @@ export async function listDtypes(
 }
 
 /** Relative to the model's directory, in the order in which `auto` takes them. */
-async function listFilesOf(directory: string, part: ModelPart): Promise<{ file: string; dtype: ModelDtype }[]> {
-  const named = modelDtypes.map((name) => ({ file: `${part}/${dtypeFileNames[name]}`, name }));
+async function listFilesOf(directory: string, part: ModelPart): Promise<{ file: string; dtype: PictureDtype }[]> {
+  const named = pictureDtypes.map((name) => ({ file: `${part}/${dtypeFileNames[name]}`, name }));
   const readable = await Promise.allSettled(named.map(({ file }) => access(join(directory, file))));
   const there = named.filter((_, at) => readable[at]!.status === 'fulfilled');
   const files = there.map(({ file, name }) => ({ file, dtype: dtypeOf(join(directory, file)) ?? name }));
-  return modelDtypes.flatMap((dtype) => files.filter((each) => each.dtype === dtype));
+  return pictureDtypes.flatMap((dtype) => files.filter((each) => each.dtype === dtype));
 }
 
 /** By its weights; undefined where they are of another type, or the file is damaged, which is said when it is loaded. */
-function dtypeOf(path: string): ModelDtype | undefined {
+function dtypeOf(path: string): PictureDtype | undefined {
   try {
     const dtype = dtypeOfWeights(readOnnxFile(path).tensors);
-    return modelDtypes.find((known) => known === dtype);
+    return pictureDtypes.find((known) => known === dtype);
   } catch (error) {
     const isOfFile = error instanceof ProtobufError || (error as NodeJS.ErrnoException).code !== undefined;
     if (isOfFile) return undefined;

@@ -4,6 +4,8 @@ import { checkModelJson, modelFileError, readModelJson } from './model-file.ts';
 
 /** What the model's config.json and generation_config.json say. */
 export interface TextModelConfig {
+  /** Its family, by what config.json calls it: `model_type`. */
+  readonly type: string;
   readonly mode: TextMode;
   /** Logits that it gives for each position; ids of tokens are below this. */
   readonly vocabularySize: number;
@@ -81,6 +83,7 @@ export async function readTextModelConfig(directory: string): Promise<TextModelC
   const { do_sample: samples, temperature, top_p: topP, top_k: topK } = generation;
   const isGreedy = samples === false;
   return {
+    type: config.model_type,
     mode,
     vocabularySize: config.vocab_size,
     layers: config.num_hidden_layers,

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { access, stat } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
-import { type DtypeChoice, DarkroomError, isModelId } from '@darkroom/core';
+import { type DtypeChoice, DarkroomError, isModelId, type ModelDtype, modelDtypes } from '@darkroom/core';
 import { createTextCodec, encodeTextCodecFiles, type TextCard, type TextCodec } from '@darkroom/kinds';
 import { modelFileError, readModelJson, readModelText } from './model-file.ts';
 import { readTextModelConfig, type TextModelConfig } from './text-model-config.ts';
@@ -39,13 +39,13 @@ export async function isTextModel(path: string): Promise<boolean> {
   return isText === true && isPicture !== true;
 }
 
-/** In the order in which `auto` takes them. */
-const fileNames = {
+/** The names of graphs, in the folder `onnx`. */
+export const textDtypeFileNames: Readonly<Record<ModelDtype, string>> = {
   int8: 'model_int8.onnx',
   fp32: 'model.onnx',
   q4: 'model_q4.onnx',
   fp16: 'model_fp16.onnx',
-} as const;
+};
 
 /**
  * Reads a model's directory.
@@ -112,13 +112,19 @@ async function readCodecFiles(directory: string): Promise<Uint8Array> {
 async function findGraph(directory: string, { all: dtype, parts }: DtypeChoice): Promise<string> {
   const [part] = Object.keys(parts);
   if (part !== undefined) throw modelFileError('onnx', `has no ${part}: a text model is one graph`);
-  const names = Object.entries(fileNames);
-  const isThere = await Promise.all(names.map(([, name]) => isReadable(join(directory, 'onnx', name))));
-  const there = names.filter((_, at) => isThere[at]);
-  const found = dtype === 'auto' ? there[0] : there.find(([name]) => name === dtype);
-  if (found !== undefined) return `onnx/${found[1]}`;
-  if (there.length === 0) throw modelFileError('onnx', `has none of ${Object.values(fileNames).join(', ')}`);
-  throw modelFileError('onnx', `has no graph in ${dtype}; there is ${there.map(([, name]) => name).join(', ')}`);
+  const there = await listTextDtypes(directory);
+  const found = dtype === 'auto' ? there[0] : there.find((name) => name === dtype);
+  if (found !== undefined) return `onnx/${textDtypeFileNames[found]}`;
+  if (there.length === 0) throw modelFileError('onnx', `has none of ${Object.values(textDtypeFileNames).join(', ')}`);
+  const instead = there.map((name) => textDtypeFileNames[name]).join(', ');
+  throw modelFileError('onnx', `has no graph in ${dtype}; there is ${instead}`);
+}
+
+/** The dtypes that a model has a graph in, by the names of the files, in the order in which `auto` takes them. */
+export async function listTextDtypes(directory: string): Promise<ModelDtype[]> {
+  const files = modelDtypes.map((dtype) => join(directory, 'onnx', textDtypeFileNames[dtype]));
+  const isThere = await Promise.all(files.map(isReadable));
+  return modelDtypes.filter((_, at) => isThere[at]);
 }
 
 function checkVocabulary({ vocabularySize }: TextCodec, config: TextModelConfig): void {

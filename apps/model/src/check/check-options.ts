@@ -1,0 +1,7 @@
+import type { TriedModel } from '../tried-model.ts';
+
+export interface CheckModelOptions {
+  model: TriedModel;
+  signal: AbortSignal;
+  write: (text: string) => void;
+}

@@ -1,0 +1,62 @@
+import { describeGraphFile } from '@darkroom/diffusion/model-files';
+import type { TextCard } from '@darkroom/kinds';
+import { readTextModelDirectory, type TextModelDirectory, textDtypeFileNames } from '@darkroom/language/model-files';
+import { sizeText } from '../number-text.ts';
+import { table } from '../table.ts';
+import type { CheckModelOptions } from './check-options.ts';
+import { componentTable, measurementTable } from './check-tables.ts';
+import { runTextCheck } from './run-check.ts';
+import type { TextCheckResult } from './text-check-process.ts';
+
+/** As `checkModel`, of a model of text: it writes a sentence, and how fast. */
+export async function checkTextModel({ model, signal, write }: CheckModelOptions): Promise<void> {
+  const files = await readTextModelDirectory(model.directory, model);
+  write(`${table(factsOf(files))}\n\n${graphTable(files)}\n\n`);
+  const result = await runTextCheck({ model }, signal);
+  const measurements = measurementTable([
+    ['loading', result.load],
+    [`reading ${result.facts.prompt_tokens} tokens`, result.read],
+    [`writing ${result.facts.completion_tokens} tokens`, result.write],
+  ]);
+  write(`${measurements}\n\n${componentTable(result.components)}\n\n${table(findingsOf(files.card, result))}\n\nok\n`);
+}
+
+function factsOf({ card, config }: TextModelDirectory): string[][] {
+  const { defaults, block, maxModelTokens, hasChatTemplate, hasTools } = card;
+  const template = hasTools ? 'yes, with tools' : 'yes';
+  return [
+    ['id', card.id],
+    ['kind', 'text'],
+    ['family', config.type],
+    ['mode', block === undefined ? card.mode : `${card.mode}, ${block.size} tokens in a block`],
+    ['context', `${maxModelTokens} tokens, prompt and text together`],
+    ['vocabulary', `${card.vocabularySize} tokens`],
+    ['chat template', hasChatTemplate ? template : 'no: it takes prompts, and no messages'],
+    ['by default', `${defaults.maxTokens} tokens, temperature ${defaults.temperature}`],
+  ];
+}
+
+function graphTable({ path, graph }: TextModelDirectory): string {
+  const { files, bytes } = describeGraphFile(path, graph);
+  const dtype = Object.entries(textDtypeFileNames).find(([, name]) => graph.endsWith(`/${name}`))![0];
+  return table([
+    ['file', 'dtype', 'size'],
+    [files.join(', '), dtype, sizeText(bytes)],
+  ]);
+}
+
+function findingsOf({ mode }: TextCard, { deterministic, text, facts, write }: TextCheckResult): string[][] {
+  // Token by token the first one comes with the prompt.
+  const tokens = facts.completion_tokens - (mode === 'autoregressive' ? 1 : 0);
+  return [
+    ['wrote', JSON.stringify(text)],
+    [
+      'speed',
+      tokens > 0 ? `${((tokens / write.ms) * 1000).toFixed(1)} tokens/s, a row alone` : 'not known of one token',
+    ],
+    [
+      'deterministic',
+      deterministic.is ? 'yes: a row has the same bytes in any company' : `no: ${deterministic.reason}`,
+    ],
+  ];
+}

