@@ -3,7 +3,7 @@ import type { LoadModelOptions } from '@darkroom/diffusion';
 import { describeModel, listDtypes, pictureDtypes, readModelDirectory } from '@darkroom/diffusion/model-files';
 import { isTextModel } from '@darkroom/language/model-files';
 import type { CompareCommand } from '../arguments.ts';
-import type { CheckModelOptions } from '../check/check-model.ts';
+import type { CheckModelOptions } from '../check/check-options.ts';
 import { CommandError } from '../command-error.ts';
 import { sizeText } from '../number-text.ts';
 import { runProcess } from '../run-process.ts';

@@ -23,13 +23,11 @@ function said(...pieces: SaidPiece[]): TextEvent[] {
   return pieces.map((piece) => ({ ...piece, index: 0, sequence: 0, timestampMs: 0 }));
 }
 
+function wholeOf(count: number): TextPiece {
+  return { offset: 0, text: digits.slice(0, count), done: count, facts: { ids: idsUpTo(count) } };
+}
+
 it('says everything again after so many pieces, with all that was said of it, and the more rarely the longer it is', () => {
-  const wholeOf = (count: number) => ({
-    offset: 0,
-    text: digits.slice(0, count),
-    done: count,
-    facts: { ids: idsUpTo(count) },
-  });
   expect(wholesOf(new OutputTextLog(), 0, 1000)).toEqual(
     [64, 128, 192, 256, 320, 384, 448, 512, 585, 668, 763, 872, 996].map(wholeOf),
   );
@@ -37,10 +35,9 @@ it('says everything again after so many pieces, with all that was said of it, an
 
 it('says everything again, though an earlier delivery said the beginning', () => {
   const before = said(...Array.from({ length: 40 }, (_, at) => digit(at)));
-  const whole = { offset: 0, text: digits.slice(0, 64), done: 64, facts: { ids: idsUpTo(64) } };
-  expect(wholesOf(new OutputTextLog(before), 40, 30)).toEqual([whole]);
+  expect(wholesOf(new OutputTextLog(before), 40, 30)).toEqual([wholeOf(64)]);
   // From a checkpoint that is older than what stands: nothing counts twice.
-  expect(wholesOf(new OutputTextLog(before), 20, 50)).toEqual([whole]);
+  expect(wholesOf(new OutputTextLog(before), 20, 50)).toEqual([wholeOf(64)]);
 });
 
 it('says nothing again of a block that is worked on', () => {
