@@ -1,8 +1,8 @@
 /** What the API answers. */
 import type { EndedStatus, ModelBase, Range, RequestViewBase } from './base-answers.ts';
-import type { PictureRequest } from './picture-request.ts';
+import type { PictureRequest } from './pictures/picture-request.ts';
 import type { RequestOptions } from './request-options.ts';
-import type { TextModel, TextView } from './text-answers.ts';
+import type { TextModel, TextView } from './texts/text-answers.ts';
 
 /** What `submit` resolves to; its `status` is `queued`, unless its idempotency key found an earlier submit. */
 export type AcceptedRequest = Pick<

@@ -10,11 +10,11 @@ import {
 import { ClientError, isAnswerLost } from './client-error.ts';
 import { requestPath, retrying, sendForJson } from './http.ts';
 import { type Call, type ClientOptions, withDefaults } from './options.ts';
-import type { PictureRequest } from './picture-request.ts';
-import { fetchPicture } from './pictures.ts';
+import type { PictureRequest } from './pictures/picture-request.ts';
+import { fetchPicture } from './pictures/pictures.ts';
 import type { RequestEvent } from './stream-event.ts';
 import { streamRequest } from './stream.ts';
-import type { TextRequest } from './text-request.ts';
+import type { TextRequest } from './texts/text-request.ts';
 
 export interface SignalOptions {
   /** Ends the call, which throws the signal's reason. It cancels nothing: that is `cancel`. */

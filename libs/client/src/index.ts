@@ -11,8 +11,8 @@ export type {
 export { ClientError, type ClientErrorOptions } from './client-error.ts';
 export { createClient, type Client, type SignalOptions, type StreamOptions, type SubmitOptions } from './client.ts';
 export type { ClientOptions } from './options.ts';
-export type { OutputFormat, PictureRequest, PreviewRequest } from './picture-request.ts';
+export type { OutputFormat, PictureRequest, PreviewRequest } from './pictures/picture-request.ts';
 export type { RequestOptions } from './request-options.ts';
 export type * from './stream-event.ts';
-export type * from './text-answers.ts';
-export type { TextMessage, TextRequest } from './text-request.ts';
+export type * from './texts/text-answers.ts';
+export type { TextMessage, TextRequest } from './texts/text-request.ts';

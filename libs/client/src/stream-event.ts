@@ -1,6 +1,6 @@
 import type { Picture, PictureView } from './answers.ts';
 import type { RequestFailure } from './base-answers.ts';
-import type { FinishReason, TextUsage } from './text-answers.ts';
+import type { FinishReason, TextUsage } from './texts/text-answers.ts';
 
 interface EventOf<Type extends string> {
   type: Type;

@@ -1,10 +1,10 @@
 import { ClientError } from './client-error.ts';
 import { joined } from './http.ts';
 import type { Call } from './options.ts';
-import { fetchPicture } from './pictures.ts';
+import { fetchPicture } from './pictures/pictures.ts';
 import { type ChunkEvent, resumeEvents } from './resume-events.ts';
 import type { ImageEvent, RequestEvent } from './stream-event.ts';
-import { createTextReader } from './texts.ts';
+import { createTextReader } from './texts/texts.ts';
 
 /** The chunks so far of each picture that is not whole. */
 type OpenPictures = Map<number, Uint8Array[]>;

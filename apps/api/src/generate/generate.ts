@@ -6,7 +6,7 @@ import { invalidField } from '../http/api-error.ts';
 import type { Route } from '../http/api-route.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { answerStored, streamStored } from '../openai/answer-stored.ts';
-import { followTexts } from '../openai/follow-texts.ts';
+import { followTexts } from '../openai/text/follow-texts.ts';
 import type { ClientWatch } from '../openai/watch-client.ts';
 import type { Submission } from '../submit/submit-request.ts';
 import { generateDocument } from './generate-document.ts';

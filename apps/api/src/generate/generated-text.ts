@@ -1,5 +1,5 @@
 import { pieceView, textOutputFacts } from '@darkroom/kinds';
-import type { TextItem } from '../openai/follow-texts.ts';
+import type { TextItem } from '../openai/text/follow-texts.ts';
 import type { AppendData, BufferSnapshotData, GenerateAnswer } from './generate-schema.ts';
 
 /** A text as it is written. Its events are those of `take`, in order. */

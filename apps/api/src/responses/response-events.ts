@@ -20,7 +20,7 @@
 import type { RequestEvent } from '@darkroom/core';
 import { textOutputFacts } from '@darkroom/kinds';
 import { ApiError } from '../http/api-error.ts';
-import { createTextReader } from '../openai/follow-texts.ts';
+import { createTextReader } from '../openai/text/follow-texts.ts';
 import { idOf } from './response-ids.ts';
 import {
   initialState,

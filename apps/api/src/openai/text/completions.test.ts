@@ -2,10 +2,10 @@ import { timeOfRequestId } from '@darkroom/core';
 import { readRequest } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import { errorSchema } from '../http/error-response.ts';
-import { runNext } from '../testing/fake-worker.ts';
-import { ask, end, logprobOf, openTextApi, write, writer } from '../testing/open-text-api.ts';
-import { readFrames } from '../testing/sse-reader.ts';
+import { errorSchema } from '../../http/error-response.ts';
+import { runNext } from '../../testing/fake-worker.ts';
+import { ask, end, logprobOf, openTextApi, write, writer } from '../../testing/open-text-api.ts';
+import { readFrames } from '../../testing/sse-reader.ts';
 import { completionAnswerSchema } from './completions-schema.ts';
 
 const path = '/v1/completions';

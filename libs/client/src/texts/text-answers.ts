@@ -1,5 +1,5 @@
 /** What the API answers about texts. */
-import type { ModelBase, RequestViewBase } from './base-answers.ts';
+import type { ModelBase, RequestViewBase } from '../base-answers.ts';
 import type { TextRequest } from './text-request.ts';
 
 /** A text by now, or in the end. */

@@ -1,7 +1,7 @@
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import { errorSchema } from '../http/error-response.ts';
-import { ask, openTextApi } from '../testing/open-text-api.ts';
+import { errorSchema } from '../../http/error-response.ts';
+import { ask, openTextApi } from '../../testing/open-text-api.ts';
 
 const path = '/v1/chat/completions';
 const messages = [{ role: 'user', content: 'something cold' }];

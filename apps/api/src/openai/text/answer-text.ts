@@ -1,16 +1,16 @@
 /** How `POST /v1/chat/completions` and `POST /v1/completions` answer: each a view of a request of text. */
 import { type OutputInfo, timeOfRequestId } from '@darkroom/core';
 import { pieceView, text as textKind, textOutputFacts, type TextInput, type TokenLogprob } from '@darkroom/kinds';
-import type { ApiContext } from '../context.ts';
-import { inTheirNames } from '../drop-in/their-names.ts';
-import { heartbeatFrame, sseFrame } from '../follow/sse-frame.ts';
-import type { ApiCall } from '../http/api-env.ts';
-import { readJsonBody } from '../http/read-json-body.ts';
-import type { SubmittedRequest } from '../submit/submit-request.ts';
-import { answerStored, streamStored } from './answer-stored.ts';
+import type { ApiContext } from '../../context.ts';
+import { inTheirNames } from '../../drop-in/their-names.ts';
+import { heartbeatFrame, sseFrame } from '../../follow/sse-frame.ts';
+import type { ApiCall } from '../../http/api-env.ts';
+import { readJsonBody } from '../../http/read-json-body.ts';
+import type { SubmittedRequest } from '../../submit/submit-request.ts';
+import { answerStored, streamStored } from '../answer-stored.ts';
 import { type AddedText, followTexts } from './follow-texts.ts';
 import { openaiUsage, type TextShape } from './text-shape.ts';
-import type { ClientWatch } from './watch-client.ts';
+import type { ClientWatch } from '../watch-client.ts';
 
 /** What one of the routes makes of a body. */
 export interface TextAsk {

@@ -1,4 +1,4 @@
-import type { RequestOptions } from './request-options.ts';
+import type { RequestOptions } from '../request-options.ts';
 
 /** A turn of a conversation. What else it has is for the model's template. */
 export interface TextMessage {

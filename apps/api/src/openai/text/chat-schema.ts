@@ -2,7 +2,7 @@
 import { type FieldProblem, invalidValue } from '@darkroom/core';
 import { textSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { invalidFields } from '../http/api-error.ts';
+import { invalidFields } from '../../http/api-error.ts';
 import type { TextAsk } from './answer-text.ts';
 import {
   answerFields,

@@ -2,7 +2,7 @@
 import type { OutputInfo } from '@darkroom/core';
 import { base64Of, type PictureInput, promptCutView } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { sseFrame } from '../follow/sse-frame.ts';
+import { sseFrame } from '../../follow/sse-frame.ts';
 import type { CompletedPicture, PartialPicture } from './follow-pictures.ts';
 
 /** Tokens are not counted here: a picture costs steps. OpenAI's clients want the fields, so they are 0. */

@@ -1,4 +1,4 @@
-import type { RequestOptions } from './request-options.ts';
+import type { RequestOptions } from '../request-options.ts';
 
 /** How pictures are encoded. */
 export type OutputFormat = 'png' | 'jpeg' | 'webp';

@@ -1,13 +1,13 @@
 import { cancelRequest, readEvents, readRequest } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
-import { errorSchema } from '../http/error-response.ts';
-import { drainGraceMs } from './follow-stored.ts';
+import { errorSchema } from '../../http/error-response.ts';
+import { drainGraceMs } from '../follow-stored.ts';
 import { imagesResponseSchema } from './openai-images-schema.ts';
-import { endOverdue } from '../testing/end-overdue.ts';
-import { runNext, startWorker } from '../testing/fake-worker.ts';
-import { generate, onlyId, stateOf, storedIds } from '../testing/generate.ts';
-import { openTestApi, type TestApi } from '../testing/test-api.ts';
+import { endOverdue } from '../../testing/end-overdue.ts';
+import { runNext, startWorker } from '../../testing/fake-worker.ts';
+import { generate, onlyId, stateOf, storedIds } from '../../testing/generate.ts';
+import { openTestApi, type TestApi } from '../../testing/test-api.ts';
 
 interface Answer {
   status: number;

@@ -1,15 +1,15 @@
 import { cancelRequest, readRequest } from '@darkroom/store';
 import { timeOfRequestId } from '@darkroom/core';
 import { describe, expect, it } from 'vitest';
-import { errorSchema } from '../http/error-response.ts';
-import { endOverdue } from '../testing/end-overdue.ts';
-import { type RunningRequest, runNext } from '../testing/fake-worker.ts';
-import { stateOf } from '../testing/generate.ts';
-import { ask, end, logprobOf, openTextApi, write, writer } from '../testing/open-text-api.ts';
-import { type Frame, readFrames } from '../testing/sse-reader.ts';
-import type { TestApi, TestApiOptions } from '../testing/test-api.ts';
+import { errorSchema } from '../../http/error-response.ts';
+import { endOverdue } from '../../testing/end-overdue.ts';
+import { type RunningRequest, runNext } from '../../testing/fake-worker.ts';
+import { stateOf } from '../../testing/generate.ts';
+import { ask, end, logprobOf, openTextApi, write, writer } from '../../testing/open-text-api.ts';
+import { type Frame, readFrames } from '../../testing/sse-reader.ts';
+import type { TestApi, TestApiOptions } from '../../testing/test-api.ts';
 import { chatAnswerSchema } from './chat-schema.ts';
-import { drainGraceMs } from './follow-stored.ts';
+import { drainGraceMs } from '../follow-stored.ts';
 
 const path = '/v1/chat/completions';
 const messages = [{ role: 'user', content: 'something cold' }];

@@ -1,6 +1,6 @@
-import type { ImageInfo, Picture } from './answers.ts';
-import { connectionFailed, readBytes, retrying, send } from './http.ts';
-import type { Call } from './options.ts';
+import type { ImageInfo, Picture } from '../answers.ts';
+import { connectionFailed, readBytes, retrying, send } from '../http.ts';
+import type { Call } from '../options.ts';
 
 /** What is known of a picture, with the bytes of its url. */
 export function fetchPicture<Info extends ImageInfo>(call: Call, image: Info): Promise<Info & Picture> {

@@ -2,12 +2,12 @@
 import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
 import { foreignPictureFields, outputFormats, pictureSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { invalidField, invalidFields, overloaded } from '../http/api-error.ts';
-import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../http/api-route.ts';
-import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
+import { invalidField, invalidFields, overloaded } from '../../http/api-error.ts';
+import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../../http/api-route.ts';
+import { submitErrors, submitHeaders } from '../../submit/submit-document.ts';
 import type { PartialPicture } from './follow-pictures.ts';
 import { chunkedFrames, imageEventFrames, type ImageFrames, imageUsage, imageUsageSchema } from './image-frames.ts';
-import { endedWithoutResult } from './stored-request-error.ts';
+import { endedWithoutResult } from '../stored-request-error.ts';
 
 const maxPartialImages = 3;
 

@@ -1,9 +1,9 @@
-import type { RequestView } from './answers.ts';
-import { ClientError } from './client-error.ts';
-import { requestPath, retrying, sendForJson } from './http.ts';
-import type { Call } from './options.ts';
-import type { TextEndEvent } from './resume-events.ts';
-import type { DeltaEvent, ResetEvent, SnapshotEvent, TextEvent } from './stream-event.ts';
+import type { RequestView } from '../answers.ts';
+import { ClientError } from '../client-error.ts';
+import { requestPath, retrying, sendForJson } from '../http.ts';
+import type { Call } from '../options.ts';
+import type { TextEndEvent } from '../resume-events.ts';
+import type { DeltaEvent, ResetEvent, SnapshotEvent, TextEvent } from '../stream-event.ts';
 
 /** A text as far as its events told of it. */
 interface OpenText {

@@ -1,9 +1,9 @@
 import type { OutputInfo, OutputText, RequestEvent } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
-import type { ApiContext } from '../context.ts';
-import { followStored } from './follow-stored.ts';
-import { endedWithoutResult } from './stored-request-error.ts';
-import type { ClientWatch } from './watch-client.ts';
+import type { ApiContext } from '../../context.ts';
+import { followStored } from '../follow-stored.ts';
+import { endedWithoutResult } from '../stored-request-error.ts';
+import type { ClientWatch } from '../watch-client.ts';
 
 /** Something was added to a text, and stays. */
 export interface AddedText {

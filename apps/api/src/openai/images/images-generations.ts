@@ -1,17 +1,17 @@
 /** `POST /v1/images/generations`: OpenAI's way of asking for pictures, as a view of a request like any other. */
 import { base64Of, imageUrl, picture as pictureKind, type PictureInput } from '@darkroom/kinds';
 import type { z } from 'zod';
-import type { ApiContext } from '../context.ts';
-import { heartbeatFrame } from '../follow/sse-frame.ts';
-import type { Route } from '../http/api-route.ts';
-import { readJsonBody } from '../http/read-json-body.ts';
-import { absoluteUrl } from '../http/urls.ts';
-import type { SubmittedRequest } from '../submit/submit-request.ts';
-import { answerStored, streamStored } from './answer-stored.ts';
+import type { ApiContext } from '../../context.ts';
+import { heartbeatFrame } from '../../follow/sse-frame.ts';
+import type { Route } from '../../http/api-route.ts';
+import { readJsonBody } from '../../http/read-json-body.ts';
+import { absoluteUrl } from '../../http/urls.ts';
+import type { SubmittedRequest } from '../../submit/submit-request.ts';
+import { answerStored, streamStored } from '../answer-stored.ts';
 import { followPictures } from './follow-pictures.ts';
 import { chunkedFrames, imageEventFrames, imageUsage } from './image-frames.ts';
 import { imagesGenerationsDocument, type imagesResponseSchema, parseImagesBody } from './openai-images-schema.ts';
-import type { ClientWatch } from './watch-client.ts';
+import type { ClientWatch } from '../watch-client.ts';
 
 export const imagesGenerationsRoute: Route = {
   ...imagesGenerationsDocument,

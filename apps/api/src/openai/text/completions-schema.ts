@@ -1,7 +1,7 @@
 /** The body and the answer of `POST /v1/completions`. */
 import { type FieldProblem, invalidValue } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { invalidFields } from '../http/api-error.ts';
+import { invalidFields } from '../../http/api-error.ts';
 import type { TextAsk } from './answer-text.ts';
 import {
   answerFields,
