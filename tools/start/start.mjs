@@ -28,7 +28,9 @@ export async function start() {
 async function run() {
   await installDependencies(root);
   await build(root);
-  const { host, port, metricsPort } = await readSettings();
+  const settings = await readSettings(process.argv.slice(2));
+  if (settings === undefined) return;
+  const { host, port, metricsPort } = settings;
   const wanted = partsOf({ root, environment: process.env, metricsPort });
   if (metricsPort + wanted.length - 1 > 65_535)
     throw new SetupError(
@@ -54,20 +56,30 @@ async function run() {
   say('stopped');
 }
 
-/** The address of the API, and every mistake in the settings of any app before anything is started. */
-async function readSettings() {
+/**
+ * The address of the API, and every mistake in the settings of any app before anything is started. What was given as flags is
+ * in the environment then. undefined if they only asked for something to be said.
+ */
+async function readSettings(words) {
   // Only now, because it has just been built.
-  const { ConfigError, appNames, loadConfig } = await import('@darkroom/config');
+  const { answerFlags, ConfigError, appNames, loadConfig, passOn, readFlags } = await import('@darkroom/config');
+  const flags = readFlags(appNames, words);
   const problems = new Set();
   for (const app of appNames) {
     try {
-      loadConfig(app);
+      loadConfig(app, process.env, flags);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       for (const problem of error.problems) problems.add(problem);
     }
   }
   if (problems.size > 0) throw new SetupError(new ConfigError([...problems]).message);
+  const answer = answerFlags(appNames, 'npm start --', flags);
+  if (answer !== undefined) {
+    process.stdout.write(answer);
+    return undefined;
+  }
+  passOn(flags);
   return loadConfig('api');
 }
 

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { type Config, memoryReturningEnvironment } from '@darkroom/config';
+import { type Config, memoryReturningEnvironment, readVersion } from '@darkroom/config';
 import type { PipelineComponent } from '@darkroom/core';
 import { type LoadModelOptions, ProcessExecutor } from '@darkroom/executor';
 import { type MainContext, runMain, type Service, ServiceGroup, storeService } from '@darkroom/service';
@@ -9,7 +9,7 @@ import { LoadWatch } from './engine/load-watch.ts';
 import { logComponents } from './engine/log-components.ts';
 import { readModel } from './engine/read-model.ts';
 import { roomOf } from './engine/room.ts';
-import { readVersion } from './processes/read-version.ts';
+
 import { WorkerProcesses } from './processes/worker-processes.ts';
 import { encoderOf } from './request/output-encoder.ts';
 import { Worker } from './worker.ts';

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { isModelId } from '@darkroom/core';
 import { ConfigError } from './config-error.ts';
+import { flagOf, type Flags, noFlags } from './flags.ts';
 import { findMisspelledVariables } from './misspelled-variables.ts';
 import type { ReaderName, Setting } from './setting.ts';
 import { settings } from './settings.ts';
@@ -27,15 +28,28 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Of whatever app; absent what it does not read, or was refused. */
 type Values = { -readonly [Name in keyof Config<ReaderName>]?: Config<ReaderName>[Name] | undefined };
 
+/** A setting as an app was given it. */
+export interface SettingInForce {
+  readonly variable: string;
+  /** Its value as text; of a secret only that there is one. */
+  readonly shown: string;
+  readonly source: 'flag' | 'environment' | 'default' | 'computed' | 'not set';
+}
+
 /**
  * Reads an app's settings, fills in defaults, and freezes the outcome.
  *
+ * @param flags go before the environment.
  * @throws {ConfigError} naming every wrong setting at once, with its value and what was expected.
  */
-export function loadConfig<App extends ReaderName>(app: App, environment: Environment = process.env): Config<App> {
-  const problems: string[] = [];
-  const all = Object.entries<Setting>(settings).filter(([, { apps }]) => apps.includes(app));
-  const read = all.map(([name, setting]) => [name, readSetting(setting, environment, problems)]);
+export function loadConfig<App extends ReaderName>(
+  app: App,
+  environment: Environment = process.env,
+  flags: Flags = noFlags,
+): Config<App> {
+  const problems = [...flags.problems];
+  const given = { ...environment, ...flags.values };
+  const read = settingsReadBy(app).map(([name, setting]) => [name, readSetting(setting, given, { flags, problems })]);
   const values = Object.fromEntries(read) as Values;
   fillComputedDefaults(values, problems);
   problems.push(...crossFieldProblems(values));
@@ -46,12 +60,43 @@ export function loadConfig<App extends ReaderName>(app: App, environment: Enviro
   return Object.freeze(values) as Config<App>;
 }
 
-function readSetting({ variable, kind, ...setting }: Setting, environment: Environment, problems: string[]): unknown {
-  const text = environment[variable]?.trim() || setting.default;
+/**
+ * The same settings one by one, with where each came from.
+ *
+ * @throws {ConfigError} as `loadConfig`.
+ */
+export function settingsInForce(
+  app: ReaderName,
+  environment: Environment = process.env,
+  flags: Flags = noFlags,
+): SettingInForce[] {
+  const values = loadConfig(app, environment, flags) as Readonly<Record<string, unknown>>;
+  return settingsReadBy(app).map(([name, { variable, kind, default: standard }]) => {
+    const text = flags.values[variable] ?? (environment[variable]?.trim() || undefined);
+    const value = values[name];
+    if (value === undefined) return { variable, shown: '', source: 'not set' };
+    const shown = typeof value === 'string' ? value : (text ?? standard ?? '');
+    const given = variable in flags.values ? 'flag' : 'environment';
+    const source = text === undefined ? (standard === undefined ? 'computed' : 'default') : given;
+    return { variable, shown: kind.isSecret ? '***' : maskPassword(shown), source };
+  });
+}
+
+function settingsReadBy(app: ReaderName): [string, Setting][] {
+  return Object.entries<Setting>(settings).filter(([, { apps }]) => apps.includes(app));
+}
+
+function readSetting(
+  { variable, kind, ...setting }: Setting,
+  given: Environment,
+  { flags, problems }: { flags: Flags; problems: string[] },
+): unknown {
+  const text = given[variable]?.trim() || setting.default;
   if (text === undefined) return undefined;
   const value = kind.parse(text);
   const shown = kind.isSecret ? 'set to something else' : JSON.stringify(maskPassword(text));
-  if (value === undefined) problems.push(`${variable} is ${shown}, expected ${kind.range}`);
+  const name = variable in flags.values ? flagOf(variable) : variable;
+  if (value === undefined) problems.push(`${name} is ${shown}, expected ${kind.range}`);
   return value;
 }
 

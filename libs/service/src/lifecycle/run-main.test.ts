@@ -15,10 +15,10 @@ interface StartedApp {
   end: Promise<{ code: number | null; signal: string | null; stdout: string; stderr: string }>;
 }
 
-function startApp(behaviour: string, environment: Record<string, string> = {}): StartedApp {
-  const child = fork(join(import.meta.dirname, '__fixtures__/app.mjs'), [behaviour], {
+function startApp(behaviour: string, environment: Record<string, string> = {}, flags: string[] = []): StartedApp {
+  const child = fork(join(import.meta.dirname, '__fixtures__/app.mjs'), flags, {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { PATH: process.env['PATH'], BEHAVIOUR: behaviour, ...environment },
     execArgv: [],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -125,5 +125,25 @@ describe('runMain', () => {
     const { code, stderr } = await startApp('behave', { SWEEP_INTERVAL_MS: 'soon', LOG_LEVEL: 'loud' }).end;
     expect(code).toBe(78);
     expect(stderr).toMatch(/LOG_LEVEL is "loud".*\n.*SWEEP_INTERVAL_MS is "soon"/);
+  });
+
+  it('takes flags, which win over the environment, and exits with 78 at one that it does not know', async () => {
+    const environment = { SWEEP_INTERVAL_MS: '200' };
+    const { child, end } = startApp('behave', environment, ['--sweep-interval-ms', '300', '--log-level=info']);
+    await waitForOutput(child, '"interval":300');
+    child.kill('SIGTERM');
+    expect((await end).code).toBe(0);
+    const { code, stderr } = await startApp('behave', environment, ['--sweep-intervall-ms', '300']).end;
+    expect([code, stderr]).toEqual([78, expect.stringContaining('did you mean --sweep-interval-ms?')]);
+  });
+
+  it.each([
+    ['--help', /^node apps\/janitor\/dist\/main\.js \[flags\]\n[^]*--sweep-interval-ms, SWEEP_INTERVAL_MS\n/],
+    ['--version', /^\d+\.\d+\.\d+\n$/],
+    ['--print-config', /^SWEEP_INTERVAL_MS +200 +environment$/m],
+  ])('answers %s and does nothing else', async (flag, answer) => {
+    const { code, stdout } = await startApp('behave', { SWEEP_INTERVAL_MS: '200' }, [flag]).end;
+    expect([code, stdout]).toEqual([0, expect.stringMatching(answer)]);
+    expect(stdout).not.toContain('built');
   });
 });

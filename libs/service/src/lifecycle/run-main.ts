@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type AppName, type Config, ConfigError, loadConfig } from '@darkroom/config';
+import { answerFlags, type AppName, type Config, ConfigError, loadConfig, passOn, readFlags } from '@darkroom/config';
 import { type Logger, createLogger } from '../logging/logger.ts';
 import { Metrics } from '../metrics/metrics.ts';
 import { MetricsServer } from '../metrics/metrics-server.ts';
@@ -25,7 +25,7 @@ export const exitCodeOfWrongSettings = 78;
 export const longestStopMs = 20_000;
 
 /**
- * The whole of an app's `main.ts`: reads its settings, makes its logger, builds and starts its service, and stops it
+ * The whole of an app's `main.ts`: reads its settings, those on the command line first, makes its logger, builds and starts its service, and stops it
  * once on SIGTERM, SIGINT or when the supervisor that forked it is gone. A second signal ends the process at once; so
  * does an error that nobody caught (exit code 1). A supervisor is told `ready` over IPC when the service has started.
  */
@@ -79,8 +79,16 @@ function watchProcess(app: AppName, { metricsPort: port, metricsHost: host }: Co
 }
 
 function readConfigOrExit<App extends AppName>(app: App): Config<App> {
+  const flags = readFlags([app], process.argv.slice(2));
   try {
-    return loadConfig(app);
+    const answer = answerFlags([app], `node apps/${app}/dist/main.js`, flags);
+    if (answer === undefined) {
+      const config = loadConfig(app, undefined, flags);
+      passOn(flags);
+      return config;
+    }
+    process.stdout.write(answer);
+    process.exit(0);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`${app}: ${error.message}\n`);

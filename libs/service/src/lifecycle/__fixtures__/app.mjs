@@ -1,7 +1,7 @@
-// A janitor that does nothing, run by run-main.test.ts as a process of its own. Its argument says how it misbehaves.
+// A janitor that does nothing, run by run-main.test.ts as a process of its own. BEHAVIOUR says how it misbehaves.
 import { BaseService, runMain } from '@darkroom/service';
 
-const [behaviour] = process.argv.slice(2);
+const behaviour = process.env.BEHAVIOUR;
 
 class App extends BaseService {
   async onStart() {

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { flagOf, readFlags } from './flags.ts';
+import { loadConfig } from './load-config.ts';
+import { appNames } from './setting.ts';
+import { settings } from './settings.ts';
+import { answerFlags } from './show-settings.ts';
+
+function say(words: string[], environment: Record<string, string> = {}): string | undefined {
+  return answerFlags(['api'], 'npm start --', readFlags(['api'], words), environment);
+}
+
+describe('flags', () => {
+  it('are the settings, each under a name of its own', () => {
+    const flags = Object.values(settings).map(({ variable }) => flagOf(variable));
+    expect(new Set(flags).size).toBe(flags.length);
+    expect(flags).toContain('--batch-max-size');
+  });
+
+  it.each<[string[], Record<string, string>]>([
+    [['--batch-max-size', '4', '--device=cpu'], { BATCH_MAX_SIZE: '4', DEVICE: 'cpu' }],
+    [['--strict-provider', '--batch-max-size', '4'], { STRICT_PROVIDER: 'true', BATCH_MAX_SIZE: '4' }],
+    [['--strict-provider', 'false'], { STRICT_PROVIDER: 'false' }],
+    [['--low-memory=0'], { LOW_MEMORY: '0' }],
+    [['--low-memory'], { LOW_MEMORY: 'true' }],
+  ])('%j', (words, values) => {
+    expect(readFlags(['worker'], words)).toEqual({ values, problems: [] });
+  });
+
+  it.each([
+    [['--batch-maxsize', '4'], '--batch-maxsize is no flag; did you mean --batch-max-size?'],
+    [['--port', '80'], '--port is a flag of api only'],
+    [['--prot', '1'], '--prot is no flag; --help lists them'],
+    [['--metrics-prot', '1'], '--metrics-prot is no flag; did you mean --metrics-port?'],
+    [['--colour', 'red'], '--colour is no flag; --help lists them'],
+    [['--kv-tokens'], '--kv-tokens has no value, expected a whole number from 1 to 100000000'],
+    [['--kv-tokens', '--low-memory=1'], '--kv-tokens has no value, expected a whole number from 1 to 100000000'],
+    [['--verison'], '--verison is no flag; did you mean --version?'],
+    [['models/mine'], '"models/mine" is no flag; --help lists them'],
+  ])('%j: %s', (words, problem) => {
+    const flags = readFlags(['worker'], words);
+    expect(flags.problems).toEqual([problem]);
+    expect(() => loadConfig('worker', {}, flags)).toThrow(problem);
+  });
+
+  it('win over the environment, and are named where they are wrong', () => {
+    const environment = { BATCH_MAX_SIZE: '2', HEARTBEAT_MS: 'x' };
+    expect(loadConfig('worker', { BATCH_MAX_SIZE: '2' }, readFlags(['worker'], ['--batch-max-size=4']))).toMatchObject({
+      batchMaxSize: 4,
+    });
+    expect(() => loadConfig('worker', environment, readFlags(['worker'], ['--batch-max-size=0']))).toThrow(
+      /--batch-max-size is "0", expected a whole number from 1 to 256\n.*HEARTBEAT_MS is "x", expected/,
+    );
+  });
+});
+
+describe('what flags ask to be said', () => {
+  it('lists every setting with its unit, range and default', () => {
+    const help = say(['-h'])!;
+    expect(help).toMatch(/^npm start -- \[flags\]\n/);
+    for (const setting of Object.values(settings).filter(({ apps }) => (apps as readonly string[]).includes('api')))
+      expect(help).toContain(`  ${flagOf(setting.variable)}, ${setting.variable}\n`);
+    expect(help).toContain('a whole number from 1 to 2592000 (s). Default: 3600.');
+    expect(help).not.toContain('](');
+  });
+
+  it('shows what is in force and where it came from, without secrets', () => {
+    const environment = { PORT: '81', REDIS_URL: 'redis://me:secret@redis:1', API_KEYS: 'alice:secret' };
+    const shown = say(['--print-config', '--host', '127.0.0.2'], environment)!;
+    expect(shown).toMatch(/^PORT +81 +environment$/m);
+    expect(shown).toMatch(/^HOST +127\.0\.0\.2 +flag$/m);
+    expect(shown).toMatch(/^RESULT_TTL_S +3600 +default$/m);
+    expect(shown).toMatch(/^DEFAULT_MODEL +not set$/m);
+    expect(shown).toMatch(/^REDIS_URL +redis:\/\/me:\*\*\*@redis:1 +environment$/m);
+    expect(shown).toMatch(/^API_KEYS +\*\*\* +environment$/m);
+    expect(shown).not.toContain('secret');
+  });
+
+  it('shows a setting that several processes read once, and what was worked out', () => {
+    const shown = answerFlags(appNames, 'npm start --', readFlags(appNames, ['--print-config']), {})!;
+    expect(shown.match(/^REDIS_URL /gm)).toHaveLength(1);
+    expect(shown).toMatch(/^MODEL_ID +emoji-sd +computed$/m);
+  });
+
+  it('says nothing of them where there are mistakes', () => {
+    expect(say(['--help', '--prot', '1'])).toBeUndefined();
+    expect(() => say(['--print-config', '--port', 'x'])).toThrow('--port is "x"');
+  });
+});
