@@ -113,11 +113,10 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
     const { vocabularySize } = codec;
     const checkpoint = decodeTextCheckpoint(rowRequest.checkpoints?.get(index)?.data, { limit, vocabularySize });
     const row: BlockDiffusionRow = {
-      ...startText({ request, index, codec, endIds: config.endIds, checkpoint }),
+      ...startText({ request, owner: rowRequest.owner, index, codec, endIds: config.endIds, checkpoint }),
       index,
       slots: prompt.length + Math.ceil(limit / this.#block.size) * this.#block.size,
       cache: decoder.createCache(),
-      cachedTokens: 0,
       adjustment: createLogitAdjustment(request),
       block: [],
       readBlocks: checkpoint?.readBlocks ?? 0,
