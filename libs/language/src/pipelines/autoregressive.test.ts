@@ -184,31 +184,6 @@ describe('a long prompt', () => {
 });
 
 describe('a text', () => {
-  it('says no token of a stop text, nor of what may be one, until it is known', async () => {
-    const input = textInput({ prompt: wish, ignoreEos: true, maxTokens: 20, logprobs: 0 });
-    const whole = await new TextTable(pipeline).write(input);
-    // Two tokens and a half.
-    const stop = whole.text.slice(codec.decode(whole.tokens.slice(0, 3)).length).slice(0, 12);
-    const { events, text, tokens } = await new TextTable(pipeline).write({ ...input, stop: [stop] });
-    const deltas = events.flatMap((event) => (event.type === 'delta' ? [event] : []));
-    const ids = deltas.flatMap(({ facts }) => String(facts!['ids']).split(',').slice(0, -1).map(Number));
-    expect(codec.decode(ids)).toBe(text);
-    expect(ids).toEqual(tokens.slice(0, 3));
-    expect(
-      deltas
-        .map(({ facts }) => facts!['logprobs'] ?? '')
-        .join('')
-        .split('\n'),
-    ).toHaveLength(4);
-    expect(deltas.at(-1)!.done).toBe(3);
-    // What looked like the stop text, and was not, is said in the end.
-    const other = await new TextTable(pipeline).write({ ...input, stop: [`${stop}!`] });
-    const said = other.events
-      .flatMap((event) => (event.type === 'delta' ? [String(event.facts!['ids'])] : []))
-      .join('');
-    expect(said).toBe(whole.tokens.map((id) => `${id},`).join(''));
-  });
-
   it('ends at its limit, in the middle of a wish', async () => {
     const { tokens, facts } = await new TextTable(pipeline).write(textInput({ prompt: wish, maxTokens: 3 }));
     expect([tokens.length, facts.finish_reason, facts.completion_tokens]).toEqual([3, 'length', 3]);
