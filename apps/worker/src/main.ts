@@ -49,7 +49,7 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
   const { card, asset, tokenBytes } = await loads.watch(() => readModel(model, log));
   const capacity = roomOf(card, { ...config, tokenBytes, availableBytes: process.availableMemory() });
   const engine = {
-    model,
+    model: { ...model, maxTokens: capacity },
     maxSlots: capacity,
     checkpointEvery: config.checkpointSteps,
     environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,

@@ -115,7 +115,7 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
     const row: BlockDiffusionRow = {
       ...startText({ request, owner: rowRequest.owner, index, codec, endIds: config.endIds, checkpoint }),
       index,
-      slots: prompt.length + Math.ceil(limit / this.#block.size) * this.#block.size,
+      slots: prompt.length + limit,
       cache: decoder.createCache(),
       adjustment: createLogitAdjustment(request),
       block: [],
