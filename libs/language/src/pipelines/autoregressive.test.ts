@@ -6,6 +6,7 @@ import type { TextInput, TokenLogprob } from '@darkroom/kinds';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
 import { differenceOf, inCompany, randomInput, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
+import type { TextRow } from '../row/text-row.ts';
 import { loadTextPipeline } from './load-text-pipeline.ts';
 import type { TextPipeline } from './text-pipeline.ts';
 
@@ -164,6 +165,19 @@ describe('what was read', () => {
     expect(table.results.get('a/3')!.tokens).toEqual((await new TextTable(keepsNone).write(alone)).tokens);
     await keepsNone.dispose();
   });
+});
+
+it('has room for rows as long as the longest of them', async () => {
+  const small = await loadTextPipeline({ directory, threads: 1, memoryTokens: 300 });
+  const rows = await small.createRows({ id: 'a', input: textInput({ prompt: wish, n: 8, maxTokens: 10 }) });
+  const [long] = await small.createRows({ id: 'b', input: textInput({ prompt: wish, maxTokens: 80 }) });
+  const [first, ...others] = rows as [TextRow, ...TextRow[]];
+  expect(small.hasRoomFor!(first, others)).toBe(true);
+  expect(small.hasRoomFor!(first, [long!])).toBe(true);
+  expect(small.hasRoomFor!(long!, others.slice(0, 2))).toBe(true);
+  expect(small.hasRoomFor!(long!, others)).toBe(false);
+  for (const row of [...rows, long!]) small.release(row);
+  await small.dispose();
 });
 
 describe('a long prompt', () => {

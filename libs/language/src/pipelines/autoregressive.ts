@@ -15,7 +15,14 @@ import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
 import { StepPace } from './step-pace.ts';
-import { notNumbers, shareStep, stepBudget, type TextPipeline, type TextPipelineOptions } from './text-pipeline.ts';
+import {
+  hasRoomFor,
+  notNumbers,
+  shareStep,
+  stepBudget,
+  type TextPipeline,
+  type TextPipelineOptions,
+} from './text-pipeline.ts';
 
 /** One text that grows at its end. */
 export interface AutoregressiveRow extends TextRow {
@@ -53,6 +60,10 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     const made = indexesOf(rowRequest, request).map((index) => this.#createRow(rowRequest, request, index));
     for (const row of made) this.#rows.add(row);
     return made;
+  }
+
+  hasRoomFor(row: AutoregressiveRow, others: readonly AutoregressiveRow[]): boolean {
+    return hasRoomFor(row, others, this.#options.memoryTokens);
   }
 
   async step(rows: readonly AutoregressiveRow[]): Promise<StepReport<AutoregressiveRow>> {
