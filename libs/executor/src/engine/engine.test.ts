@@ -244,9 +244,9 @@ describe('the engine', () => {
   });
 
   it('lets what there is no memory for wait, unless it is alone', async () => {
-    const hasRoomFor = (row: LetterRow, others: readonly LetterRow[]) =>
-      row.letter !== 'b' && others.every(({ letter }) => letter !== 'b');
-    const { submit, calls } = createHarness({ hasRoomFor });
+    const { submit, calls } = createHarness({
+      hasRoomFor: (row, others) => row.letter !== 'b' && others.every(({ letter }) => letter !== 'b'),
+    });
     await Promise.all(['a', 'c', 'b', 'd'].map((id) => submit(id, { steps: 1 })));
     expect(calls).toEqual(['ac', 'b', 'd']);
   });
