@@ -172,6 +172,21 @@ describe('is refused with the field, what came and what was expected:', () => {
       'context_length_exceeded: prompt has 256 tokens, expected at most 255: emoji-writer reads and writes 256 together',
     ],
     [
+      'a prompt that nobody has to read to see that it is too long',
+      { prompt: 'x'.repeat(6657) },
+      'context_length_exceeded: prompt has 6657 characters, at least 513 tokens, expected at most 255: emoji-writer reads and writes 256 together',
+    ],
+    [
+      'messages that are too long together',
+      { messages: Array.from({ length: 1000 }, () => ({ role: 'user', content: 'x'.repeat(1000) })) },
+      'context_length_exceeded: messages have 1000000 characters, at least 76924 tokens, expected at most 255: emoji-writer reads and writes 256 together',
+    ],
+    [
+      'more than any model reads, each message less',
+      { messages: [1, 2].map(() => ({ role: 'user', content: 'x'.repeat(600_000) })) },
+      `invalid_value: messages is [{"role":"user","content":"${'x'.repeat(33)}… (1200059 characters), expected messages of at most 1000000 characters together`,
+    ],
+    [
       'too much to write',
       { prompt: [5, 6], max_tokens: 255 },
       'context_length_exceeded: max_tokens is 255, expected at most 254: emoji-writer reads and writes 256 tokens together, and the prompt has 2',
