@@ -105,6 +105,20 @@ describe('a stream', () => {
     ]);
   });
 
+  it('lasts as long as its request may, which says so itself', async () => {
+    const test = await openTextApi('autoregressive');
+    const long = readFrames(await post(test, { prompt, stream: true, timeout_s: 3000 })).rest();
+    await expect.poll(() => test.timers()).toBe(3);
+    // The server's own time, and a margin.
+    test.tick(615_000);
+    await writeFox(await runNextText(test));
+    expect(shown(await long).slice(-3)).toEqual(foxEnd);
+    const short = readFrames(await post(test, { prompt, stream: true, timeout_s: 5 })).rest();
+    await expect.poll(() => test.timers()).toBe(3);
+    test.tick(20_000);
+    expect(shown(await short)).toMatchObject([['error', { error: { code: 'end_unknown' } }]]);
+  });
+
   it('that breaks off says why as its last event', async () => {
     const test = await openTextApi('autoregressive');
     const response = await post(test, { prompt, stream: true });

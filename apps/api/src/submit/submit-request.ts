@@ -27,7 +27,7 @@ export interface Submission {
 /** A request that is stored. */
 export interface SubmittedRequest extends Pick<
   RequestStatus,
-  'id' | 'model' | 'state' | 'isPossible' | 'input' | 'error'
+  'id' | 'model' | 'state' | 'isPossible' | 'timeoutMs' | 'input' | 'error'
 > {
   /** Requests that will be dispatched before this one; undefined once it runs. */
   position: number | undefined;
@@ -83,19 +83,19 @@ async function submittedAs(
   envelope: RequestEnvelope,
   result: AdmitRequestResult,
 ): Promise<SubmittedRequest> {
-  const { id, model, owner, input } = envelope;
+  const { id, model, owner, timeoutMs, input } = envelope;
   switch (result.status) {
     case 'admitted': {
       const { position, isPossible, costAhead } = result;
       const { outputs: outputCount } = envelope;
       const eta = await endOf(context, { ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
-      return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input, error: undefined };
+      const stored = { id, model, timeoutMs, input };
+      return { ...stored, state: 'queued', position, isPossible, eta, isReplayed: false, error: undefined };
     }
     case 'duplicate': {
       const request = await findRequest(context.askStore, id, owner);
-      const { state, queuePosition: position, isPossible, error } = request;
-      const eta = await endOf(context, request);
-      return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input, error };
+      const { state, queuePosition: position } = request;
+      return { ...request, state, position, eta: await endOf(context, request), isReplayed: true };
     }
     case 'overloaded':
       throw overloaded();
