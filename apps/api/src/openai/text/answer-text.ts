@@ -122,7 +122,8 @@ async function* chunkFrames(
       );
     } else if (item.type === 'finished') {
       const { output } = item;
-      outputs.push(output);
+      // What is said once for all texts is said of the first, whichever is done first.
+      outputs[output.index] = output;
       yield* begin(output.index);
       yield choiceOf(output.index, shape.ended, null, textOutputFacts(output).finish_reason);
     }
