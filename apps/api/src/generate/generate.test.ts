@@ -168,6 +168,7 @@ it.each([
   [{ max_tokens: 4 }, 'prompt is missing, expected text of 1 to 1000000 characters, or a list of ids of tokens'],
   [{ prompt, max_new_tokens: 4 }, 'max_new_tokens is not a field, did you mean max_tokens?'],
   [{ prompt, max_nfe: 4 }, 'max_nfe is 4, expected nothing: writer writes token by token, and has no blocks'],
+  [{ prompt, tokens_per_step: 2 }, 'tokens_per_step is 2, expected nothing: writer writes token by token'],
   [{ prompt, model: 'tiny' }, 'model "tiny" is not here, expected one of writer'],
 ])('%j is refused, and nothing is stored', async (body, message) => {
   const test = await openTextApi('autoregressive');
