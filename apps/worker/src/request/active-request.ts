@@ -188,7 +188,8 @@ export class ActiveRequest {
 
   #checkpoint({ index, checkpoint }: EventOf<'checkpoint'>): undefined {
     const { done } = checkpoint;
-    this.#enqueue(() => this.#write({ type: 'checkpoint', index, done, data: encodeCheckpoint(checkpoint) }));
+    const data = encodeCheckpoint(checkpoint);
+    this.#enqueue(() => this.#write({ type: 'checkpoint', index, done, data, isOfText: this.#texts.has(index) }));
   }
 
   /** Ends the request after everything written before. One that was lost meanwhile is only let go of. */
