@@ -180,6 +180,32 @@ it('cancels what was stopped before the server had said its id', async () => {
   await expect(runNext(test.store, 'emoji-writer')).rejects.toThrow(NothingWaits);
 });
 
+it('writes no prompt that does not come to its end, and cancels one that was stopped before it had an id', async () => {
+  const { test, page } = await openSlow();
+  await page.getByRole('link', { name: 'Picture', exact: true }).click();
+  const prompt = page.getByLabel('Prompt', { exact: true });
+  const button = page.getByRole('button', { name: 'Write me one' });
+  const stop = page.getByRole('button', { name: 'Stop', exact: true });
+  await prompt.fill('something sweet');
+  await button.click();
+  const run = await taken(test);
+  await run.entry({ type: 'snapshot', offset: 0, text: 'a ░', facts: { ids: '5,3,', calls: 1 } });
+  await expect.poll(() => prompt.inputValue()).toBe('a ░');
+  await run.finish({ state: 'canceled' });
+  await page.getByRole('alert').getByText('Canceled', { exact: true }).waitFor();
+  expect(await prompt.inputValue()).toBe('something sweet');
+  expect(await page.locator('#announcements').textContent()).not.toContain('Written');
+  const { held, release } = holdPosts(page);
+  await button.click();
+  await held;
+  await stop.click();
+  const canceled = page.waitForResponse((response) => response.request().method() === 'DELETE');
+  release();
+  expect(await (await canceled).json()).toMatchObject({ status: 'canceled' });
+  await button.waitFor();
+  expect(await prompt.inputValue()).toBe('something sweet');
+});
+
 it('edits a turn, and asks it and everything after it anew', async () => {
   const { test, page } = await openSlow();
   await send(page, 'a dog');

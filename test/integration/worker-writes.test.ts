@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type RequestEvent, textAfter } from '@darkroom/core';
 import type { ExecutorEvent } from '@darkroom/executor';
-import { connectStore, dispatchRequests, readEvents, readTexts, type StoreConnection } from '@darkroom/store';
+import { connectStore, dispatchRequests, readEvents, readRequest, readTexts, type StoreConnection } from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { WorkerOptions } from '../../apps/worker/src/worker.ts';
@@ -47,7 +47,7 @@ function progress(requestId: string, more: object = {}): ExecutorEvent {
 function stepsOf(requestId: string, text: string, from = 0): ExecutorEvent[][] {
   return Array.from(text, (letter, step) => [
     { type: 'progress', requestId, index: 0, done: from + step + 1 },
-    { type: 'delta', requestId, index: 0, offset: from + step, text: letter },
+    { type: 'delta', requestId, index: 0, offset: from + step, text: letter, done: from + step + 1 },
   ]);
 }
 
@@ -187,6 +187,13 @@ it('takes back what a rerun says otherwise, or not again, and nothing that it sa
     text = textAfter(text, event as Parameters<typeof textAfter>[1]);
     expect('a red cat sat on it'.startsWith(text) || 'a red fox on the moon'.startsWith(text)).toBe(true);
   }
+});
+
+it('is no less far because a rerun begins anew', async () => {
+  const { store, executor, id, token } = await rerun('a red fox');
+  executor.emit([progress(token)]);
+  await expect.poll(async () => (await eventsOf(store, id)).at(-1)).toMatchObject({ type: 'progress', done: 1 });
+  expect(await readRequest(store, id)).toMatchObject({ request: { done: 9 } });
 });
 
 interface PromiseWithResolvers<Value> {

@@ -51,7 +51,7 @@ export interface TextProgressEvent extends EventOf<'progress'> {
 /** What is said of a piece of text, where it came as it was written. */
 export interface TextPiece {
   token_ids?: number[];
-  /** Of block diffusion: calls of the model since the last piece. */
+  /** Of block diffusion: calls of the model after the prompt, up to this piece. */
   nfe?: number;
   /** For each token, with `logprobs`. */
   logprobs?: TokenLogprob[];

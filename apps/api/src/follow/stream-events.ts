@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { isTerminalState, type RequestEvent, type RequestStatus } from '@darkroom/core';
 import type { ApiContext } from '../context.ts';
 import type { ApiCall } from '../http/api-env.ts';
-import { tooManyStreams } from '../http/api-error.ts';
+import { ApiError, tooManyStreams } from '../http/api-error.ts';
 import { routeOf } from '../http/observe-requests.ts';
 import { isStoreAway } from '../server/store-guard.ts';
 import { doneFrame, heartbeatFrame, sseFrame } from './sse-frame.ts';
@@ -183,5 +183,5 @@ export function requestEvents(
 }
 
 function isExpected(error: unknown): boolean {
-  return error instanceof BrokenStream || isStoreAway(error);
+  return error instanceof BrokenStream || error instanceof ApiError || isStoreAway(error);
 }

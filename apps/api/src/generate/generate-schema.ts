@@ -20,6 +20,7 @@ const textFields = textSchema.pick({
   ignore_eos: true,
   max_nfe: true,
   confidence_threshold: true,
+  tokens_per_step: true,
   priority: true,
   timeout_s: true,
   start_timeout_s: true,

@@ -105,6 +105,20 @@ describe('a stream', () => {
     ]);
   });
 
+  it('lasts as long as its request may, which says so itself', async () => {
+    const test = await openTextApi('autoregressive');
+    const long = readFrames(await post(test, { prompt, stream: true, timeout_s: 3000 })).rest();
+    await expect.poll(() => test.timers()).toBe(3);
+    // The server's own time, and a margin.
+    test.tick(615_000);
+    await writeFox(await runNextText(test));
+    expect(shown(await long).slice(-3)).toEqual(foxEnd);
+    const short = readFrames(await post(test, { prompt, stream: true, timeout_s: 5 })).rest();
+    await expect.poll(() => test.timers()).toBe(3);
+    test.tick(20_000);
+    expect(shown(await short)).toMatchObject([['error', { error: { code: 'end_unknown' } }]]);
+  });
+
   it('that breaks off says why as its last event', async () => {
     const test = await openTextApi('autoregressive');
     const response = await post(test, { prompt, stream: true });
@@ -154,6 +168,7 @@ it.each([
   [{ max_tokens: 4 }, 'prompt is missing, expected text of 1 to 1000000 characters, or a list of ids of tokens'],
   [{ prompt, max_new_tokens: 4 }, 'max_new_tokens is not a field, did you mean max_tokens?'],
   [{ prompt, max_nfe: 4 }, 'max_nfe is 4, expected nothing: writer writes token by token, and has no blocks'],
+  [{ prompt, tokens_per_step: 2 }, 'tokens_per_step is 2, expected nothing: writer writes token by token'],
   [{ prompt, model: 'tiny' }, 'model "tiny" is not here, expected one of writer'],
 ])('%j is refused, and nothing is stored', async (body, message) => {
   const test = await openTextApi('autoregressive');

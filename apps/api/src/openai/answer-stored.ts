@@ -119,7 +119,7 @@ async function firstOf(
 export async function submitWatched(c: ApiCall, context: ApiContext, submission: Submission) {
   const submitted = await submitRequest(c, context, submission);
   c.header('X-Request-Id', submitted.id);
-  return { submitted, watch: watchClient(c, context, submitted.id) };
+  return { submitted, watch: watchClient(c, context, submitted) };
 }
 
 /** What a client is told after its request was stored; what nobody foresaw is logged. */

@@ -8,7 +8,7 @@ import { isStoreAway } from '../server/store-guard.ts';
 import { endedWithoutResult, endUnknown, serverStopping } from './stored-request-error.ts';
 import type { ClientWatch } from './watch-client.ts';
 
-/** Longer than any request's own time, for the janitor to notice that it is over. */
+/** Longer than a request's own time, for the janitor to notice that it is over. */
 const marginMs = 15_000;
 /** How long a wait goes on when this process is told to stop: the rest is for saying that nothing comes. */
 export const drainGraceMs = drainMs - 1000;
@@ -21,10 +21,10 @@ export const drainGraceMs = drainMs - 1000;
 export async function* followStored<Item>(
   context: ApiContext,
   id: string,
-  { hasKey, gone }: ClientWatch,
+  { hasKey, gone, timeoutMs }: ClientWatch,
   itemsOf: (event: RequestEvent) => AsyncIterable<Item>,
 ): AsyncGenerator<Item | 'heartbeat', void> {
-  const patience = startPatience(context, id, hasKey);
+  const patience = startPatience(context, { id, hasKey, timeoutMs });
   const patient = { ...context, draining: patience.over };
   let after = 0;
   try {
@@ -55,10 +55,13 @@ export async function* followStored<Item>(
 }
 
 /** Ends the wait some time after this process is told to stop, and when the request must have ended long ago. */
-function startPatience({ every, draining, config }: ApiContext, id: string, hasKey: boolean) {
+function startPatience(
+  { every, draining }: ApiContext,
+  { id, hasKey, timeoutMs }: { id: string } & Pick<ClientWatch, 'hasKey' | 'timeoutMs'>,
+) {
   const over = new AbortController();
   let error = (): ApiError => endUnknown(id);
-  const stops = [every(config.requestTimeoutS * 1000 + marginMs, () => over.abort())];
+  const stops = [every(timeoutMs + marginMs, () => over.abort())];
   const onDraining = (): void => {
     error = () => serverStopping(id, hasKey);
     stops.push(every(drainGraceMs, () => over.abort()));

@@ -7,7 +7,7 @@ import type { ApiCall } from '../http/api-env.ts';
 export type ClientWatch = ReturnType<typeof watchClient>;
 
 /** Cancels the request at once when its client goes away before it has its answer, unless it may come back. */
-export function watchClient(c: ApiCall, context: ApiContext, id: string) {
+export function watchClient(c: ApiCall, context: ApiContext, { id, timeoutMs }: { id: string; timeoutMs: number }) {
   const hasKey = c.req.header('idempotency-key') !== undefined;
   const going = new AbortController();
   const gone: AbortSignal = going.signal;
@@ -22,6 +22,8 @@ export function watchClient(c: ApiCall, context: ApiContext, id: string) {
   // It may have gone while the request was stored.
   const stopListening = onAbort([c.req.raw.signal], leave);
   return {
+    /** The request has ended so long after it was stored. */
+    timeoutMs,
     /** It has an Idempotency-Key by which it may come back to the same request. */
     hasKey,
     /** Aborted when it has gone. */

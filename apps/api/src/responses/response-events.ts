@@ -19,7 +19,6 @@
  */
 import type { RequestEvent } from '@darkroom/core';
 import { textOutputFacts } from '@darkroom/kinds';
-import { ApiError } from '../http/api-error.ts';
 import { createTextReader } from '../openai/text/follow-texts.ts';
 import { idOf } from './response-ids.ts';
 import {
@@ -44,12 +43,13 @@ const textNumber = 4;
 /** Follows a request's log from its first entry on, entries that were read before too. */
 export class ResponseReader {
   readonly #request: StoredResponse;
-  readonly #itemsOf = createTextReader();
+  readonly #itemsOf: ReturnType<typeof createTextReader>;
   #state: ResponseState = initialState;
   #hasBegun = false;
 
   constructor(request: StoredResponse) {
     this.#request = request;
+    this.#itemsOf = createTextReader(request.id);
   }
 
   /** As it is by now. */
@@ -78,8 +78,6 @@ export class ResponseReader {
       yield this.#lifeEvent('queued', 1);
     }
     if (event.type === 'started') yield* this.#start();
-    const isText = event.type === 'delta' || event.type === 'snapshot';
-    if (isText && event.offset > this.#state.text.length) throw textLost(this.#request.id);
     for (const item of this.#itemsOf(event)) {
       // What stands in a block is not there for good.
       if (item.type === 'added') yield* this.#add(item.text);
@@ -165,10 +163,4 @@ export function afterNumber(event: ResponseEvent, number: number): ResponseEvent
   if (typeof delta !== 'string') return event;
   const known = number - (last - delta.length);
   return known > 0 ? { ...event, delta: delta.slice(known) } : event;
-}
-
-/** A log holds so many entries, and an answer of more since it was last made shorter has lost some. */
-function textLost(id: string): ApiError {
-  const message = `The beginning of the text of ${idOf('response', id)} is no longer kept.`;
-  return new ApiError(410, 'text_lost', message);
 }

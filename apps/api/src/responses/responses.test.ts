@@ -151,6 +151,27 @@ describe('one in the background', () => {
     await finish(run, 'a penguin');
     expect(await send()).toMatchObject({ id: first.id, status: 'completed' });
   });
+
+  it('the same key with another body is a conflict, whatever differs', async () => {
+    const test = await openTextApi();
+    const headers = { 'idempotency-key': 'penguin-1' };
+    const body = { input, background: true };
+    await viewOf(await ask(test, path, body, { headers }));
+    for (const other of [{ ...body, metadata: { of: 'another' } }, { input }, { ...body, instructions: 'Be brief.' }])
+      expect((await ask(test, path, other, { headers })).status).toBe(409);
+    expect((await ask(test, path, { ...body, metadata: null, stream: true }, { headers })).status).toBe(200);
+  });
+
+  it('its key finds it when what it went on after is not kept any more', async () => {
+    const { test, view, url, run } = await openResponse();
+    await finish(run, 'a penguin');
+    const headers = { 'idempotency-key': 'penguin-2' };
+    const send = () => ask(test, path, { input, previous_response_id: view.id, background: true }, { headers });
+    const first = await viewOf((await send()) as Response);
+    await test.api.request(url, { method: 'DELETE' });
+    const again = await send();
+    expect([again.headers.get('idempotent-replayed'), await viewOf(again)]).toEqual(['true', first]);
+  });
 });
 
 describe('a stream', () => {

@@ -1,6 +1,6 @@
 /** OpenAI's responses: a view of requests for text, whose events can be read again from any of them (docs of `/v1/responses`). */
 import { terminalStates } from '@darkroom/core';
-import { type TextInput, type TextMessage, text as textKind } from '@darkroom/kinds';
+import { type TextInput, text as textKind } from '@darkroom/kinds';
 import { dropRequest } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { inTheirNames } from '../drop-in/their-names.ts';
@@ -36,7 +36,7 @@ const cancelMs = 5000;
 export const responsesRoutes: readonly Route[] = routesOf(documents, {
   async create(c, context) {
     const body = parseResponsesBody(await readJsonBody(c, context.config.maxBodyBytes));
-    const submission = await submissionOf(context, body, c.get('owner'));
+    const submission = submissionOf(context, body, c.get('owner'));
     return inTheirNames(responsesNames, () => answer(c, context, submission, body));
   },
   async get(c, context) {
@@ -64,34 +64,35 @@ export const responsesRoutes: readonly Route[] = routesOf(documents, {
   },
 });
 
-/** What it comes to as a request for text. */
-async function submissionOf(
-  context: ApiContext,
-  { input, instructions, previousResponseId, maxOutputTokens, shown: asked, rest }: ResponsesBody,
-  owner: string,
-): Promise<Submission> {
+/** What it comes to as a request for text. Throws 400 for what is no input. */
+function submissionOf(context: ApiContext, { stream: _stream, ...asked }: ResponsesBody, owner: string): Submission {
+  const { input, instructions, previousResponseId, maxOutputTokens, rest } = asked;
   const items = parseInput(input);
-  const [before, now] = await Promise.all([
-    previousResponseId === undefined
-      ? []
-      : readConversation(context, { id: previousResponseId, owner, field: 'previous_response_id' }),
-    resolveReferences(context, items, owner),
-  ]);
-  const messages: TextMessage[] = [...before, ...now];
-  const system = instructions === undefined ? [] : [{ role: 'system', content: instructions }];
   const shown: ShownResponse = {
-    ...asked,
+    ...asked.shown,
     route: 'responses',
     maxOutputTokens: maxOutputTokens ?? null,
     previousResponseId: previousResponseId ?? null,
   };
-  const said: SaidResponse = { instructions: instructions ?? null, messages };
-  return {
-    body: {
+  const said: SaidResponse = { instructions: instructions ?? null, messages: [] };
+  async function makeBody(): Promise<object> {
+    const [before, now] = await Promise.all([
+      previousResponseId === undefined
+        ? []
+        : readConversation(context, { id: previousResponseId, owner, field: 'previous_response_id' }),
+      resolveReferences(context, items, owner),
+    ]);
+    said.messages = [...before, ...now];
+    const system = instructions === undefined ? [] : [{ role: 'system', content: instructions }];
+    return {
       ...rest,
-      messages: [...system, ...messages],
+      messages: [...system, ...said.messages],
       ...(maxOutputTokens !== undefined && { max_tokens: maxOutputTokens }),
-    },
+    };
+  }
+  return {
+    // However it is answered, it is the same response.
+    late: { asked, makeBody },
     kind: textKind.id,
     refine: (made): TextInput => ({ ...(made as TextInput), shown, said }),
   };

@@ -1,4 +1,5 @@
 /** A response as server-sent events. */
+import type { RequestStatus } from '@darkroom/core';
 import type { ApiContext } from '../context.ts';
 import { doneFrame, heartbeatFrame, sseFrame } from '../follow/sse-frame.ts';
 import { streamEvents } from '../follow/stream-events.ts';
@@ -13,7 +14,7 @@ import { idOf } from './response-ids.ts';
 import type { StoredResponse } from './response-view.ts';
 
 export interface FollowedResponse {
-  request: StoredResponse;
+  request: StoredResponse & Pick<RequestStatus, 'timeoutMs'>;
   /** The number of the last event that its reader has; −1 for none. */
   after: number;
   /** Who cancels it by going away. Absent where nobody does, and whoever goes may come back for the rest. */
@@ -31,7 +32,8 @@ export function streamResponse(
     return {
       async *frames(gone) {
         gone.addEventListener('abort', () => watch?.leave());
-        const free: ClientWatch = { hasKey: true, gone, leave: () => {}, stop: () => {} };
+        const { timeoutMs } = found.request;
+        const free: ClientWatch = { timeoutMs, hasKey: true, gone, leave: () => {}, stop: () => {} };
         yield* framesOf(context, { ...found, watch: watch ?? free });
       },
     };

@@ -74,14 +74,13 @@ export async function admitOnce(
   return { result, envelope };
 }
 
-/** Whether a submission was stored before, and is still kept. */
-export async function isStored(
+/** The id of a submission that was stored before, and is still kept. */
+export async function findStoredId(
   askStore: AskStore,
   { owner, key, fingerprint }: Keyed & { owner: string },
-): Promise<boolean> {
+): Promise<string | undefined> {
   const record = await askStore((store) => readIdempotencyKey(store, { owner, key }));
-  if (record?.fingerprint !== fingerprint) return false;
-  return isKept(askStore, record.id, owner);
+  return record?.fingerprint === fingerprint && (await isKept(askStore, record.id, owner)) ? record.id : undefined;
 }
 
 async function isKept(askStore: AskStore, id: string, owner: string): Promise<boolean> {

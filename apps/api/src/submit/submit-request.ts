@@ -10,11 +10,16 @@ import { invalidFields, notNow, overloaded, retryLater, tooMany } from '../http/
 import { isStoreAway } from '../server/store-guard.ts';
 import { admit } from './admit.ts';
 import { chooseModel } from './choose-model.ts';
-import { admitOnce, checkIdempotencyKey, fingerprintOf, isStored, type Keyed } from './idempotency.ts';
+import { admitOnce, checkIdempotencyKey, findStoredId, fingerprintOf, type Keyed } from './idempotency.ts';
 
 export interface Submission {
   /** As `POST /v1/predict` takes it, whatever route it came by. */
-  body: unknown;
+  body?: unknown;
+  /**
+   * In place of `body`, where making it takes looking up: not done for what an Idempotency-Key finds stored. `asked`: all that
+   * the client asked for, which the key stands for.
+   */
+  late?: { asked: unknown; makeBody: () => Promise<unknown> };
   /** The only kind of work that the route is for; models of others are not there for it. */
   kind?: string;
   /**
@@ -27,7 +32,7 @@ export interface Submission {
 /** A request that is stored. */
 export interface SubmittedRequest extends Pick<
   RequestStatus,
-  'id' | 'model' | 'state' | 'isPossible' | 'input' | 'error'
+  'id' | 'model' | 'state' | 'isPossible' | 'timeoutMs' | 'input' | 'error'
 > {
   /** Requests that will be dispatched before this one; undefined once it runs. */
   position: number | undefined;
@@ -48,12 +53,19 @@ export async function submitRequest(
 ): Promise<SubmittedRequest> {
   const key = c.req.header('idempotency-key');
   // The same key on another route is another body.
-  const keyed = key === undefined ? undefined : { key, fingerprint: fingerprintOf(c.req.path, submission.body) };
+  const { late } = submission;
+  const asked = late === undefined ? submission.body : late.asked;
+  const keyed = key === undefined ? undefined : { key, fingerprint: fingerprintOf(c.req.path, asked) };
   await count(c, context, keyed);
   if (key !== undefined) checkIdempotencyKey(key);
   const apiKey = c.get('apiKey');
+  if (late !== undefined && keyed !== undefined) {
+    const storedId = await findStoredId(context.askStore, { ...keyed, owner: apiKey.name });
+    if (storedId !== undefined) return told(c, await replayOf(context, storedId, apiKey.name));
+  }
+  const body = late === undefined ? submission.body : await late.makeBody();
   const createFor = (defaultModel: string | undefined): Promise<RequestEnvelope> =>
-    createEnvelope(context, { ...submission, owner: apiKey.name, defaultModel });
+    createEnvelope(context, { ...submission, body, owner: apiKey.name, defaultModel });
   const created = await createFor(context.config.defaultModel);
   const { envelope, result } =
     keyed === undefined
@@ -62,7 +74,10 @@ export async function submitRequest(
   // The 40 random bits of an id came twice within a millisecond, for one model and owner: not while randomness works.
   if (keyed === undefined && result.status === 'duplicate')
     throw new DarkroomError('internal', 'api.submit', 'A new request id was taken already.');
-  const submitted = await submittedAs(context, envelope, result);
+  return told(c, await submittedAs(context, envelope, result));
+}
+
+function told(c: ApiCall, submitted: SubmittedRequest): SubmittedRequest {
   c.set('requestId', submitted.id);
   if (submitted.isReplayed) c.header('Idempotent-Replayed', 'true');
   return submitted;
@@ -72,7 +87,7 @@ export async function submitRequest(
 async function count(c: ApiCall, { askStore, countSubmission }: ApiContext, keyed: Keyed | undefined): Promise<void> {
   const apiKey = c.get('apiKey');
   if (apiKey.requestsPerMinute === undefined) return;
-  if (keyed !== undefined && (await isStored(askStore, { ...keyed, owner: apiKey.name }))) return;
+  if (keyed !== undefined && (await findStoredId(askStore, { ...keyed, owner: apiKey.name })) !== undefined) return;
   const allowance = await countSubmission(apiKey.name, apiKey.requestsPerMinute);
   for (const [name, value] of Object.entries(allowanceHeaders(allowance))) c.header(name, value);
   if (!allowance.isAllowed) throw rateLimitExceeded(allowance);
@@ -83,20 +98,17 @@ async function submittedAs(
   envelope: RequestEnvelope,
   result: AdmitRequestResult,
 ): Promise<SubmittedRequest> {
-  const { id, model, owner, input } = envelope;
+  const { id, model, owner, timeoutMs, input } = envelope;
   switch (result.status) {
     case 'admitted': {
       const { position, isPossible, costAhead } = result;
       const { outputs: outputCount } = envelope;
       const eta = await endOf(context, { ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
-      return { id, model, state: 'queued', position, isPossible, eta, isReplayed: false, input, error: undefined };
+      const stored = { id, model, timeoutMs, input };
+      return { ...stored, state: 'queued', position, isPossible, eta, isReplayed: false, error: undefined };
     }
-    case 'duplicate': {
-      const request = await findRequest(context.askStore, id, owner);
-      const { state, queuePosition: position, isPossible, error } = request;
-      const eta = await endOf(context, request);
-      return { id, model, state, position, isPossible, eta, isReplayed: true, input: request.input, error };
-    }
+    case 'duplicate':
+      return replayOf(context, id, owner);
     case 'overloaded':
       throw overloaded();
     case 'limited':
@@ -115,9 +127,15 @@ async function submittedAs(
   }
 }
 
+/** What an earlier send has stored. */
+async function replayOf(context: ApiContext, id: string, owner: string): Promise<SubmittedRequest> {
+  const request = await findRequest(context.askStore, id, owner);
+  return { ...request, position: request.queuePosition, eta: await endOf(context, request), isReplayed: true };
+}
+
 async function createEnvelope(
   context: ApiContext,
-  options: Submission & { owner: string; defaultModel: string | undefined },
+  options: Submission & { body: unknown; owner: string; defaultModel: string | undefined },
 ): Promise<RequestEnvelope> {
   const { config, drawSeed, askStore, clock } = context;
   const { body, owner, refine = (input) => input } = options;

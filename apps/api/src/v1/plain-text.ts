@@ -57,7 +57,7 @@ async function* addedTexts(
   id: string,
   options: { isEnded: boolean; signal: AbortSignal },
 ): AsyncGenerator<string, void> {
-  const itemsOf = createTextReader();
+  const itemsOf = createTextReader(id);
   for await (const event of tailEvents(context, id, { after: 0, ...options })) {
     // There are no comments in plain text.
     if (event === 'heartbeat') continue;

@@ -1,10 +1,9 @@
-import { ClientError } from '@darkroom/client';
 import { drawSeed } from '../requests/draw-seed.ts';
 import { errorWords } from '../server/error-words.ts';
 import type { Session } from '../server/session.ts';
 import { announce } from '../shell/announce.ts';
 import { findElement } from '../shell/find-element.ts';
-import { newTextState, textAfterEvent } from './text-state.ts';
+import { newTextState, type TextState, textAfterEvent, textWords } from './text-state.ts';
 
 /** What to ask where nobody said what is wished for. */
 const anyWish = 'surprise me';
@@ -21,9 +20,14 @@ export function createWritePrompt(form: HTMLFormElement, session: Session, chose
     const typed = prompt.value;
     const wish = typed.trim() !== '' && typed === last.written ? last.wish : typed.trim() || anyWish;
     try {
-      const written = await askFor(wish, { session, model, signal, onGrowth: (text) => (prompt.value = text) });
-      last = { wish, written };
-      announce(`Written: ${written}`);
+      const state = await askFor(wish, { session, model, signal, onGrowth: (text) => (prompt.value = text) });
+      if (state.status === 'succeeded') {
+        last = { wish, written: state.text };
+        announce(`Written: ${state.text}`);
+      } else {
+        prompt.value = typed;
+        problem.textContent = textWords(state);
+      }
     } catch (error) {
       // What somebody has typed meanwhile stays.
       if (!signal.aborted || signal.reason !== 'typed') prompt.value = typed;
@@ -53,22 +57,23 @@ interface AskOptions {
   onGrowth: (text: string) => void;
 }
 
-/** What the writer makes of a wish. Aborted, it is canceled. */
-async function askFor(wish: string, { session, model, signal, onGrowth }: AskOptions): Promise<string> {
+/** What the writer makes of a wish, as it is in the end. Aborted, it is canceled. */
+async function askFor(wish: string, { session, model, signal, onGrowth }: AskOptions): Promise<TextState> {
   const { client } = session;
   // Some heat: the same wish twice is meant to give two prompts.
   const request = { model, messages: [{ role: 'user', content: wish }], seed: drawSeed(), temperature: 0.8 };
-  const { request_id: id } = await client.submit(request, { signal });
+  // To its end, even if nobody wants it any more: only then it can be canceled.
+  const { request_id: id } = await client.submit(request);
   let state = newTextState;
   try {
+    signal.throwIfAborted();
     for await (const event of client.stream(id, { signal })) {
       state = textAfterEvent(state, event);
-      if (event.type === 'failed') throw new ClientError(event.error);
       onGrowth(state.text);
     }
   } catch (error) {
     if (signal.aborted) client.cancel(id).catch(() => {});
     throw error;
   }
-  return state.text;
+  return state;
 }

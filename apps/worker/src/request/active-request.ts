@@ -89,7 +89,12 @@ export class ActiveRequest {
   resume({ indexes, checkpoints, said }: LeftToDo): void {
     this.finishedOutputs = this.envelope.outputs - indexes.length;
     for (const [index, { done }] of checkpoints) this.#advance(index, { done });
-    for (const [index, events] of said) this.#texts.set(index, new OutputTextLog(events));
+    for (const [index, events] of said) {
+      this.#texts.set(index, new OutputTextLog(events));
+      // A checkpoint is older than what was said after it.
+      const done = events.flatMap((event) => ('done' in event ? (event.done ?? []) : [])).at(-1);
+      if (done !== undefined && indexes.includes(index)) this.#advance(index, { done });
+    }
   }
 
   /** By how much what an engine says is further than what it said before, of one output: in the kind's units and in cost. */
@@ -183,7 +188,8 @@ export class ActiveRequest {
 
   #checkpoint({ index, checkpoint }: EventOf<'checkpoint'>): undefined {
     const { done } = checkpoint;
-    this.#enqueue(() => this.#write({ type: 'checkpoint', index, done, data: encodeCheckpoint(checkpoint) }));
+    const data = encodeCheckpoint(checkpoint);
+    this.#enqueue(() => this.#write({ type: 'checkpoint', index, done, data, isOfText: this.#texts.has(index) }));
   }
 
   /** Ends the request after everything written before. One that was lost meanwhile is only let go of. */

@@ -59,6 +59,41 @@ it('says nothing again of a block that is worked on', () => {
   ]);
 });
 
+/** A call that makes one token of a block of two known; the second call settles it. */
+function blockCall(block: number, call: number): SaidPiece {
+  const settled = call === 2 ? { settled: 1 } : {};
+  const text = call === 2 ? 'xy' : 'x░';
+  const facts = { ids: `${2 * block},${2 * block + 1},`, calls: 2 * block + call, ...settled };
+  return { type: 'snapshot', offset: 2 * block, text, done: 2 * block + call, facts };
+}
+
+it('a rerun of blocks takes nothing back, and loses none of what was said of them', () => {
+  const calls = Array.from({ length: 32 }, (_, block) => [blockCall(block, 1), blockCall(block, 2)]).flat();
+  const log = new OutputTextLog(said(...calls));
+  // It goes on at the third block.
+  expect(calls.slice(4).map((call) => log.add(call))).toEqual(calls.slice(4).map(() => ({ isRepeated: true })));
+  expect(log.add(blockCall(32, 1)).whole).toEqual({
+    offset: 0,
+    text: 'xy'.repeat(32),
+    done: 64,
+    facts: { ids: idsUpTo(64), calls: 64, settled: 1 },
+  });
+});
+
+it('a rerun of a block that comes out differently is said', () => {
+  const log = new OutputTextLog(said(blockCall(0, 2), blockCall(1, 2)));
+  expect(log.add(blockCall(0, 1))).toEqual({ isRepeated: true });
+  expect(log.add({ ...blockCall(0, 2), text: 'xz' })).toEqual({});
+  expect(log.add(blockCall(1, 2))).toEqual({});
+});
+
+it('tokens that are no text yet are said once', () => {
+  const half: SaidPiece = { type: 'delta', offset: 2, text: '', done: 3, facts: { ids: '7,' } };
+  const log = new OutputTextLog(said({ type: 'delta', offset: 0, text: 'ab', done: 2, facts: { ids: '5,6,' } }, half));
+  expect(log.add(half)).toEqual({ isRepeated: true });
+  expect(log.add({ ...half, done: 4 })).toEqual({});
+});
+
 it('a piece that begins before the end takes the place of what stood there', () => {
   const log = new OutputTextLog();
   say(log, 0, 'a red ');

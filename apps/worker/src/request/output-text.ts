@@ -46,7 +46,7 @@ export class OutputTextLog {
     this.#isPartial ||= offset > this.#text.length;
     if (this.#isPartial) return {};
     this.#saidTo = offset + text.length;
-    if (type === 'delta' && text !== '' && standing.startsWith(text)) return { isRepeated: true };
+    if (this.#stands(piece)) return { isRepeated: true };
     const whole = this.#take(piece);
     const differs = type === 'delta' && !text.startsWith(standing);
     return { ...(differs && { differsFrom: offset }), ...(whole && { whole }) };
@@ -58,12 +58,23 @@ export class OutputTextLog {
     return isShorter ? this.#saidTo : undefined;
   }
 
+  /** Whether readers have it: a rerun says what was said before, and shows blocks in work that are done. */
+  #stands(piece: SaidPiece): boolean {
+    const { type, offset, text, done } = piece;
+    const { text: stable, done: stableDone } = this.#stable;
+    if (!stays(piece)) return offset < stable.length;
+    // Tokens that are no text yet stand nowhere, and are counted.
+    if (text === '') return done !== undefined && stableDone !== undefined && done <= stableDone;
+    return type === 'delta' ? this.#text.startsWith(text, offset) : stable.startsWith(text, offset);
+  }
+
   get #text(): string {
     return this.#stable.text + (this.#block?.text ?? '');
   }
 
   /** @returns all that stands before the piece and stays, when it should take the place of what was written of it. */
-  #take({ type, offset, text, done, facts }: SaidPiece): TextPiece | undefined {
+  #take(said: SaidPiece): TextPiece | undefined {
+    const { type, offset, text, done, facts } = said;
     const piece = { offset, text, ...(done !== undefined && { done }), ...(facts && { facts }) };
     // What stands before the place where the next piece begins is not worked on any more.
     if (this.#block !== undefined && (type === 'delta' || offset > this.#block.offset)) {
@@ -73,8 +84,9 @@ export class OutputTextLog {
     this.#isPartial ||= offset > this.#stable.text.length;
     this.#cut(offset);
     const whole = this.#isDue() ? this.#stable : undefined;
-    if (type === 'delta') this.#stable = append(this.#stable, piece);
-    else this.#block = piece;
+    const isStable = stays(said);
+    if (isStable) this.#stable = append(this.#stable, piece);
+    this.#block = isStable ? undefined : piece;
     return whole;
   }
 
@@ -92,6 +104,11 @@ export class OutputTextLog {
     this.#entries = 1;
     return true;
   }
+}
+
+/** It is not worked on any more, as is what says nothing of itself. */
+function stays({ type, facts, isWhole }: SaidPiece & { isWhole?: true }): boolean {
+  return type === 'delta' || isWhole === true || facts === undefined || facts['settled'] !== undefined;
 }
 
 function append(whole: TextPiece, { text, done, facts: right }: TextPiece): TextPiece {

@@ -54,6 +54,8 @@ function watchCalls(store: StoreConnection) {
     get sizes() {
       return calls.mock.calls.map((values) => (values.length - 5) / 8);
     },
+    /** What the writes of the last one are. */
+    last: () => calls.mock.calls.at(-1)!.filter((_value, at) => at >= 5 && (at - 5) % 8 === 0),
     hold() {
       const held = new AbortController();
       const over = once(held.signal, 'abort');
@@ -160,6 +162,31 @@ it('the progress of a text waits with it, only the newest is written, and all ar
     [1, 4],
     [0, '1234'],
   ]);
+});
+
+it('a checkpoint of text waits with it, and only the newest is written, never before its text', async () => {
+  const store = openTestStore();
+  const delivery = await run(store);
+  const calls = watchCalls(store);
+  const queue = new WriteQueue({ store, identity, textIntervalMs: anHourMs });
+  await queue.push(delta(delivery, 0, 'a'), never);
+  const waiting: Promise<unknown>[] = [];
+  for (const [done, letter] of [
+    [2, 'b'],
+    [3, 'c'],
+  ] as const) {
+    const data = Buffer.from(String(done));
+    waiting.push(queue.push(delta(delivery, done - 1, letter), never));
+    waiting.push(queue.push({ type: 'checkpoint', delivery, index: 0, done, data, isOfText: true }, never));
+    await store.redis.ping();
+  }
+  expect(calls.sizes).toEqual([1]);
+  waiting.push(queue.push({ type: 'release', delivery, slots: 1 }, never));
+  expect(new Set(await Promise.all(waiting))).toEqual(new Set(['written']));
+  expect(calls.sizes).toEqual([1, 3]);
+  expect(calls.last()).toEqual(['event', 'checkpoint', 'release']);
+  expect(await store.redis.get(store.keysOf('tiny').checkpoint(delivery.id, 0))).toBe('3');
+  expect(await texts(store, delivery)).toEqual(['a', 'bc']);
 });
 
 it('text goes out by itself when its interval is over', async () => {

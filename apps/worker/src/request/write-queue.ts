@@ -1,7 +1,7 @@
 /**
  * All that a worker writes, in the order in which it was said. What gathers while a call to Redis is under way goes out with the
- * next one, so a step of many requests costs one call; pieces of text wait a little for more of them, and of the progress beside
- * them only the newest is written. While Redis is away what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
+ * next one, so a step of many requests costs one call; pieces of text wait a little for more of them, and of the progress and the
+ * checkpoints beside them only the newest are written, never before the text. While Redis is away what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
  */
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import {
@@ -68,10 +68,11 @@ export class WriteQueue {
   #join(write: RequestWrite): Entry | undefined {
     if (write.type === 'delta') return this.#joinText(write);
     const output = outputOfText(write);
-    if (write.type !== 'progress' || output === undefined) return undefined;
+    const { type } = write;
+    if ((type !== 'progress' && type !== 'checkpoint') || output === undefined) return undefined;
     // Only how far it is by now is worth a call.
     const entry = this.#entries.find(
-      ({ write: other }) => isOfSame(other, write) && other.type === 'progress' && outputOfText(other) === output,
+      ({ write: other }) => isOfSame(other, write) && other.type === type && outputOfText(other) === output,
     );
     if (entry === undefined) return undefined;
     this.#entries = [...this.#entries.filter((other) => other !== entry), entry];
@@ -79,10 +80,10 @@ export class WriteQueue {
     return entry;
   }
 
-  /** Where nothing of the same request stands between, but other texts and how far they are. */
+  /** Where nothing of the same request stands between, but other texts, how far they are, and where they would go on. */
   #joinText(write: Delta): Entry | undefined {
     const entry = this.#entries.findLast(({ write: other }) => {
-      const isSameText = 'index' in other && other.index === write.index;
+      const isSameText = 'index' in other && other.index === write.index && other.type !== 'checkpoint';
       return isOfSame(other, write) && (isSameText || outputOfText(other) === undefined);
     });
     if (entry?.write.type !== 'delta') return undefined;
@@ -138,8 +139,9 @@ function isOfSame(one: RequestWrite, other: RequestWrite): boolean {
   return one.delivery.token === other.delivery.token;
 }
 
-/** The output of what can wait for more of its text: a piece, how far it is, and what only makes its log shorter. */
+/** The output of what can wait for more of its text: a piece, how far it is, where it would go on, and what only makes its log shorter. */
 function outputOfText(write: RequestWrite): number | undefined {
   if (write.type === 'delta' || (write.type === 'snapshot' && write.isWhole === true)) return write.index;
+  if (write.type === 'checkpoint' && write.isOfText === true) return write.index;
   return write.type === 'progress' && write.isOfText === true ? write.progress.index : undefined;
 }

@@ -77,6 +77,8 @@ export interface RequestStatus extends FixedFacts {
   costAhead: number;
   /** Deliveries to a worker so far. */
   attempts: number;
+  /** It has ended so long after it was stored. */
+  timeoutMs: number;
   createdAtMs: number;
   startedAtMs: number | undefined;
   endedAtMs: number | undefined;

@@ -79,6 +79,11 @@ describe('a body for a model of text', () => {
     expect((await inputOf({ prompt: [5, 6, 7], max_tokens: 9, stop: 'x', n: 2 })).stop).toEqual(['x']);
   });
 
+  it('may have calls of tools that are none: what they say is for the template', async () => {
+    const messages = [{ role: 'user', content: 'hi', tool_calls: [null, { function: null }, 'x'] }];
+    expect(await problemsOf({ messages })).toEqual([]);
+  });
+
   it('gets what is left of the model where it says no max_tokens', async () => {
     const prompt = Array.from({ length: 250 }, () => 5);
     expect((await inputOf({ prompt })).maxTokens).toBe(6);
@@ -170,6 +175,21 @@ describe('is refused with the field, what came and what was expected:', () => {
       'a prompt too long',
       { prompt: Array.from({ length: 256 }, () => 5) },
       'context_length_exceeded: prompt has 256 tokens, expected at most 255: emoji-writer reads and writes 256 together',
+    ],
+    [
+      'a prompt that nobody has to read to see that it is too long',
+      { prompt: 'x'.repeat(6657) },
+      'context_length_exceeded: prompt has 6657 characters, at least 513 tokens, expected at most 255: emoji-writer reads and writes 256 together',
+    ],
+    [
+      'messages that are too long together',
+      { messages: Array.from({ length: 1000 }, () => ({ role: 'user', content: 'x'.repeat(1000) })) },
+      'context_length_exceeded: messages have 1000000 characters, at least 76924 tokens, expected at most 255: emoji-writer reads and writes 256 together',
+    ],
+    [
+      'more than any model reads, each message less',
+      { messages: [1, 2].map(() => ({ role: 'user', content: 'x'.repeat(600_000) })) },
+      `invalid_value: messages is [{"role":"user","content":"${'x'.repeat(33)}… (1200059 characters), expected messages of at most 1000000 characters together`,
     ],
     [
       'too much to write',

@@ -5,7 +5,10 @@ import { resolveBody } from '../resolve-body.ts';
 import type { TextCodec } from './codec/text-codec.ts';
 import { roomAfter, type TextCard } from './text-card.ts';
 import type { TextInput } from './text-input.ts';
-import { foreignTextFields, type TextRequest, textSchema } from './text-schema.ts';
+import { charactersOf, foreignTextFields, type TextRequest, textSchema } from './text-schema.ts';
+
+/** What normalizers and templates may leave out of a text: of so many times the most characters, no text fits a model. */
+const leftOut = 2;
 
 /** Checks a request's body against the schema and then against what its model can do. */
 export function resolveText(
@@ -22,7 +25,7 @@ export function resolveText(
     problemsOf(request) {
       const problems = [...modeProblems(request, card), ...vocabularyProblems(request, card)];
       if (problems.length > 0) return problems;
-      const read = readPrompt(request, codec);
+      const read = readPrompt(request, card, codec);
       if ('problem' in read) return [read.problem];
       prompt = read.ids;
       return lengthProblems(request, card, prompt.length);
@@ -68,17 +71,19 @@ function vocabularyProblems({ prompt, logit_bias: biases = {} }: TextRequest, ca
   return problems;
 }
 
-/** The ids of what is to be continued, or why there are none. */
+/** The ids of what is to be continued, or why there are none. What cannot fit the model is not read, which takes its time. */
 function readPrompt(
   { prompt, messages = [] }: TextRequest,
+  card: TextCard,
   codec: TextCodec,
 ): { ids: readonly number[] } | { problem: FieldProblem } {
   if (Array.isArray(prompt)) return { ids: prompt };
   try {
-    const ids =
-      prompt === undefined
-        ? codec.encode(codec.renderChat(messages), { addSpecialTokens: false })
-        : codec.encode(prompt, { addSpecialTokens: true });
+    const said = prompt === undefined ? charactersOf(messages) : prompt.length;
+    if (isHopeless(said, card, codec)) return { problem: tooLong(prompt, said, card, codec) };
+    const text = prompt ?? codec.renderChat(messages);
+    if (isHopeless(text.length, card, codec)) return { problem: tooLong(prompt, text.length, card, codec) };
+    const ids = codec.encode(text, { addSpecialTokens: prompt !== undefined });
     if (ids.length > 0) return { ids };
   } catch (error) {
     if (!DarkroomError.isInstance(error) || error.code !== 'invalid_request') throw error;
@@ -86,6 +91,27 @@ function readPrompt(
   }
   const field = prompt === undefined ? 'messages' : 'prompt';
   return { problem: invalidValue(field, prompt ?? messages, 'at least one token') };
+}
+
+/** Too many characters, whatever tokens they are. */
+function isHopeless(characters: number, { maxModelTokens }: TextCard, { longestToken }: TextCodec): boolean {
+  return characters > leftOut * maxModelTokens * longestToken;
+}
+
+function tooLong(
+  prompt: TextRequest['prompt'],
+  characters: number,
+  { id, maxModelTokens: limit }: TextCard,
+  { longestToken }: TextCodec,
+): FieldProblem {
+  const field = prompt === undefined ? 'messages' : 'prompt';
+  const came = `${prompt === undefined ? 'have' : 'has'} ${characters} characters`;
+  const tokens = Math.ceil(characters / longestToken);
+  return {
+    field,
+    code: 'context_length_exceeded',
+    message: `${field} ${came}, at least ${tokens} tokens, expected at most ${limit - 1}: ${id} reads and writes ${limit} together`,
+  };
 }
 
 function lengthProblems(

@@ -19,6 +19,7 @@ const { model, ...otherRequestFields } = requestFields;
 
 const promptExpected = `text of 1 to ${maxTextCharacters} characters, or a list of ids of tokens`;
 const messagesExpected = `a list of 1 to ${maxMessages} messages {"role", "content"}`;
+const togetherExpected = `messages of at most ${maxTextCharacters} characters together`;
 const stopExpected = `a text of 1 to ${maxStopCharacters} characters, or a list of at most ${maxStops}`;
 const shareExpected = 'a number above 0, at most 1';
 const biasExpected = `an object of at most ${maxBiases} numbers from -100 to 100 by ids of tokens`;
@@ -36,6 +37,11 @@ const messageSchema = z.looseObject({
 });
 /** A turn of a conversation. What else it has is for the model's template. */
 export type TextMessage = z.infer<typeof messageSchema>;
+
+/** UTF-16 units of all that is said. */
+export function charactersOf(messages: readonly TextMessage[]): number {
+  return messages.reduce((sum, { content }) => sum + content.length, 0);
+}
 
 const stopText = z
   .string({ error: stopExpected })
@@ -66,6 +72,7 @@ export const textSchema = z.strictObject({
     .array(messageSchema, { error: messagesExpected })
     .min(1, { error: messagesExpected })
     .max(maxMessages, { error: messagesExpected })
+    .refine((messages) => charactersOf(messages) <= maxTextCharacters, { error: togetherExpected })
     .optional()
     .meta({
       description: 'What to answer, by the template of the model. Instead of `prompt`.',

@@ -8,6 +8,7 @@ import type { RedisClient } from './open-redis.ts';
 const scriptPaths = [
   'requests/admit-request',
   'requests/cancel-request',
+  'requests/drop-request',
   'requests/expire-requests',
   'requests/read-request',
   'requests/idempotency-key',

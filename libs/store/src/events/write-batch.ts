@@ -28,8 +28,8 @@ export type RequestWrite = { delivery: Delivery } & (
   | ({ type: 'snapshot'; isWhole?: boolean; of?: RequestProgress } & OutputText)
   | { type: 'reset'; index: number; offset: number }
   | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
-  /** `done` says whether this is further than any checkpoint before. */
-  | { type: 'checkpoint'; index: number; done: number; data: Uint8Array }
+  /** `done` says whether this is further than any checkpoint before. `isOfText`: of an output that writes text, which it waits with. */
+  | { type: 'checkpoint'; index: number; done: number; data: Uint8Array; isOfText?: boolean }
   /** Promises slots of the lease to others before the request has ended. */
   | { type: 'release'; slots: number }
   | { type: 'end'; end: RequestEnd }

@@ -1,6 +1,7 @@
 --- @include "fair-order"
 --- @include "emit-event"
 --- @include "tally"
+--- @include "kept-until"
 -- Moves an open request to a terminal state: one terminal event, out of all indexes, everything with a TTL. A lease stays until its
 -- worker lets go. error: JSON object or ''.
 local deadLength, minuteTtlMs = 1000, 600000
@@ -25,9 +26,9 @@ local function endRequest(id, state, error)
   end
   if redis.call('HINCRBY', base .. ':open', owner, -1) == 0 then redis.call('HDEL', base .. ':open', owner) end
   redis.call('ZREM', base .. ':deadlines', id)
-  -- In place of what it might have come to, what it came to, until that goes: by eighths of a result's time.
-  local kept, part = key('bytes', owner), math.ceil(ttlMs / 8)
-  redis.call('HINCRBY', kept, math.ceil((nowMs + ttlMs) / part) * part, written or 0)
+  -- In place of what it might have come to, what it came to, until that goes.
+  local kept, field, part = key('bytes', owner), keptUntil(nowMs + ttlMs, ttlMs)
+  redis.call('HINCRBY', kept, field, written or 0)
   -- Minus zero is no number to Redis before 7.2.
   if redis.call('HINCRBY', kept, 'open', 0 - bytes) == 0 then redis.call('PEXPIRE', kept, ttlMs + part) end
   local infos = {}

@@ -8,6 +8,7 @@ import { type RequestWrite, splitOutput, writeBatch } from '../events/write-batc
 import { registerWorker } from '../workers/register-worker.ts';
 import { admitRequest, type AdmitRequestResult } from './admit-request.ts';
 import { cancelRequest } from './cancel-request.ts';
+import { dropRequest } from './drop-request.ts';
 
 const resultTtlMs = 80_000;
 const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
@@ -93,6 +94,17 @@ describe('the budget of an owner', () => {
     await write({ type: 'give-back', delivery: lost, reason: 'engine_failed' });
     await finish(await runNext());
     expect(await admit(901)).toMatchObject({ status: 'over-budget', bytes: 901, kept: 100 });
+  });
+
+  it('counts nothing any more of one that was removed, however often', async () => {
+    const { id } = await admit(500);
+    await finish(await runNext());
+    await admit(500);
+    await finish(await runNext());
+    expect(await admit(801)).toMatchObject({ status: 'over-budget', kept: 200 });
+    const drops = await Promise.all([1, 2].map(() => dropRequest(store, id, { only: ['succeeded'] })));
+    expect(drops).toContainEqual({ status: 'dropped' });
+    expect(await admit(901)).toMatchObject({ status: 'over-budget', kept: 100 });
   });
 
   it('counts nothing of one that left nothing, and is forgotten with the last', async () => {

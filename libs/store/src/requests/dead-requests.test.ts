@@ -1,6 +1,14 @@
 /** Failed requests in the hands of an operator: found, retried once, dropped. */
 import type { RequestEnvelope } from '@darkroom/core';
-import { allKeys, dispatchNext, openTestStore, seedRunning, testEnvelope, write } from '@darkroom/testing';
+import {
+  allKeys,
+  createCostMeter,
+  dispatchNext,
+  openTestStore,
+  seedRunning,
+  testEnvelope,
+  write,
+} from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import {
   dropRequest,
@@ -161,6 +169,11 @@ it('drops whatever has ended, for who asks for that', async () => {
   const only = ['succeeded', 'canceled'] as const;
   expect(await dropRequest(store, delivery.id, { only })).toEqual({ status: 'not-dead', state: 'running' });
   await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 0 } });
-  expect(await dropRequest(store, delivery.id, { only })).toEqual({ status: 'dropped' });
+  const costOf = await createCostMeter(store);
+  // The list of the failed is not for it.
+  const { sent } = await costOf(async () =>
+    expect(await dropRequest(store, delivery.id, { only })).toEqual({ status: 'dropped' }),
+  );
+  expect(sent).not.toContain('xrange');
   expect((await allKeys(store)).filter((key) => key.includes(delivery.id))).toEqual([]);
 });

@@ -21,7 +21,7 @@ export async function readRequest(
 }
 
 function decode([pairs, envelope, position, isPossible, costAhead]: Found): RequestStatus {
-  const { id, model, owner, kind, slots, cost, outputs, input } = JSON.parse(envelope) as RequestEnvelope;
+  const { id, model, owner, kind, slots, cost, outputs, timeoutMs, input } = JSON.parse(envelope) as RequestEnvelope;
   const fields = new Map<string, string>();
   for (let index = 0; index + 1 < pairs.length; index += 2) fields.set(pairs[index]!, pairs[index + 1]!);
   const numberOf = (name: string): number | undefined => (fields.has(name) ? Number(fields.get(name)) : undefined);
@@ -36,6 +36,7 @@ function decode([pairs, envelope, position, isPossible, costAhead]: Found): Requ
     slots,
     cost,
     attempts: numberOf('attempts') ?? 0,
+    timeoutMs,
     createdAtMs: numberOf('createdAtMs') ?? 0,
     startedAtMs: numberOf('startedAtMs'),
     endedAtMs: numberOf('endedAtMs'),

@@ -65,7 +65,7 @@ async function wholeAnswer(
       choices[index] = {
         index,
         ...shape.whole(item.text),
-        logprobs: said === undefined ? null : shape.logprobs(said, 0),
+        logprobs: said === undefined ? null : shape.logprobs(said, item.text, 0),
         finish_reason: textOutputFacts(item.output).finish_reason,
       };
     }
@@ -114,10 +114,16 @@ async function* chunkFrames(
       yield* begin(index);
       const offset = said.get(index)!;
       said.set(index, offset + text.length);
-      yield choiceOf(index, shape.piece(text), tokens === undefined ? null : shape.logprobs(tokens, offset), null);
+      yield choiceOf(
+        index,
+        shape.piece(text),
+        tokens === undefined ? null : shape.logprobs(tokens, text, offset),
+        null,
+      );
     } else if (item.type === 'finished') {
       const { output } = item;
-      outputs.push(output);
+      // What is said once for all texts is said of the first, whichever is done first.
+      outputs[output.index] = output;
       yield* begin(output.index);
       yield choiceOf(output.index, shape.ended, null, textOutputFacts(output).finish_reason);
     }

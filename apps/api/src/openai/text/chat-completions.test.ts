@@ -269,6 +269,16 @@ describe('a stream', () => {
     ]);
   });
 
+  it('has what was used in the order of the choices, whichever came first', async () => {
+    const { answer, run } = await open({ stream: true, n: 2, stream_options: { include_usage: true } });
+    await end(run, 'b', { index: 1, cached_tokens: 5 });
+    await end(run, 'a', { index: 0, cached_tokens: 2 });
+    await run.finish();
+    expect((await chunksOf(await answer)).at(-1)).toMatchObject({
+      usage: { completion_tokens: 6, prompt_tokens_details: { cached_tokens: 2 } },
+    });
+  });
+
   it('of a text that is empty has its role and its end', async () => {
     const { answer, run } = await open({ stream: true });
     await end(run, '');

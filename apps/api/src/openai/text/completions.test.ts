@@ -81,6 +81,26 @@ it('streams each piece, with the places of its tokens in the whole', async () =>
   expect(chunks.at(-1)).toMatchObject({ usage: { total_tokens: 10 } });
 });
 
+it('says where each token begins, also of several in a piece, of parts of a character and of tokens without a text', async () => {
+  const moon = [...Buffer.from('🌙')];
+  const four = ['a ', 'red ', '🌙', '🌙', '<|im_end|>', '!'].map((token) => logprobOf(token, -1));
+  four[2] = { ...four[2]!, bytes: moon.slice(0, 2) };
+  four[3] = { ...four[3]!, bytes: moon.slice(2) };
+  const offsets = [0, 2, 6, 6, 8, 8];
+  const whole = await open({ logprobs: 0 });
+  const streamed = await open({ logprobs: 0, stream: true });
+  for (const { run } of [whole, streamed]) {
+    const logprobs = four.map((token) => `${JSON.stringify(token)}\n`).join('');
+    await run.entry({ type: 'delta', offset: 0, text: 'a red 🌙!', facts: { ids: '5,6,7,8,9,10,', logprobs } });
+    await end(run, 'a red 🌙!');
+    await run.finish();
+  }
+  const { choices } = completionAnswerSchema.parse(await (await whole.answer).json());
+  expect(choices[0]!.logprobs!.text_offset).toEqual(offsets);
+  const [frame] = await readFrames(await streamed.answer).rest();
+  expect(JSON.parse(frame!.data!)).toMatchObject({ choices: [{ logprobs: { text_offset: offsets } }] });
+});
+
 it.each<[object, object]>([
   [{ prompt: [5, 6, 7] }, { prompt: [5, 6, 7] }],
   [{ prompt: [[5, 6, 7]] }, { prompt: [5, 6, 7] }],

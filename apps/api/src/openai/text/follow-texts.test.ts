@@ -6,7 +6,7 @@ type Piece = { type: 'delta' | 'snapshot'; isWhole?: true } & Omit<OutputText, '
 
 /** What a reader makes of pieces of one text: where each begins, in tokens, its text and its ids. */
 function read(pieces: readonly Piece[]): unknown[] {
-  const itemsOf = createTextReader();
+  const itemsOf = createTextReader('r1');
   return pieces.flatMap((piece, at) =>
     [...itemsOf({ sequence: at + 1, timestampMs: 1, index: 0, ...piece })].map((item) => {
       if (item.type === 'finished') return item;
@@ -80,6 +80,16 @@ it('shows a block after all that stays, and adds it once it is settled', () => {
     ['added', 0, 'a fox', '1,2,', undefined],
     ['block', 2, '░', '0,', undefined],
   ]);
+});
+
+it('is told where the log has lost text, and goes on only where the whole is read elsewhere', () => {
+  const pieces = [delta(0, 'a ', 1, '1,'), delta(6, 'fox', 3, '3,'), delta(9, '!', 4, '4,')];
+  expect(() => read(pieces)).toThrow('The beginning of the text of request r1 is no longer kept.');
+  // What is shown of a block stands after what was lost too.
+  expect(() => read([block(3, 'a░', {})])).toThrow('is no longer kept');
+  const itemsOf = createTextReader('r1', { mayLose: true });
+  const items = pieces.flatMap((piece) => [...itemsOf({ sequence: 1, timestampMs: 1, index: 0, ...piece })]);
+  expect(items).toMatchObject([{ facts: { ids: '1,' } }, { text: 'fox', facts: undefined }, { facts: { ids: '4,' } }]);
 });
 
 it('does without the facts of an older worker', () => {

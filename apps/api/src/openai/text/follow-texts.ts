@@ -1,6 +1,7 @@
 import type { OutputInfo, OutputText, RequestEvent } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
 import type { ApiContext } from '../../context.ts';
+import { ApiError } from '../../http/api-error.ts';
 import { followStored } from '../follow-stored.ts';
 import { endedWithoutResult } from '../stored-request-error.ts';
 import type { ClientWatch } from '../watch-client.ts';
@@ -36,19 +37,19 @@ export type TextItem = AddedText | ShownBlock | FinishedText;
 interface FollowTextsOptions {
   id: string;
   watch: ClientWatch;
-  /** Whether finished texts are wanted as a whole. */
+  /** Whether finished texts are wanted as a whole; then their log may have lost text. */
   withText?: boolean;
 }
 
 /**
  * The texts of a request in the writing: each piece once, whatever number of workers wrote it, and nothing of a block before
- * the block stays. Throws as `followStored`.
+ * the block stays. Throws as `followStored`, and as `createTextReader`.
  */
 export function followTexts(
   context: ApiContext,
   { id, watch, withText = false }: FollowTextsOptions,
 ): AsyncGenerator<TextItem | 'heartbeat', void> {
-  const itemsOf = createTextReader();
+  const itemsOf = createTextReader(id, { mayLose: withText });
   return followStored(context, id, watch, async function* (event) {
     for (const item of itemsOf(event)) {
       if (item.type !== 'finished' || !withText) yield item;
@@ -69,8 +70,14 @@ interface Added {
   tokens: number;
 }
 
-/** Keeps what was said of each output of a request. */
-export function createTextReader(): (event: RequestEvent) => Generator<TextItem, void> {
+/**
+ * Keeps what was said of each output of a request. Throws 410 where the log has lost text: it holds so many entries, and is
+ * made shorter only now and then. With `mayLose` it goes on, and says nothing of the tokens of what follows at once.
+ */
+export function createTextReader(
+  id: string,
+  { mayLose = false }: { mayLose?: boolean } = {},
+): (event: RequestEvent) => Generator<TextItem, void> {
   const all = new Map<number, Added>();
   const finished = new Set<number>();
   const finish = function* (output: OutputInfo, timestampMs: number): Generator<FinishedText, void> {
@@ -83,6 +90,8 @@ export function createTextReader(): (event: RequestEvent) => Generator<TextItem,
     if (event.type === 'delta' || event.type === 'snapshot') {
       const { index, timestampMs } = event;
       const before = all.get(index) ?? { units: 0, tokens: 0 };
+      const isLost = event.offset > before.units;
+      if (isLost && !mayLose) throw textLost(id);
       const { facts } = event;
       // Without facts: of an older worker, that says nothing of them where a log was made shorter.
       const stays =
@@ -91,7 +100,8 @@ export function createTextReader(): (event: RequestEvent) => Generator<TextItem,
         const piece = newPart(event, before);
         if (piece === undefined) return;
         all.set(index, piece.after);
-        yield { type: 'added', index, text: piece.text, tokenOffset: before.tokens, facts: piece.facts, timestampMs };
+        const said = isLost ? undefined : piece.facts;
+        yield { type: 'added', index, text: piece.text, tokenOffset: before.tokens, facts: said, timestampMs };
       } else if (event.offset === before.units)
         // A worker that goes on where a lost one stood shows blocks again that are done.
         yield { type: 'block', index, text: event.text, tokenOffset: before.tokens, facts, timestampMs };
@@ -100,6 +110,10 @@ export function createTextReader(): (event: RequestEvent) => Generator<TextItem,
     // All of them: the log may have lost what stood in its beginning.
     else if (event.type === 'succeeded') for (const output of event.outputs) yield* finish(output, event.timestampMs);
   };
+}
+
+function textLost(id: string): ApiError {
+  return new ApiError(410, 'text_lost', `The beginning of the text of request ${id} is no longer kept.`);
 }
 
 /** What of a piece was not there before; undefined if nothing. */

@@ -17,8 +17,8 @@ export interface TextShape {
   ended: object;
   /** Of a choice with all of its text. */
   whole(text: string): object;
-  /** `offset`: where the first of these tokens begins in the text, in UTF-16 code units. */
-  logprobs(tokens: readonly TokenLogprob[], offset: number): object;
+  /** `text`: of these tokens. `offset`: where it begins in the whole, in UTF-16 code units. */
+  logprobs(tokens: readonly TokenLogprob[], text: string, offset: number): object;
 }
 
 export const chatShape: TextShape = {
@@ -43,9 +43,7 @@ export const completionShape: TextShape = {
   piece: (text) => ({ text }),
   ended: { text: '' },
   whole: (text) => ({ text }),
-  logprobs(tokens, offset) {
-    const offsets: number[] = [];
-    for (const [at, { token }] of tokens.entries()) offsets.push((offsets[at] ?? offset) + token.length);
+  logprobs(tokens, text, offset) {
     return {
       tokens: tokens.map(({ token }) => token),
       token_logprobs: tokens.map(({ logprob }) => logprob),
@@ -53,10 +51,22 @@ export const completionShape: TextShape = {
       top_logprobs: tokens.map(({ token, logprob, top }) =>
         Object.fromEntries([...top.map((other) => [other.token, other.logprob]), [token, logprob]]),
       ),
-      text_offset: [offset, ...offsets].slice(0, tokens.length),
+      text_offset: beginningsOf(tokens, text).map((at) => offset + at),
     };
   },
 };
+
+/** Where tokens begin in their text, in UTF-16 code units. A part of a character and a special token bring no text. */
+function beginningsOf(tokens: readonly TokenLogprob[], text: string): number[] {
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  let at = 0;
+  return tokens.map(({ bytes }) => {
+    const begins = at;
+    const brought = decoder.decode(Uint8Array.from(bytes), { stream: true });
+    if (text.startsWith(brought, at)) at += brought.length;
+    return begins;
+  });
+}
 
 /** Of all texts of a request. */
 export function openaiUsage(outputs: readonly OutputInfo[]) {

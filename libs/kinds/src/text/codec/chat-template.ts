@@ -70,9 +70,9 @@ const longestReason = 300;
 function withParsedArguments(message: ChatMessage): ChatMessage {
   const calls = message['tool_calls'];
   if (!Array.isArray(calls)) return message;
-  const tool_calls = calls.map((call: { function?: { arguments?: unknown } }) => {
-    const given = call.function?.arguments;
-    return typeof given === 'string' ? { ...call, function: { ...call.function, arguments: parsed(given) } } : call;
+  const tool_calls = calls.map((call: { function?: { arguments?: unknown } } | null) => {
+    const given = call?.function?.arguments;
+    return typeof given === 'string' ? { ...call, function: { ...call?.function, arguments: parsed(given) } } : call;
   });
   return { ...message, tool_calls };
 }

@@ -12,6 +12,8 @@ import { createTokenBytes, type DecoderConfig } from './token-bytes.ts';
 export interface TextCodec extends TokenTexts {
   /** Ids are below this. */
   readonly vocabularySize: number;
+  /** UTF-16 units of a text that one token stands for at most. A text has at least its length divided by this many tokens. */
+  readonly longestToken: number;
   /** Tokens that end a text, as tokenizer_config.json names them; none if it does not. */
   readonly endIds: readonly number[];
   readonly hasChatTemplate: boolean;
@@ -93,7 +95,12 @@ export function createTextCodec(document: Uint8Array): TextCodec {
   const special = new Set(definition.added_tokens.flatMap((token) => (token.special ? [token.id] : [])));
   const template = readTemplate(files);
   let highest = -1;
-  for (const id of tokenizer.get_vocab().values()) highest = Math.max(highest, id);
+  // At least 1, also of no vocabulary at all. A letter that stands for a byte is no shorter than what it stands for.
+  let longestToken = 1;
+  for (const [token, id] of tokenizer.get_vocab()) {
+    highest = Math.max(highest, id);
+    longestToken = Math.max(longestToken, token.length);
+  }
   const endToken = specialTokenSchema.safeParse(files.config['eos_token']).data;
   const endId = endToken === undefined ? undefined : tokenizer.token_to_id(endToken);
   if (endToken !== undefined && endId === undefined)
@@ -101,6 +108,7 @@ export function createTextCodec(document: Uint8Array): TextCodec {
 
   const codec: TextCodec = {
     vocabularySize: highest + 1,
+    longestToken,
     endIds: endId === undefined ? [] : [endId],
     hasChatTemplate: template !== undefined,
     hasTools: template?.hasTools ?? false,
