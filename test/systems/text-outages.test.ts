@@ -108,7 +108,7 @@ it('a template that does not take messages says so, and nothing is stored', asyn
   ]);
   expect(await ask([user, { role: 'narrator', content: 'meanwhile' }])).toEqual([
     400,
-    'messages: the model\'s template has no role "narrator"',
+    'messages.1: the model\'s template shows no message of the role "narrator" at this place',
   ]);
   expect(await system.store.redis.keys(`${system.prefix}:*:request:*`)).toEqual([]);
   expect((await post(system, '/v1/predict', { messages: [user] }, { prefer: 'wait=20' })).status).toBe(200);

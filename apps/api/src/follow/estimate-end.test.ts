@@ -86,6 +86,26 @@ describe('over the API', () => {
     expect(ended.eta_seconds).toBeUndefined();
   });
 
+  it('says when to come again to a queue that is full: before it can be empty', async () => {
+    let nowMs = Date.now();
+    const test = await openTestApi({ clock: { now: () => nowMs }, config: { queueMaxLength: 2 } });
+    const retryAfter = async (body: object = {}) => {
+      nowMs += 2000;
+      return (await test.post({ prompt: 'a fox', ...body })).headers.get('retry-after');
+    };
+    await test.submit();
+    await test.submit();
+    expect(await retryAfter()).toBe('5');
+    await startWorker(test.store);
+    await heartbeatWorker(test.store, identity, { pace });
+    // 3.93 s each.
+    expect(await retryAfter()).toBe('7');
+    await heartbeatWorker(test.store, identity, { pace: { ...pace, remainingCost: 1_000_000_000 } });
+    expect(await retryAfter()).toBe('30');
+    await heartbeatWorker(test.store, identity, { pace: { ...pace, costMs: { fast: 1e-9, slow: 1e-9 } } });
+    expect(await retryAfter()).toBe('1');
+  });
+
   it('counts what is ahead beyond the part that it looks at', async () => {
     const test = await openTestApi();
     await startWorker(test.store);

@@ -3,6 +3,9 @@ import type { PoolPace } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { isStoreAway } from '../server/store-guard.ts';
 
+/** Nobody is sent away for longer, s: OpenAI's SDKs come sooner where a server asks for a minute. */
+const maxRetryS = 30;
+
 /** Seconds from now, from the 10th to the 90th percentile of what was measured. */
 export interface EndEstimate {
   min: number;
@@ -58,9 +61,23 @@ export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest):
   const isMoving = request.state === 'running' || (request.state === 'queued' && request.isPossible);
   if (kind === undefined || !isMoving) return undefined;
   const outputSteps = kind.stepsOf(request.input);
+  const pace = await paceOf({ pools }, request.model);
+  return pace && estimateEnd({ ...request, outputSteps }, pace);
+}
+
+/**
+ * The soonest that a queue which costs so much can have been worked off, s: 1 to a bound; undefined when that cannot be known.
+ * Who comes again by then to a queue that was full leaves no worker without work.
+ */
+export async function workedOffS(context: ApiContext, model: string, cost: number): Promise<number | undefined> {
+  const pace = await paceOf(context, model);
+  if (pace === undefined) return undefined;
+  return Math.min(maxRetryS, Math.max(1, Math.floor((cost + pace.remainingCost) / pace.costPerMs.fast / 1000)));
+}
+
+async function paceOf({ pools }: Pick<ApiContext, 'pools'>, model: string): Promise<PoolPace | undefined> {
   try {
-    const pace = (await pools.get()).get(request.model)?.pace;
-    return pace && estimateEnd({ ...request, outputSteps }, pace);
+    return (await pools.get()).get(model)?.pace;
   } catch (error) {
     // It is a hint: nobody's request fails for want of it.
     if (!isStoreAway(error)) throw error;

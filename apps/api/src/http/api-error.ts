@@ -62,8 +62,9 @@ function typeOf(status: number): ErrorType {
   return status === 503 ? 'service_unavailable' : 'server_error';
 }
 
-/** In how many seconds a client that was turned away may ask again. */
-export const retryLater = { 'Retry-After': '5' };
+/** In how many seconds a client that was turned away may ask again, where nobody knows better. */
+const retryLaterS = 5;
+export const retryLater = { 'Retry-After': String(retryLaterS) };
 
 const statusOfCode: Readonly<Partial<Record<ErrorCode, ContentfulStatusCode>>> = {
   invalid_request: 400,
@@ -124,8 +125,9 @@ export function modelNotFound(model: string, known: readonly { id: string }[]): 
   return new ApiError(404, 'model_not_found', message, { param: 'model' });
 }
 
-export function overloaded(): ApiError {
-  return notNow('overloaded', 'Service overloaded, try again later.');
+export function overloaded(retryAfterS = retryLaterS): ApiError {
+  const headers = { 'Retry-After': String(retryAfterS) };
+  return new ApiError(503, 'overloaded', 'Service overloaded, try again later.', { headers });
 }
 
 export function tooManyStreams(open: number): ApiError {

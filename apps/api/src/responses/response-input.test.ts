@@ -119,6 +119,10 @@ describe('what is refused', () => {
     [{ input, text: { format: { type: 'json_object' } } }, 'text.format.type', 'text.format.type is "json_object"'],
     [{ input, include: ['message.output_text.logprobs'] }, 'include.0', 'message.output_text.logprobs'],
     [{ input, top_logprobs: 2 }, 'top_logprobs', 'top_logprobs is 2, expected 0'],
+    [{ input, logprobs: true }, 'logprobs', 'logprobs is true, expected false: probabilities of tokens are at'],
+    [{ input, n: 2 }, 'n', 'n is 2, expected 1: a response is one text'],
+    [{ input, n: 0 }, 'n', 'n is 0, expected 1'],
+    [{ input, max_tokens: 2 }, 'max_tokens', 'max_tokens is 2, expected null: send max_output_tokens instead'],
     [{ input, truncation: 'auto' }, 'truncation', 'truncation is "auto", expected "disabled"'],
     [{ input, conversation: 'conv_1' }, 'conversation', 'previous_response_id'],
     [{ input, prompt: { id: 'p' } }, 'prompt', 'send input instead'],
@@ -181,6 +185,6 @@ it('takes null for whatever has a default, and what nobody knows', async () => {
     'tools',
     'user',
   ];
-  const body = { ...Object.fromEntries(nulls.map((name) => [name, null])), input, service_tier: 'auto', novel: {} };
+  const body = { ...Object.fromEntries(nulls.map((name) => [name, null])), input, service_tier: 'auto', novel: {}, n: 1, logprobs: false };
   expect(await viewOf(await ask(test, path, { ...body, background: true }))).toMatchObject({ status: 'queued' });
 });

@@ -37,6 +37,7 @@ function nothing(values: readonly [unknown, ...unknown[]], reason: string): z.Zo
 
 const noTools = 'there are no tools here';
 const textOnly = 'answers are text without a form';
+const probabilitiesElsewhere = 'probabilities of tokens are at /v1/predict';
 
 const ownFields = {
   input: z.union([z.string(), z.array(z.looseObject({}))]).openapi({
@@ -76,7 +77,10 @@ const ownFields = {
     .openapi({ description: 'Only with `stream: true`; events are not padded.' }),
   tools: nothing([[]], noTools),
   tool_choice: nothing(['auto', 'none'], noTools),
-  top_logprobs: nothing([0], 'probabilities of tokens are at /v1/predict'),
+  logprobs: nothing([false], probabilitiesElsewhere),
+  top_logprobs: nothing([0], probabilitiesElsewhere),
+  n: nothing([1], 'a response is one text'),
+  max_tokens: nothing([null], 'send max_output_tokens instead'),
   include: z
     .array(z.literal('reasoning.encrypted_content', { error: 'reasoning.encrypted_content, of which there is none' }), {
       error: 'a list',

@@ -3,7 +3,7 @@ import { activeTrace } from '@darkroom/service';
 import { type AdmitRequestResult, newRequestId, readAsset } from '@darkroom/store';
 import { allowanceHeaders, rateLimitExceeded } from '../auth/limit-rate.ts';
 import type { ApiContext } from '../context.ts';
-import { type EndEstimate, endOf } from '../follow/estimate-end.ts';
+import { type EndEstimate, endOf, workedOffS } from '../follow/estimate-end.ts';
 import { findRequest } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { invalidFields, notNow, overloaded, retryLater, tooMany } from '../http/api-error.ts';
@@ -110,7 +110,7 @@ async function submittedAs(
     case 'duplicate':
       return replayOf(context, id, owner);
     case 'overloaded':
-      throw overloaded();
+      throw overloaded(await workedOffS(context, model, result.costAhead));
     case 'limited':
       throw tooMany(
         'too_many_open_requests',

@@ -87,7 +87,8 @@ function readPrompt(
     if (ids.length > 0) return { ids };
   } catch (error) {
     if (!DarkroomError.isInstance(error) || error.code !== 'invalid_request') throw error;
-    return { problem: { field: 'messages', code: 'invalid_value', message: error.message } };
+    // Of messages it begins with the one that is not taken.
+    return { problem: { field: error.message.split(':')[0], code: 'invalid_value', message: error.message } };
   }
   const field = prompt === undefined ? 'messages' : 'prompt';
   return { problem: invalidValue(field, prompt ?? messages, 'at least one token') };

@@ -2,7 +2,7 @@
 -- ARGV: 1 id, 2 facts (JSON, requests/stored-facts.ts), 3 envelope JSON, 4 the envelope without what is private, kept from the end on, or '',
 --       5 webhook JSON or '', 6 limits (JSON: {"queued", "servedOnly", "open"?, "bytes"?}; none at all for a retry), 7 the failed request
 --       that it asks again for, once, or ''
--- Returns: {'admitted', position, possible 0|1, cost of the requests ahead} | {'overloaded', waiting} | {'limited', open} |
+-- Returns: {'admitted', position, possible 0|1, cost of the requests ahead} | {'overloaded', waiting, what they cost} | {'limited', open} |
 --          {'over-budget', bytes kept} | {'unserved'} | {'duplicate'}; of a retry also {'retried', id} (before) | {'not-dead', state} |
 --          {'not-kept'} | {'missing'}
 --- @include "worker-pool"
@@ -36,7 +36,7 @@ if limits.bytes and bytes + given.bytes > limits.bytes then return { 'over-budge
 local waiting, own = redis.call('ZCARD', waitingKey), redis.call('ZCARD', key('line', owner))
 if limits.queued and waiting >= limits.queued then
   local owners = (redis.call('HGET', sharesKey, 'lines') or 0) + (own == 0 and 1 or 0)
-  if owners == 1 or own >= math.floor(limits.queued / owners) then return { 'overloaded', waiting } end
+  if owners == 1 or own >= math.floor(limits.queued / owners) then return { 'overloaded', waiting, costAhead(waiting) } end
 end
 if limits.servedOnly and not isServed() then return { 'unserved' } end
 

@@ -23,7 +23,7 @@ export interface AdmitRequestOptions {
 /** `kept`: bytes that the owner's requests keep, or may come to; `bytes`: what this one may come to. */
 export type AdmitRequestResult =
   | { status: 'admitted'; position: number; isPossible: boolean; costAhead: number }
-  | { status: 'overloaded'; waiting: number }
+  | { status: 'overloaded'; waiting: number; costAhead: number }
   | { status: 'limited'; open: number }
   | { status: 'over-budget'; bytes: number; kept: number }
   | { status: 'unserved' }
@@ -47,7 +47,7 @@ export async function admitRequest(
     case 'admitted':
       return { status: 'admitted', position: reply[1], isPossible: reply[2] === 1, costAhead: Number(reply[3]) };
     case 'overloaded':
-      return { status: 'overloaded', waiting: reply[1] };
+      return { status: 'overloaded', waiting: reply[1], costAhead: Number(reply[2]) };
     case 'limited':
       return { status: 'limited', open: reply[1] + elsewhere };
     case 'over-budget':
@@ -60,7 +60,8 @@ export async function admitRequest(
 
 type AdmissionReply =
   | ['admitted', position: number, isPossible: 0 | 1, costAhead: string]
-  | ['overloaded' | 'limited' | 'over-budget', number]
+  | ['overloaded', waiting: number, costAhead: string]
+  | ['limited' | 'over-budget', number]
   | ['unserved' | 'duplicate'];
 
 /** admit-request.lua; `limits` as there, none for a retry (`retryOf`: the failed request). What dispatch, order and ends need of an envelope is given to it as facts: it never reads JSON again. */

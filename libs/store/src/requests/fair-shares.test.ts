@@ -192,9 +192,10 @@ describe('a full queue', () => {
     const few = { ...admission, queueMaxLength: 10 };
     const more = (owner: string) => admitRequest(store, testEnvelope({ owner }), few);
     for (let index = 0; index < 10; index++) expect(await more('alice')).toMatchObject({ status: 'admitted' });
-    expect(await more('alice')).toEqual({ status: 'overloaded', waiting: 10 });
+    const { cost } = testEnvelope();
+    expect(await more('alice')).toEqual({ status: 'overloaded', waiting: 10, costAhead: 10 * cost });
     for (let index = 0; index < 5; index++) expect(await more('bob')).toMatchObject({ status: 'admitted' });
-    expect(await more('bob')).toEqual({ status: 'overloaded', waiting: 15 });
+    expect(await more('bob')).toEqual({ status: 'overloaded', waiting: 15, costAhead: 15 * cost });
     await take(store, 3);
     expect(await more('alice')).toMatchObject({ status: 'overloaded' });
   });

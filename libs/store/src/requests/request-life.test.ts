@@ -84,7 +84,7 @@ describe('admitting', () => {
     const refuse = { queueMaxLength: 100, unserved: 'refuse' } as const;
     expect(await admitRequest(store, testEnvelope(), refuse)).toEqual({ status: 'unserved' });
     const full = { ...admission, queueMaxLength: 0 };
-    expect(await admitRequest(store, testEnvelope(), full)).toEqual({ status: 'overloaded', waiting: 0 });
+    expect(await admitRequest(store, testEnvelope(), full)).toEqual({ status: 'overloaded', waiting: 0, costAhead: 0 });
     expect(await allKeys(store)).toEqual([]);
     await seedWorker(store, { state: 'loading' });
     expect(await admitRequest(store, testEnvelope(), refuse)).toMatchObject({ status: 'admitted', isPossible: true });

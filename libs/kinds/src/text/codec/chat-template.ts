@@ -52,8 +52,8 @@ export function createChatTemplate(sources: TemplateSources, specials: Readonly<
       if (usesTools && !hasTools) throw refusal('tools', "the model's template has none");
       try {
         const render = (shown: readonly ChatMessage[]) => renderWith(usesTools ? withTools : plain, shown, options);
-        const role = lostRole(messages, render);
-        if (role !== undefined) throw refusal('messages', `the model's template has no role ${JSON.stringify(role)}`);
+        const lost = lostMessage(messages, render);
+        if (lost >= 0) throw passedOver(messages, lost);
         return render(messages);
       } catch (error) {
         if (DarkroomError.isInstance(error)) throw error;
@@ -96,15 +96,23 @@ function showsTools(render: (options: RenderChatOptions) => string): boolean {
   }
 }
 
-/** Many templates pass over roles that they do not know: what was said would never reach the model. */
-function lostRole(messages: readonly ChatMessage[], render: (messages: readonly ChatMessage[]) => string) {
-  const roles = [...new Set(messages.flatMap(({ role, content }) => (content.trim() === '' ? [] : [role])))];
-  const probeOf = (role: string) => `probe${roles.indexOf(role)}of${roles.length}roles`;
-  const probes = messages.map((message) =>
-    message.content.trim() === '' ? message : { ...message, content: probeOf(message.role) },
+/** Many templates pass over roles that they do not know, or over messages at some places: what was said would never reach the model. */
+function lostMessage(messages: readonly ChatMessage[], render: (messages: readonly ChatMessage[]) => string): number {
+  const text = render(messages.map((message, index) => ({ ...message, content: probeOf(index) })));
+  // Of a message with calls many templates show nothing else.
+  return messages.findIndex(
+    ({ tool_calls: calls }, index) => !(Array.isArray(calls) && calls.length > 0) && !text.includes(probeOf(index)),
   );
-  const text = render(probes);
-  return roles.find((role) => !text.includes(probeOf(role)));
+}
+
+/** Digits stay what they are where a template changes case, escapes or trims. */
+function probeOf(index: number): string {
+  return `48151623${String(index).padStart(5, '0')}`;
+}
+
+function passedOver(messages: readonly ChatMessage[], index: number): DarkroomError {
+  const role = JSON.stringify(messages[index]!.role);
+  return refusal(`messages.${index}`, `the model's template shows no message of the role ${role} at this place`);
 }
 
 function refusal(field: string, problem: string, cause?: unknown): DarkroomError {

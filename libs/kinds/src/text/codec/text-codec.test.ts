@@ -116,7 +116,31 @@ describe('messages', () => {
   it('of a role that the template passes over are refused', () => {
     const { template } = recorded.chats.find(({ name }) => name === 'silent')!;
     const messages = [{ role: 'system', content: 'Be brief.' }, user];
-    expect(() => withTemplate(template).renderChat(messages)).toThrow(`the model's template has no role "system"`);
+    expect(() => withTemplate(template).renderChat(messages)).toThrow(
+      `messages.0: the model's template shows no message of the role "system" at this place`,
+    );
+    expect(() => withTemplate(template).renderChat([user, { role: 'system', content: '' }])).toThrow('messages.1: ');
+  });
+
+  it('at a place that the template passes over are refused, whatever it does to the others', () => {
+    const codec = withTemplate(
+      "{% if messages[0].role == 'system' %}<<SYS>>{{ messages[0].content | upper }}{% endif %}" +
+        "{% for m in messages %}{% if m.role != 'system' %}[{{ m.content | upper | trim }}]{% endif %}{% endfor %}",
+    );
+    const system = { role: 'system', content: 'one' };
+    expect(codec.renderChat([system, user, user])).toBe('<<SYS>>ONE[MAKE IT BLUE][MAKE IT BLUE]');
+    expect(() => codec.renderChat([system, { ...system, content: 'two' }, user])).toThrow(
+      `messages.1: the model's template shows no message of the role "system" at this place`,
+    );
+  });
+
+  it('with calls may be shown without their content', () => {
+    const codec = withTemplate(
+      '{% for m in messages %}{% if not m.tool_calls %}[{{ m.content }}]{% endif %}{% endfor %}',
+    );
+    const call = { function: { name: 'draw', arguments: '{}' } };
+    const called = { role: 'assistant', content: 'I draw.', tool_calls: [call] };
+    expect(codec.renderChat([user, called, user])).toBe('[make it blue][make it blue]');
   });
 
   it('with arguments in a string are shown as those with an object', () => {
