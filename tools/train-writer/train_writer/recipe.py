@@ -22,7 +22,9 @@ class Recipe:
 
     batch: int = 96
     rate: float = 4e-3
-    base_steps: int = 400
+    fall_steps: int = 350
+    """At the end of a training, in which the rate falls to nothing."""
+    base_steps: int = 300
     """Of what both models begin as: a writer, token by token."""
     writer_steps: int = 1200
     diffusion_steps: int = 1100
@@ -45,10 +47,11 @@ PRESETS = {
     "tiny": Recipe(
         vocabulary=1024,
         tokenizer_chats=300,
-        width=64,
+        width=192,
         layers=1,
         hidden=64,
         batch=8,
+        fall_steps=3,
         base_steps=6,
         writer_steps=6,
         diffusion_steps=6,

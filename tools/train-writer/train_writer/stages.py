@@ -66,7 +66,7 @@ class Run:
         torch.manual_seed(self._recipe.seed)
         network = self._load(begin) if begin else Network(self._recipe.shape())
         # The base is no end: its rate stays where it is.
-        schedule = Schedule(steps, self._recipe.rate, hold=1.0 if begin is None else 0.3)
+        schedule = Schedule(steps, self._recipe.rate, fall=self._recipe.fall_steps if begin else 0)
         trained = train(network, self._batches(stage), schedule, self._out / f"{stage}.checkpoint", self._stop_after)
         if trained is None:
             return False

@@ -35,14 +35,14 @@ class Schedule:
     """The highest learning rate."""
     warmup: int = 60
     """Steps in which the rate rises to it."""
-    hold: float = 0.3
-    """The share of the steps after which it falls to zero, along a line."""
+    fall: int = 0
+    """Steps at the end in which it falls to zero, along a line."""
 
     def rate_at(self, step: int) -> float:
         """The rate of a step."""
-        done = step / self.steps
-        fallen = 1.0 if done < self.hold else (1 - done) / (1 - self.hold)
-        return self.rate * min(1.0, (step + 1) / self.warmup) * fallen
+        risen = (step + 1) / self.warmup
+        left = (self.steps - step) / self.fall if self.fall else 1.0
+        return self.rate * min(1.0, risen, left)
 
 
 def train(
