@@ -20,7 +20,12 @@ def samples(tokenizer):
 
 
 def test_a_sample_knows_its_answers(tokenizer):
-    messages = [("user", "a cat"), ("assistant", "a cat on a red background"), ("user", "blue"), ("assistant", "a cat on a blue background")]
+    messages = [
+        ("user", "a cat"),
+        ("assistant", "a cat on a red background"),
+        ("user", "blue"),
+        ("assistant", "a cat on a blue background"),
+    ]
     sample = read_sample(tokenizer, messages)
     said = [tokenizer.decode(sample.ids[begin:end].tolist(), skip_special_tokens=False) for begin, end in sample.answers]
     assert said == [f"{text}<|im_end|>" for role, text in messages if role == "assistant"]

@@ -4,8 +4,9 @@ import pytest
 
 from train_writer.chats import FOLLOW_UPS, make_chat
 from train_writer.knowledge import color_words, cues, suiting_colors
+from train_writer.picking import Split
 from train_writer.things import COLORS, all_nouns, parse_prompt
-from train_writer.wishes import FAMILIES, Split, make_wish
+from train_writer.wishes import FAMILIES, make_wish
 
 SPLITS = [Split(), Split(unseen_frames=True)]
 

@@ -6,6 +6,7 @@ import re
 from train_writer.chats import make_chat
 from train_writer.evaluation import hold_outs
 from train_writer.knowledge import cues, read_free_wishes
+from train_writer.picking import Split
 from train_writer.wishes import FAMILIES, make_wish
 from train_writer.wordings import all_frames, frames
 
@@ -50,8 +51,6 @@ def test_pairs_and_bare_words_stay_apart():
     rng = random.Random(3)
     pairs = lambda wish: {tuple(sorted((a, b))) for a in wish.keys for b in wish.keys if a != b}  # noqa: E731
     seen = set().union(*(pairs(make_wish(rng, family=family)) for family in FAMILIES for _ in range(150)))
-    from train_writer.wishes import Split
-
     for family in ("category + doing", "two keywords", "mixed"):
         for _ in range(100):
             assert not pairs(make_wish(rng, Split(unseen_pairs=True), family)) & seen

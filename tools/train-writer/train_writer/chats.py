@@ -3,8 +3,9 @@
 import random
 from dataclasses import dataclass, replace
 
+from train_writer.picking import TRAINING, Split, alike
 from train_writer.things import Prompt, all_nouns, with_article
-from train_writer.wishes import TRAINING, Split, Wish, alike, answer_wish, make_wish, name_thing, pick_color, strip_end
+from train_writer.wishes import Wish, answer_wish, make_wish, name_thing, pick_color, strip_end
 
 FOLLOW_UPS = {"color": 50, "thing": 14, "bigger": 7, "smaller": 7, "other": 10, "color and size": 4, "wish": 8}
 """What people say next, and how often."""

@@ -35,7 +35,7 @@ class Writer:
         self._config = json.loads((directory / "config.json").read_text())
         self._limit = json.loads((directory / "generation_config.json").read_text())["max_new_tokens"]
         template = json.loads((directory / "tokenizer_config.json").read_text())["chat_template"]
-        self._template = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False).from_string(template)  # noqa: S701
+        self._template = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=False).from_string(template)
         self._tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads

@@ -8,8 +8,9 @@ from pathlib import Path
 from train_writer.chats import Chat, make_chat
 from train_writer.decoding import Message, Writer
 from train_writer.knowledge import FreeWish, read_free_wishes
+from train_writer.picking import Split
 from train_writer.things import Prompt, parse_prompt
-from train_writer.wishes import FAMILIES, Split
+from train_writer.wishes import FAMILIES
 
 _OPEN = ("anything", "hello", "nonsense", "not only")
 """Families without a set of things that fit: only the form and the colour are judged, and that nothing unwanted is drawn."""
@@ -47,7 +48,9 @@ class Tally:
         return round(100 * self.good / self.all, 1) if self.all else None
 
 
-def judge_model(directory: Path, weights: str, count: int, wishes: Path | None = None, threads: int = 1) -> dict[str, dict[str, float | None]]:
+def judge_model(
+    directory: Path, weights: str, count: int, wishes: Path | None = None, threads: int = 1
+) -> dict[str, dict[str, float | None]]:
     """The figures of a model.
 
     Args:

@@ -68,14 +68,11 @@ def build_graph(network: Network, is_causal: bool, is_int8: bool) -> onnx.ModelP
     graph = Graph(is_int8)
     table = graph.weight("embed", weights["embedding.weight"], 0)
     x = graph.op("Gather", table, "input_ids")
-    sizes = _Sizes(graph, shape)
-    turn = _write_turn(graph, shape)
-    bias = _write_bias(graph, sizes, is_causal)
-    ones = graph.op("Expand", graph.number(1), graph.op("Concat", sizes.batch, graph.ints(shape.key_heads), sizes.total, graph.ints(1), axis=0))
+    shared = _Shared(graph, shape, is_causal)
     for at in range(shape.layers):
         part = {name.removeprefix(f"layers.{at}."): value for name, value in weights.items() if name.startswith(f"layers.{at}.")}
         y = _write_norm(graph, x, f"layers.{at}.norm1", part["attention_norm"], shape.epsilon)
-        x = graph.op("Add", x, _write_attention(graph, y, at, part, sizes, turn, bias, ones))
+        x = graph.op("Add", x, _write_attention(graph, y, at, part, shared))
         y = _write_norm(graph, x, f"layers.{at}.norm2", part["hidden_norm"], shape.epsilon)
         gate = _write_linear(graph, y, f"layers.{at}.gate", part["gate.weight"])
         up = _write_linear(graph, y, f"layers.{at}.up", part["up.weight"])
@@ -86,10 +83,10 @@ def build_graph(network: Network, is_causal: bool, is_int8: bool) -> onnx.ModelP
     return graph.model(*_describe(shape))
 
 
-class _Sizes:
-    """Lengths that are known only when the graph runs: each a list of one."""
+class _Shared:
+    """What all layers need: sizes that are known only when the graph runs, turns of positions, what may be seen, a column of ones."""
 
-    def __init__(self, graph: Graph, shape: Shape) -> None:
+    def __init__(self, graph: Graph, shape: Shape, is_causal: bool) -> None:
         ids, mask = graph.op("Shape", "input_ids"), graph.op("Shape", "attention_mask")
         self.batch = graph.op("Slice", ids, graph.ints(0), graph.ints(1))
         self.length = graph.op("Slice", ids, graph.ints(1), graph.ints(2))
@@ -105,6 +102,9 @@ class _Sizes:
         self.by_head = concat(heads, graph.ints(group), self.length, width)
         self.joined = concat(self.length, graph.ints(shape.heads * shape.head_width))
         self.split = {count: concat(self.length, graph.ints(count), width) for count in (shape.heads, shape.key_heads)}
+        self.turn = _write_turn(graph, shape)
+        self.bias = _write_bias(graph, self, is_causal)
+        self.ones = graph.op("Expand", graph.number(1), concat(heads, self.total, graph.ints(1)))
 
 
 def _write_turn(graph: Graph, shape: Shape) -> tuple[str, str]:
@@ -116,7 +116,7 @@ def _write_turn(graph: Graph, shape: Shape) -> tuple[str, str]:
     return tuple(graph.op("Concat", half, half, axis=-1) for half in (graph.op("Cos", angles), graph.op("Sin", angles)))
 
 
-def _write_bias(graph: Graph, sizes: _Sizes, is_causal: bool) -> str:
+def _write_bias(graph: Graph, sizes: _Shared, is_causal: bool) -> str:
     """0 where a query may look, −1e9 elsewhere: [batch, 1, 1, 1 or length, total]."""
     seen = graph.op("Cast", graph.op("Unsqueeze", "attention_mask", graph.ints(1, 2, 3)), to=TensorProto.BOOL)
     if is_causal:
@@ -139,34 +139,25 @@ def _write_linear(graph: Graph, x: str, name: str, weight: np.ndarray) -> str:
     return graph.op("MatMul", x, graph.weight(name, weight.T, 1))
 
 
-def _write_attention(
-    graph: Graph,
-    x: str,
-    at: int,
-    part: dict[str, np.ndarray],
-    sizes: _Sizes,
-    turn: tuple[str, str],
-    bias: str,
-    ones: str,
-) -> str:
-    head_width = sizes.head_width
+def _write_attention(graph: Graph, x: str, at: int, part: dict[str, np.ndarray], shared: _Shared) -> str:
+    head_width = shared.head_width
     counts = {name: part[f"{name}.weight"].shape[0] // head_width for name in ("query", "key", "value")}
     split = {}
     for name, count in counts.items():
         y = _write_linear(graph, x, f"layers.{at}.{name[0]}", part[f"{name}.weight"])
-        split[name] = graph.op("Transpose", graph.op("Reshape", y, sizes.split[count]), perm=[0, 2, 1, 3])
-    query, key = (_write_turned(graph, split[name], turn, head_width) for name in ("query", "key"))
+        split[name] = graph.op("Transpose", graph.op("Reshape", y, shared.split[count]), perm=[0, 2, 1, 3])
+    query, key = (_write_turned(graph, split[name], shared.turn, head_width) for name in ("query", "key"))
     key = graph.op("Concat", f"past_key_values.{at}.key", key, axis=2, name=f"present.{at}.key")
     value = graph.op("Concat", f"past_key_values.{at}.value", split["value"], axis=2, name=f"present.{at}.value")
-    query = graph.op("Reshape", graph.op("Mul", query, graph.number(head_width**-0.5)), sizes.grouped)
+    query = graph.op("Reshape", graph.op("Mul", query, graph.number(head_width**-0.5)), shared.grouped)
     scores = graph.op("MatMul", query, graph.op("Transpose", key, perm=[0, 1, 3, 2]))
-    scores = graph.op("Add", graph.op("Reshape", scores, sizes.scores), bias)
+    scores = graph.op("Add", graph.op("Reshape", scores, shared.scores), shared.bias)
     highest = graph.op("ReduceMax", scores, graph.ints(-1), keepdims=1)
-    powers = graph.op("Reshape", graph.op("Exp", graph.op("Sub", scores, highest)), sizes.rows)
-    y = graph.op("MatMul", powers, graph.op("Concat", value, ones, axis=-1))
+    powers = graph.op("Reshape", graph.op("Exp", graph.op("Sub", scores, highest)), shared.rows)
+    y = graph.op("MatMul", powers, graph.op("Concat", value, shared.ones, axis=-1))
     summed, total = graph.op("Split", y, graph.ints(head_width, 1), outputs=2, axis=-1)
-    y = graph.op("Reshape", graph.op("Div", summed, total), sizes.by_head)
-    y = graph.op("Reshape", graph.op("Transpose", y, perm=[0, 3, 1, 2, 4]), sizes.joined)
+    y = graph.op("Reshape", graph.op("Div", summed, total), shared.by_head)
+    y = graph.op("Reshape", graph.op("Transpose", y, perm=[0, 3, 1, 2, 4]), shared.joined)
     return _write_linear(graph, y, f"layers.{at}.o", part["output.weight"])
 
 

@@ -120,6 +120,7 @@ def cues() -> tuple[Cue, ...]:
     return tuple(cue for cue in merged.values() if not _is_told_by_the_holdout(cue.text))
 
 
+@cache
 def cues_of_things() -> list[list[Cue]]:
     """For each thing the cues that call for it."""
     found: list[list[Cue]] = [[] for _ in all_nouns()]

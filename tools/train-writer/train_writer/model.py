@@ -92,9 +92,7 @@ class Network(nn.Module):
                 into_the_stream = name.endswith(("output.weight", "down.weight"))
                 nn.init.normal_(weight, std=(0.25 if into_the_stream else 0.5) * weight.shape[1] ** -0.5)
 
-    def forward(
-        self, ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, wanted: torch.Tensor | None = None
-    ) -> torch.Tensor:
+    def forward(self, ids: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, wanted: torch.Tensor | None = None) -> torch.Tensor:
         """The logits.
 
         Args:

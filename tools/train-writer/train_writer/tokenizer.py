@@ -29,10 +29,7 @@ TEMPLATE = (
 
 def render(messages: list[tuple[str, str]], for_answer: bool) -> str:
     """What TEMPLATE makes of messages."""
-    text = "".join(
-        f"<|im_start|>{role}\n{words if role == 'assistant' else ' ' + words.strip()}<|im_end|>\n"
-        for role, words in messages
-    )
+    text = "".join(f"<|im_start|>{role}\n{words if role == 'assistant' else ' ' + words.strip()}<|im_end|>\n" for role, words in messages)
     return text + ("<|im_start|>assistant\n" if for_answer else "")
 
 

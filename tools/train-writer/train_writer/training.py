@@ -83,7 +83,10 @@ def train(
             pace = (now - began) / (step + 1 - first)
             left = pace * (schedule.steps - step - 1) / 60
             loss = sum(losses) / len(losses)
-            print(f"{checkpoint.stem}: step {step + 1} of {schedule.steps}, loss {loss:.4f}, {pace:.2f} s a step, {left:.0f} min left", flush=True)
+            print(
+                f"{checkpoint.stem}: step {step + 1} of {schedule.steps}, loss {loss:.4f}, {pace:.2f} s a step, {left:.0f} min left",
+                flush=True,
+            )
             reported, losses = now, []
         if now - saved > _SECONDS_BETWEEN_CHECKPOINTS or (step + 1 == last and last < schedule.steps):
             state.save(checkpoint, step + 1)

@@ -3,12 +3,22 @@
 import random
 import re
 from dataclasses import dataclass, field, replace
-from functools import cache
 
-from train_writer.knowledge import Cue, color_words, cues, cues_of_things, held_out, suiting_colors, things_named
-from train_writer.sources import wordnet
+from train_writer.knowledge import Cue, color_words, cues_of_things, suiting_colors, things_named
+from train_writer.picking import (
+    TRAINING,
+    Split,
+    are_apart,
+    common_things,
+    cues_by_kind,
+    favorites,
+    fill_frame,
+    is_seen_bare,
+    kinds_in_frame,
+    noise_words,
+    pick_cues,
+)
 from train_writer.things import COLORS, SIZES, STYLES, Prompt, all_nouns, with_article
-from train_writer.wordings import frames
 
 FAMILIES = {
     "thing": 11.0, "keyword": 10.0, "keyword sentence": 8.0, "two keywords": 5.0, "filler": 10.0, "noise": 6.0,
@@ -21,19 +31,14 @@ FAMILIES = {
 }  # fmt: skip
 """Kinds of first wishes, and how often training has them."""
 
-_SLOTS = {
-    "keyword": "kl", "adjective": "ji", "mood": "m", "place": "w", "occasion": "o", "doing": "de", "purpose": "u",
-    "category": "p",
-}  # fmt: skip
-_UNSEEN_TOGETHER = 0.12
-"""The share of pairs of cues that training never has in one wish."""
-_SEEN_BARE = 0.06
-"""The share of keywords that training has only as a word of its own, in no sentence."""
 _SIZE_WORDS = {"giant": "huge", "enormous": "huge", "gigantic": "huge", "mini": "tiny", "miniature": "tiny"} | {
     size: size for size in SIZES
 }
 _SHADES = ("dark", "light", "bright", "pale", "deep", "pastel", "soft", "neon")
-_SYLLABLES = "ba zor mi qua lu tek fro gni shap ar ox pli ent su vor ing ka del mou tri".split()
+_SYLLABLES = (
+    "ba", "zor", "mi", "qua", "lu", "tek", "fro", "gni", "shap", "ar", "ox", "pli", "ent", "su", "vor", "ing", "ka", "del",
+    "mou", "tri",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,27 +59,6 @@ class Wish:
     gradient: bool = False
     keys: tuple[str, ...] = field(default=())
     """The cues in it."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """What wishes are made of. Training's: nothing of what is held out; a hold-out's: only one thing that is."""
-
-    unseen_frames: bool = False
-    unseen_pairs: bool = False
-    bare_keywords: bool = False
-
-    def frame(self, rng: random.Random, name: str) -> str:
-        """One of a list."""
-        return rng.choice(frames(name, self.unseen_frames))
-
-
-TRAINING = Split()
-
-
-def is_seen_bare(cue: Cue) -> bool:
-    """Whether training has it only as a word of its own."""
-    return cue.kind == "keyword" and held_out(f"bare {cue.text}", _SEEN_BARE)
 
 
 def make_wish(rng: random.Random, split: Split = TRAINING, family: str | None = None) -> Wish:
@@ -117,85 +101,21 @@ def strip_end(text: str) -> str:
     return text.rstrip("?!. ")
 
 
-@cache
-def _by_kind() -> dict[str, list[Cue]]:
-    found: dict[str, list[Cue]] = {}
-    for cue in cues():
-        found.setdefault(cue.kind, []).append(cue)
-    return found
-
-
-@cache
-def _by_thing() -> list[list[Cue]]:
-    return cues_of_things()
-
-
-def _usable(cue: Cue) -> bool:
-    return not is_seen_bare(cue)
-
-
-def _are_apart(first: Cue, second: Cue) -> bool:
-    return held_out("pair " + " + ".join(sorted((first.text, second.text))), _UNSEEN_TOGETHER)
-
-
-def pick_cues(rng: random.Random, split: Split, kinds: list[str]) -> list[Cue]:
-    """Cues of these kinds that one thing at least has all of."""
-    while True:
-        if len(kinds) == 1:
-            found = [rng.choice(_by_kind()[kinds[0]])]
-        else:
-            of_thing = rng.choice(_by_thing())
-            found = [rng.choice([cue for cue in of_thing if cue.kind == kind] or [Cue("", "", ())]) for kind in kinds]
-        if not all(cue.text for cue in found) or len({cue.text for cue in found}) < len(found):
-            continue
-        wanted = not split.bare_keywords and all(map(_usable, found))
-        if split.bare_keywords:
-            wanted = all(cue.kind != "keyword" or is_seen_bare(cue) for cue in found)
-        pairs = [(a, b) for at, a in enumerate(found) for b in found[:at]]
-        apart = [_are_apart(*pair) for pair in pairs]
-        if wanted and (any(apart) if split.unseen_pairs else not any(apart)):
-            return found
-
-
-def _common(found: list[Cue]) -> tuple[int, ...]:
-    shortest = min(found, key=lambda cue: len(cue.things))
-    return tuple(thing for thing in shortest.things if all(thing in cue.things for cue in found))
-
-
-def _fill(frame: str, found: list[Cue]) -> str:
-    """Puts cues into a frame: the first of a kind into its first slot, and so on."""
-    values: dict[str, str] = {}
-    for cue in found:
-        slot = next(slot for slot in _SLOTS[cue.kind] if slot not in values)
-        values[slot] = cue.text
-        if cue.kind == "category":
-            values["c"] = with_article(cue.text)
-    text = frame.format(**values)
-    return re.sub(r"\ba (?=[aeiou](?!ni|fo|se))", "an ", text)
-
-
-def _kinds_of(frame: str) -> list[str]:
-    """What a frame has slots for."""
-    slots = set(re.findall(r"\{(\w)\}", frame)) - {"z"}
-    kinds = [kind for kind, letters in _SLOTS.items() for letter in letters if letter in slots]
-    return [*kinds, *(["category"] if "c" in slots and "p" not in slots else [])]
-
-
 def _make_of_cues(rng: random.Random, split: Split, family: str) -> Wish:
     frame = split.frame(rng, family)
     if family == "noise":
-        frame = frame.replace("{z}", rng.choice(_noise()))
-    kinds = _kinds_of(frame)
+        frame = frame.replace("{z}", rng.choice(noise_words()))
+    kinds = kinds_in_frame(frame)
     found = pick_cues(rng, split, kinds)
     if family.startswith("keyword") and split == TRAINING and rng.random() < 0.25:
-        found = [rng.choice(_by_kind()["keyword"])]
+        found = [rng.choice(cues_by_kind()["keyword"])]
         frame = "{k}" if is_seen_bare(found[0]) else frame
-    text = _fill(frame, found)
+    text = fill_frame(frame, found)
     if not family.endswith("sentence") and family not in ("mood", "filler", "noise", "two doings", "mixed"):
         text = split.frame(rng, "request").format(x=strip_end(text)) if rng.random() < 0.55 else text
     colors = next((cue.colors for cue in found if cue.colors), ())
     noun = found[0].text if len(found) == 1 else None
-    return Wish(text, family, _common(found), noun, colors, keys=tuple(cue.text for cue in found))
+    return Wish(text, family, common_things(found), noun, colors, keys=tuple(cue.text for cue in found))
 
 
 def _make_thing(rng: random.Random, split: Split, family: str) -> Wish:
@@ -225,29 +145,29 @@ def _fix(text: str) -> str:
 
 
 def _make_saying(rng: random.Random, split: Split, family: str) -> Wish:
-    cue = rng.choice(_by_kind()["saying"])
+    cue = rng.choice(cues_by_kind()["saying"])
     return Wish(cue.text, family, cue.things, keys=(cue.text,))
 
 
 def _make_story(rng: random.Random, split: Split, family: str) -> Wish:
     """Two or three sentences about one thing."""
-    of_thing = rng.choice(_by_thing())
+    of_thing = rng.choice(cues_of_things())
     lists = rng.choices(["filler", "keyword sentence", "doing sentence", "noise", "saying"], [4, 3, 4, 2, 2], k=rng.randint(2, 3))
     found: list[Cue] = []
     texts = []
     for name in lists:
-        frame = "" if name == "saying" else split.frame(rng, name).replace("{z}", rng.choice(_noise()))
-        kinds = _kinds_of(frame) if frame else ["saying"]
-        some = [cue for cue in of_thing if cue.kind in kinds and _usable(cue)]
+        frame = "" if name == "saying" else split.frame(rng, name).replace("{z}", rng.choice(noise_words()))
+        kinds = kinds_in_frame(frame) if frame else ["saying"]
+        some = [cue for cue in of_thing if cue.kind in kinds and not is_seen_bare(cue)]
         picked = [rng.choice([cue for cue in some if cue.kind == kind] or [Cue("", "", ())]) for kind in kinds]
         if all(cue.text for cue in picked) and len({cue.text for cue in picked}) == len(picked):
             found += picked
-            texts.append(picked[0].text if not frame else _fill(frame, picked))
+            texts.append(picked[0].text if not frame else fill_frame(frame, picked))
     pairs = [(a, b) for at, a in enumerate(found) for b in found[:at]]
-    if not found or any(_are_apart(*pair) for pair in pairs) != split.unseen_pairs:
+    if not found or any(are_apart(*pair) for pair in pairs) != split.unseen_pairs:
         return _make_story(rng, split, family)
     text = rng.choice((". ", ", ", " and ", " - ", "! ", " because ")).join(map(strip_end, texts))
-    return Wish(text, family, _common(found), keys=tuple(cue.text for cue in found))
+    return Wish(text, family, common_things(found), keys=tuple(cue.text for cue in found))
 
 
 def _make_not(rng: random.Random, split: Split, family: str) -> Wish:
@@ -256,7 +176,7 @@ def _make_not(rng: random.Random, split: Split, family: str) -> Wish:
         kind = rng.choice(["adjective", "place", "category", "occasion", "doing", "keyword"])
         (cue,) = pick_cues(rng, split, [kind])
         if rng.random() < 0.5:
-            without = rng.choice(_by_kind()["category"])
+            without = rng.choice(cues_by_kind()["category"])
         else:
             thing = rng.choice(cue.things)
             without = Cue("category", name_thing(rng, thing), (thing,))
@@ -264,7 +184,7 @@ def _make_not(rng: random.Random, split: Split, family: str) -> Wish:
         if left and len(left) < len(cue.things):
             break
     name = kind if kind not in ("adjective", "place", "occasion") or rng.random() < 0.8 else f"{kind} sentence"
-    said = strip_end(_fill(split.frame(rng, name), [cue]))
+    said = strip_end(fill_frame(split.frame(rng, name), [cue]))
     text = split.frame(rng, family).format(x=said, c=with_article(without.text), p=without.text)
     if rng.random() < 0.3:
         text = split.frame(rng, "request").format(x=text)
@@ -272,7 +192,7 @@ def _make_not(rng: random.Random, split: Split, family: str) -> Wish:
 
 
 def _make_not_only(rng: random.Random, split: Split, family: str) -> Wish:
-    without = rng.choice(_by_kind()["category"])
+    without = rng.choice(cues_by_kind()["category"])
     text = split.frame(rng, family).format(c=with_article(without.text), p=without.text)
     return Wish(text, family, tuple(thing for thing in favorites() if thing not in without.things), keys=(without.text,))
 
@@ -296,30 +216,9 @@ def _make_nonsense(rng: random.Random, split: Split, family: str) -> Wish:
     """Words that nobody knows break neither the form nor the colour."""
     word = "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(1, 4)))
     if rng.random() < 0.5:
-        word = rng.choice(_noise())
+        word = rng.choice(noise_words())
     text = rng.choice((with_article(word), f"something {word}", word, f"my {word} and me"))
     return Wish(split.frame(rng, "request").format(x=text), family, favorites())
-
-
-@cache
-def favorites() -> tuple[int, ...]:
-    """The things that are drawn for whoever leaves it open."""
-    return things_named("star, cat, rainbow, smiley face, balloon, dog, sun, red heart, rocket, cupcake, guitar, unicorn")
-
-
-@cache
-def alike(thing: int) -> tuple[int, ...]:
-    """Other things of the smallest category that has three at least; of what has none, the favourites."""
-    categories = [cue.things for cue in _by_thing()[thing] if cue.kind == "category" and len(cue.things) > 2]
-    found = min(categories, key=len, default=favorites())
-    return tuple(other for other in found if other != thing)
-
-
-@cache
-def _noise() -> list[str]:
-    """Nouns that have to do with no thing."""
-    known = {word for cue in cues() for word in cue.text.split()} | set(color_words()) | set(SIZES) | set(STYLES)
-    return [word for word in wordnet().common_nouns() if word not in known and word.rstrip("s") not in known]
 
 
 def _add_color(rng: random.Random, split: Split, wish: Wish) -> Wish:

@@ -15,9 +15,7 @@ def all_frames() -> dict[str, list[str]]:
     """Every list by its name."""
     text = "\n".join(line for line in (WORDS / "wordings.txt").read_text().splitlines() if not line.startswith("# "))
     parts = re.split(r"^\[(.+)\]$", text, flags=re.MULTILINE)[1:]
-    return {
-        name: split_list(body.replace("\n", " | "), "|") for name, body in zip(parts[::2], parts[1::2], strict=True)
-    }
+    return {name: split_list(body.replace("\n", " | "), "|") for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
 
 @cache
