@@ -15,7 +15,14 @@ import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
 import { StepPace } from './step-pace.ts';
-import { notNumbers, shareStep, stepBudget, type TextPipeline, type TextPipelineOptions } from './text-pipeline.ts';
+import {
+  countTokens,
+  notNumbers,
+  shareStep,
+  stepBudget,
+  type TextPipeline,
+  type TextPipelineOptions,
+} from './text-pipeline.ts';
 
 /** One text that grows at its end. */
 export interface AutoregressiveRow extends TextRow {
@@ -56,6 +63,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   }
 
   async step(rows: readonly AutoregressiveRow[]): Promise<StepReport<AutoregressiveRow>> {
+    const before = countTokens(rows);
     const budget = stepBudget(rows, this.#rows, this.#pace.tokens);
     const ready = this.#readyRows(rows);
     const parts = shareStep(ready, budget, (row) => this.#countOf(row, budget));
@@ -72,7 +80,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
       if (said === undefined) failures.set(row, notNumbers());
       else events.set(row, said);
     }
-    return { modelRows: parts.length, events, failures };
+    return { modelRows: parts.length, tokens: countTokens(rows, before), events, failures };
   }
 
   finish(row: AutoregressiveRow) {

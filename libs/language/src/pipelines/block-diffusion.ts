@@ -14,7 +14,14 @@ import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
 import { denoiseBlock, unknownToken } from './denoise-block.ts';
-import { notNumbers, shareStep, stepBudget, type TextPipeline, type TextPipelineOptions } from './text-pipeline.ts';
+import {
+  countTokens,
+  notNumbers,
+  shareStep,
+  stepBudget,
+  type TextPipeline,
+  type TextPipelineOptions,
+} from './text-pipeline.ts';
 
 /** One text whose last block is worked on. */
 export interface BlockDiffusionRow extends TextRow {
@@ -61,6 +68,7 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
 
   async step(rows: readonly BlockDiffusionRow[]): Promise<StepReport<BlockDiffusionRow>> {
     const { decoder } = this.#options;
+    const before = countTokens(rows);
     const budget = stepBudget(rows, this.#rows, this.#options.stepTokens);
     const shared = shareStep(rows, budget, (row) => this.#unreadPiece(row).length || this.#block.size);
     const parts = shared.map(({ row }): Part => ({ row, unread: this.#unreadPiece(row) }));
@@ -76,7 +84,7 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
       if (said === undefined) failures.set(row, notNumbers());
       else if (said.length > 0) events.set(row, said);
     }
-    return { modelRows: parts.length, events, failures };
+    return { modelRows: parts.length, tokens: countTokens(rows, before), events, failures };
   }
 
   finish(row: BlockDiffusionRow) {
