@@ -1,4 +1,5 @@
 /** Every process of the running system answers Prometheus and probes, with what has really happened. */
+import { readStats } from '@darkroom/store';
 import { type Exposition, parseExposition } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { ended, make, type ServerEvent, stream, submit } from '../e2e/client.ts';
@@ -108,7 +109,7 @@ describe.each([
   { writer: 'emoji-writer', keepsPrompts: true },
   { writer: 'emoji-writer-diffusion', keepsPrompts: false },
 ])('$writer', ({ writer, keepsPrompts }) => {
-  it('counts the tokens that it reads, finds read, and writes', async () => {
+  it('counts the tokens that it reads, finds read, and writes, and learns how many texts take', async () => {
     const system = await openSystem({ environment: { MODEL_DIR: `models/${writer}` } });
     const totals = async () => {
       const page = await scrape(system.part('worker'));
@@ -148,6 +149,10 @@ describe.each([
       written: first.completion_tokens + second.completion_tokens,
       calls: first.nfe + second.nfe,
     });
+    // For estimates: both ended long before the most that they might have written.
+    const share = async () => (await readStats(system.store, writer)).pace!.share;
+    await expect.poll(async () => (await share()).slow).toBeLessThan(0.6);
+    expect((await share()).fast).toBeGreaterThan(0.1);
   });
 });
 
