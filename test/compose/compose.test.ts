@@ -1,7 +1,8 @@
 /** docker-compose.yml on a real engine: what is promised to hold while containers die and come. */
 import { createClient, type RequestEvent } from '@darkroom/client';
 import { parseExposition } from '@darkroom/testing';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { make, type PredictBody } from '../e2e/client.ts';
 import { startSystem, stopSystem } from '../e2e/system.ts';
 import { Stack } from './stack.ts';
@@ -29,8 +30,9 @@ async function makeThroughClient(body: PredictBody): Promise<string> {
 }
 
 interface Status {
-  workers: { id: string; loaded: boolean; rows: number; free_rows: number }[];
+  workers: { id: string; model: string; loaded: boolean; rows: number; free_rows: number }[];
   queues: {
+    model: string;
     queued: number;
     running: number;
     ended: Record<string, number>;
@@ -38,15 +40,20 @@ interface Status {
   }[];
 }
 
-async function status(): Promise<Status> {
+/** Loaded workers of pictures, and their queue. */
+async function statusOfPictures() {
   const response = await fetch(`${stack.url}/status`);
-  return (await response.json()) as Status;
+  const { workers, queues } = (await response.json()) as Status;
+  return {
+    workers: workers.filter(({ model, loaded }) => loaded && model === 'emoji-sd'),
+    queue: queues.find(({ model }) => model === 'emoji-sd')!,
+  };
 }
 
-/** Resolves once every loaded worker is at work. */
+/** Resolves once every loaded worker of pictures is at work. */
 async function untilAllAreBusy(): Promise<void> {
   await expect
-    .poll(async () => (await status()).workers.filter(({ loaded }) => loaded).map((worker) => worker.free_rows), {
+    .poll(async () => (await statusOfPictures()).workers.map((worker) => worker.free_rows), {
       timeout: 60_000,
       interval: 50,
     })
@@ -64,6 +71,49 @@ it('runs without root, rights or a disk to write to', async () => {
     expect([service, packages.includes('onnxruntime-node')]).toEqual([service, service === 'worker']);
   }
 });
+
+describe.each(['emoji-writer', 'emoji-writer-diffusion'])('%s', (model) => {
+  it('writes through the balancer, piece by piece', async () => {
+    const chat = { model, messages: [{ role: 'user', content: 'something cold' }] };
+    const whole = await ask(chat);
+    const { choices } = (await whole.json()) as { choices: [{ message: { content: string } }] };
+    const pieces: string[] = [];
+    for await (const data of dataOf(await ask({ ...chat, stream: true }))) if (data !== '[DONE]') pieces.push(data);
+    const deltas = pieces.map((data) => (JSON.parse(data) as Chunk).choices[0].delta.content ?? '');
+    expect(choices[0].message.content).toMatch(/^an? \w+/);
+    expect(deltas.join('')).toBe(choices[0].message.content);
+  });
+
+  it('is heard of through the balancer while it writes: who leaves at the first word has it canceled', async () => {
+    const leaver = new AbortController();
+    const long = { messages: [{ role: 'user', content: 'something cold' }], max_tokens: 240, ignore_eos: true, n: 8 };
+    const response = await ask({ model, ...long, stream: true }, leaver.signal);
+    for await (const data of dataOf(response)) if ((JSON.parse(data) as Chunk).choices[0].delta.content) break;
+    leaver.abort();
+    const client = createClient({ baseUrl: stack.url });
+    expect((await client.wait(response.headers.get('x-request-id')!)).status).toBe('canceled');
+  });
+});
+
+interface Chunk {
+  choices: [{ delta: { content?: string } }];
+}
+
+async function ask(body: object, signal?: AbortSignal): Promise<Response> {
+  const response = await fetch(`${stack.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+  return response;
+}
+
+async function* dataOf({ body }: Response): AsyncGenerator<string, void> {
+  const events = body!.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
+  for await (const { data } of events) yield data;
+}
 
 it('24 requests through the balancer give the pictures of one machine', async () => {
   const bodies = requests(24, 6);
@@ -108,8 +158,8 @@ it('loses nothing when a worker, a former and an api are killed at work', async 
     await stack.kill(container!);
   }
   expect(await outcomes).toEqual(Array.from({ length: 24 }, () => 'succeeded'));
-  const [queue] = (await status()).queues;
-  expect(queue!.requeued['worker_lost']).toBeGreaterThan(0);
+  const { queue } = await statusOfPictures();
+  expect(queue.requeued['worker_lost']).toBeGreaterThan(0);
   await stack.scale({ worker: 2, 'batch-former': 2, api: 2 });
 });
 
@@ -117,15 +167,17 @@ it('scales up and down under load and loses nothing', async () => {
   const outcomes = Promise.all(requests(32, 60).map(makeThroughClient));
   await untilAllAreBusy();
   await stack.scale({ worker: 4, api: 3 });
-  expect((await status()).workers.filter(({ loaded }) => loaded)).toHaveLength(4);
+  expect((await statusOfPictures()).workers).toHaveLength(4);
   await stack.scale({ worker: 1, api: 1 });
   expect(await outcomes).toEqual(Array.from({ length: 32 }, () => 'succeeded'));
-  const { queues, workers } = await status();
-  expect(workers.filter(({ loaded }) => loaded)).toHaveLength(1);
+  const { queue, workers } = await statusOfPictures();
+  expect(workers).toHaveLength(1);
   const total = 24 + 1 + 24 + 32;
-  expect(queues.map(({ queued, running, ended }) => ({ queued, running, ended }))).toEqual([
-    { queued: 0, running: 0, ended: { succeeded: total, failed: 0, canceled: 0, expired: 0 } },
-  ]);
+  expect(queue).toMatchObject({
+    queued: 0,
+    running: 0,
+    ended: { succeeded: total, failed: 0, canceled: 0, expired: 0 },
+  });
 });
 
 it('no process has logged an error', async () => {

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadConfig } from '@darkroom/config';
 import { expect, it, onTestFinished } from 'vitest';
 
 const root = new URL('../../', import.meta.url).pathname;
@@ -14,7 +15,7 @@ interface Given {
   shell?: Record<string, string>;
 }
 
-function environmentOfApi({ file, shell = {} }: Given): Record<string, string> {
+function environmentOf(service: string, { file, shell = {} }: Given): Record<string, string> {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-compose-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   cpSync(join(root, 'docker-compose.yml'), join(directory, 'docker-compose.yml'));
@@ -22,10 +23,10 @@ function environmentOfApi({ file, shell = {} }: Given): Record<string, string> {
   cpSync(join(root, 'deploy/docker'), join(directory, 'deploy/docker'), { recursive: true });
   if (file !== undefined) writeFileSync(join(directory, 'darkroom.env'), file);
   const { PATH, HOME } = process.env;
-  const command = ['compose', 'config', '--format', 'json', 'api'];
+  const command = ['compose', 'config', '--format', 'json', service];
   const config = execFileSync('docker', command, { cwd: directory, env: { PATH, HOME, ...shell }, encoding: 'utf8' });
-  const { services } = JSON.parse(config) as { services: { api: { environment: Record<string, string> } } };
-  return services.api.environment;
+  const { services } = JSON.parse(config) as { services: Record<string, { environment: Record<string, string> }> };
+  return services[service]!.environment;
 }
 
 it.each<[string, Given, Record<string, string>]>([
@@ -41,5 +42,31 @@ it.each<[string, Given, Record<string, string>]>([
     { REDIS_URL: 'rediss://elsewhere:6380', OPEN_ACCESS: 'false' },
   ],
 ])('when %s, so are the settings', (_what, given, expected) => {
-  expect(environmentOfApi(given)).toEqual(expected);
+  expect(environmentOf('api', given)).toEqual(expected);
+});
+
+it('what darkroom.env says of the model is for the workers of pictures; all else is for the writers too', () => {
+  const file =
+    'MODEL_DIR=models/mine\nMODEL_ID=mine\nMODEL_DTYPE=fp16\nDEVICE=webgpu\nNUM_THREADS=4\nBATCH_MAX_SIZE=4\n';
+  const names = ['worker', 'worker-emoji-writer', 'worker-emoji-writer-diffusion'];
+  const read = names.map((name) => {
+    const { modelId, modelDir, modelDtype, devices, numThreads, batchMaxSize } = loadConfig(
+      'worker',
+      environmentOf(name, { file }),
+    );
+    return { modelId, modelDir, dtype: modelDtype.all, devices, numThreads, batchMaxSize };
+  });
+  const writer = { dtype: 'auto', devices: ['cpu'], numThreads: 1, batchMaxSize: 4 };
+  expect(read).toEqual([
+    {
+      modelId: 'mine',
+      modelDir: join(root, 'models/mine'),
+      dtype: 'fp16',
+      devices: ['webgpu'],
+      numThreads: 4,
+      batchMaxSize: 4,
+    },
+    { modelId: 'emoji-writer', modelDir: join(root, 'models/emoji-writer'), ...writer },
+    { modelId: 'emoji-writer-diffusion', modelDir: join(root, 'models/emoji-writer-diffusion'), ...writer },
+  ]);
 });

@@ -1,8 +1,10 @@
-/** OpenAI's SDK and the Vercel AI SDK's default provider, as they come, with the writers that are in the box. */
+/** OpenAI's SDK, the Vercel AI SDK's default provider and LangChain, as they come, with the writers that are in the box. */
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { createOpenAI } from '@ai-sdk/openai';
+import { AIMessage, HumanMessage } from '@langchain/core/messages';
+import { ChatOpenAI } from '@langchain/openai';
 import { generateText, type ModelMessage, streamText } from 'ai';
 import OpenAI from 'openai';
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
@@ -129,6 +131,42 @@ describe.each(models)('the Vercel AI SDK with %s', (name) => {
     expect(pieces.join('')).toBe(await result.text);
     expect(await result.finishReason).toBe('length');
     expect((await result.usage).outputTokens).toBe(2);
+  });
+});
+
+describe.each(models)('LangChain’s ChatOpenAI with %s', (model) => {
+  const chat = (): ChatOpenAI => {
+    const configuration = { baseURL: `${system.url}/v1` };
+    return new ChatOpenAI({
+      model,
+      apiKey: 'none',
+      configuration,
+      useResponsesApi: true,
+      temperature: 0,
+      maxRetries: 0,
+    });
+  };
+
+  it('invokes, in several turns', async () => {
+    const first = await chat().invoke('a car');
+    expect(first.text).toMatch(/car/);
+    const { input_tokens: read, output_tokens: written, total_tokens: sum } = first.usage_metadata!;
+    expect(read + written).toBe(sum);
+    const messages = [new HumanMessage('a car'), new AIMessage(first.text), new HumanMessage('make it blue')];
+    const second = await chat().invoke(messages);
+    expect(second.text).toContain('blue');
+    const { id } = first.response_metadata as { id: string };
+    const after = await chat().invoke('make it blue', { previous_response_id: id });
+    expect(after.text).toBe(second.text);
+    expect(await client.responses.retrieve(id)).toMatchObject({ status: 'completed', output_text: first.text });
+  });
+
+  it('streams the same', async () => {
+    const chunks = await all(await chat().stream(input));
+    expect(chunks.map(({ text }) => text).join('')).toBe((await chat().invoke(input)).text);
+    expect(chunks.findLast(({ usage_metadata: usage }) => usage !== undefined)!.usage_metadata).toEqual(
+      (await chat().invoke(input)).usage_metadata,
+    );
   });
 });
 

@@ -14,7 +14,7 @@ interface At {
 interface Message {
   id: string;
   type: string;
-  data: { request_id: string; status: string; step?: number; images?: { url: string }[] };
+  data: { request_id: string; status: string; step?: number; images?: { url: string }[]; texts?: object[] };
 }
 
 export interface Receiver {

@@ -42,6 +42,21 @@ it('a receiver that fails twice gets the same signed message a third time', asyn
   expect(log).toContain(`"webhook_id":"${receiver.messages[0]!.id}"`);
 });
 
+it.each(['emoji-writer', 'emoji-writer-diffusion'])('a text of %s comes with the message', async (model) => {
+  const receiver = await startReceiver(system);
+  const ask = { model, messages: [{ role: 'user', content: 'something cold' }], webhook_url: receiver.url };
+  const response = await fetch(`${system.url}/v1/predict`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', prefer: 'wait=30' },
+    body: JSON.stringify({ ...ask, n: 2, temperature: 1.5, seed: 4 }),
+  });
+  const { request_id: id, texts } = (await response.json()) as { request_id: string; texts: { text: string }[] };
+  await vi.waitFor(() => expect(typesOf(receiver, id)).toEqual(['request.succeeded']), patience);
+  expect(texts[0]!.text).not.toBe('');
+  expect(receiver.messages[0]!.data).toMatchObject({ texts, finish_reasons: ['stop', 'stop'] });
+  expect(JSON.stringify(receiver.messages)).not.toContain('something cold');
+});
+
 it('a failed delivery is listed, and sent again when asked for', async () => {
   const receiver = await startReceiver(system, (count) => (count === 1 ? 410 : 204));
   const id = await submit(system.url, { ...quick, webhook_url: receiver.url });

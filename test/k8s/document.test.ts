@@ -61,8 +61,8 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
   });
 
   it('runs each model under its own name', () => {
-    const models = ['darkroom-worker', 'darkroom-worker-photo'].map((name) => {
-      const worker = workloadOf(name);
+    const workers = workloadsOf(system.manifests).filter((workload) => componentOf(workload) === 'worker');
+    const models = workers.map((worker) => {
       const { modelId, modelDir, modelDtype, devices } = loadConfig('worker', environmentOf(worker, system.manifests));
       return { modelId, modelDir, modelDtype, devices, label: worker.spec.template.metadata.labels['model'] };
     });
@@ -74,6 +74,13 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
         devices: ['cpu'],
         label: 'emoji-sd',
       },
+      ...['emoji-writer', 'emoji-writer-diffusion'].map((model) => ({
+        modelId: model,
+        modelDir: `/app/models/${model}`,
+        modelDtype: { all: 'auto', parts: {} },
+        devices: ['cpu'],
+        label: model,
+      })),
       {
         modelId: 'photo',
         modelDir: '/models/photo',
@@ -150,8 +157,12 @@ describe.skipIf(reason !== undefined)('docs/kubernetes.md', () => {
 
     const fixed = await overlayWith(unscaled, 'unscaled');
     expect(fixed.map(({ kind }) => kind)).not.toContain('ScaledObject');
-    const worker = workloadsOf(fixed).find(({ metadata }) => metadata.name === 'darkroom-worker');
-    expect(worker?.spec.replicas).toBe(2);
+    const workers = workloadsOf(fixed).filter((workload) => componentOf(workload) === 'worker');
+    expect(workers.map(({ metadata, spec }) => [metadata.name, spec.replicas])).toEqual([
+      ['darkroom-worker', 2],
+      ['darkroom-worker-emoji-writer', 1],
+      ['darkroom-worker-emoji-writer-diffusion', 1],
+    ]);
   });
 });
 

@@ -66,7 +66,7 @@ describe.skipIf(reason !== undefined)('workers are scaled', () => {
       ]);
       return model;
     });
-    expect(models).toEqual(['emoji-sd', 'photo']);
+    expect(models).toEqual(['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion', 'photo']);
   });
 
   it('by asking the janitors, who are where the url says', () => {

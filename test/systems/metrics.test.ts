@@ -1,6 +1,7 @@
 /** Every process of the running system answers Prometheus and probes, with what has really happened. */
+import { readStats } from '@darkroom/store';
 import { type Exposition, parseExposition } from '@darkroom/testing';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ended, make, type ServerEvent, stream, submit } from '../e2e/client.ts';
 import { openSystem, type Part, type PartName, type System } from '../e2e/system.ts';
 
@@ -103,3 +104,61 @@ it('every process answers probes, and says how its event loop fares', async () =
   // Not on the address that clients reach.
   expect((await fetch(`${system.url}/metrics`)).status).toBe(404);
 });
+
+describe.each([
+  { writer: 'emoji-writer', keepsPrompts: true },
+  { writer: 'emoji-writer-diffusion', keepsPrompts: false },
+])('$writer', ({ writer, keepsPrompts }) => {
+  it('counts the tokens that it reads, finds read, and writes, and learns how many texts take', async () => {
+    const system = await openSystem({ environment: { MODEL_DIR: `models/${writer}` } });
+    const totals = async () => {
+      const page = await scrape(system.part('worker'));
+      const total = (name: string) => page.value(`darkroom_${name}_total`, { app: 'worker', model: writer });
+      return {
+        read: total('prompt_tokens'),
+        cached: total('cached_prompt_tokens'),
+        written: total('written_tokens'),
+        calls: total('text_calls'),
+      };
+    };
+    const chat = async (content: string): Promise<TextUsage> => {
+      const instructions = {
+        role: 'system',
+        content: 'you write prompts for pictures of small things, in a few words',
+      };
+      const response = await fetch(`${system.url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model: writer, messages: [instructions, { role: 'user', content }] }),
+      });
+      return ((await response.json()) as { usage: TextUsage }).usage;
+    };
+    const first = await chat('something cold');
+    expect(await totals()).toEqual({
+      read: first.prompt_tokens,
+      cached: 0,
+      written: first.completion_tokens,
+      calls: first.nfe,
+    });
+    const second = await chat('something sweet for a birthday party');
+    const cached = second.prompt_tokens_details.cached_tokens;
+    expect(cached > 0).toBe(keepsPrompts);
+    expect(await totals()).toEqual({
+      read: first.prompt_tokens + second.prompt_tokens - cached,
+      cached,
+      written: first.completion_tokens + second.completion_tokens,
+      calls: first.nfe + second.nfe,
+    });
+    // For estimates: both ended long before the most that they might have written.
+    const share = async () => (await readStats(system.store, writer)).pace!.share;
+    await expect.poll(async () => (await share()).slow).toBeLessThan(0.6);
+    expect((await share()).fast).toBeGreaterThan(0.1);
+  });
+});
+
+interface TextUsage {
+  prompt_tokens: number;
+  prompt_tokens_details: { cached_tokens: number };
+  completion_tokens: number;
+  nfe: number;
+}

@@ -70,6 +70,44 @@ say(whole, [chunk.choices[0].text for chunk in client.completions.create(**ask, 
   expect(pieces.join('')).toBe(whole);
 });
 
+it('creates responses, streams them, and streams them again from the middle', async () => {
+  const [[text, total, id], [streamed, rest, again]] = (await run(`
+ask = dict(model="emoji-writer", input="something sweet for a birthday party")
+made = client.responses.create(**ask)
+assert client.responses.retrieve(made.id).output_text == made.output_text
+say(made.output_text, made.usage.total_tokens, made._request_id)
+text = lambda events: "".join(event.delta for event in events if event.type == "response.output_text.delta")
+events = list(client.responses.create(**ask, stream=True))
+middle = len(events) // 2
+resumed = client.responses.retrieve(events[-1].response.id, stream=True, starting_after=events[middle].sequence_number)
+say(text(events), text(events[middle + 1 :]), text(resumed))
+`)) as [[string, number, string], [string, string, string]];
+  expect(text).toBe(answer);
+  expect(await poll(system.url, id)).toMatchObject({ status: 'succeeded', usage: { total_tokens: total } });
+  expect([streamed, again]).toEqual([answer, rest]);
+  expect(rest).not.toBe('');
+});
+
+it('has responses made in the background, and cancels them', async () => {
+  const [[first, done], [started, canceled, later]] = (await run(`
+ask = dict(model="emoji-writer-diffusion", input="something sweet for a birthday party", background=True)
+
+async def main():
+    client = AsyncOpenAI()
+    made = await client.responses.create(**ask)
+    async for event in await client.responses.retrieve(made.id, stream=True):
+        pass
+    say(made.status, event.response.output_text)
+
+asyncio.run(main())
+slow = client.responses.create(**ask, max_output_tokens=200, extra_body={"ignore_eos": True})
+canceled = client.responses.cancel(slow.id)
+say(slow.status, canceled.status, client.responses.retrieve(slow.id).status)
+`)) as [[string, string], [string, string, string]];
+  expect([first, done]).toEqual(['queued', answer]);
+  expect([started, canceled, later]).toEqual(['queued', 'cancelled', 'cancelled']);
+});
+
 it('does what docs/text.md says', async () => {
   const document = await readFile(new URL('../../docs/text.md', import.meta.url), 'utf8');
   const [, program] = /```python\n(.*?)```/s.exec(document)!;

@@ -14,6 +14,7 @@ const entry: OutboxEntry = {
   attempt: 1,
   event: { sequence: 2, type: 'started', timestampMs: 0, attempt: 1 },
   retryOf: undefined,
+  texts: new Map(),
 };
 
 it('names the failed request that an operator had retried, and leaves that out otherwise', () => {
@@ -25,6 +26,26 @@ it('names the failed request that an operator had retried, and leaves that out o
     ...message,
     data: { ...data, retry_of: retryOf },
   });
+});
+
+it('brings texts, or says where they are', () => {
+  const facts = { contentType: 'text/plain', chunks: 1, finish_reason: 'stop' };
+  const counts = { prompt_tokens: 7, completion_tokens: 3, cached_tokens: 0, calls: 3 };
+  const outputs = [0, 1].map((index) => ({ index, bytes: 5, ...facts, ...counts }));
+  const event = { sequence: 3, timestampMs: 0, type: 'succeeded', outputs } as const;
+  const textsOf = (texts: [number, string][]): unknown => {
+    const { payload } = webhookMessage({ ...entry, kind: 'text', event, texts: new Map(texts) }, kinds);
+    return (JSON.parse(payload) as { data: object }).data;
+  };
+  const usage = { prompt_tokens: 7, completion_tokens: 6, total_tokens: 13, cached_tokens: 0, nfe: 6 };
+  const told = { status: 'succeeded', finish_reasons: ['stop', 'stop'], usage };
+  const both: [number, string][] = [
+    [0, 'an "owl" 🦉'],
+    [1, ''],
+  ];
+  expect(textsOf(both)).toMatchObject({ ...told, texts: both.map(([index, text]) => ({ index, text })) });
+  const url = `/v1/predict/${entry.requestId}`;
+  expect(textsOf([])).toMatchObject({ ...told, texts: [0, 1].map((index) => ({ index, url, bytes: 5 })) });
 });
 
 it('tells of progress and results as the kind of work shows them, of a preview as of progress', () => {

@@ -4,7 +4,7 @@ import { createWebhookId, type OutboxEntry, type WebhookMessage } from '@darkroo
 
 /** The message about an event: names in its body are those of the event stream, and no prompt is in it. */
 export function webhookMessage(entry: OutboxEntry, kinds: Kinds): WebhookMessage {
-  const { requestId, model, owner, url, attempt, event, retryOf } = entry;
+  const { requestId, model, owner, url, attempt, event, retryOf, texts } = entry;
   const type = `request.${event.type === 'preview' ? 'progress' : event.type}`;
   const payload = JSON.stringify({
     type,
@@ -16,7 +16,7 @@ export function webhookMessage(entry: OutboxEntry, kinds: Kinds): WebhookMessage
       model,
       status: statusOf(event),
       attempt,
-      ...detailsOf(requestId, event, kinds.of(entry.kind)),
+      ...detailsOf({ requestId, event, texts }, kinds.of(entry.kind)),
     },
   });
   const id = createWebhookId(requestId, event.sequence, owner);
@@ -28,8 +28,18 @@ function statusOf({ type }: RequestEvent): string {
 }
 
 /** Of a kind that this process does not know there is nothing to tell but the event itself. */
-function detailsOf(requestId: string, event: RequestEvent, kind: Kind | undefined): object {
+function detailsOf(
+  { requestId, event, texts }: Pick<OutboxEntry, 'requestId' | 'event' | 'texts'>,
+  kind: Kind | undefined,
+): object {
   if (event.type === 'progress' || event.type === 'preview') return kind?.progressView(event) ?? {};
-  if (event.type === 'succeeded') return kind?.resultView(requestId, event.outputs) ?? {};
+  if (event.type === 'succeeded') {
+    const inlined = kind?.outputs === 'text' ? bytesOf(texts) : undefined;
+    return kind?.resultView(requestId, event.outputs, inlined) ?? {};
+  }
   return event.type === 'failed' ? { error: event.error } : {};
+}
+
+function bytesOf(texts: ReadonlyMap<number, string>): Map<number, Uint8Array> {
+  return new Map([...texts].map(([index, text]) => [index, Buffer.from(text)]));
 }

@@ -1,4 +1,4 @@
-import type { ErrorCode, RowCheckpoint, RowEvent, RowOutput } from '@darkroom/core';
+import type { ErrorCode, RowCheckpoint, RowEvent, RowOutput, TokenCounts } from '@darkroom/core';
 
 interface OfOutput {
   readonly requestId: string;
@@ -40,6 +40,8 @@ export type EngineEvent =
       /** Requests that have at least one row waiting for room. */
       readonly waitingRequests: number;
       readonly stepMs: number;
+      /** Of a model that writes text. */
+      readonly tokens?: TokenCounts;
     };
 
 export type ExecutorEvent =

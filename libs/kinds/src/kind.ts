@@ -53,7 +53,7 @@ export interface Kind<Input = unknown, Card extends ModelCard = ModelCard> {
   modelView(card: Card): object;
   /** What a poll says beside `resultView` and what every request has. `texts`: what stands of each output of a text. */
   requestView(request: RequestStatus, texts: readonly string[]): object;
-  /** What came of it, in polls, at the end of streams and in webhooks. `inlined`: the outputs' bytes, where a poll asks for them. */
+  /** What came of it, in polls, at the end of streams and in webhooks. `inlined`: the outputs' bytes, where a poll asks for them or a webhook brings them. */
   resultView(id: string, outputs: readonly OutputInfo[], inlined?: ReadonlyMap<number, Uint8Array>): object;
   /** In streams and webhooks. */
   progressView(progress: OutputProgress): object;

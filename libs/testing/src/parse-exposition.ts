@@ -17,7 +17,7 @@ export interface Sample {
 }
 
 const samplePattern =
-  /^(?<name>[a-zA-Z_:][\w:]*)(?:\{(?<labels>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\})? (?<value>NaN|[+-]Inf|[-+]?[\d.]+(?:e[-+]?\d+)?)$/;
+  /^(?<name>[a-zA-Z_:][\w:]*)(?:\{(?<labels>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\})? (?<value>[Nn]a[Nn]|[+-]Inf|[-+]?[\d.]+(?:e[-+]?\d+)?)$/;
 const labelPattern = /^\s*(?<name>[a-zA-Z_]\w*)="(?<value>(?:[^"\\\n]|\\["\\n])*)"\s*(?:,|$)/;
 
 /** @throws Error at the first thing that Prometheus would not take, or that it would take for two different things. */

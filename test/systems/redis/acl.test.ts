@@ -99,6 +99,29 @@ it('draws, cancels, expires, resumes, retries and tells, and nothing is refused'
   expect(await refusals()).toEqual([]);
 });
 
+it('writes with both writers, counts tokens at the door and resumes, and nothing is refused', async () => {
+  for (const model of ['emoji-writer', 'emoji-writer-diffusion']) {
+    const environment = { REDIS_URL: urlOf('worker'), MODEL_DIR: `models/${model}`, CHECKPOINT_STEPS: '7' };
+    const worker = await system.start('worker', environment);
+    const body = { model, prompt: 'once', max_tokens: 200, ignore_eos: true, n: 4, webhook_url: 'http://127.0.0.1:9/' };
+    const id = await submit(system.url, body);
+    await stream(system.url, id, { until: ({ event }) => event === 'delta' });
+    await worker.stop();
+    await system.start('worker', environment);
+    expect(await ended(system.url, id)).toBe('succeeded');
+    const chat = { model, messages: [{ role: 'user', content: 'something cold' }], stream: true };
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(`${system.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(chat),
+    });
+    expect(await response.text()).toContain('[DONE]');
+    expect(await ended(system.url, response.headers.get('x-request-id')!)).toBe('succeeded');
+  }
+  expect(await refusals()).toEqual([]);
+});
+
 it('lets operators pause, drain, retry, drop and look, and nothing is refused', async () => {
   const ask = async (path: string, method: 'GET' | 'POST' = 'POST'): Promise<unknown> => {
     const response = await fetch(`${system.url}/${path}`, { method });

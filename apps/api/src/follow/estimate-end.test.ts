@@ -11,6 +11,7 @@ const worker: PoolPace = {
   capacity: 8,
   costPerMs: { fast: 0.1, slow: 0.05 },
   stepMs: { fast: 100, slow: 200 },
+  share: { fast: 1, slow: 1 },
   remainingCost: 0,
 };
 const twoWorkers: PoolPace = { ...worker, workers: 2, costPerMs: { fast: 0.2, slow: 0.1 } };
@@ -49,6 +50,23 @@ describe('an estimate', () => {
       min: 1,
       max: 2,
     });
+  });
+});
+
+describe('an estimate of texts that end before max_tokens', () => {
+  /** They take 20 to 50 of a hundred tokens. */
+  const writer = { ...worker, share: { fast: 0.2, slow: 0.5 } };
+
+  it('counts so much as is usual, of its own tokens and of all work ahead', () => {
+    expect(estimateEnd(waiting, writer)).toEqual({ min: 0.2, max: 1.1 });
+    expect(estimateEnd({ ...waiting, costAhead: 990 }, writer)).toEqual({ min: 2, max: 11 });
+  });
+
+  it('of a running one: it may end now that it has come so far, and go to its end once it has come further', () => {
+    const running = { ...waiting, state: 'running' } as const;
+    expect(estimateEnd({ ...running, done: 1 }, writer)).toEqual({ min: 0.1, max: 0.8 });
+    expect(estimateEnd({ ...running, done: 3 }, writer)).toEqual({ min: 0, max: 0.4 });
+    expect(estimateEnd({ ...running, done: 6 }, writer)).toEqual({ min: 0, max: 0.8 });
   });
 });
 

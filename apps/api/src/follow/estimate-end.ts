@@ -26,24 +26,32 @@ export type EstimatedRequest = Pick<
  *
  * A waiting request ends when all that is ahead of it, under way and its own has been worked off by all workers together:
  * rows join as places become free, so the workers are never idle in between. Nor can it end before its own steps have
- * been taken one after the other.
+ * been taken one after the other. Where outputs end before they come as far as they might, so much less is counted as was
+ * usual of late.
  */
 export function estimateEnd(request: EstimatedRequest, pace: PoolPace): EndEstimate | undefined {
   if (request.state !== 'queued' && request.state !== 'running') return undefined;
   const own = ownMs(request, pace);
   if (request.state === 'running') return inSeconds(own);
   const work = request.costAhead + request.cost + pace.remainingCost;
-  const { fast, slow } = pace.costPerMs;
-  return inSeconds({ min: Math.max(own.min, work / fast), max: own.max + work / slow });
+  const { costPerMs, share } = pace;
+  return inSeconds({
+    min: Math.max(own.min, (work * share.fast) / costPerMs.fast),
+    max: own.max + (work * share.slow) / costPerMs.slow,
+  });
 }
 
 /** Its remaining steps one after the other; outputs beyond a worker's places go after the first ones. */
 function ownMs(
   { outputCount, slots, outputSteps, done }: EstimatedRequest,
-  { capacity, stepMs }: PoolPace,
+  { capacity, stepMs, share }: PoolPace,
 ): EndEstimate {
-  const steps = (Math.max(0, outputCount * outputSteps - done) / outputCount) * Math.ceil(slots / capacity);
-  return { min: steps * stepMs.fast, max: steps * stepMs.slow };
+  const all = outputCount * outputSteps;
+  const turns = Math.ceil(slots / capacity) / outputCount;
+  const least = Math.max(0, all * share.fast - done);
+  // What has come further than is usual may come as far as it can.
+  const most = Math.max(0, (done < all * share.slow ? all * share.slow : all) - done);
+  return { min: least * turns * stepMs.fast, max: most * turns * stepMs.slow };
 }
 
 /** Tenths of a second; the upper end is rounded up. */

@@ -3,7 +3,8 @@
  *
  * - `X-Request-Id` is the request's id, which OpenAI's SDKs show as `_request_id`; every other route takes it. The headers
  *   of a stream of events go out at once; those of one answer go out with the answer, and those of a stream of chunks with
- *   the first of them, for nobody knows the status before.
+ *   the first of them, for nobody knows the status before. Where that takes longer than the time between two heartbeats, they
+ *   go out with the first of these: clients and proxies give up on an answer that does not begin.
  * - A client that goes away before it has its answer cancels the request: it has no other way to say so, and who waits
  *   for one answer has never seen an id. SDKs go away too when their patience is over, and then send the POST again; that
  *   is a new request, and the old one must not be drawn beside it. With an `Idempotency-Key` a client may come back to
@@ -16,7 +17,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ApiContext } from '../context.ts';
 import { streamEvents } from '../follow/stream-events.ts';
-import { doneFrame, heartbeatFrame, sseFrame } from '../follow/sse-frame.ts';
+import { doneFrame, sseFrame } from '../follow/sse-frame.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import { errorBody } from '../http/error-response.ts';
@@ -98,7 +99,7 @@ async function* relay(context: ApiContext, { frames, first, id, watch, shape }: 
   }
 }
 
-/** The first that says something, or the end. What goes wrong before is thrown, as an answer. */
+/** The first of them, be it a heartbeat, or the end. What goes wrong before is thrown, as an answer. */
 async function firstOf(
   frames: AsyncGenerator<string, void>,
   context: ApiContext,
@@ -106,9 +107,7 @@ async function firstOf(
   watch: ClientWatch,
 ): Promise<IteratorResult<string, void>> {
   try {
-    let first = await frames.next();
-    while (first.value === heartbeatFrame) first = await frames.next();
-    return first;
+    return await frames.next();
   } catch (error) {
     watch.stop();
     throw storedErrorOf(context, id, error, 'a stream failed');

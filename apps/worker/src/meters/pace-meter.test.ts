@@ -126,9 +126,10 @@ it('measures texts by their tokens, which they say with what they write', () => 
     { fast: 5, slow: 5 },
   ]);
   expect(remainingCost).toBe(10);
+  expect(meter.read()!.share).toBeUndefined();
   // It has said what it has to say, before it had to.
   meter.observe(done, 1200);
-  expect(meter.read()!.remainingCost).toBe(0);
+  expect(meter.read()).toMatchObject({ remainingCost: 0, share: { fast: 0.75, slow: 0.75 } });
 });
 
 it('measures texts that grow by several tokens in a step', () => {

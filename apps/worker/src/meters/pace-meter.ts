@@ -10,6 +10,8 @@ const endsEarly: ReadonlySet<ExecutorEvent['type']> = new Set(['request-canceled
 /** Measures an engine's steps, by the wall, so that what comes between two of them (decoding, above all) counts too. */
 export class PaceMeter {
   #samples: { stepMs: number; costMs: number }[] = [];
+  /** Of the last outputs: how far they came, of as far as they might have come. */
+  #shares: number[] = [];
   /** When the last step ended, if the next one followed at once. */
   #lastStepAtMs: number | undefined;
   /** Time of steps that brought nobody further, such as those that read a prompt: it is the next one's. */
@@ -18,6 +20,8 @@ export class PaceMeter {
   /** The events of one step, before the requests have taken note of them. */
   observe(events: readonly ExecutorEvent[], active: ReadonlyMap<string, ActiveRequest>, nowMs: number): void {
     this.#step(events, active, nowMs);
+    for (const event of events)
+      if (event.type === 'output') this.#end(active.get(event.requestId)?.shareOf(event.index));
     // Rows may have left in the middle of things, so it is not known how busy the engine is; or nothing is left to do.
     const ended = new Set(events.filter((event) => isRequestEnd(event)).map(({ requestId }) => requestId));
     const isIdle =
@@ -26,6 +30,10 @@ export class PaceMeter {
       this.#lastStepAtMs = undefined;
       this.#unpaidMs = 0;
     }
+  }
+
+  #end(share: number | undefined): void {
+    if (share !== undefined) this.#shares = [...this.#shares.slice(1 - sampleCount), share];
   }
 
   #step(events: readonly ExecutorEvent[], active: ReadonlyMap<string, ActiveRequest>, nowMs: number): void {
@@ -49,6 +57,7 @@ export class PaceMeter {
     return {
       costMs: rangeOf(this.#samples.map(({ costMs }) => costMs)),
       stepMs: rangeOf(this.#samples.map(({ stepMs }) => stepMs)),
+      ...(this.#shares.length > 0 && { share: rangeOf(this.#shares) }),
       remainingCost,
     };
   }

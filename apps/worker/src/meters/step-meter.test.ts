@@ -1,4 +1,4 @@
-import type { ExecutorEvent } from '@darkroom/executor';
+import type { EventOf, ExecutorEvent } from '@darkroom/executor';
 import { Metrics } from '@darkroom/service';
 import { type Exposition, parseExposition, silentLogger } from '@darkroom/testing';
 import { expect, it } from 'vitest';
@@ -12,7 +12,7 @@ function createMeter(): { meter: StepMeter; read: () => Promise<Exposition> } {
   return { meter, read: async () => parseExposition(await metrics.expose()) };
 }
 
-function stats(rows: number, { shapeKey = '8x8', stepMs = 20, modelRows = rows } = {}): ExecutorEvent {
+function stats(rows: number, { shapeKey = '8x8', stepMs = 20, modelRows = rows } = {}): EventOf<'stats'> {
   return { type: 'stats', shapeKey, rows, modelRows, tableSlots: rows, waitingRequests: 0, stepMs };
 }
 
@@ -42,6 +42,19 @@ it('counts steps, rows and occupancy', async () => {
   expect(page.value('darkroom_batch_occupancy_ratio_bucket', { ...labels, le: '0.25' })).toBe(1);
   expect(page.value('darkroom_batch_occupancy_ratio_bucket', { ...labels, le: '1' })).toBe(2);
   expect(page.value('darkroom_batch_occupancy_ratio_sum', labels)).toBe(1.25);
+});
+
+it('counts tokens from zero, of the steps that have any', async () => {
+  const { meter, read } = createMeter();
+  const names = ['prompt_tokens', 'cached_prompt_tokens', 'written_tokens', 'text_calls'];
+  const totals = async () => {
+    const page = await read();
+    return names.map((name) => page.value(`darkroom_${name}_total`, labels));
+  };
+  expect(await totals()).toEqual([0, 0, 0, 0]);
+  meter.observe([stats(1), { ...stats(2), tokens: { read: 9, cached: 4, written: 3, calls: 2 } }]);
+  meter.observe([{ ...stats(2), tokens: { read: 1, cached: 0, written: 2, calls: 1 } }]);
+  expect(await totals()).toEqual([10, 4, 5, 3]);
 });
 
 it('counts a row once when it joins and once when it leaves', async () => {

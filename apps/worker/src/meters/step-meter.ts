@@ -1,3 +1,4 @@
+import type { TokenCounts } from '@darkroom/core';
 import { type EventOf, type ExecutorEvent, isRequestEnd } from '@darkroom/executor';
 import type { Metrics } from '@darkroom/service';
 import type { WriteOutcome } from '@darkroom/store';
@@ -41,6 +42,7 @@ export class StepMeter {
     this.#series.capacity.set({ model }, capacity);
     // Series that are there from the beginning: Prometheus sees no increase in one that begins with 1.
     this.#series.joined.inc({ model }, 0);
+    this.#count({ read: 0, cached: 0, written: 0, calls: 0 });
     this.#series.enginesLost.inc({ model }, 0);
     this.#series.mistakenDeaths.inc({ model }, 0);
     for (const reason of Object.values(leaveReasons)) this.#series.left.inc({ model, reason }, 0);
@@ -77,7 +79,7 @@ export class StepMeter {
     if (event.type === 'output') this.#leave(event.type, row);
   }
 
-  #step({ shapeKey, rows, modelRows, stepMs }: EventOf<'stats'>): void {
+  #step({ shapeKey, rows, modelRows, stepMs, tokens }: EventOf<'stats'>): void {
     const model = this.#model;
     if (this.#shapes.size < mostShapes) this.#shapes.add(shapeKey);
     const shape = this.#shapes.has(shapeKey) ? shapeKey : 'other';
@@ -85,6 +87,15 @@ export class StepMeter {
     this.#series.occupancy.observe({ model }, rows / this.#capacity);
     this.#series.rowSteps.inc({ model }, rows);
     this.#series.modelRows.inc({ model }, modelRows);
+    if (tokens !== undefined) this.#count(tokens);
+  }
+
+  #count({ read, cached, written, calls }: TokenCounts): void {
+    const model = this.#model;
+    this.#series.promptTokens.inc({ model }, read);
+    this.#series.cachedPromptTokens.inc({ model }, cached);
+    this.#series.writtenTokens.inc({ model }, written);
+    this.#series.textCalls.inc({ model }, calls);
   }
 
   #leave(why: keyof typeof leaveReasons, rows: string): void {

@@ -85,6 +85,12 @@ export class ActiveRequest {
     return this.rowCost * Math.max(0, this.envelope.outputs - finished);
   }
 
+  /** How far an output is, of as far as it might come; undefined while nobody knows that. */
+  shareOf(index: number): number | undefined {
+    const { done, total } = this.#done.get(index) ?? { done: 0, total: 0 };
+    return total > 0 ? Math.min(1, done / total) : undefined;
+  }
+
   /** Where its outputs go on that an earlier delivery began. */
   resume({ indexes, checkpoints, said }: LeftToDo): void {
     this.finishedOutputs = this.envelope.outputs - indexes.length;

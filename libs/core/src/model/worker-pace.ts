@@ -10,6 +10,11 @@ export interface WorkerPace {
   costMs: MeasuredRange;
   /** Milliseconds for a row to get one further, as its progress is counted: a step, a token. */
   stepMs: MeasuredRange;
+  /**
+   * How far its outputs came in the end, of as far as they might have come: a text may end before its `max_tokens`. Absent
+   * before the first end.
+   */
+  share?: MeasuredRange;
   /** Cost of what is left of the requests it has. */
   remainingCost: number;
 }

@@ -7,9 +7,22 @@ import type { ModelCard } from '../model/model-card.ts';
 import type { PipelineComponent } from './pipeline-component.ts';
 import type { PipelineRow, RowCheckpoint, RowEvent, RowOutput, RowRequest } from './pipeline-row.ts';
 
+/** What was done with tokens, summed over rows. */
+export interface TokenCounts {
+  /** Tokens of prompts that the model has read. */
+  readonly read: number;
+  /** Tokens of prompts that it did not have to read, because another row had. */
+  readonly cached: number;
+  readonly written: number;
+  /** Calls of the model after the prompt, those of each row. */
+  readonly calls: number;
+}
+
 export interface StepReport<Row> {
   /** Rows of the model's batch: more than the table's rows where guidance needs two each. */
   readonly modelRows: number;
+  /** Absent where no text is written. */
+  readonly tokens?: TokenCounts;
   /** What rows have to say, in order; a row that has nothing to say may be left out. */
   readonly events: ReadonlyMap<Row, readonly RowEvent[]>;
   /** Rows that cannot go on. All others are as if these had never been there. */

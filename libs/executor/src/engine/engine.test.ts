@@ -99,6 +99,7 @@ function createHarness(options: HarnessOptions = {}) {
       const error = new DarkroomError('engine_failed', 'test', 'not a number');
       return Promise.resolve({
         modelRows: rows.length * 2,
+        tokens: { read: 0, cached: 0, written: present.length, calls: rows.length },
         events: new Map(present.map((row) => [row, [progressOf(row)]])),
         failures: new Map(failed.map((row) => [row, error])),
       });
@@ -194,6 +195,7 @@ describe('the engine', () => {
       shapeKey: expect.any(String),
       rows: 2,
       modelRows: 4,
+      tokens: { read: 0, cached: 0, written: 2, calls: 2 },
       tableSlots: 2,
       waitingRequests: 0,
       stepMs: 0,
@@ -307,10 +309,12 @@ describe('the engine', () => {
   });
 
   it('halves a batch that does not fit into memory', async () => {
-    const { submit, calls, said } = createHarness({ fitsAtOnce: 2 });
+    const { submit, calls, said, events } = createHarness({ fitsAtOnce: 2 });
     await Promise.all([submit('a', { n: 3, steps: 1 }), submit('b', { steps: 1 })]);
     expect(calls).toEqual(['aa', 'ab']);
     expect(said()).toContain('b request-done');
+    const counted = { modelRows: 8, tokens: { read: 0, cached: 0, written: 4, calls: 4 } };
+    expect(events.filter(({ type }) => type === 'stats')).toEqual([expect.objectContaining(counted)]);
   });
 
   it('fails only those rows for which there is no memory at all', async () => {

@@ -126,10 +126,11 @@ export class Engine<Row extends PipelineRow> {
       const { shapeKey } = rows[0]!;
       const { pipeline, now } = this.#options;
       const startedAtMs = now();
-      const { modelRows, events, failures } = await stepRows(pipeline, rows);
+      const { modelRows, tokens, events, failures } = await stepRows(pipeline, rows);
       const stepMs = now() - startedAtMs;
       const { slots: tableSlots, waitingRequests } = this.status;
-      this.#events.push({ type: 'stats', shapeKey, rows: rows.length, modelRows, tableSlots, waitingRequests, stepMs });
+      const counts = { rows: rows.length, modelRows, tableSlots, waitingRequests, stepMs };
+      this.#events.push({ type: 'stats', shapeKey, ...counts, ...(tokens !== undefined && { tokens }) });
       this.#dropCanceled();
       for (const { row, owner } of present) if (failures.has(row)) this.#fail(owner, failures.get(row));
       for (const entry of present) {

@@ -1,4 +1,4 @@
-import type { Pipeline, PipelineRow, StepReport } from '@darkroom/core';
+import type { Pipeline, PipelineRow, StepReport, TokenCounts } from '@darkroom/core';
 
 /** How a step went, with whatever was thrown laid at the rows it concerns. */
 type StepOutcome<Row> = Omit<StepReport<Row>, 'failures'> & { readonly failures: ReadonlyMap<Row, unknown> };
@@ -20,8 +20,24 @@ export async function stepRows<Row extends PipelineRow>(
     const second = await stepRows(pipeline, rows.slice(middle));
     return {
       modelRows: first.modelRows + second.modelRows,
+      ...addTokens(first.tokens, second.tokens),
       events: new Map([...first.events, ...second.events]),
       failures: new Map([...first.failures, ...second.failures]),
     };
   }
+}
+
+function addTokens(first?: TokenCounts, second?: TokenCounts): { tokens?: TokenCounts } {
+  if (first === undefined || second === undefined) {
+    const tokens = first ?? second;
+    return tokens === undefined ? {} : { tokens };
+  }
+  return {
+    tokens: {
+      read: first.read + second.read,
+      cached: first.cached + second.cached,
+      written: first.written + second.written,
+      calls: first.calls + second.calls,
+    },
+  };
 }

@@ -31,11 +31,25 @@ export function textUsage(outputs: readonly OutputInfo[]): View<typeof textResul
   };
 }
 
-export function textResultView(_id: string, outputs: readonly OutputInfo[]): View<typeof textResultShape> {
+/** What a webhook brings: each text, or where it is. */
+type ToldText = { index: number } & ({ text: string } | { url: string; bytes: number });
+
+/** @param inlined of those whose bytes are here; absent where texts stand elsewhere in the answer. */
+export function textResultView(
+  id: string,
+  outputs: readonly OutputInfo[],
+  inlined?: ReadonlyMap<number, Uint8Array>,
+): View<typeof textResultShape> & { texts?: ToldText[] } {
   return {
+    ...(inlined && { texts: outputs.map((output) => toldText(id, output, inlined.get(output.index))) }),
     usage: textUsage(outputs),
     finish_reasons: outputs.map((output) => textOutputFacts(output).finish_reason),
   };
+}
+
+function toldText(id: string, { index, bytes }: OutputInfo, data: Uint8Array | undefined): ToldText {
+  if (data !== undefined) return { index, text: new TextDecoder().decode(data) };
+  return { index, url: `/v1/predict/${id}`, bytes };
 }
 
 export function textProgressView({ index, done, total }: OutputProgress): {

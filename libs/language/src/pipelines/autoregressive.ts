@@ -16,6 +16,7 @@ import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from
 import { textOutput, type TextRow } from '../row/text-row.ts';
 import { StepPace } from './step-pace.ts';
 import {
+  countTokens,
   hasRoomFor,
   notNumbers,
   shareStep,
@@ -67,6 +68,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   }
 
   async step(rows: readonly AutoregressiveRow[]): Promise<StepReport<AutoregressiveRow>> {
+    const before = countTokens(rows);
     const budget = stepBudget(rows, this.#rows, this.#pace.tokens);
     const ready = this.#readyRows(rows);
     const parts = shareStep(ready, budget, (row) => this.#countOf(row, budget));
@@ -83,7 +85,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
       if (said === undefined) failures.set(row, notNumbers());
       else events.set(row, said);
     }
-    return { modelRows: parts.length, events, failures };
+    return { modelRows: parts.length, tokens: countTokens(rows, before), events, failures };
   }
 
   finish(row: AutoregressiveRow) {

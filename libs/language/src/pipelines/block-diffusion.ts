@@ -15,6 +15,7 @@ import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from
 import { textOutput, type TextRow } from '../row/text-row.ts';
 import { denoiseBlock, unknownToken } from './denoise-block.ts';
 import {
+  countTokens,
   hasRoomFor,
   notNumbers,
   shareStep,
@@ -72,6 +73,7 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
 
   async step(rows: readonly BlockDiffusionRow[]): Promise<StepReport<BlockDiffusionRow>> {
     const { decoder } = this.#options;
+    const before = countTokens(rows);
     const budget = stepBudget(rows, this.#rows, this.#options.stepTokens);
     const shared = shareStep(rows, budget, (row) => this.#unreadPiece(row).length || this.#block.size);
     const parts = shared.map(({ row }): Part => ({ row, unread: this.#unreadPiece(row) }));
@@ -87,7 +89,7 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
       if (said === undefined) failures.set(row, notNumbers());
       else if (said.length > 0) events.set(row, said);
     }
-    return { modelRows: parts.length, events, failures };
+    return { modelRows: parts.length, tokens: countTokens(rows, before), events, failures };
   }
 
   finish(row: BlockDiffusionRow) {

@@ -1,4 +1,4 @@
-import { DarkroomError, type Pipeline, type PipelineComponent } from '@darkroom/core';
+import { DarkroomError, type Pipeline, type PipelineComponent, type TokenCounts } from '@darkroom/core';
 import type { TextCard, TextCodec } from '@darkroom/kinds';
 import type { Decoder } from '../decoder/decoder.ts';
 import type { TextModelConfig } from '../model/text-model-config.ts';
@@ -70,6 +70,21 @@ export function shareStep<Row>(rows: readonly Row[], budget: number, countOf: (r
     width = wider;
   }
   return parts;
+}
+
+const noTokens: TokenCounts = { read: 0, cached: 0, written: 0, calls: 0 };
+
+/** What rows have done with tokens so far, less what they had done before. */
+export function countTokens(rows: readonly TextRow[], before: TokenCounts = noTokens): TokenCounts {
+  const sum = (amountOf: (row: TextRow) => number): number => rows.reduce((total, row) => total + amountOf(row), 0);
+  const known = sum(({ cache, request }) => Math.min(cache.length, request.prompt.length));
+  const cached = sum((row) => row.cachedTokens);
+  return {
+    read: known - cached - before.read,
+    cached: cached - before.cached,
+    written: sum(({ written }) => written.tokens.length) - before.written,
+    calls: sum(({ calls }) => calls) - before.calls,
+  };
 }
 
 /** What a row fails with when nothing can be chosen. */

@@ -2,17 +2,33 @@
 -- crash comes between them. apps/webhook-sender moves it on. Capped, for a system that runs no sender.
 local outboxLength = 100000
 local webhookKinds = { started = 'started', progress = 'progress', preview = 'progress', succeeded = 'completed', failed = 'completed', canceled = 'completed', expired = 'completed' }
+-- What is text of a success goes along, as far as all of it is short: receivers of webhooks expect messages of 20 kB at most.
+local textsLength = 16384
+local function textFields(id, outputs)
+  local fields, length = {}, 0
+  for _, info in ipairs(outputs) do
+    length = length + info.bytes
+    if string.sub(info.contentType, 1, 5) ~= 'text/' or length > textsLength then return {} end
+    local chunks = {}
+    for chunk = 0, info.chunks - 1 do chunks[chunk + 1] = redis.call('HGET', key('output', id) .. ':' .. info.index, chunk) or '' end
+    fields[#fields + 1] = 'text:' .. info.index
+    fields[#fields + 1] = table.concat(chunks)
+  end
+  return fields
+end
 local function emitWebhook(id, sequence, body, nowMs)
   local request, outbox = key('request', id), base .. ':webhooks'
   local stored, owner, attempts, retryOf, lastMs = unpack(redis.call('HMGET', request, 'webhook', 'owner', 'attempts', 'retryOf', 'webhookProgressAtMs'))
   if not stored then return end
-  local webhook, kind = cjson.decode(stored), webhookKinds[cjson.decode(body).type]
+  local webhook, event = cjson.decode(stored), cjson.decode(body)
+  local kind = webhookKinds[event.type]
   local isAsked = false
   for _, asked in ipairs(webhook.events) do isAsked = isAsked or asked == kind end
   if not isAsked or (kind == 'progress' and lastMs and math.abs(nowMs - lastMs) < webhook.progressIntervalMs) then return end
   if kind == 'progress' then redis.call('HSET', request, 'webhookProgressAtMs', nowMs) end
   redis.call('XADD', outbox, 'MAXLEN', '~', outboxLength, '*', 'id', id, 'sequence', sequence, 'owner', owner,
-    'url', webhook.url, 'attempt', attempts, 'body', body, 'retryOf', retryOf or '', 'kind', webhook.kind)
+    'url', webhook.url, 'attempt', attempts, 'body', body, 'retryOf', retryOf or '', 'kind', webhook.kind,
+    unpack(event.type == 'succeeded' and textFields(id, event.outputs) or {}))
   redis.call('PUBLISH', outbox, '')
 end
 

@@ -57,6 +57,8 @@ function decodePace(room: Readonly<Record<string, string>>) {
     costPerMs: { slow: sum('slowRate'), fast: sum('fastRate') },
     /** From one step of a row to its next. */
     stepMs: { slow: sum('slowStepMs') / workers, fast: sum('fastStepMs') / workers },
+    /** How far outputs come in the end, of as far as they might. */
+    share: { slow: 1 - sum('slowSpared') / workers, fast: 1 - sum('fastSpared') / workers },
     /** Cost of what is left of the requests they have. */
     remainingCost: Math.max(0, sum('remainingCost')),
   };

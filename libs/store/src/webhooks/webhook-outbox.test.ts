@@ -70,6 +70,25 @@ it('start, progress and end stand in the outbox with all that it takes to tell o
 });
 
 it.each([
+  ['as it is', 16_384, { 0: 'ä'.repeat(4096), 1: '😀'.repeat(2048) }],
+  ['not at all where all of it is long', 16_385, {}],
+])('text of a success comes with it, %s', async (_what, length, expected) => {
+  const store = openTestStore();
+  const delivery = await run(store, { webhook: { ...webhook, events: ['completed'] }, outputs: 2 });
+  const texts = [Buffer.from('ä'.repeat(4096)), Buffer.from('😀'.repeat(2048) + 'x'.repeat(length - 16_384))];
+  for (const [index, text] of texts.entries()) {
+    const info = { index, contentType: 'text/plain; charset=utf-8', bytes: text.length, chunks: 2 };
+    // In the middle of a character.
+    for (const [chunkIndex, data] of [text.subarray(0, 4095), text.subarray(4095)].entries())
+      await write(store, worker, { type: 'chunk', delivery, info, chunkIndex, data });
+  }
+  await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 2 } });
+  const [entry] = await takeOutbox(store, 'tiny', nothingToReclaim);
+  expect(Object.fromEntries(entry!.texts)).toEqual(expected);
+  expect(entry!.event).toMatchObject({ type: 'succeeded', outputs: [{ index: 0 }, { index: 1 }] });
+});
+
+it.each([
   [['started'] as const, ['started']],
   [['progress'] as const, ['preview']],
   [['completed'] as const, ['succeeded']],

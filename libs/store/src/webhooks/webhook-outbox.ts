@@ -62,7 +62,7 @@ export async function dropOutboxEntries(
 }
 
 function decode(model: string, [entryId, pairs]: StreamEntry) {
-  const [, id, , sequence, , owner, , url, , attempt, , body, , retryOf, , kind] = pairs;
+  const [, id, , sequence, , owner, , url, , attempt, , body, , retryOf, , kind, ...texts] = pairs;
   return {
     entryId,
     requestId: id ?? '',
@@ -76,7 +76,14 @@ function decode(model: string, [entryId, pairs]: StreamEntry) {
     event: decodeEvent(Number(sequence), body ?? ''),
     /** The failed request that this one asks again for. */
     retryOf: retryOf || undefined,
+    texts: textsOf(texts),
   };
+}
+
+/** Of a success, what is text of its outputs by their indexes; nothing if it is long. */
+function textsOf(pairs: readonly string[]): ReadonlyMap<number, string> {
+  const names = pairs.filter((_, at) => at % 2 === 0);
+  return new Map(names.map((name, at) => [Number(name.slice('text:'.length)), pairs[2 * at + 1]!]));
 }
 
 function isReply(error: unknown, code: string): boolean {

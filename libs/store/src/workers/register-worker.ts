@@ -59,13 +59,16 @@ const leastMs = 1e-9;
 
 /** With what it adds to the sums over all workers (`readPool`). */
 function encodePace(pace: WorkerPace): string {
-  const { costMs, stepMs, remainingCost } = pace;
+  const { costMs, stepMs, share, remainingCost } = pace;
   const sums = {
     remainingCost,
     fastRate: 1 / Math.max(leastMs, costMs.fast),
     slowRate: 1 / Math.max(leastMs, costMs.slow),
     fastStepMs: stepMs.fast,
     slowStepMs: stepMs.slow,
+    // What is not done: nothing is known of it where a worker does not say so.
+    fastSpared: 1 - (share?.fast ?? 1),
+    slowSpared: 1 - (share?.slow ?? 1),
   };
   // A sum that is no number once is none for ever.
   return Object.values(sums).every(Number.isFinite) ? JSON.stringify({ ...pace, sums }) : '';

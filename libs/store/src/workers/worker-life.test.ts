@@ -181,12 +181,18 @@ it('the pace of all workers is summed up as it changes', async () => {
   await heartbeatWorker(store, identity, { pace });
   await heartbeatWorker(store, identity, { pace });
   await heartbeatWorker(store, { ...identity, workerId: 'w2' }, { pace: { ...pace, costMs: { fast: 4, slow: 4 } } });
-  await heartbeatWorker(store, { ...identity, workerId: 'w2' }, { pace: { ...pace, remainingCost: 1 } });
+  await heartbeatWorker(
+    store,
+    { ...identity, workerId: 'w2' },
+    { pace: { ...pace, remainingCost: 1, share: { fast: 0.5, slow: 0.75 } } },
+  );
   expect((await readStats(store, 'tiny')).pace).toEqual({
     workers: 2,
     capacity: 6,
     costPerMs: { slow: 0.5, fast: 1 },
     stepMs: { slow: 20, fast: 10 },
+    // One that says nothing of it does all.
+    share: { slow: 0.875, fast: 0.75 },
     remainingCost: 8,
   });
   await withdrawWorker(store, name);

@@ -8,6 +8,7 @@ import { stateOf } from '../../testing/generate.ts';
 import { ask, end, logprobOf, openTextApi, write, writer } from '../../testing/open-text-api.ts';
 import { type Frame, readFrames } from '../../testing/sse-reader.ts';
 import type { TestApi, TestApiOptions } from '../../testing/test-api.ts';
+import { heartbeatMs } from '../../follow/tail-events.ts';
 import { chatAnswerSchema } from './chat-schema.ts';
 import { drainGraceMs } from '../follow-stored.ts';
 
@@ -210,6 +211,24 @@ describe('a stream', () => {
     expect([test.hub.size, test.timers(), await stateOf(test.store, id)]).toEqual([0, 0, 'succeeded']);
   });
 
+  it('begins with comments while its request waits', async () => {
+    const { answer, id, run, test } = await open({ stream: true });
+    test.tick(heartbeatMs);
+    const response = await answer;
+    expect([response.status, response.headers.get('x-request-id')]).toEqual([200, id]);
+    const reader = readFrames(response);
+    expect(await reader.next()).toEqual({ comment: 'heartbeat' });
+    const next = reader.next();
+    test.tick(heartbeatMs);
+    expect(await next).toEqual({ comment: 'heartbeat' });
+    await write(run, ['an ', 'owl']);
+    await end(run, 'an owl');
+    await run.finish();
+    const data = (await reader.rest()).map((frame) => frame.data!);
+    const contents = data.flatMap((text) => /"content":"([^"]*)"/.exec(text)?.[1] ?? []);
+    expect([contents, data.at(-1)]).toEqual([['', 'an ', 'owl'], '[DONE]']);
+  });
+
   it('has what was used in a chunk of its own, and null for it in the others', async () => {
     const { answer, run } = await open({ stream: true, stream_options: { include_usage: true } });
     await write(run, ['owl']);
@@ -294,8 +313,7 @@ describe('a stream', () => {
     const { test, answer, run } = await open({ stream: true });
     let hasCome = false;
     void answer.then(() => (hasCome = true));
-    // A comment, which would come with headers.
-    test.tick(15_000);
+    test.tick(heartbeatMs - 1);
     await run.progress(1);
     await expect.poll(() => test.hub.size).toBe(1);
     expect(hasCome).toBe(false);
@@ -345,6 +363,21 @@ describe('what goes wrong after the request is stored', () => {
       message,
       param: null,
     });
+  });
+
+  it.each(Object.keys(happen))('after a wait that was longer than a heartbeat is data too: %s', async (code) => {
+    const asked = await open({ stream: true });
+    asked.test.tick(heartbeatMs);
+    const response = await asked.answer;
+    expect([response.status, response.headers.get('x-request-id')]).toEqual([200, asked.id]);
+    const reader = readFrames(response);
+    expect(await reader.next()).toEqual({ comment: 'heartbeat' });
+    const rest = reader.rest();
+    await happen[code]!(asked);
+    expect((await rest).map(({ data }) => JSON.parse(data!))).toMatchObject([
+      { error: { code }, request_id: asked.id },
+    ]);
+    expect([asked.test.hub.size, asked.test.timers()]).toEqual([0, 0]);
   });
 
   it.each(Object.keys(happen))('in a stream that has begun is the last data: %s', async (code) => {

@@ -135,7 +135,7 @@ interface TextDocument {
 /** What is true of both routes, for people. */
 const aboutBoth = `\`null\` in a field is its default, and fields that are not known are ignored.
 With \`stream: true\` server-sent events come, \`data: [DONE]\` at the end, and a comment every 15 s. The headers go out with the first
-piece: what goes wrong before is an answer with a status, and what goes wrong after it is \`data: {"error": …}\`, the last one.
+piece, or with the first comment where that takes longer: what goes wrong before is an answer with a status, and what goes wrong after it is \`data: {"error": …}\`, the last one.
 
 **A client that goes away cancels its request**, streaming or not, unless it sent an \`Idempotency-Key\`: then it may come back for
 it. After the request is stored no answer is a 5xx, and none makes an SDK send it a second time: the error is a 422.`;

@@ -1,0 +1,134 @@
+/**
+ * What queue, engine process, Redis and HTTP add to a token, and how 200 streams at once fare on one API. The bare pipeline
+ * writes the same texts in this process, with as many rows together as the worker has room for.
+ */
+import { join, resolve } from 'node:path';
+import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
+import { it } from 'vitest';
+import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
+import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
+import { readTextFrames } from '../test/e2e/text-frames.ts';
+import { median, quantile, report } from './report.ts';
+
+const root = resolve(import.meta.dirname, '..');
+const promptTokens = 14;
+const maxTokens = 24;
+/** As many as there is room for on a worker: KV_TOKENS is 2048. */
+const rows = Math.floor(2048 / (promptTokens + maxTokens));
+const rounds = 3;
+const streams = 200;
+
+/** The same request for the same number. */
+function bodyOf(number: number) {
+  const prompt = Array.from({ length: promptTokens }, (_, at) => 4 + ((number * 131 + at * 17) % 2000));
+  return { prompt, temperature: 1, seed: number };
+}
+
+interface Stream {
+  /** From the POST to the first piece. */
+  firstMs: number;
+  /** From the POST to the end. */
+  totalMs: number;
+  /** From the first piece to the last, for each token after the first piece. */
+  tokenMs: number;
+  /** The longest time between two pieces. */
+  gapMs: number;
+}
+
+async function writeStream({ url }: System, model: string, number: number): Promise<Stream> {
+  const begunAtMs = performance.now();
+  const body = { model, ...bodyOf(number), max_tokens: maxTokens, ignore_eos: true, stream: true };
+  const response = await fetch(`${url}/generate`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const pieces: { atMs: number; tokens: number }[] = [];
+  for await (const { event, data } of readTextFrames(response))
+    if (event === 'append' && !data.finished) pieces.push({ atMs: performance.now(), tokens: data.token_ids.length });
+  const [first, ...others] = pieces as [(typeof pieces)[0], ...typeof pieces];
+  const tokens = others.reduce((sum, piece) => sum + piece.tokens, 0);
+  return {
+    firstMs: first.atMs - begunAtMs,
+    totalMs: performance.now() - begunAtMs,
+    tokenMs: tokens === 0 ? 0 : (pieces.at(-1)!.atMs - first.atMs) / tokens,
+    gapMs: Math.max(0, ...others.map(({ atMs }, at) => atMs - pieces[at]!.atMs)),
+  };
+}
+
+/** Milliseconds for texts with so many rows together, whoever leaves being replaced at once. */
+async function writeBare(pipeline: TextPipeline, numbers: readonly number[], together: number): Promise<number> {
+  const table = new TextTable(pipeline);
+  const waiting = [...numbers];
+  const begunAtMs = performance.now();
+  while (waiting.length > 0 || table.size > 0) {
+    while (waiting.length > 0 && table.size < together) {
+      const number = waiting.shift()!;
+      await table.join(`${number}`, textInput({ ...bodyOf(number), maxTokens, ignoreEos: true }));
+    }
+    await table.turn();
+  }
+  return performance.now() - begunAtMs;
+}
+
+it.each(['emoji-writer', 'emoji-writer-diffusion'])(
+  '%s over the whole system',
+  async (model) => {
+    const directory = join(root, 'models', model);
+    const pipeline = await loadTextPipeline({ directory, threads: 1, keptTokens: 0 });
+    const worker = { name: 'worker', environment: { MODEL_DIR: directory, NUM_THREADS: '1' } } as const;
+    const system = await startSystem({ parts: ['api', 'batch-former', 'janitor', worker], environment: patience });
+    try {
+      const alone: { bareMs: number; stream: Stream }[] = [];
+      for (let number = 0; number < 40; number++) {
+        const bareMs = await writeBare(pipeline, [number], 1);
+        const stream = await writeStream(system, model, number);
+        // The first ones warm up both.
+        if (number >= 10) alone.push({ bareMs, stream });
+      }
+      const ofAlone = (of: (measured: (typeof alone)[0]) => number) => median(alone.map(of));
+      report(`${model}, one text of ${maxTokens} tokens at a time, ${alone.length} in turns; medians, ms`, {
+        'bare, a token': ofAlone(({ bareMs }) => bareMs / maxTokens),
+        'stream, a token, from POST to end': ofAlone(({ stream }) => stream.totalMs / maxTokens),
+        'added to a token': ofAlone(({ bareMs, stream }) => (stream.totalMs - bareMs) / maxTokens),
+        'POST to first piece': ofAlone(({ stream }) => stream.firstMs),
+        'longest gap between pieces': ofAlone(({ stream }) => stream.gapMs),
+      });
+      const numbers = Array.from({ length: streams }, (_, at) => 1000 + at);
+      const many: { bareMs: number; totalMs: number; all: Stream[] }[] = [];
+      for (let round = 0; round < rounds; round++) {
+        const bareMs = await writeBare(pipeline, numbers, rows);
+        const begunAtMs = performance.now();
+        const all = await Promise.all(numbers.map((number) => writeStream(system, model, number)));
+        many.push({ bareMs, totalMs: performance.now() - begunAtMs, all });
+      }
+      const ofMany = (of: (measured: (typeof many)[0]) => number) => median(many.map(of));
+      const at = (share: number, of: (stream: Stream) => number) => ofMany(({ all }) => quantile(all.map(of), share));
+      const tokens = streams * maxTokens;
+      report(`${model}, ${streams} streams at once, ${rows} rows together; medians of ${rounds} rounds`, {
+        'bare, tokens/s': ofMany(({ bareMs }) => (1000 * tokens) / bareMs),
+        'streams, tokens/s': ofMany(({ totalMs }) => (1000 * tokens) / totalMs),
+        'streams / bare': ofMany(({ bareMs, totalMs }) => bareMs / totalMs),
+        // Of one of the rows that are written together.
+        'bare, a token, ms': ofMany(({ bareMs }) => (bareMs * rows) / tokens),
+        'stream, a token, ms, p50': at(0.5, ({ tokenMs }) => tokenMs),
+        'added to a token, ms, p50': ofMany(
+          ({ bareMs, all }) =>
+            quantile(
+              all.map(({ tokenMs }) => tokenMs),
+              0.5,
+            ) -
+            (bareMs * rows) / tokens,
+        ),
+        'POST to first piece, ms, p50': at(0.5, ({ firstMs }) => firstMs),
+        'POST to first piece, ms, p99': at(0.99, ({ firstMs }) => firstMs),
+        'longest gap between pieces, ms, p50': at(0.5, ({ gapMs }) => gapMs),
+        'longest gap between pieces, ms, worst': at(1, ({ gapMs }) => gapMs),
+      });
+    } finally {
+      await stopSystem(system);
+      await pipeline.dispose();
+    }
+  },
+  600_000,
+);
