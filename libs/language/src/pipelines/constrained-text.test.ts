@@ -54,7 +54,7 @@ describe('a text with a constraint', () => {
         seed,
         maxTokens: 200,
       });
-      expect(fits(JSON.parse(text)), text).toBe(true);
+      expect(fits(JSON.parse(text)), `${text} is of the schema`).toBe(true);
       expect(facts).toMatchObject({ finish_reason: 'stop', completion_tokens: tokens.length, calls: tokens.length });
       expect(tokens).not.toContain(end);
     }
