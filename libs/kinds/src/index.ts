@@ -10,6 +10,8 @@ export * from './resolve-body.ts';
 export * from './text/codec/chat-template.ts';
 export * from './text/codec/incremental-detokenizer.ts';
 export * from './text/codec/text-codec.ts';
+export * from './text/grammar/grammar-message.ts';
+export * from './text/grammar/grammars.ts';
 export * from './text/text-card.ts';
 export * from './text/text-input.ts';
 export * from './text/text-schema.ts';

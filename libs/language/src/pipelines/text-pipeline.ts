@@ -1,5 +1,5 @@
 import { DarkroomError, type Pipeline, type PipelineComponent, type TokenCounts } from '@darkroom/core';
-import type { TextCard, TextCodec } from '@darkroom/kinds';
+import type { Grammars, TextCard, TextCodec } from '@darkroom/kinds';
 import type { Decoder } from '../decoder/decoder.ts';
 import type { TextModelConfig } from '../model/text-model-config.ts';
 import type { TextRow } from '../row/text-row.ts';
@@ -15,6 +15,8 @@ export interface TextPipelineOptions {
   config: TextModelConfig;
   codec: TextCodec;
   decoder: Decoder;
+  /** What matches texts with their constraints; block diffusion has none. */
+  grammars: Grammars;
   component: PipelineComponent;
   /** Tokens of prompts that are read at most in one step beside rows that write, which wait for it. */
   stepTokens: number;
@@ -78,7 +80,7 @@ const noTokens: TokenCounts = { read: 0, cached: 0, written: 0, calls: 0 };
 export function countTokens(rows: readonly TextRow[], before: TokenCounts = noTokens): TokenCounts {
   const sum = (amountOf: (row: TextRow) => number): number => rows.reduce((total, row) => total + amountOf(row), 0);
   const known = sum(({ cache, request }) => Math.min(cache.length, request.prompt.length));
-  const cached = sum((row) => row.cachedTokens);
+  const cached = sum((row) => row.takenTokens);
   return {
     read: known - cached - before.read,
     cached: cached - before.cached,
@@ -91,4 +93,9 @@ export function countTokens(rows: readonly TextRow[], before: TokenCounts = noTo
 export function notNumbers(): DarkroomError {
   const message = 'the text could not be written: the model gave values that are not numbers';
   return new DarkroomError('engine_failed', 'language.step', message);
+}
+
+/** What a row fails with when its constraint cannot be kept to. */
+export function notWritable(problem: string): DarkroomError {
+  return new DarkroomError('invalid_request', 'language.step', `the grammar of the text: ${problem}`);
 }

@@ -18,6 +18,8 @@ export interface TextRow extends PipelineRow {
   calls: number;
   /** Tokens of the prompt that were in the cache of another request; undefined before they were looked for. */
   cachedTokens: number | undefined;
+  /** Tokens of the prompt that it took from any other cache, and did not read. */
+  takenTokens: number;
 }
 
 const word = z
@@ -59,7 +61,7 @@ export function startText(options: StartTextOptions) {
   }
   const random = new RandomNumbers(checkpoint?.random ?? (request.seed + index) % 2 ** 32);
   const { calls = 0, cachedTokens } = checkpoint ?? {};
-  return { request, owner, written, random, calls, cachedTokens };
+  return { request, owner, written, random, calls, cachedTokens, takenTokens: 0 };
 }
 
 /** The outputs that a request is to have rows for. */
