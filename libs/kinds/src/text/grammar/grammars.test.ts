@@ -289,6 +289,11 @@ describe('a constraint', () => {
     await next;
   });
 
+  it('of a megabyte is refused', async () => {
+    const message = 'the grammar has 1200044 characters, expected at most 1000000';
+    await expect(kept.check(ebnf(`root ::= "${'a'.repeat(1_200_000)}"`))).rejects.toMatchObject({ message });
+  });
+
   it('that takes too long is refused, and the next is not', async () => {
     const hurried = new Grammars({ vocabulary, limitMs: 1500 });
     const slow = hurried.open(ebnf(`root ::= ${'[^a]{0,400} "b" '.repeat(40)}`));
@@ -337,11 +342,14 @@ describe('a matcher', () => {
     expect(matcher.next).toEqual({ type: 'refused', problem: 'a token does not fit its grammar' });
   });
 
-  it('keeps no more than the last of many grammars', async () => {
+  it('keeps no more than the last of many grammars, and whoever has an older one goes on', async () => {
+    const first = grammars.open(grammar);
     for (let at = 0; at < 40; at++) {
       const matcher = grammars.open({ type: 'grammar', grammar: `root ::= "${at}" root | "x"` });
       expect((await allowedBy(matcher)).ids.length).toBeGreaterThan(0);
       matcher.close();
     }
+    first.accept(a);
+    expect((await allowedBy(first)).ids).toContain(b);
   });
 });
