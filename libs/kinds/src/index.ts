@@ -7,6 +7,7 @@ export * from './picture/picture-views.ts';
 export * from './picture/picture.ts';
 export * from './request-fields.ts';
 export * from './resolve-body.ts';
+export * from './text/codec/chat-message.ts';
 export * from './text/codec/chat-template.ts';
 export * from './text/codec/incremental-detokenizer.ts';
 export * from './text/codec/text-codec.ts';
