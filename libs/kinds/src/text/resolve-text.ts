@@ -3,6 +3,8 @@ import type { ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
 import { resolveBody } from '../resolve-body.ts';
 import type { TextCodec } from './codec/text-codec.ts';
+import { formProblems } from './form/form-problems.ts';
+import { formOf, toolsInUse } from './form/form-schema.ts';
 import type { TextCard } from './text-card.ts';
 import type { TextInput } from './text-input.ts';
 import { foreignTextFields, type TextRequest, textSchema } from './text-schema.ts';
@@ -20,14 +22,18 @@ export function resolveText(
     options,
     foreignNames: foreignTextFields,
     problemsOf(request) {
-      const problems = [...modeProblems(request, card), ...vocabularyProblems(request, card)];
+      const problems = [
+        ...modeProblems(request, card),
+        ...vocabularyProblems(request, card),
+        ...formProblems(request, card, codec.calls),
+      ];
       if (problems.length > 0) return problems;
       const read = readPrompt(request, codec);
       if ('problem' in read) return [read.problem];
       prompt = read.ids;
       return lengthProblems(request, card, prompt.length);
     },
-    inputOf: (request) => fillDefaults(request, card, prompt, options),
+    inputOf: (request) => ({ ...fillDefaults(request, card, prompt, options), ...formInput(request, codec) }),
   });
 }
 
@@ -68,16 +74,24 @@ function vocabularyProblems({ prompt, logit_bias: biases = {} }: TextRequest, ca
   return problems;
 }
 
+/** Without the constraint: making one takes its time. */
+function formInput(request: TextRequest, { calls }: TextCodec): Pick<TextInput, 'form' | 'callMarkup'> {
+  const form = formOf(request);
+  const callMarkup = toolsInUse(request) !== undefined && 'markup' in calls ? calls.markup : undefined;
+  return { ...(form && { form }), ...(callMarkup && { callMarkup }) };
+}
+
 /** The ids of what is to be continued, or why there are none. */
 function readPrompt(
-  { prompt, messages = [] }: TextRequest,
+  { prompt, messages = [], ...request }: TextRequest,
   codec: TextCodec,
 ): { ids: readonly number[] } | { problem: FieldProblem } {
   if (Array.isArray(prompt)) return { ids: prompt };
+  const tools = toolsInUse(request);
   try {
     const ids =
       prompt === undefined
-        ? codec.encode(codec.renderChat(messages), { addSpecialTokens: false })
+        ? codec.encode(codec.renderChat(messages, { ...(tools && { tools }) }), { addSpecialTokens: false })
         : codec.encode(prompt, { addSpecialTokens: true });
     if (ids.length > 0) return { ids };
   } catch (error) {

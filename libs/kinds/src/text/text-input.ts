@@ -1,3 +1,9 @@
+import type { CallMarkup } from './form/call-markup.ts';
+import type { TextForm } from './form/form-schema.ts';
+
+/** What a text must be like, as xgrammar's structural tags say it. Who matches texts with it reads it, and nobody else. */
+export type TextConstraint = Readonly<Record<string, unknown>>;
+
 /** A text request after validation, with every default filled in: all that an engine needs to write the same bytes again. */
 export interface TextInput {
   /** Ids of tokens, at least 1; with messages, as the model's template renders them. */
@@ -32,6 +38,12 @@ export interface TextInput {
   confidenceThreshold?: number;
   /** Tokens that are kept in each call, in place of those above the threshold. */
   tokensPerCall?: number;
+  /** Only what it allows is written. Token by token only, and not beside `ignoreEos`. */
+  constraint?: TextConstraint;
+  /** What `constraint` was made of, as it was asked for; as private as the prompt. */
+  form?: TextForm;
+  /** Where tools may be called: how calls stand in the text. */
+  callMarkup?: CallMarkup;
   /** What the route it came by shows of it again, and goes on with; no engine reads either. `said` is as private as the prompt. */
   shown?: Readonly<Record<string, unknown>>;
   said?: Readonly<Record<string, unknown>>;

@@ -39,7 +39,7 @@ export function createChatTemplate(
   const withTools = sources['tool_use'] === undefined ? plain : new Template(sources['tool_use']);
   const renderWith = (template: Template, messages: readonly ChatMessage[], options: RenderChatOptions) => {
     const { tools = null, addGenerationPrompt = true } = options;
-    const shown = messages.map(withCalls);
+    const shown = messages.map(withCalls).map(withToolName);
     return template.render({ ...specials, messages: shown, tools, add_generation_prompt: addGenerationPrompt });
   };
   const showsAny = showsTools((options) => renderWith(withTools, [{ role: 'user', content: 'Hi' }], options));
@@ -84,6 +84,15 @@ function withCalls(message: ChatMessage): ChatMessage {
     return typeof given === 'string' ? { ...call, function: { ...call.function, arguments: parsed(given) } } : call;
   });
   return { ...message, tool_calls };
+}
+
+/** Some templates say of what a tool gave whose it is; OpenAI's clients send the id of the call only. */
+function withToolName(message: ChatMessage, _at: number, all: readonly ChatMessage[]): ChatMessage {
+  const { role, tool_call_id: id, name } = message;
+  if (role !== 'tool' || typeof id !== 'string' || name !== undefined) return message;
+  const calls = all.flatMap(({ tool_calls: made }) => made ?? []) as { id?: unknown; function?: { name?: unknown } }[];
+  const called = calls.find((call) => call.id === id)?.function?.name;
+  return called === undefined ? message : { ...message, name: called };
 }
 
 function parsed(json: string): unknown {

@@ -4,11 +4,14 @@ import { createChatTemplate } from '../codec/chat-template.ts';
 import { triggerOf } from './call-markup.ts';
 
 /** Templates of which only the answers of the assistant differ. */
-function callsOf(ofCalls: string, { head = '<|start|>assistant\n', specials = ['<|start|>', '<|end|>'] } = {}) {
+function callsOf(
+  ofCalls: string,
+  { head = '<|start|>assistant\n', thoughts = '', specials = ['<|start|>', '<|end|>'] } = {},
+) {
   const template = `{% if tools %}{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}{% endif %}
 {%- for message in messages %}
-{%- if message.tool_calls %}{{ ${JSON.stringify(head)} }}${ofCalls}{{ '<|end|>\\n' }}
-{%- else %}{{ '<|start|>' + message.role + '\\n' + message.content + '<|end|>\\n' }}
+{%- if message.tool_calls %}{{ ${JSON.stringify(head + thoughts)} }}${ofCalls}{{ '<|end|>\\n' }}
+{%- else %}{{ '<|start|>' + message.role + '\\n' + ${JSON.stringify(thoughts)} + message.content + '<|end|>\\n' }}
 {%- endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|start|>assistant\\n' }}{% endif %}`;
   return createChatTemplate({ default: template }, {}, specials).calls;
 }
@@ -90,6 +93,12 @@ describe('calls are found', () => {
       ),
       { open: '', begin: 'CALL {"name": "', middle: '", "arguments": ', end: '}', close: '' },
       'CALL',
+    ],
+    [
+      'after thoughts that every answer has',
+      callsOf(hermes, { thoughts: '<think>\n\n</think>\n\n' }),
+      expect.objectContaining({ open: '', begin: '<tool_call>\n{"name": "' }),
+      '<tool_call>',
     ],
   ])('%s', (_name, calls, markup, trigger) => {
     if ('reason' in calls) throw new Error(calls.reason);
