@@ -25,6 +25,7 @@ const schema = z.object({
   maxCalls: z.number().int().min(1).exactOptional(),
   confidenceThreshold: z.number().min(0).max(1).exactOptional(),
   tokensPerCall: z.number().int().min(1).exactOptional(),
+  constraint: z.record(z.string(), z.unknown()).exactOptional(),
 });
 
 /** What a pipeline reads of a request, checked. */
@@ -54,6 +55,10 @@ export function checkTextRequest(input: unknown, card: TextCard): TextRequest {
     throw invalid(`prompt: has ${prompt.length} tokens, and the model reads and writes ${maxModelTokens} together`);
   if (card.mode === 'block_diffusion' && request.logprobs !== undefined)
     throw invalid('logprobs: a model of block diffusion has none');
+  if (card.mode === 'block_diffusion' && request.constraint !== undefined)
+    throw invalid('constraint: a model of block diffusion keeps to none, since it does not write in order');
+  if (request.ignoreEos && request.constraint !== undefined)
+    throw invalid('ignoreEos: is nothing beside a constraint, which says where the text ends');
   return { ...request, limit: Math.min(maxTokens, maxModelTokens - prompt.length) };
 }
 

@@ -1,0 +1,95 @@
+/** The entry of the thread in which grammars are read, and texts are matched: some of that takes seconds. */
+import { type MessagePort, workerData } from 'node:worker_threads';
+import type { CompiledGrammar, GrammarCompiler, GrammarMatcher } from '@mlc-ai/web-xgrammar';
+import type { TextConstraint } from '../text-input.ts';
+import type { AllowedTokens, GrammarAnswer, GrammarQuestion, GrammarThreadData } from './grammar-message.ts';
+import { loadXgrammar } from './xgrammar.ts';
+
+/** Grammars that are kept for others that ask for the same: the least recently used goes. */
+const keptGrammars = 16;
+
+const { port, vocabulary } = workerData as GrammarThreadData;
+const { library, takeFailure } = loadXgrammar();
+const compiled = new Map<string, CompiledGrammar>();
+const matchers = new Map<number, GrammarMatcher>();
+const isEndId = new Set(vocabulary?.endIds);
+let compiler: Promise<GrammarCompiler> | undefined;
+
+async function createCompiler(): Promise<GrammarCompiler> {
+  const { tokens, endIds } = vocabulary!;
+  // The binding takes a string's bytes as well, which its types do not say.
+  const texts = tokens as unknown as string[];
+  const info = await library.TokenizerInfo.createTokenizerInfo(texts, 'raw', false, tokens.length, [...endIds]);
+  // Its own cache knows no bound.
+  return library.GrammarCompiler.createGrammarCompiler(info, false);
+}
+
+async function compile(constraint: TextConstraint): Promise<CompiledGrammar> {
+  compiler ??= createCompiler();
+  const key = JSON.stringify(constraint);
+  const grammar = compiled.get(key) ?? (await (await compiler).compileStructuralTag(constraint));
+  compiled.delete(key);
+  compiled.set(key, grammar);
+  const [oldest] = compiled.keys();
+  if (compiled.size > keptGrammars && oldest !== undefined) {
+    compiled.get(oldest)!.dispose();
+    compiled.delete(oldest);
+  }
+  return grammar;
+}
+
+async function allowedBy(matcher: GrammarMatcher): Promise<AllowedTokens> {
+  const words = await matcher.getNextTokenBitmask();
+  // Beyond the last token all bits are set.
+  const beyond = vocabulary!.tokens.length & 31;
+  if (beyond > 0) words[words.length - 1]! &= (1 << beyond) - 1;
+  const mayEnd = [...isEndId].some((id) => (words[id >> 5]! >> (id & 31)) & 1);
+  const isEnd = mayEnd && words.every((word, at) => word === 0 || hasOnlyEnds(word, at));
+  return { words, isEnd };
+}
+
+function hasOnlyEnds(word: number, at: number): boolean {
+  for (let bit = 0; bit < 32; bit++) if ((word >> bit) & 1 && !isEndId.has(32 * at + bit)) return false;
+  return true;
+}
+
+async function answer(question: GrammarQuestion): Promise<GrammarAnswer> {
+  switch (question.type) {
+    case 'check': {
+      const grammar = await library.Grammar.fromStructuralTag(question.constraint);
+      grammar.dispose();
+      return { type: 'done' };
+    }
+    case 'open': {
+      const grammar = await compile(question.constraint);
+      const matcher = await library.GrammarMatcher.createGrammarMatcher(grammar);
+      matchers.set(question.matcher, matcher);
+      for (const id of question.ids) if (!matcher.acceptToken(id)) return refused('a token does not fit its grammar');
+      return { type: 'allowed', allowed: await allowedBy(matcher) };
+    }
+    case 'accept': {
+      const matcher = matchers.get(question.matcher)!;
+      if (!matcher.acceptToken(question.id)) return refused('a token does not fit its grammar');
+      return { type: 'allowed', allowed: await allowedBy(matcher) };
+    }
+    case 'close':
+      matchers.get(question.matcher)?.dispose();
+      matchers.delete(question.matcher);
+      return { type: 'done' };
+  }
+}
+
+function refused(problem: string, isBroken = false): GrammarAnswer {
+  return { type: 'refused', problem, isBroken };
+}
+
+async function receive(to: MessagePort, question: GrammarQuestion): Promise<void> {
+  // After a failure an instance is of no use.
+  const said = await answer(question).catch(() => refused(takeFailure() || 'it cannot be read', true));
+  to.postMessage(said, said.type === 'allowed' ? [said.allowed.words.buffer as ArrayBuffer] : []);
+}
+
+let turn = Promise.resolve();
+port.on('message', (question: GrammarQuestion) => {
+  turn = turn.then(() => receive(port, question));
+});
