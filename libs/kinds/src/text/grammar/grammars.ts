@@ -9,7 +9,8 @@ import type {
   GrammarThreadData,
   GrammarVocabulary,
 } from './grammar-message.ts';
-import { schemaGrammar } from './schema-grammar.ts';
+import { checkClasses } from './ebnf-classes.ts';
+import { schemaGrammar } from './schema/schema-grammar.ts';
 
 export interface GrammarsOptions {
   /** Of the model that texts are matched for; without one there is no `open`. */
@@ -74,6 +75,7 @@ export class Grammars {
 
   /** @throws DarkroomError `invalid_request` if it is none. */
   async check(constraint: TextConstraint): Promise<void> {
+    checkClasses(constraint);
     const answer = await new Promise<GrammarAnswer>((hear) =>
       this.#ask({ question: { type: 'check', constraint }, hear }),
     );
@@ -163,7 +165,7 @@ export class Grammars {
     this.#asked = [];
     guilty?.hear({ type: 'refused', problem, isBroken: false });
     for (const asked of rest) if (asked.question.type === 'check') this.#ask(asked);
-    for (const matcher of this.#matchers.values()) matcher.open();
+    for (const matcher of this.#matchers.values()) matcher.reopen();
   }
 }
 
@@ -179,6 +181,8 @@ class Matcher implements TextMatcher {
   readonly #ids: number[];
   readonly #thread: MatcherThread;
   #next: NextTokens | undefined;
+  /** Questions that are not answered. */
+  #asked = 0;
   #waiting: (() => void)[] = [];
 
   constructor(number: number, constraint: TextConstraint, ids: readonly number[], thread: MatcherThread) {
@@ -203,20 +207,31 @@ class Matcher implements TextMatcher {
   accept(id: number): void {
     this.#ids.push(id);
     this.#next = undefined;
-    this.#thread.ask({ type: 'accept', matcher: this.number, id });
+    this.#ask({ type: 'accept', matcher: this.number, id });
   }
 
-  /** Asks what comes next from the beginning, unless that cannot be known. */
   open(): void {
+    this.#ask({ type: 'open', matcher: this.number, constraint: this.#constraint, ids: this.#ids });
+  }
+
+  /** Asks another thread, and not for what cannot go on. */
+  reopen(): void {
     if (this.#next?.type === 'refused') return;
-    const { number: matcher } = this;
-    this.#thread.ask({ type: 'open', matcher, constraint: this.#constraint, ids: this.#ids });
+    this.#asked = 0;
+    this.open();
   }
 
   hear(answer: GrammarAnswer): void {
-    if (answer.type === 'done') return;
-    this.#next = answer.type === 'allowed' ? { type: 'allowed', ...answer.allowed } : answer;
+    this.#asked -= 1;
+    if (answer.type === 'done' || (this.#asked > 0 && answer.type === 'allowed')) return;
+    this.#next =
+      answer.type === 'allowed' ? { type: 'allowed', ...answer.allowed } : { type: 'refused', problem: answer.problem };
     for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  #ask(question: GrammarQuestion): void {
+    this.#asked += 1;
+    this.#thread.ask(question);
   }
 
   close(): void {
