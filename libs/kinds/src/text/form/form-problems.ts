@@ -3,12 +3,15 @@ import type { TextCodec } from '../codec/text-codec.ts';
 import type { TextCard } from '../text-card.ts';
 import { formOf, type TextForm, toolsInUse } from './form-schema.ts';
 
-type Asked = TextForm & { ignore_eos?: boolean | undefined };
+type Asked = TextForm & {
+  ignore_eos?: boolean | undefined;
+  messages?: readonly { tool_calls?: readonly unknown[] | null | undefined }[] | undefined;
+};
 
 /** What goes together only, and what this model cannot do. */
 export function formProblems(request: Asked, card: TextCard, calls: TextCodec['calls']): FieldProblem[] {
   const form = formOf(request) ?? {};
-  const problems = toolProblems(form);
+  const problems = [...toolProblems(form), ...saidProblems(request, card, calls)];
   const held = heldBy(form);
   const [first, ...others] = held;
   if (first === undefined) return problems;
@@ -24,6 +27,14 @@ export function formProblems(request: Asked, card: TextCard, calls: TextCodec['c
       invalidValue('ignore_eos', true, `false beside ${first}: an answer in a form ends where the form does`),
     );
   return problems;
+}
+
+/** Calls that were made by another model: this one would not be shown them. */
+function saidProblems({ messages = [] }: Asked, card: TextCard, calls: TextCodec['calls']): FieldProblem[] {
+  const at = messages.findIndex(({ tool_calls: made }) => made != null && made.length > 0);
+  if (at < 0 || 'markup' in calls) return [];
+  const { tool_calls: made } = messages[at]!;
+  return [invalidValue(`messages.${at}.tool_calls`, made, `nothing: ${card.id} calls no tools, for ${calls.reason}`)];
 }
 
 /** The fields that say what an answer is like. */
