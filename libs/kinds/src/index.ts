@@ -16,7 +16,6 @@ export * from './text/form/call-reader.ts';
 export * from './text/form/form-schema.ts';
 export * from './text/form/tool-call-view.ts';
 export * from './text/grammar/grammar-message.ts';
-export * from './text/grammar/grammar-vocabulary.ts';
 export * from './text/grammar/grammars.ts';
 export * from './text/text-card.ts';
 export * from './text/text-input.ts';

@@ -5,17 +5,27 @@
  *
  * Known limits: one graph, no images, no adapters, no speculative decoding.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { DarkroomError, RowCheckpoint, RowEvent, RowRequest, StepReport } from '@darkroom/core';
+import type { TextMatcher } from '@darkroom/kinds';
 import type { DecoderRead } from '../decoder/decoder.ts';
 import { commonLength, KeptCaches, type KnownCache, leastCommonTokens } from '../decoder/kept-caches.ts';
 import { adjustLogits, createLogitAdjustment, type LogitAdjustment } from '../sampling/adjust-logits.ts';
 import { chooseToken } from '../sampling/choose-token.ts';
+import { maskLogits } from '../sampling/mask-logits.ts';
 import { tokenLogprob } from '../sampling/token-logprobs.ts';
 import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
 import { StepPace } from './step-pace.ts';
-import { notNumbers, shareStep, stepBudget, type TextPipeline, type TextPipelineOptions } from './text-pipeline.ts';
+import {
+  notNumbers,
+  notWritable,
+  shareStep,
+  stepBudget,
+  type TextPipeline,
+  type TextPipelineOptions,
+} from './text-pipeline.ts';
 
 /** One text that grows at its end. */
 export interface AutoregressiveRow extends TextRow {
@@ -26,6 +36,12 @@ export interface AutoregressiveRow extends TextRow {
   readonly piece: number;
   /** Whether it said how far it is since it was made. */
   hasSaidProgress: boolean;
+  /** Knows what may come next, where there is a constraint. */
+  readonly matcher: TextMatcher | undefined;
+  /** After its last token, while it is not known yet what may come next. */
+  waiting: Float32Array | undefined;
+  /** What the next report says of it: that of a step that fails is said by the one that does not. */
+  readonly said: RowEvent[];
 }
 
 /** Its tokens come by themselves: how far it is, each says once in so many of them. */
@@ -56,22 +72,14 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   }
 
   async step(rows: readonly AutoregressiveRow[]): Promise<StepReport<AutoregressiveRow>> {
-    const budget = stepBudget(rows, this.#rows, this.#pace.tokens);
-    const ready = this.#readyRows(rows);
-    const parts = shareStep(ready, budget, (row) => this.#countOf(row, budget));
-    const reads = parts.map(({ row, count }) => {
-      const logitsFrom = count === row.unread ? count - 1 : count;
-      return { cache: row.cache, ids: unreadIds(row, count), keeps: true, logitsFrom };
-    });
-    const logits = await this.#runTimed(reads, budget);
-    const events = new Map<AutoregressiveRow, readonly RowEvent[]>();
+    await whenOneMayGoOn(rows);
     const failures = new Map<AutoregressiveRow, DarkroomError>();
-    for (const [at, { row }] of parts.entries()) {
-      if (logits[at]!.length === 0) continue;
-      const said = this.#writeToken(row, logits[at]!);
-      if (said === undefined) failures.set(row, notNumbers());
-      else events.set(row, said);
-    }
+    const note = (row: AutoregressiveRow, failure: DarkroomError | undefined) => failure && failures.set(row, failure);
+    for (const row of rows) note(row, this.#catchUp(row));
+    const others = rows.filter((row) => row.waiting === undefined && !row.isDone && !failures.has(row));
+    const parts = others.length > 0 ? await this.#read(others) : [];
+    for (const { row, logits } of parts) if (logits.length > 0) note(row, this.#haveLogits(row, logits));
+    const events = new Map(rows.flatMap((row) => (row.said.length > 0 ? [[row, row.said.splice(0)]] : [])));
     return { modelRows: parts.length, events, failures };
   }
 
@@ -85,6 +93,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
 
   release(row: AutoregressiveRow): void {
     this.#rows.delete(row);
+    row.matcher?.close();
     this.#kept.keep({ cache: row.cache, ids: this.#sharedIdsOf(row) });
   }
 
@@ -93,22 +102,26 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   }
 
   async dispose(): Promise<void> {
-    await this.#options.decoder.dispose();
+    await Promise.all([this.#options.decoder.dispose(), this.#options.grammars.dispose()]);
   }
 
   #createRow(rowRequest: RowRequest, request: TextRequest, index: number): AutoregressiveRow {
-    const { codec, config, decoder, singlesAsPieces } = this.#options;
-    const { limit, prompt } = request;
+    const { codec, config, decoder, grammars, singlesAsPieces } = this.#options;
+    const { limit, prompt, constraint } = request;
     const { vocabularySize } = codec;
     const checkpoint = decodeTextCheckpoint(rowRequest.checkpoints?.get(index)?.data, { limit, vocabularySize });
+    const text = startText({ request, index, codec, endIds: config.endIds, checkpoint });
     return {
-      ...startText({ request, index, codec, endIds: config.endIds, checkpoint }),
+      ...text,
       index,
       slots: prompt.length + limit,
       cache: decoder.createCache(),
       cachedTokens: 0,
       adjustment: createLogitAdjustment(request),
       hasSaidProgress: false,
+      matcher: constraint && grammars.open(constraint, text.written.tokens),
+      waiting: undefined,
+      said: [],
       get unread() {
         return prompt.length + this.written.tokens.length - this.cache.length;
       },
@@ -127,6 +140,18 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
         return this.unread === 1 && this.written.tokens.length === limit - 1 ? 1 : undefined;
       },
     };
+  }
+
+  /** One call of the model, for as many rows as there is room for. @returns their logits, if they have read all they have. */
+  async #read(rows: readonly AutoregressiveRow[]) {
+    const budget = stepBudget(rows, this.#rows, this.#pace.tokens);
+    const parts = shareStep(this.#readyRows(rows), budget, (row) => this.#countOf(row, budget));
+    const reads = parts.map(({ row, count }) => {
+      const logitsFrom = count === row.unread ? count - 1 : count;
+      return { cache: row.cache, ids: unreadIds(row, count), keeps: true, logitsFrom };
+    });
+    const logits = await this.#runTimed(reads, budget);
+    return parts.map(({ row }, at) => ({ row, logits: logits[at]! }));
   }
 
   /** Calls the model, and takes note of how long that took where others wait for it. */
@@ -183,22 +208,73 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     return true;
   }
 
-  /** @param logits after the row's last token; they are changed. */
-  #writeToken(row: AutoregressiveRow, logits: Float32Array): RowEvent[] | undefined {
-    const { codec } = this.#options;
-    const { request, written, adjustment, random } = row;
-    // A model may have more logits than there are tokens.
-    const known = logits.subarray(0, codec.vocabularySize);
-    adjustLogits(known, adjustment, written.counts);
-    const id = chooseToken(known, request, random);
-    if (id === -1) return undefined;
-    const { logprobs } = request;
-    const line = logprobs === undefined ? undefined : JSON.stringify(tokenLogprob(known, id, logprobs, codec));
-    written.push(id, line && `${line}\n`);
-    row.calls += 1;
-    const delta = written.takeDelta();
-    return [...progressOf(row), ...(delta === undefined ? [] : [delta])];
+  /** A row that knows now what may come next goes on, or ends if nothing may. */
+  #catchUp(row: AutoregressiveRow): DarkroomError | undefined {
+    const next = row.matcher?.next;
+    if (next === undefined || row.isDone) return undefined;
+    if (next.type === 'refused') return notWritable(next.problem);
+    if (next.isEnd) this.#end(row);
+    else if (row.waiting !== undefined) return this.#writeToken(row, row.waiting);
+    return undefined;
   }
+
+  /** @param logits after the row's last token; not to be kept. */
+  #haveLogits(row: AutoregressiveRow, logits: Float32Array): DarkroomError | undefined {
+    // A model may have more logits than there are tokens.
+    const known = logits.subarray(0, this.#options.codec.vocabularySize);
+    const next = row.matcher?.next;
+    if (row.matcher !== undefined && next === undefined) row.waiting = known.slice();
+    else if (next?.type === 'allowed' && next.isEnd) this.#end(row);
+    else return this.#writeToken(row, known);
+    return undefined;
+  }
+
+  /** @param logits one for each token; they are changed. */
+  #writeToken(row: AutoregressiveRow, logits: Float32Array): DarkroomError | undefined {
+    const { request, written, adjustment, random, matcher } = row;
+    const next = matcher?.next;
+    if (next?.type === 'refused') return notWritable(next.problem);
+    adjustLogits(logits, adjustment, written.counts);
+    const { logprobs } = request;
+    // How probable a token is has nothing to do with what it was chosen from.
+    const rated = logprobs !== undefined && next !== undefined ? logits.slice() : logits;
+    if (next !== undefined && !maskLogits(logits, next.words))
+      return notWritable('no token of this model goes on with it');
+    const id = chooseToken(logits, request, random);
+    if (id === -1) return notNumbers();
+    row.waiting = undefined;
+    const { codec } = this.#options;
+    const line = logprobs === undefined ? undefined : JSON.stringify(tokenLogprob(rated, id, logprobs, codec));
+    written.push(id, line && `${line}\n`);
+    // What may follow is found out while the model reads it.
+    if (written.end === undefined) matcher?.accept(id);
+    row.calls += 1;
+    row.said.push(...progressOf(row));
+    sayDelta(row);
+    return undefined;
+  }
+
+  /** Its constraint allows nothing more: there is no need to ask the model for an end token. */
+  #end(row: AutoregressiveRow): void {
+    row.waiting = undefined;
+    row.written.finishStop();
+    sayDelta(row);
+  }
+}
+
+/** While nobody can go on, a step waits no longer than this: others may come. */
+const waitMs = 20;
+
+/** Resolves when one of these rows need not wait for what may come next. */
+async function whenOneMayGoOn(rows: readonly AutoregressiveRow[]): Promise<void> {
+  const isHeldUp = ({ waiting, matcher }: AutoregressiveRow) => waiting !== undefined && matcher?.next === undefined;
+  if (!rows.every(isHeldUp)) return;
+  await Promise.race([...rows.map(({ matcher }) => matcher?.whenKnown()), delay(waitMs, undefined, { ref: false })]);
+}
+
+function sayDelta({ written, said }: AutoregressiveRow): void {
+  const delta = written.takeDelta();
+  if (delta !== undefined) said.push(delta);
 }
 
 function idsOf({ request: { prompt }, written: { tokens } }: AutoregressiveRow): readonly number[] {

@@ -104,7 +104,7 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
   }
 
   async dispose(): Promise<void> {
-    await this.#options.decoder.dispose();
+    await Promise.all([this.#options.decoder.dispose(), this.#options.grammars.dispose()]);
   }
 
   #createRow(rowRequest: RowRequest, request: TextRequest, index: number): BlockDiffusionRow {

@@ -1,4 +1,5 @@
 import type { PipelineComponent } from '@darkroom/core';
+import { Grammars } from '@darkroom/kinds';
 import { checkDeterminism, type DeterminismFindings } from '../decoder/check-determinism.ts';
 import type { Decoder } from '../decoder/decoder.ts';
 import { loadDecoder, type LoadDecoderOptions } from '../decoder/load-decoder.ts';
@@ -10,6 +11,9 @@ import {
 import { AutoregressivePipeline } from './autoregressive.ts';
 import { BlockDiffusionPipeline } from './block-diffusion.ts';
 import type { TextPipeline } from './text-pipeline.ts';
+
+/** How long a grammar may take to be prepared, or a token of it to be found out. */
+const grammarLimitMs = 20_000;
 
 /** Which model, and how it is run. */
 export interface LoadTextPipelineOptions extends ReadTextModelOptions, LoadDecoderOptions {
@@ -31,7 +35,7 @@ export async function loadTextPipeline(options: LoadTextPipelineOptions): Promis
   const { directory, stepTokens = 64, keptTokens = 4096 } = options;
   const model = await readTextModelDirectory(directory, options);
   const { decoder, component } = await loadDecoder(model, options);
-  const { config, codec } = model;
+  const { config, codec, codecDocument } = model;
   const { deterministic, singlesAsPieces } = await findingsOf(decoder, model, component).catch(
     async (error: unknown) => {
       await decoder.dispose();
@@ -40,7 +44,8 @@ export async function loadTextPipeline(options: LoadTextPipelineOptions): Promis
   );
   const card = { ...model.card, deterministic };
   const Pipeline = config.mode === 'autoregressive' ? AutoregressivePipeline : BlockDiffusionPipeline;
-  return new Pipeline({ card, config, codec, decoder, component, stepTokens, keptTokens, singlesAsPieces });
+  const grammars = new Grammars({ vocabulary: { codecDocument, endIds: config.endIds }, limitMs: grammarLimitMs });
+  return new Pipeline({ card, config, codec, decoder, grammars, component, stepTokens, keptTokens, singlesAsPieces });
 }
 
 async function findingsOf(

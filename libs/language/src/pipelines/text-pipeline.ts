@@ -1,5 +1,5 @@
 import { DarkroomError, type Pipeline, type PipelineComponent } from '@darkroom/core';
-import type { TextCard, TextCodec } from '@darkroom/kinds';
+import type { Grammars, TextCard, TextCodec } from '@darkroom/kinds';
 import type { Decoder } from '../decoder/decoder.ts';
 import type { TextModelConfig } from '../model/text-model-config.ts';
 import type { TextRow } from '../row/text-row.ts';
@@ -15,6 +15,8 @@ export interface TextPipelineOptions {
   config: TextModelConfig;
   codec: TextCodec;
   decoder: Decoder;
+  /** What matches texts with their constraints; block diffusion has none. */
+  grammars: Grammars;
   component: PipelineComponent;
   /** Tokens of prompts that are read at most in one step beside rows that write, which wait for it. */
   stepTokens: number;
@@ -68,4 +70,9 @@ export function shareStep<Row>(rows: readonly Row[], budget: number, countOf: (r
 export function notNumbers(): DarkroomError {
   const message = 'the text could not be written: the model gave values that are not numbers';
   return new DarkroomError('engine_failed', 'language.step', message);
+}
+
+/** What a row fails with when its constraint cannot be kept to. */
+export function notWritable(problem: string): DarkroomError {
+  return new DarkroomError('invalid_request', 'language.step', `the grammar of the text: ${problem}`);
 }

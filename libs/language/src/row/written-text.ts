@@ -81,6 +81,11 @@ export class WrittenText {
     } else if (this.tokens.length === this.#options.request.limit) this.finishLength();
   }
 
+  /** Ends it where it stands, as an end token does. */
+  finishStop(): void {
+    this.#finish({ reason: 'stop' });
+  }
+
   /** Ends it where it stands. */
   finishLength(): void {
     this.#finish({ reason: 'length' });

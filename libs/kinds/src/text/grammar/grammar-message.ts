@@ -2,11 +2,11 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { TextConstraint } from '../text-input.ts';
 
-/** The tokens of a model. */
+/** The tokens that texts are matched with. */
 export interface GrammarVocabulary {
-  /** Bytes of each token by its id; none for those that are no text, such as special ones. */
-  readonly tokens: readonly Uint8Array[];
-  /** Ids of tokens that end a text; at least one. */
+  /** The document that the model's codec is made from: by the thread, since it takes a while. */
+  readonly codecDocument: Uint8Array;
+  /** Ids of tokens that end a text. */
   readonly endIds: readonly number[];
 }
 

@@ -1,6 +1,7 @@
 /** The entry of the thread in which grammars are read, and texts are matched: some of that takes seconds. */
 import { type MessagePort, workerData } from 'node:worker_threads';
 import type { CompiledGrammar, GrammarCompiler, GrammarMatcher } from '@mlc-ai/web-xgrammar';
+import { createTextCodec } from '../codec/text-codec.ts';
 import type { TextConstraint } from '../text-input.ts';
 import type { AllowedTokens, GrammarAnswer, GrammarQuestion, GrammarThreadData } from './grammar-message.ts';
 import { loadXgrammar } from './xgrammar.ts';
@@ -12,14 +13,22 @@ const { port, vocabulary } = workerData as GrammarThreadData;
 const { library, takeFailure } = loadXgrammar();
 const compiled = new Map<string, CompiledGrammar>();
 const matchers = new Map<number, GrammarMatcher>();
-const isEndId = new Set(vocabulary?.endIds);
+/** Bytes of each token by its id; special ones have none, since they are no text and never part of what is allowed. */
+let tokens: Uint8Array[] = [];
+let isEndId = new Set<number>();
 let compiler: Promise<GrammarCompiler> | undefined;
 
 async function createCompiler(): Promise<GrammarCompiler> {
-  const { tokens, endIds } = vocabulary!;
+  const { codecDocument, endIds } = vocabulary!;
+  const codec = createTextCodec(codecDocument);
+  // Where no token ends a text, one that there is not stands for the end.
+  isEndId = new Set(endIds.length > 0 ? endIds : [codec.vocabularySize]);
+  const isText = (id: number) => id < codec.vocabularySize && !codec.isSpecial(id) && !isEndId.has(id);
+  const length = Math.max(codec.vocabularySize, Math.max(...isEndId) + 1);
+  tokens = Array.from({ length }, (_, id) => (isText(id) ? codec.bytesOf(id) : new Uint8Array(0)));
   // The binding takes a string's bytes as well, which its types do not say.
   const texts = tokens as unknown as string[];
-  const info = await library.TokenizerInfo.createTokenizerInfo(texts, 'raw', false, tokens.length, [...endIds]);
+  const info = await library.TokenizerInfo.createTokenizerInfo(texts, 'raw', false, tokens.length, [...isEndId]);
   // Its own cache knows no bound.
   return library.GrammarCompiler.createGrammarCompiler(info, false);
 }
@@ -41,7 +50,7 @@ async function compile(constraint: TextConstraint): Promise<CompiledGrammar> {
 async function allowedBy(matcher: GrammarMatcher): Promise<AllowedTokens> {
   const words = await matcher.getNextTokenBitmask();
   // Beyond the last token all bits are set.
-  const beyond = vocabulary!.tokens.length & 31;
+  const beyond = tokens.length & 31;
   if (beyond > 0) words[words.length - 1]! &= (1 << beyond) - 1;
   const mayEnd = [...isEndId].some((id) => (words[id >> 5]! >> (id & 31)) & 1);
   const isEnd = mayEnd && words.every((word, at) => word === 0 || hasOnlyEnds(word, at));

@@ -6,21 +6,23 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { createTextCodec, encodeTextCodecFiles } from '../codec/text-codec.ts';
 import type { TextConstraint } from '../text-input.ts';
 import { Grammars, type TextMatcher } from './grammars.ts';
-import { grammarVocabulary } from './grammar-vocabulary.ts';
 
 const model = resolve(import.meta.dirname, '../../../../../models/emoji-writer');
 const read = (name: string) => JSON.parse(readFileSync(resolve(model, name), 'utf8')) as unknown;
-const codec = createTextCodec(
-  encodeTextCodecFiles({ tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') }),
-);
+const codecDocument = encodeTextCodecFiles({
+  tokenizer: read('tokenizer.json'),
+  config: read('tokenizer_config.json'),
+});
+const codec = createTextCodec(codecDocument);
+const all = Array.from({ length: codec.vocabularySize }, (_, id) => id);
 const end = 2;
-const vocabulary = grammarVocabulary(codec, [end]);
+const vocabulary = { codecDocument, endIds: [end] };
 const grammars = new Grammars({ vocabulary });
 afterAll(() => grammars.dispose());
 
 const ebnf = (grammar: string) => ({ type: 'grammar', grammar });
 
-const idOf = (text: string) => vocabulary.tokens.findIndex((bytes) => new TextDecoder().decode(bytes) === text);
+const idOf = (text: string) => all.find((id) => codec.decode([id]) === text)!;
 
 /** The same numbers for the same seed, 0 ≤ x < 1. */
 function chance(seed: number): () => number {
@@ -32,24 +34,20 @@ function chance(seed: number): () => number {
 }
 
 /** No model writes halves of characters that belong to nothing, which chance does. */
-const whole = new Set(vocabulary.tokens.flatMap((bytes, id) => (bytes.length === 0 || isWhole(bytes) ? id : [])));
+const whole = new Set(all.filter((id) => id === end || isWhole(codec.bytesOf(id))));
 
 function isWhole(bytes: Uint8Array): boolean {
   return !new TextDecoder().decode(bytes).includes('\uFFFD');
 }
 
 /** Tokens that lead towards an end, which chance alone rarely does. */
-const closing = new Set(
-  Array.from({ length: codec.vocabularySize }, (_, id) => id).filter(
-    (id) => id === end || /^["}\]]/u.test(codec.decode([id])),
-  ),
-);
+const closing = new Set(all.filter((id) => id === end || /^["}\]]/u.test(codec.decode([id]))));
 
 async function allowedBy(matcher: TextMatcher): Promise<{ ids: number[]; isEnd: boolean }> {
   await matcher.whenKnown();
   const { next } = matcher;
   if (next?.type !== 'allowed') throw new Error(next?.problem);
-  const ids = vocabulary.tokens.flatMap((_, id) => ((next.words[id >> 5]! >> (id & 31)) & 1 ? id : []));
+  const ids = all.filter((id) => (next.words[id >> 5]! >> (id & 31)) & 1);
   return { ids, isEnd: next.isEnd };
 }
 

@@ -125,8 +125,6 @@ export class Grammars {
     port.on('message', (answer: GrammarAnswer) => this.#hear(port, answer));
     worker.once('error', () => this.#replace(port, 'it cannot be read'));
     worker.once('exit', () => this.#replace(port, 'it cannot be read'));
-    // The requests that wait for an answer keep a process alive, not this.
-    port.unref();
     worker.unref();
     return port;
   }
@@ -149,7 +147,10 @@ export class Grammars {
   #startTimer(): void {
     clearTimeout(this.#timer);
     const { port } = this.#thread ?? {};
-    if (this.#asked.length === 0 || port === undefined) return;
+    // What nobody waits for keeps no process alive.
+    if (this.#asked.length === 0) return port?.unref();
+    if (port === undefined) return;
+    port.ref();
     const problem = `it takes longer than ${this.#limitMs / 1000} s to prepare`;
     this.#timer = setTimeout(() => this.#replace(port, problem), this.#limitMs).unref();
   }

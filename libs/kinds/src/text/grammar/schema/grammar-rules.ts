@@ -18,6 +18,16 @@ export class GrammarRules {
     return name;
   }
 
+  /** A rule that stands in its own expression, made when it is first asked for by this key. */
+  once(key: string, expressionOf: (name: string) => string): string {
+    const known = this.#nameOf.get(`"${key}`);
+    if (known !== undefined) return known;
+    const name = this.reserve();
+    this.#nameOf.set(`"${key}`, name);
+    this.define(name, expressionOf(name));
+    return name;
+  }
+
   /** The name of a rule that is written later: it may stand in its own expression. */
   reserve(): string {
     const name = `r${this.#rules.size}`;
@@ -31,7 +41,8 @@ export class GrammarRules {
 
   /** Something `least` to `most` times, one after the other. */
   repeat(unit: string, least: number, most: number): string {
-    const item = this.rule(unit);
+    // A class in a rule of its own would be left at each of its characters.
+    const item = unit.startsWith('[') && !unit.includes(' ') ? unit : this.rule(unit);
     const more = most === Infinity ? `${item}*` : this.#upTo(item, most - least);
     return sequence([this.#exactly(item, least), more]);
   }

@@ -1,5 +1,5 @@
 import { type GrammarRules, sequence } from './grammar-rules.ts';
-import { json, stringRule } from './json-grammar.ts';
+import { countedStringRule, stringRule } from './json-grammar.ts';
 import { RegexError, regexGrammar } from './regex-grammar.ts';
 import { checkOrder, countOf, type Schema, schemaError, shortJson } from './schema-keywords.ts';
 
@@ -43,7 +43,7 @@ export function stringGrammar(rules: GrammarRules, schema: Schema, place: string
   const { pattern, format } = schema;
   if (pattern === undefined && format === undefined) {
     if (!isCounted) return stringRule(rules);
-    return rules.rule(sequence([quote, rules.repeat(json.character, least, most), quote]));
+    return countedStringRule(rules, least, most);
   }
   if (isCounted)
     throw schemaError(
