@@ -5,7 +5,7 @@ import { poll } from '../e2e/client.ts';
 import { useTextSystem } from '../e2e/text-system.ts';
 import { installOpenaiPython, runOpenaiPython } from './openai-python.ts';
 
-const system = useTextSystem();
+const system = useTextSystem({ withCaller: true });
 beforeAll(() => installOpenaiPython(), 600_000);
 
 /** What the lines of a program print, each as JSON. */
@@ -58,6 +58,34 @@ asyncio.run(main())
 say(client.chat.completions.create(**ask, stop=["ake on a pi"], extra_body={"top_k": 5}).choices[0].message.content)
 `),
   ).toEqual([[1], [answer], ['a birthday c']]);
+});
+
+it('has answers of a schema of pydantic, and tools called with its arguments', async () => {
+  const [parsed, called, responded] = await run(`
+from enum import Enum
+from pydantic import BaseModel
+
+class Color(str, Enum):
+    red = "red"
+    blue = "blue"
+
+class Picture(BaseModel):
+    """A picture."""
+    colors: list[Color]
+    big: bool
+
+asked = dict(**{**ask, "max_tokens": 200})
+picture = client.chat.completions.parse(**asked, response_format=Picture).choices[0].message.parsed
+say(isinstance(picture, Picture))
+tool = openai.pydantic_function_tool(Picture, name="draw")
+choice = {"type": "function", "function": {"name": "draw"}}
+chat = client.chat.completions.parse(**{**asked, "model": "emoji-caller"}, tools=[tool], tool_choice=choice)
+[call] = chat.choices[0].message.tool_calls
+say(call.function.name, isinstance(call.function.parsed_arguments, Picture), chat.choices[0].finish_reason)
+response = client.responses.parse(model="emoji-writer", input="a fox", max_output_tokens=200, text_format=Picture)
+say(isinstance(response.output_parsed, Picture))
+`);
+  expect([parsed, called, responded]).toEqual([[true], ['draw', true, 'tool_calls'], [true]]);
 });
 
 it('has a text continued', async () => {

@@ -15,4 +15,5 @@ export type { OutputFormat, PictureRequest, PreviewRequest } from './pictures/pi
 export type { RequestOptions } from './request-options.ts';
 export type * from './stream-event.ts';
 export type * from './texts/text-answers.ts';
+export type * from './texts/text-form.ts';
 export type { TextMessage, TextRequest } from './texts/text-request.ts';

@@ -21,3 +21,4 @@ export * from './externalize-weights.ts';
 export { dispatchNext, type DispatchNextOptions } from './dispatch-next.ts';
 export * from './seed-store.ts';
 export * from './lay-out-as-in-2022.ts';
+export * from './tool-template.ts';

@@ -1,11 +1,11 @@
 import type { FieldProblem } from '@darkroom/core';
 import { ApiError, invalidFields } from '../http/api-error.ts';
 
-/** Does what takes in a body of ours that was made of theirs: what is wrong with it is told in their `names` of our fields. */
-export async function inTheirNames<Result>(
-  names: Readonly<Record<string, string>>,
-  work: () => Promise<Result>,
-): Promise<Result> {
+/** Their names of our fields, where they differ. */
+type TheirNames = Readonly<Record<string, string>> | ((field: string) => string);
+
+/** Does what takes in a body of ours that was made of theirs: what is wrong with it is told in their names. */
+export async function inTheirNames<Result>(names: TheirNames, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
@@ -14,9 +14,10 @@ export async function inTheirNames<Result>(
   }
 }
 
-function renamed(problem: FieldProblem, names: Readonly<Record<string, string>>): FieldProblem {
+function renamed(problem: FieldProblem, names: TheirNames): FieldProblem {
   const { field, message } = problem;
-  const name = field === undefined ? undefined : names[field];
-  if (field === undefined || name === undefined) return problem;
+  if (field === undefined) return problem;
+  const name = typeof names === 'function' ? names(field) : names[field];
+  if (name === undefined) return problem;
   return { ...problem, field: name, message: message.replace(field, name).replace('"auto" or "WIDTHxHEIGHT", ', '') };
 }

@@ -8,6 +8,7 @@ import type { ApiCall } from '../http/api-env.ts';
 import { ApiError, invalidField, requestGone, requestNotFound } from '../http/api-error.ts';
 import type { InputItem } from './response-input.ts';
 import { idOf, requestIdIn } from './response-ids.ts';
+import { joinCalls, messageOfItem, type ResponseItem } from './response-items.ts';
 import { ResponseReader } from './response-events.ts';
 import { saidOf, shownOf, type StoredResponse } from './response-view.ts';
 
@@ -55,11 +56,11 @@ export async function readConversation(
 ): Promise<TextMessage[]> {
   const requestId = requestIdIn('response', id);
   if (requestId === undefined) throw invalidField(field, id, 'the id of a response');
-  const { request, answer } = await readAnswer(store, { id: requestId, shownId: id, owner, field });
+  const { request, items } = await readAnswer(store, { id: requestId, shownId: id, owner, field });
   const said = saidOf(request);
   if (said === undefined)
     throw invalidField(field, id, 'one whose messages are kept: this server keeps none after the end');
-  return [...said.messages, answer];
+  return joinCalls([...said.messages, ...items.map((item) => messageOfItem(item))]);
 }
 
 /** Items with what references stand for. Throws 400 where there is none. */
@@ -67,8 +68,11 @@ export function resolveReferences(store: Store, items: readonly InputItem[], own
   return Promise.all(
     items.map(async (item) => {
       if ('message' in item) return item.message;
-      const { answerOf: id, field } = item;
-      return (await readAnswer(store, { id, shownId: idOf('message', id), owner, field })).answer;
+      const { reference, requestId: id, field } = item;
+      const { items: stored } = await readAnswer(store, { id, shownId: reference, owner, field });
+      const found = stored.find((one) => one.id === reference);
+      if (found === undefined) throw invalidField(field, reference, 'the id of an item that the response has');
+      return messageOfItem(found);
     }),
   );
 }
@@ -84,13 +88,13 @@ interface AnswerOptions {
 async function readAnswer(
   store: Store,
   { id, shownId, owner, field }: AnswerOptions,
-): Promise<{ request: StoredResponse; answer: TextMessage }> {
+): Promise<{ request: StoredResponse; items: readonly ResponseItem[] }> {
   try {
     const request = await findStored(store, id, owner);
     const { state } = await readResponse(store, request);
     if (state.status !== 'completed' && state.status !== 'incomplete')
       throw invalidField(field, shownId, `a response that has come to its end, and this one is ${state.status}`);
-    return { request, answer: { role: 'assistant', content: state.text } };
+    return { request, items: state.items };
   } catch (error) {
     if (error instanceof ApiError && (error.status === 404 || error.status === 410))
       throw invalidField(field, shownId, 'a response that is kept, and there is none of this id');

@@ -3,7 +3,8 @@
  *
  * What an event says and its `sequence_number` follow from the log alone, and so are the same from every replica at any time.
  * The log is no stable count of pieces: workers join pieces of text, write some again after a restart, and put one snapshot in the
- * place of many. What is stable is the text, which only grows. So numbers count text:
+ * place of many. What is stable is the text, which only grows, and so do the messages and calls that it comes to. So numbers count
+ * these: a delta counts its UTF-16 units, any other event counts one. Of an answer without calls:
  *
  * | number | event |
  * | --- | --- |
@@ -13,18 +14,28 @@
  * | 5 + n, 6 + n, 7 + n | `response.output_text.done`, `response.content_part.done`, `response.output_item.done`; n: units of the whole text |
  * | 8 + n | `response.completed`, `.incomplete` or `.failed` |
  *
+ * A call has `response.output_item.added`, `response.function_call_arguments.delta`, `.done` and `response.output_item.done` in the
+ * same way, and what stands around it in the text counts nothing.
+ *
  * A number so says what its reader has: after `4 + e` exactly the first e units. Who resumes after it gets the text from unit e
  * on, whatever pieces it is in by now: nothing is lost, and nothing comes twice. Numbers grow; they jump by the length of each piece,
  * and over events that never come (a response that was canceled in the queue is not in progress first).
  */
 import type { RequestEvent } from '@darkroom/core';
-import { textOutputFacts } from '@darkroom/kinds';
+import { type CallPiece, CallReader, type StoredTextInput, textOutputFacts } from '@darkroom/kinds';
 import { createTextReader } from '../openai/text/follow-texts.ts';
 import { idOf } from './response-ids.ts';
 import {
-  initialState,
-  messageView,
+  endOfItem,
+  type ItemStatus,
+  itemView,
+  newCall,
+  newMessage,
   partView,
+  type ResponseItem,
+} from './response-items.ts';
+import {
+  initialState,
   type ResponseState,
   type ResponseView,
   responseView,
@@ -37,19 +48,27 @@ export interface ResponseEvent {
   [field: string]: unknown;
 }
 
-/** The number of the last event before the text. */
-const textNumber = 4;
+/** What a response has is `created`, `queued`, `in_progress`; in the end a message has three more events and the response one. */
+const startNumber = 2;
+const endNumbers = 4;
+/** A message that is open has been added, and so has its part. */
+const openNumbers = 2;
 
 /** Follows a request's log from its first entry on, entries that were read before too. */
 export class ResponseReader {
   readonly #request: StoredResponse;
   readonly #itemsOf: ReturnType<typeof createTextReader>;
+  readonly #calls: CallReader | undefined;
   #state: ResponseState = initialState;
   #hasBegun = false;
+  /** Of the last event after `in_progress`. */
+  #number = startNumber;
 
   constructor(request: StoredResponse) {
+    const { callMarkup } = request.input as StoredTextInput;
     this.#request = request;
     this.#itemsOf = createTextReader(request.id);
+    this.#calls = callMarkup && new CallReader(callMarkup);
   }
 
   /** As it is by now. */
@@ -90,36 +109,86 @@ export class ResponseReader {
     // It may start many times, and wait again between.
     if (this.#state.status === 'in_progress') return;
     this.#state = { ...this.#state, status: 'in_progress' };
-    yield this.#lifeEvent('in_progress', 2);
-  }
-
-  *#open(): Generator<ResponseEvent, void> {
-    const item = { ...messageView(this.#request.id, this.#state), content: [] };
-    yield { type: 'response.output_item.added', sequence_number: 3, output_index: 0, item };
-    yield this.#partEvent('content_part.added', textNumber, { part: partView('') });
+    yield this.#lifeEvent('in_progress', startNumber);
   }
 
   *#add(text: string): Generator<ResponseEvent, void> {
     yield* this.#start();
     // Tokens that are no text yet: half a character.
     if (text === '') return;
-    const { text: before } = this.#state;
-    if (before === '') yield* this.#open();
-    this.#state = { ...this.#state, text: before + text };
-    yield this.#partEvent('output_text.delta', this.#number(0), { delta: text, logprobs: [] });
+    this.#state = { ...this.#state, length: this.#state.length + text.length };
+    const pieces: CallPiece[] = this.#calls === undefined ? [{ type: 'text', text }] : this.#calls.push(text);
+    for (const piece of pieces) yield* this.#tell(piece);
+  }
+
+  *#tell(piece: CallPiece): Generator<ResponseEvent, void> {
+    const { id } = this.#request;
+    switch (piece.type) {
+      case 'text':
+        return yield* this.#addText(piece.text);
+      case 'call':
+        yield* this.#close('completed');
+        return yield* this.#open(newCall(id, piece.call, piece.name));
+      case 'arguments':
+        return yield* this.#grow(piece.text);
+      case 'called':
+        return yield* this.#close('completed');
+    }
+  }
+
+  *#addText(text: string): Generator<ResponseEvent, void> {
+    if (this.#last?.type === 'message') return yield* this.#grow(text);
+    const { items } = this.#state;
+    yield* this.#open(newMessage(this.#request.id, items.length));
+    // Of an answer that is one text, what follows a call is a line of its own; here it is a message of its own.
+    yield* this.#grow(items.length > 0 ? text.replace(/^\n/, '') : text);
+  }
+
+  get #last(): ResponseItem | undefined {
+    return this.#state.items.at(-1);
+  }
+
+  #setLast(item: ResponseItem): void {
+    this.#state = { ...this.#state, items: [...this.#state.items.slice(0, -1), item] };
+  }
+
+  *#open(item: ResponseItem): Generator<ResponseEvent, void> {
+    this.#state = { ...this.#state, items: [...this.#state.items, item] };
+    const view = itemView(item, false);
+    const added = view.type === 'message' ? { ...view, content: [] } : view;
+    yield this.#outputEvent('output_item.added', { item: added });
+    if (item.type === 'message') yield this.#itemEvent('content_part.added', { part: partView('') });
+  }
+
+  *#grow(piece: string): Generator<ResponseEvent, void> {
+    const last = this.#last!;
+    if (last.type === 'message') {
+      this.#setLast({ ...last, text: last.text + piece });
+      yield this.#itemEvent('output_text.delta', { delta: piece, logprobs: [] }, piece.length);
+    } else {
+      this.#setLast({ ...last, arguments: last.arguments + piece });
+      yield this.#itemEvent('function_call_arguments.delta', { delta: piece }, piece.length);
+    }
+  }
+
+  /** The last item is whole, or is not going to be. */
+  *#close(status: ItemStatus): Generator<ResponseEvent, void> {
+    const last = this.#last;
+    if (last?.status !== 'in_progress') return;
+    this.#setLast({ ...last, status });
+    if (last.type === 'message') {
+      yield this.#itemEvent('output_text.done', { text: last.text, logprobs: [] });
+      yield this.#itemEvent('content_part.done', { part: partView(last.text) });
+    } else yield this.#itemEvent('function_call_arguments.done', { name: last.name, arguments: last.arguments });
+    yield this.#outputEvent('output_item.done', { item: itemView(this.#last!, false) });
   }
 
   *#finish(output: NonNullable<ResponseState['output']>): Generator<ResponseEvent, void> {
-    const { text } = this.#state;
-    if (text === '') {
-      yield* this.#start();
-      yield* this.#open();
-    }
+    yield* this.#start();
+    for (const piece of this.#calls?.end() ?? []) yield* this.#tell(piece);
+    if (this.#last === undefined) yield* this.#open(newMessage(this.#request.id, 0));
     this.#state = { ...this.#state, output };
-    yield this.#partEvent('output_text.done', this.#number(1), { text, logprobs: [] });
-    yield this.#partEvent('content_part.done', this.#number(2), { part: partView(text) });
-    const item = messageView(this.#request.id, this.#state);
-    yield { type: 'response.output_item.done', sequence_number: this.#number(3), output_index: 0, item };
+    yield* this.#close(endOfItem(textOutputFacts(output)));
   }
 
   *#end(event: RequestEvent): Generator<ResponseEvent, void> {
@@ -133,26 +202,33 @@ export class ResponseReader {
     else if (type === 'canceled') this.#state = { ...this.#state, status: 'cancelled' };
     else return;
     const { status } = this.#state;
+    // The same number whether a message has come to its end or not.
+    const unfinished = this.#last === undefined ? openNumbers + endNumbers : endNumbers;
+    this.#number += output === undefined ? unfinished : 1;
     // There is no event of its own for what was canceled, and nobody should take it for whole.
-    yield this.#lifeEvent(status === 'completed' || status === 'incomplete' ? status : 'failed', this.#number(4));
+    yield this.#lifeEvent(status === 'completed' || status === 'incomplete' ? status : 'failed', this.#number);
   }
 
   #fail(code: string, message: string, error = { code, message }): void {
     this.#state = { ...this.#state, status: 'failed', error };
   }
 
-  /** Of the event that is so many after the text. */
-  #number(after: number): number {
-    return textNumber + this.#state.text.length + after;
-  }
-
   #lifeEvent(name: string, number: number): ResponseEvent {
     return { type: `response.${name}`, sequence_number: number, response: this.response };
   }
 
-  #partEvent(name: string, number: number, data: object): ResponseEvent {
-    const item_id = idOf('message', this.#request.id);
-    return { type: `response.${name}`, sequence_number: number, item_id, output_index: 0, content_index: 0, ...data };
+  /** About the last item. */
+  #outputEvent(name: string, data: object, counts = 1): ResponseEvent {
+    this.#number += counts;
+    const output_index = this.#state.items.length - 1;
+    return { type: `response.${name}`, sequence_number: this.#number, output_index, ...data };
+  }
+
+  /** About what is in the last item. */
+  #itemEvent(name: string, data: object, counts = 1): ResponseEvent {
+    const { id, type } = this.#last!;
+    const place = { item_id: id, ...(type === 'message' && { content_index: 0 }) };
+    return this.#outputEvent(name, { ...place, ...data }, counts);
   }
 }
 

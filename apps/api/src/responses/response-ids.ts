@@ -1,7 +1,7 @@
-/** Ids of a response and of the message in it: those of the request that they are views of, with something in front. */
+/** Ids of a response and of what is in it: those of the request that they are views of, with something in front. */
 import { modelOfRequestId } from '@darkroom/core';
 
-const prefixes = { response: 'resp_', message: 'msg_' } as const;
+const prefixes = { response: 'resp_', message: 'msg_', call: 'fc_' } as const;
 
 type Named = keyof typeof prefixes;
 
@@ -12,6 +12,16 @@ export function idOf(what: Named, requestId: string): string {
 /** The request's id; undefined for what was never such an id. */
 export function requestIdIn(what: Named, id: unknown): string | undefined {
   if (typeof id !== 'string' || !id.startsWith(prefixes[what])) return undefined;
-  const requestId = id.slice(prefixes[what].length);
+  return knownId(id.slice(prefixes[what].length));
+}
+
+/** The id of the request with an item of this id: of a message, or of a call, behind which their places may stand. */
+export function requestIdOfItem(id: unknown): string | undefined {
+  if (typeof id !== 'string') return undefined;
+  const [, requestId] = /^(?:msg|fc)_(.*?)(?:_\d{1,6})?$/.exec(id) ?? [];
+  return requestId === undefined ? undefined : knownId(requestId);
+}
+
+function knownId(requestId: string): string | undefined {
   return modelOfRequestId(requestId) === undefined ? undefined : requestId;
 }

@@ -2,10 +2,10 @@
 import { describeValue, type FieldProblem, invalidValue } from '@darkroom/core';
 import type { TextMessage } from '@darkroom/kinds';
 import { invalidFields } from '../http/api-error.ts';
-import { requestIdIn } from './response-ids.ts';
+import { requestIdOfItem } from './response-ids.ts';
 
-/** A message, or the id of a request whose answer it is. */
-export type InputItem = { message: TextMessage } | { answerOf: string; field: string };
+/** A message, or the id of an item of the response that is a view of this request. */
+export type InputItem = { message: TextMessage } | { reference: string; requestId: string; field: string };
 
 /** Each has to be looked up. */
 const maxReferences = 100;
@@ -20,6 +20,7 @@ const roles: Readonly<Record<string, string>> = {
 const roleExpected = `one of ${Object.keys(roles).join(', ')}`;
 const inputExpected = 'text, or a list of at least one message';
 const contentExpected = 'text, or a list of parts {"type": "input_text", "text"}';
+const typeExpected = 'message, function_call, function_call_output or item_reference';
 const textTypes = ['input_text', 'output_text', 'text'];
 
 /** Throws 400 for whatever is no text, by its place in the input. */
@@ -28,7 +29,7 @@ export function parseInput(input: unknown): InputItem[] {
   if (!Array.isArray(input) || input.length === 0) throw invalidFields([invalidValue('input', input, inputExpected)]);
   const problems: FieldProblem[] = [];
   const items = input.map((item: unknown, index) => parseItem(item, `input.${index}`, problems));
-  const references = items.filter((item) => 'answerOf' in item).length;
+  const references = items.filter((item) => 'reference' in item).length;
   if (references > maxReferences)
     problems.push(invalidValue('input', `${references} references`, `at most ${maxReferences} of them`));
   if (problems.length > 0) throw invalidFields(problems);
@@ -36,18 +37,62 @@ export function parseInput(input: unknown): InputItem[] {
 }
 
 function parseItem(item: unknown, field: string, problems: FieldProblem[]): InputItem {
-  const { type = 'message', role, content, id } = isObject(item) ? item : {};
-  const isReference = type === 'item_reference';
-  const answerOf = isReference ? requestIdIn('message', id) : undefined;
-  if (answerOf !== undefined) return { answerOf, field: `${field}.id` };
+  const nothing = { message: { role: 'user', content: '' } };
+  if (!isObject(item)) {
+    problems.push(invalidValue(field, item, 'a message {"role", "content"}'));
+    return nothing;
+  }
+  const { type = 'message', id } = item;
+  switch (type) {
+    case 'message':
+      return { message: parseMessage(item, field, problems) };
+    case 'function_call':
+      return { message: parseCall(item, field, problems) };
+    case 'function_call_output':
+      return { message: parseCallOutput(item, field, problems) };
+    case 'item_reference': {
+      const requestId = requestIdOfItem(id);
+      if (requestId !== undefined) return { reference: id as string, requestId, field: `${field}.id` };
+      problems.push(invalidValue(`${field}.id`, id, 'the id of a message or of a call of a response'));
+      return nothing;
+    }
+    default:
+      problems.push(invalidValue(`${field}.type`, type, typeExpected));
+      return nothing;
+  }
+}
+
+function parseMessage(
+  { role, content }: Record<string, unknown>,
+  field: string,
+  problems: FieldProblem[],
+): TextMessage {
   const message = { role: typeof role === 'string' ? (roles[role] ?? '') : '', content: '' };
-  if (!isObject(item)) problems.push(invalidValue(field, item, 'a message {"role", "content"}'));
-  else if (isReference) problems.push(invalidValue(`${field}.id`, id, 'the id of a message of a response'));
-  else if (type !== 'message')
-    problems.push(invalidValue(`${field}.type`, type, 'message or item_reference: there are no tools here'));
-  else if (message.role === '') problems.push(invalidValue(`${field}.role`, role, roleExpected));
+  if (message.role === '') problems.push(invalidValue(`${field}.role`, role, roleExpected));
   else message.content = textIn(content, `${field}.content`, problems);
-  return { message };
+  return message;
+}
+
+/** A call that was made before. */
+function parseCall(item: Record<string, unknown>, field: string, problems: FieldProblem[]): TextMessage {
+  const [id, name, json] = (['call_id', 'name', 'arguments'] as const).map((part) =>
+    textAt(item, part, field, problems),
+  ) as [string, string, string];
+  const call = { id, type: 'function', function: { name, arguments: json } };
+  return { role: 'assistant', content: '', tool_calls: [call] };
+}
+
+/** What a call gave. */
+function parseCallOutput(item: Record<string, unknown>, field: string, problems: FieldProblem[]): TextMessage {
+  const tool_call_id = textAt(item, 'call_id', field, problems);
+  return { role: 'tool', content: textIn(item['output'], `${field}.output`, problems), tool_call_id };
+}
+
+function textAt(item: Record<string, unknown>, part: string, field: string, problems: FieldProblem[]): string {
+  const value = item[part];
+  if (typeof value === 'string') return value;
+  problems.push(invalidValue(`${field}.${part}`, value, 'text'));
+  return '';
 }
 
 /** Parts as lines of one text. */

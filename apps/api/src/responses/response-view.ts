@@ -3,7 +3,9 @@ import { type OutputInfo, type RequestStatus, timeOfRequestId } from '@darkroom/
 import { type StoredTextInput, textUsage } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { exampleId } from '../http/api-route.ts';
+import { choiceSchema, choiceView, formatSchema, formatView, toolSchema, toolViews } from './response-form.ts';
 import { idOf } from './response-ids.ts';
+import { itemSchema, itemView, type ResponseItem } from './response-items.ts';
 
 /** What a response keeps of how it was asked for, in `shown` of its request. */
 const shownSchema = z.object({
@@ -42,8 +44,9 @@ const statuses = ['queued', 'in_progress', 'completed', 'incomplete', 'failed', 
 /** How far a response is. */
 export interface ResponseState {
   status: (typeof statuses)[number];
-  /** What stands, and stays. */
-  text: string;
+  /** UTF-16 units of the text as it was written. */
+  length: number;
+  items: readonly ResponseItem[];
   /** Undefined before the text is at its end. */
   output: OutputInfo | undefined;
   error: { code: string; message: string } | undefined;
@@ -53,7 +56,8 @@ export interface ResponseState {
 
 export const initialState: ResponseState = {
   status: 'queued',
-  text: '',
+  length: 0,
+  items: [],
   output: undefined,
   error: undefined,
   completedAtMs: undefined,
@@ -63,7 +67,7 @@ export type ResponseView = z.infer<typeof responseSchema>;
 
 export function responseView(request: StoredResponse, state: ResponseState): ResponseView {
   const { id, model } = request;
-  const { temperature, topP } = request.input as StoredTextInput;
+  const { temperature, topP, form } = request.input as StoredTextInput;
   const shown = shownOf(request);
   const { status, output, error, completedAtMs } = state;
   const isOver = status !== 'queued' && status !== 'in_progress';
@@ -80,30 +84,18 @@ export function responseView(request: StoredResponse, state: ResponseState): Res
     max_output_tokens: shown?.maxOutputTokens ?? null,
     metadata: { ...shown?.metadata },
     model,
-    output: state.text === '' && output === undefined ? [] : [messageView(id, state)],
-    parallel_tool_calls: true,
+    output: state.items.map((item) => itemView(item, isOver)),
+    parallel_tool_calls: form?.parallel_tool_calls ?? true,
     previous_response_id: shown?.previousResponseId ?? null,
     store: shown?.store ?? true,
     temperature,
-    text: { format: { type: 'text' } },
-    tool_choice: 'auto',
-    tools: [],
+    text: { format: formatView(form) },
+    tool_choice: choiceView(form),
+    tools: toolViews(form),
     top_p: topP,
     truncation: 'disabled',
     usage: isOver && output !== undefined ? usageOf(output) : null,
   };
-}
-
-/** The one item of a response's output. */
-export function messageView(id: string, { text, output, status }: ResponseState): ResponseView['output'][number] {
-  const isOpen = output === undefined && (status === 'queued' || status === 'in_progress');
-  const isWhole = output?.['finish_reason'] === 'stop';
-  const itemStatus = isOpen ? 'in_progress' : isWhole ? 'completed' : 'incomplete';
-  return { id: idOf('message', id), type: 'message', status: itemStatus, role: 'assistant', content: [partView(text)] };
-}
-
-export function partView(text: string): ResponseView['output'][number]['content'][number] {
-  return { type: 'output_text', text, annotations: [], logprobs: [] };
 }
 
 function usageOf(output: OutputInfo): NonNullable<ResponseView['usage']> {
@@ -120,21 +112,6 @@ function usageOf(output: OutputInfo): NonNullable<ResponseView['usage']> {
 
 const count = z.int().min(0);
 
-const messageSchema = z.strictObject({
-  id: z.string(),
-  type: z.literal('message'),
-  status: z.enum(['in_progress', 'completed', 'incomplete']),
-  role: z.literal('assistant'),
-  content: z.array(
-    z.strictObject({
-      type: z.literal('output_text'),
-      text: z.string(),
-      annotations: z.array(z.unknown()).max(0),
-      logprobs: z.array(z.unknown()).max(0),
-    }),
-  ),
-});
-
 export const responseSchema = z
   .strictObject({
     id: z.string().openapi({ description: '`resp_` and the id of the request that it is a view of.' }),
@@ -149,14 +126,14 @@ export const responseSchema = z
     max_output_tokens: count.nullable(),
     metadata: z.record(z.string(), z.string()),
     model: z.string(),
-    output: z.array(messageSchema).openapi({ description: 'With what stands by now.' }),
-    parallel_tool_calls: z.literal(true),
+    output: z.array(itemSchema).openapi({ description: 'With what stands by now.' }),
+    parallel_tool_calls: z.boolean(),
     previous_response_id: z.string().nullable(),
     store: z.boolean(),
     temperature: z.number(),
-    text: z.strictObject({ format: z.strictObject({ type: z.literal('text') }) }),
-    tool_choice: z.literal('auto'),
-    tools: z.array(z.unknown()).max(0),
+    text: z.strictObject({ format: formatSchema }),
+    tool_choice: choiceSchema,
+    tools: z.array(toolSchema).openapi({ description: 'Empty too where prompts are not kept.' }),
     top_p: z.number(),
     truncation: z.literal('disabled'),
     usage: z

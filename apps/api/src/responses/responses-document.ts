@@ -69,15 +69,16 @@ const requestId = {
 
 const description = `For OpenAI's SDKs: a view of a request for text as \`POST /v1/predict\` makes it, whose id is \`resp_\` and the id of that request.
 Fields of \`POST /v1/predict\` (\`seed\`, \`top_k\`, \`stop\`, \`ignore_eos\`, \`priority\`, …) may stand beside OpenAI's; other unknown fields are
-ignored. There are no tools, no JSON schemas, no pictures in the input: a 400 names the field. \`null\` in a field is its default.
+ignored. There are no tools but functions, and no pictures in the input: a 400 names the field. \`null\` in a field is its default.
 
 With \`stream: true\` server-sent events come: \`response.created\`, \`response.queued\`, \`response.in_progress\`, \`response.output_item.added\`,
 \`response.content_part.added\`, \`response.output_text.delta\` for each piece of text that stays, then \`response.output_text.done\`,
-\`response.content_part.done\`, \`response.output_item.done\` and at the end \`response.completed\`, \`response.incomplete\` (\`max_output_tokens\` were
+\`response.content_part.done\`, \`response.output_item.done\` (of a call of a function \`response.function_call_arguments.delta\` and
+\`response.function_call_arguments.done\` between \`response.output_item.added\` and \`.done\`) and at the end \`response.completed\`, \`response.incomplete\` (\`max_output_tokens\` were
 written) or \`response.failed\` (it failed, its time was over, or it was canceled: its \`status\` is \`cancelled\` then). \`data: [DONE]\` follows. An event
 \`error\` is the last of a stream that cannot go on; the response may go on without it.
 
-Every event has a \`sequence_number\`, which counts text: the same number is the same state, at every replica and at any time, so numbers
+Every event has a \`sequence_number\`, which counts units of text and of arguments, and other events: the same number is the same state, at every replica and at any time, so numbers
 grow and jump. \`GET /v1/responses/{id}?stream=true&starting_after=<number>\` goes on after it. Pieces may be cut elsewhere then; the text is the same.
 
 **A client that goes away cancels its response**, streaming or not, unless it sent \`background: true\` or an \`Idempotency-Key\`.
@@ -110,7 +111,7 @@ export const responsesDocuments = {
       },
       400: errorAnswer(
         'A field is wrong. Nothing is stored.',
-        invalidField('tools', [{ type: 'function' }], '[]: there are no tools here'),
+        invalidField('tools.0.type', 'web_search', '"function": there are no other tools here'),
       ),
       422: errorAnswer(
         'The request was stored, and there is no text: it failed, was canceled or `request_expired`, or the server stops ' +

@@ -3,6 +3,7 @@ import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
 import { foreignTextFields, textOf, textSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { invalidFields } from '../http/api-error.ts';
+import { choiceProblems, formFieldName, formFields, ourForm } from './response-form.ts';
 
 const maxMetadata = 16;
 const maxMetadataName = 64;
@@ -21,7 +22,14 @@ const {
   logprobs: _logprobs,
   ...ours
 } = textSchema.shape;
-const { top_logprobs: _topLogprobs, ...textFields } = ours;
+const {
+  top_logprobs: _topLogprobs,
+  response_format: _format,
+  tools: _tools,
+  tool_choice: _choice,
+  parallel_tool_calls: _parallel,
+  ...textFields
+} = ours;
 
 /** A field for what is not here: takes what asks for nothing. */
 function nothing(values: readonly [unknown, ...unknown[]], reason: string): z.ZodType {
@@ -35,14 +43,12 @@ function nothing(values: readonly [unknown, ...unknown[]], reason: string): z.Zo
     .openapi({ description: `Only ${shown}: ${reason}.`, enum: [...new Set([...values, null])] });
 }
 
-const noTools = 'there are no tools here';
-const textOnly = 'answers are text without a form';
 const probabilitiesElsewhere = 'probabilities of tokens are at /v1/predict';
 
 const ownFields = {
   input: z.union([z.string(), z.array(z.looseObject({}))]).openapi({
     description:
-      'Text, or a list of messages {"role", "content"} whose content is text or a list of parts {"type": "input_text", "text"} (`output_text` in what was answered before). An item {"type": "item_reference", "id"} stands for the message of a response that is kept.',
+      'Text, or a list of messages {"role", "content"} whose content is text or a list of parts {"type": "input_text", "text"} (`output_text` in what was answered before). Calls of functions and what they gave are items {"type": "function_call", "call_id", "name", "arguments"} and {"type": "function_call_output", "call_id", "output"}. An item {"type": "item_reference", "id"} stands for a message or a call of a response that is kept.',
     example: 'something sweet',
   }),
   instructions: anyText.openapi({ description: 'A system message in front of all others.' }),
@@ -64,19 +70,11 @@ const ownFields = {
     description: 'What was said in that response stands before the input, without its instructions.',
   }),
   user: anyText.openapi({ description: 'Ignored, and kept nowhere.' }),
-  text: z
-    .looseObject(
-      { format: z.looseObject({ type: z.literal('text', { error: `"text": ${textOnly}` }) }).optional() },
-      { error: 'an object' },
-    )
-    .optional()
-    .openapi({ description: `Only {"format": {"type": "text"}}: ${textOnly}.` }),
   stream_options: z
     .looseObject({}, { error: 'an object' })
     .optional()
     .openapi({ description: 'Only with `stream: true`; events are not padded.' }),
-  tools: nothing([[]], noTools),
-  tool_choice: nothing(['auto', 'none'], noTools),
+  ...formFields,
   logprobs: nothing([false], probabilitiesElsewhere),
   top_logprobs: nothing([0], probabilitiesElsewhere),
   n: nothing([1], 'a response is one text'),
@@ -107,8 +105,12 @@ export const responsesBodySchema = z
   })
   .openapi('ResponsesRequest');
 
+const names: Readonly<Record<string, string>> = { max_tokens: 'max_output_tokens', messages: 'input', prompt: 'input' };
+
 /** How our fields are called here. */
-export const responsesNames = { max_tokens: 'max_output_tokens', messages: 'input', prompt: 'input' };
+export function responsesName(field: string): string {
+  return names[field] ?? (field.startsWith('messages.') ? 'input' : formFieldName(field));
+}
 
 export type ResponsesBody = ReturnType<typeof parseResponsesBody>;
 
@@ -120,7 +122,7 @@ export function parseResponsesBody(body: unknown) {
     const options = { body: given, known: Object.keys(ownFields), foreignNames: foreignTextFields };
     throw invalidFields(fieldProblems(error.issues, options));
   }
-  const problems = combinationProblems(data);
+  const problems = [...combinationProblems(data), ...choiceProblems(data)];
   if (problems.length > 0) throw invalidFields(problems);
   const { stream = false, background = false, store = true, metadata = {}, ...fields } = data;
   return {
@@ -131,7 +133,10 @@ export function parseResponsesBody(body: unknown) {
     maxOutputTokens: fields.max_output_tokens,
     shown: { background, store, metadata },
     /** For `submitRequest`, which checks them. */
-    rest: Object.fromEntries(Object.entries(data).filter(([name]) => Object.hasOwn(textFields, name))),
+    rest: {
+      ...Object.fromEntries(Object.entries(data).filter(([name]) => Object.hasOwn(textFields, name))),
+      ...ourForm(data),
+    },
   };
 }
 

@@ -18,6 +18,7 @@ import { findResponse, readConversation, readResponse, resolveReferences } from 
 import { ResponseReader } from './response-events.ts';
 import { parseInput } from './response-input.ts';
 import { idOf } from './response-ids.ts';
+import { joinCalls } from './response-items.ts';
 import type { SaidResponse, ShownResponse } from './response-view.ts';
 import {
   numberExpected,
@@ -27,7 +28,7 @@ import {
   streamExpected,
   streamQuery,
 } from './responses-document.ts';
-import { parseResponsesBody, type ResponsesBody, responsesNames } from './responses-schema.ts';
+import { parseResponsesBody, type ResponsesBody, responsesName } from './responses-schema.ts';
 import { streamResponse, toAsync } from './stream-response.ts';
 
 /** How long a cancellation waits for the step to end, ms. */
@@ -37,7 +38,7 @@ export const responsesRoutes: readonly Route[] = routesOf(documents, {
   async create(c, context) {
     const body = parseResponsesBody(await readJsonBody(c, context.config.maxBodyBytes));
     const submission = submissionOf(context, body, c.get('owner'));
-    return inTheirNames(responsesNames, () => answer(c, context, submission, body));
+    return inTheirNames(responsesName, () => answer(c, context, submission, body));
   },
   async get(c, context) {
     const isStream = checkField(streamQuery, 'stream', c.req.query('stream') ?? 'false', streamExpected) === 'true';
@@ -82,7 +83,7 @@ function submissionOf(context: ApiContext, { stream: _stream, ...asked }: Respon
         : readConversation(context, { id: previousResponseId, owner, field: 'previous_response_id' }),
       resolveReferences(context, items, owner),
     ]);
-    said.messages = [...before, ...now];
+    said.messages = joinCalls([...before, ...now]);
     const system = instructions === undefined ? [] : [{ role: 'system', content: instructions }];
     return {
       ...rest,

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { encodeTextCodecFiles, type TextCard, type TextOutputFacts, type TokenLogprob } from '@darkroom/kinds';
 import { publishModel, type StoreConnection } from '@darkroom/store';
+import { toolTemplate } from '@darkroom/testing';
 import { type RunningRequest, startWorker } from './fake-worker.ts';
 import { openTestApi, type TestApi, type TestApiOptions } from './test-api.ts';
 
@@ -21,6 +22,9 @@ export const writer: TextCard = {
   deterministic: { is: true },
 };
 
+/** As `writer`, with a template that knows tools. */
+export const caller: TextCard = { ...writer, id: 'caller', codec: 'of-caller', hasTools: true };
+
 const directory = new URL('../../../../models/emoji-writer/', import.meta.url);
 const read = (file: string): unknown => JSON.parse(readFileSync(new URL(file, directory), 'utf8'));
 
@@ -31,9 +35,16 @@ export async function openTextApi(options: TestApiOptions = {}): Promise<TestApi
   return test;
 }
 
+/** With `caller` beside `writer`. */
+export async function openCallerApi(options: TestApiOptions = {}): Promise<TestApi> {
+  const test = await openTextApi(options);
+  await publishWriter(test.store, caller, toolTemplate);
+  return test;
+}
+
 /** Makes it known, with a worker. */
-export async function publishWriter(store: StoreConnection, card = writer): Promise<void> {
-  const files = { tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') };
+export async function publishWriter(store: StoreConnection, card = writer, chatTemplate?: string): Promise<void> {
+  const files = { tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json'), chatTemplate };
   await publishModel(store, card, { name: card.codec, bytes: encodeTextCodecFiles(files) });
   await startWorker(store, { model: card.id });
 }

@@ -1,5 +1,6 @@
 /** What the API answers about texts. */
 import type { ModelBase, RequestViewBase } from '../base-answers.ts';
+import type { ToolCall } from './text-form.ts';
 import type { TextRequest } from './text-request.ts';
 
 /** A text by now, or in the end. */
@@ -8,6 +9,8 @@ export interface WrittenText {
   index: number;
   /** Where a block is being written, `░` stands for a token that is not known yet. */
   text: string;
+  /** Calls of tools in it, if there are any. */
+  tool_calls?: ToolCall[];
 }
 
 /** Why a text ended: it came to its end (or a stop text), or `max_tokens` (or `max_nfe`) did. */
@@ -27,7 +30,16 @@ export interface TextUsage {
 /** All that made the texts: submitted again, it makes the same ones. Messages stand as the prompt that became of them. */
 export interface TextParameters extends Pick<
   TextRequest,
-  'logprobs' | 'top_logprobs' | 'max_nfe' | 'confidence_threshold' | 'tokens_per_step'
+  | 'logprobs'
+  | 'top_logprobs'
+  | 'response_format'
+  | 'grammar'
+  | 'tools'
+  | 'tool_choice'
+  | 'parallel_tool_calls'
+  | 'max_nfe'
+  | 'confidence_threshold'
+  | 'tokens_per_step'
 > {
   model: string;
   /** Ids of tokens. Null once the request has ended, on a server that does not keep prompts. */
@@ -71,6 +83,7 @@ export interface TextModel extends ModelBase {
   vocabulary_size: number;
   /** Whether it takes `messages`. */
   has_chat_template: boolean;
+  /** Whether it calls tools. */
   has_tools: boolean;
   /** Whether a text has the same bytes whoever shares its steps; if not, why. */
   deterministic: boolean;

@@ -1,10 +1,13 @@
 import type { RequestOptions } from '../request-options.ts';
+import type { ResponseFormat, SentToolCall, Tool, ToolChoice } from './text-form.ts';
 
 /** A turn of a conversation. What else it has is for the model's template. */
 export interface TextMessage {
   /** As the model's template knows them: `system`, `user`, `assistant`, as a rule. */
   role: string;
   content: string;
+  /** Calls of tools, of an answer that had some; what they gave are messages of the role `tool`. */
+  tool_calls?: SentToolCall[] | null;
   [field: string]: unknown;
 }
 
@@ -42,6 +45,16 @@ export interface TextRequest extends RequestOptions {
   stop?: string | string[];
   /** Write on to `max_tokens`. Default: false. */
   ignore_eos?: boolean;
+  /** What every answer keeps to: an object of JSON, or JSON of a schema. Not of block diffusion. Default: text. */
+  response_format?: ResponseFormat;
+  /** What every answer keeps to, as a grammar in EBNF whose first rule is `root`. Not of block diffusion. Default: none. */
+  grammar?: string;
+  /** 1 to 128 tools that the model may call; for models with `has_tools`. Default: none. */
+  tools?: Tool[];
+  /** Whether it may call tools, must not, must, or must call this one. Default: auto. */
+  tool_choice?: ToolChoice;
+  /** Whether one answer may have several calls. Default: true. */
+  parallel_tool_calls?: boolean;
   /** Of block diffusion: calls of the model at most. Default: as many as it takes. */
   max_nfe?: number;
   /** Of block diffusion, 0 to 1: how probable a token must be to stay. Default: the model's. */

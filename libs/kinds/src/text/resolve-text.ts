@@ -3,6 +3,8 @@ import type { ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
 import { resolveBody } from '../resolve-body.ts';
 import type { TextCodec } from './codec/text-codec.ts';
+import { formProblems } from './form/form-problems.ts';
+import { formOf, toolsInUse } from './form/form-schema.ts';
 import { roomAfter, type TextCard } from './text-card.ts';
 import type { TextInput } from './text-input.ts';
 import { charactersOf, foreignTextFields, type TextRequest, textSchema } from './text-schema.ts';
@@ -23,14 +25,18 @@ export function resolveText(
     options,
     foreignNames: foreignTextFields,
     problemsOf(request) {
-      const problems = [...modeProblems(request, card), ...vocabularyProblems(request, card)];
+      const problems = [
+        ...modeProblems(request, card),
+        ...vocabularyProblems(request, card),
+        ...formProblems(request, card, codec.calls),
+      ];
       if (problems.length > 0) return problems;
       const read = readPrompt(request, card, codec);
       if ('problem' in read) return [read.problem];
       prompt = read.ids;
       return lengthProblems(request, card, prompt.length);
     },
-    inputOf: (request) => fillDefaults(request, card, prompt, options),
+    inputOf: (request) => ({ ...fillDefaults(request, card, prompt, options), ...formInput(request, codec) }),
   });
 }
 
@@ -71,17 +77,25 @@ function vocabularyProblems({ prompt, logit_bias: biases = {} }: TextRequest, ca
   return problems;
 }
 
+/** Without the constraint: making one takes its time. */
+function formInput(request: TextRequest, { calls }: TextCodec): Pick<TextInput, 'form' | 'callMarkup'> {
+  const form = formOf(request);
+  const callMarkup = toolsInUse(request) !== undefined && 'markup' in calls ? calls.markup : undefined;
+  return { ...(form && { form }), ...(callMarkup && { callMarkup }) };
+}
+
 /** The ids of what is to be continued, or why there are none. What cannot fit the model is not read, which takes its time. */
 function readPrompt(
-  { prompt, messages = [] }: TextRequest,
+  { prompt, messages = [], ...request }: TextRequest,
   card: TextCard,
   codec: TextCodec,
 ): { ids: readonly number[] } | { problem: FieldProblem } {
   if (Array.isArray(prompt)) return { ids: prompt };
+  const tools = toolsInUse(request);
   try {
     const said = prompt === undefined ? charactersOf(messages) : prompt.length;
     if (isHopeless(said, card, codec)) return { problem: tooLong(prompt, said, card, codec) };
-    const text = prompt ?? codec.renderChat(messages);
+    const text = prompt ?? codec.renderChat(messages, { ...(tools && { tools }) });
     if (isHopeless(text.length, card, codec)) return { problem: tooLong(prompt, text.length, card, codec) };
     const ids = codec.encode(text, { addSpecialTokens: prompt !== undefined });
     if (ids.length > 0) return { ids };

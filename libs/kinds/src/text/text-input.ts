@@ -1,3 +1,6 @@
+import type { CallMarkup } from './form/call-markup.ts';
+import type { TextForm } from './form/form-schema.ts';
+
 /** What a text must be like, as xgrammar's structural tags say it. Who matches texts with it reads it, and nobody else. */
 export type TextConstraint = Readonly<Record<string, unknown>>;
 
@@ -37,6 +40,10 @@ export interface TextInput {
   tokensPerCall?: number;
   /** Only what it allows is written. Token by token only, and not beside `ignoreEos`. */
   constraint?: TextConstraint;
+  /** What `constraint` was made of, as it was asked for; as private as the prompt. */
+  form?: TextForm;
+  /** Where tools may be called: how calls stand in the text. */
+  callMarkup?: CallMarkup;
   /** What the route it came by shows of it again, and goes on with; no engine reads either. `said` is as private as the prompt. */
   shown?: Readonly<Record<string, unknown>>;
   said?: Readonly<Record<string, unknown>>;

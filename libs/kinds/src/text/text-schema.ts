@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { finiteNumber, textOf, wholeNumber } from '../field-types.ts';
 import { maxSeed, requestFields } from '../request-fields.ts';
+import { formFields, functionName } from './form/form-schema.ts';
 
 /** UTF-16 units of a prompt, and of all messages together: several times what models read. */
 export const maxTextCharacters = 1_000_000;
@@ -28,12 +29,27 @@ const biasExpected = `an object of at most ${maxBiases} numbers from -100 to 100
 const halfExpected = 'text that can be UTF-8, without half a surrogate pair';
 const isWhole = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 
+const callsExpected = 'a list of calls {"id", "type": "function", "function": {"name", "arguments"}}';
+const callSchema = z.looseObject(
+  {
+    function: z.looseObject(
+      {
+        name: functionName,
+        arguments: z.union([z.string(), z.looseObject({})], { error: 'JSON in a text, or an object' }),
+      },
+      { error: 'an object {"name", "arguments"}' },
+    ),
+  },
+  { error: 'a call {"id", "type": "function", "function": {"name", "arguments"}}' },
+);
+
 const messageSchema = z.looseObject({
   role: textOf(1, 64),
   content: z
     .string({ error: 'text' })
     .max(maxTextCharacters, { error: `text of at most ${maxTextCharacters} characters` })
     .refine(isWhole, { error: halfExpected }),
+  tool_calls: z.array(callSchema, { error: callsExpected }).nullish(),
 });
 /** A turn of a conversation. What else it has is for the model's template. */
 export type TextMessage = z.infer<typeof messageSchema>;
@@ -126,6 +142,7 @@ export const textSchema = z.strictObject({
     .boolean({ error: 'true or false' })
     .optional()
     .meta({ description: 'Write on to max_tokens. Default: false.' }),
+  ...formFields,
   max_nfe: wholeNumber(1, maxTokenCount)
     .optional()
     .meta({ description: 'Of block diffusion: calls of the model at most. Default: as many as it takes.' }),

@@ -1,5 +1,6 @@
 /** The fields of what clients see of texts, for the OpenAPI document and for tests. */
 import { z } from 'zod';
+import { toolCallSchema } from './form/tool-call-view.ts';
 import { textSchema } from './text-schema.ts';
 
 const count = z.int().min(0);
@@ -10,7 +11,16 @@ export const textRequestShape = {
   progress: z.number().min(0).max(1).meta({ description: 'Of max_tokens; 1 when it has succeeded.' }),
   seed: count,
   texts: z
-    .array(z.strictObject({ index: count, text: z.string() }))
+    .array(
+      z.strictObject({
+        index: count,
+        text: z.string(),
+        tool_calls: z
+          .array(toolCallSchema)
+          .optional()
+          .meta({ description: 'Calls of tools in the text, if there are any.' }),
+      }),
+    )
     .meta({ description: 'What stands by now, and in the end.' }),
   parameters: textSchema
     .omit({

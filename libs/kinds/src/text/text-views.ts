@@ -2,6 +2,8 @@
 import type { OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
 import type { z } from 'zod';
 import type { EventView, KindEvent } from '../kind.ts';
+import { readCalls } from './form/call-reader.ts';
+import { type ToolCallView, toolCallView } from './form/tool-call-view.ts';
 import type { TextCard } from './text-card.ts';
 import type { TextInput, TextOutputFacts } from './text-input.ts';
 import type { textModelShape, textRequestShape, textResultShape } from './text-view-shapes.ts';
@@ -107,7 +109,7 @@ function logprobsOf(lines: string): unknown[] {
 }
 
 export function textRequestView(
-  { state, done, input, model, outputs }: RequestStatus,
+  { id, state, done, input, model, outputs }: RequestStatus,
   texts: readonly string[],
 ): View<typeof textRequestShape> {
   const stored = input as StoredTextInput;
@@ -116,9 +118,19 @@ export function textRequestView(
     tokens: state === 'succeeded' ? textUsage(outputs).completion_tokens : done,
     progress: state === 'succeeded' ? 1 : Math.min(1, done / (stored.n * stored.maxTokens)),
     seed: stored.seed,
-    texts: texts.map((text, index) => ({ index, text })),
+    texts: texts.map((text, index) => ({ index, text, ...callsIn(id, { index, text }, stored) })),
     parameters: parametersOf(model, stored),
   };
+}
+
+/** The calls of tools in a text, if it may have some. */
+function callsIn(
+  id: string,
+  { index, text }: { index: number; text: string },
+  { callMarkup }: StoredTextInput,
+): { tool_calls?: ToolCallView[] } {
+  const calls = callMarkup === undefined ? [] : readCalls(callMarkup, text).calls;
+  return calls.length === 0 ? {} : { tool_calls: calls.map((call, at) => toolCallView(call, { id, index, at })) };
 }
 
 /** Everything that made the texts, as a body that makes the same ones again. */
@@ -140,6 +152,7 @@ function parametersOf(model: string, input: StoredTextInput): View<typeof textRe
     seed: input.seed,
     stop: [...(input.stop ?? [])],
     ignore_eos: input.ignoreEos,
+    ...input.form,
     ...(maxCalls !== undefined && { max_nfe: maxCalls }),
     ...(confidenceThreshold !== undefined && { confidence_threshold: confidenceThreshold }),
     ...(tokensPerCall !== undefined && { tokens_per_step: tokensPerCall }),

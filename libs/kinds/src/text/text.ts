@@ -1,6 +1,8 @@
-import type { Kind } from '../kind.ts';
+import type { Kind, ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
 import { createTextCodec, type TextCodec } from './codec/text-codec.ts';
+import { constraintOf } from './form/form-constraint.ts';
+import { Grammars } from './grammar/grammars.ts';
 import { resolveText } from './resolve-text.ts';
 import { heaviestTextField, textBytes } from './text-bytes.ts';
 import type { TextCard } from './text-card.ts';
@@ -16,11 +18,13 @@ export const text: Kind<TextInput, TextCard> = createText();
 
 function createText(): Kind<TextInput, TextCard> {
   const codecs = new Map<string, Promise<TextCodec>>();
+  const grammars = new Grammars();
   return {
     id: 'text',
     outputs: 'text',
     bodySchema: textSchema,
-    resolve: async (body, card, options) => resolveText(body, card, await keptCodec(codecs, card, options), options),
+    resolve: async (body, card, options) =>
+      withConstraint(resolveText(body, card, await keptCodec(codecs, card, options), options), grammars),
     demandOf: (input) => ({
       shapeKey: 'text',
       outputs: input.n,
@@ -30,13 +34,31 @@ function createText(): Kind<TextInput, TextCard> {
     }),
     heaviestField: heaviestTextField,
     stepsOf: ({ maxTokens }) => maxTokens,
-    withoutPrivate: ({ prompt: _prompt, stop: _stop, logitBias: _bias, said: _said, ...input }) => input,
+    withoutPrivate: ({
+      prompt: _prompt,
+      stop: _stop,
+      logitBias: _bias,
+      constraint: _constraint,
+      form: _form,
+      said: _said,
+      ...input
+    }) => input,
     modelView: textModelView,
     requestView: textRequestView,
     resultView: textResultView,
     progressView: textProgressView,
     eventView: textEventView,
   };
+}
+
+/** With what the engine keeps to. */
+async function withConstraint(result: ResolveResult<TextInput>, grammars: Grammars): Promise<ResolveResult<TextInput>> {
+  if (result.status === 'invalid') return result;
+  const { input } = result.request;
+  const made = input.form && (await constraintOf(input.form, input.callMarkup, grammars));
+  if (made === undefined) return result;
+  if ('problems' in made) return { status: 'invalid', problems: made.problems };
+  return { status: 'resolved', request: { ...result.request, input: { ...input, constraint: made.constraint } } };
 }
 
 /** Made once for all requests; one that could not be read is read again by the next. */

@@ -95,7 +95,7 @@ function createTextCard({ id, mtimeMs, config, codec, codecDocument }: CreateTex
     vocabularySize: codec.vocabularySize,
     codec: createHash('sha256').update(codecDocument).digest('hex'),
     hasChatTemplate: codec.hasChatTemplate,
-    hasTools: codec.hasTools,
+    hasTools: 'markup' in codec.calls,
     defaults,
     ...(block && { block: { size: block.size, confidenceThreshold: block.confidenceThreshold } }),
     deterministic: { is: true },

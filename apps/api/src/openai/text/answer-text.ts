@@ -1,6 +1,15 @@
 /** How `POST /v1/chat/completions` and `POST /v1/completions` answer: each a view of a request of text. */
 import { type OutputInfo, timeOfRequestId } from '@darkroom/core';
-import { pieceView, text as textKind, textOutputFacts, type TextInput, type TokenLogprob } from '@darkroom/kinds';
+import {
+  pieceView,
+  readCalls,
+  text as textKind,
+  type TextInput,
+  textOutputFacts,
+  type TokenLogprob,
+  toolCallView,
+  type ToolCallView,
+} from '@darkroom/kinds';
 import type { ApiContext } from '../../context.ts';
 import { inTheirNames } from '../../drop-in/their-names.ts';
 import { heartbeatFrame, sseFrame } from '../../follow/sse-frame.ts';
@@ -9,7 +18,8 @@ import { readJsonBody } from '../../http/read-json-body.ts';
 import type { SubmittedRequest } from '../../submit/submit-request.ts';
 import { answerStored, streamStored } from '../answer-stored.ts';
 import { type AddedText, followTexts } from './follow-texts.ts';
-import { openaiUsage, type TextShape } from './text-shape.ts';
+import { ChoiceChunks, type ChoicePart } from './text-chunks.ts';
+import { finishReasonOf, openaiUsage, type TextShape } from './text-shape.ts';
 import type { ClientWatch } from '../watch-client.ts';
 
 /** What one of the routes makes of a body. */
@@ -62,15 +72,24 @@ async function wholeAnswer(
       const { index } = item.output;
       const said = tokens.has(index) ? tokens.get(index) : tokensOf(submitted, { facts: {} });
       outputs[index] = item.output;
+      const { text, calls } = toldIn(submitted, item.text, index);
       choices[index] = {
         index,
-        ...shape.whole(item.text),
+        ...shape.whole(text, calls),
         logprobs: said === undefined ? null : shape.logprobs(said, item.text, 0),
-        finish_reason: textOutputFacts(item.output).finish_reason,
+        finish_reason: finishReasonOf(textOutputFacts(item.output), calls.length),
       };
     }
   }
   return { ...headOf(submitted, shape, shape.answerObject), choices, usage: openaiUsage(outputs) };
+}
+
+/** A text, and the calls of tools that stood in it. */
+function toldIn({ id, input }: SubmittedRequest, text: string, index: number): { text: string; calls: ToolCallView[] } {
+  const { callMarkup } = input as TextInput;
+  if (callMarkup === undefined) return { text, calls: [] };
+  const told = readCalls(callMarkup, text);
+  return { text: told.text, calls: told.calls.map((call, at) => toolCallView(call, { id, index, at })) };
 }
 
 /** A list with a hole in it is none. */
@@ -95,37 +114,26 @@ async function* chunkFrames(
   const head = headOf(submitted, shape, shape.chunkObject);
   const frameOf = (choices: readonly object[], usage: object | null = null): string =>
     sseFrame({ data: { ...head, choices, ...(includesUsage && { usage }) } });
-  const choiceOf = (index: number, part: object, logprobs: object | null, finish_reason: string | null): string =>
-    frameOf([{ index, ...part, logprobs, finish_reason }]);
-  /** Of each text that has begun: its length. */
-  const said = new Map<number, number>();
-  function* begin(index: number): Generator<string, void> {
-    if (said.has(index)) return;
-    said.set(index, 0);
-    if (shape.begun !== undefined) yield choiceOf(index, shape.begun, null, null);
+  const choices = new Map<number, ChoiceChunks>();
+  const choiceOf = (index: number): ChoiceChunks => {
+    const choice = choices.get(index) ?? new ChoiceChunks(shape, { ...submitted, index });
+    choices.set(index, choice);
+    return choice;
+  };
+  function* framesOfParts(index: number, parts: readonly ChoicePart[]): Generator<string, void> {
+    for (const { part, ...rest } of parts) yield frameOf([{ index, ...part, ...rest }]);
   }
   const outputs: OutputInfo[] = [];
   for await (const item of followTexts(context, { id: submitted.id, watch })) {
     if (item === 'heartbeat') yield heartbeatFrame;
     else if (item.type === 'added') {
       const { index, text } = item;
-      const tokens = tokensOf(submitted, item);
-      if (text === '' && (tokens ?? []).length === 0) continue;
-      yield* begin(index);
-      const offset = said.get(index)!;
-      said.set(index, offset + text.length);
-      yield choiceOf(
-        index,
-        shape.piece(text),
-        tokens === undefined ? null : shape.logprobs(tokens, text, offset),
-        null,
-      );
+      yield* framesOfParts(index, choiceOf(index).add(text, tokensOf(submitted, item)));
     } else if (item.type === 'finished') {
       const { output } = item;
       // What is said once for all texts is said of the first, whichever is done first.
       outputs[output.index] = output;
-      yield* begin(output.index);
-      yield choiceOf(output.index, shape.ended, null, textOutputFacts(output).finish_reason);
+      yield* framesOfParts(output.index, choiceOf(output.index).end(output));
     }
   }
   if (includesUsage) yield frameOf([], openaiUsage(outputs));

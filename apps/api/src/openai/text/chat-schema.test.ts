@@ -11,7 +11,7 @@ async function errorOf(response: Response) {
   return { status: response.status, ...error };
 }
 
-const tool = { type: 'function', function: { name: 'draw', parameters: {} } };
+const tool = { type: 'function', function: { name: 'draw', parameters: { type: 'object', properties: {} } } };
 
 describe('refusing stores nothing', () => {
   it.each<[object, string | RegExp, string?]>([
@@ -55,23 +55,30 @@ describe('refusing stores nothing', () => {
     [{ logit_bias: { 2048: 1 } }, 'logit_bias is "2048", expected an id below 2048, as many as writer has'],
     [{ max_completion_tokens: 0 }, 'max_completion_tokens is 0, expected a whole number from 1 to 1000000'],
     [{ max_completion_tokens: 300 }, /^max_completion_tokens is 300, expected at most \d+: writer reads /],
-    [{ response_format: { type: 'json_object' } }, /^response_format\.type is "json_object", expected "text": /],
     [
       { response_format: { type: 'json_schema', json_schema: { name: 'x' } } },
-      'response_format.json_schema.schema is missing, expected a JSON Schema',
+      'response_format.json_schema.schema is missing, expected a JSON Schema, as an object',
+      'response_format.json_schema.schema',
     ],
     [
-      { response_format: { type: 'json_schema', json_schema: { schema: {} } } },
-      /^response_format\.type is "json_schema", expected "text": /,
+      { response_format: { type: 'json_schema', json_schema: { schema: { type: 'number', multipleOf: 2 } } } },
+      /^response_format\.json_schema\.schema\.multipleOf: is not supported/,
+      'response_format.json_schema.schema',
     ],
     [{ response_format: 'json' }, /^response_format is "json", expected an object such as /],
-    [{ tools: [] }, 'tools is [], expected a list of at least one tool, or nothing'],
-    [{ tools: [tool] }, /^tools is \[.*, expected nothing: the models here call no tools$/],
+    [{ tools: [] }, /^tools is \[\], expected a list of 1 to 128 tools .*, or nothing$/, 'tools'],
+    [
+      { tools: [tool] },
+      /^tools is \[.*, expected nothing: writer calls none, for its template shows no tools$/,
+      'tools',
+    ],
     [{ tool_choice: 'auto' }, 'tool_choice is "auto", expected nothing without tools'],
     [
       { tools: [tool], tool_choice: { type: 'function', function: { name: 'sing' } } },
-      'tool_choice.function.name is "sing", expected one of tools: draw',
+      'tool_choice.function.name is "sing", expected the name of one of tools: draw',
+      'tool_choice.function.name',
     ],
+    [{ messages: [{ role: 'assistant', tool_calls: [{}] }] }, /^messages\.0\.tool_calls\.0\.function is missing, /],
   ])('%j', async (body, message, param?) => {
     const test = await openTextApi();
     const before = await allKeys(test.store);

@@ -1,12 +1,11 @@
 /** The body and the answer of `POST /v1/chat/completions`. */
 import { type FieldProblem, invalidValue } from '@darkroom/core';
-import { textSchema } from '@darkroom/kinds';
+import { textSchema, toolCallSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { invalidFields } from '../../http/api-error.ts';
 import type { TextAsk } from './answer-text.ts';
 import {
   answerFields,
-  finishReason,
   ourFields,
   readAskFields,
   streamOf,
@@ -29,38 +28,30 @@ const messages = z
   .min(1)
   .meta({
     description:
-      'What to answer, by the template of the model; `content` is text, or parts of type `text`. A message of the assistant may have none.',
+      'What to answer, by the template of the model; `content` is text, or parts of type `text`. A message of the assistant may have none, and `tool_calls`; what a tool gave has the role `tool` and a `tool_call_id`.',
     example: [{ role: 'user', content: 'something sweet' }],
   });
 
-const { logprobs, top_logprobs } = textSchema.shape;
+/** As `POST /v1/predict` has them, and no other of OpenAI's routes. */
+const chatFields = textSchema.pick({
+  logprobs: true,
+  top_logprobs: true,
+  tools: true,
+  tool_choice: true,
+  parallel_tool_calls: true,
+}).shape;
 
-const bodySchema = textBodySchema(
-  'ChatRequest',
-  { messages },
-  {
-    logprobs,
-    top_logprobs,
-    response_format: z
-      .looseObject({ type: z.literal('text') })
-      .optional()
-      .meta({ description: 'Only text, for now.' }),
-    tools: z.unknown().optional().meta({ description: 'None, for now.' }),
-  },
-);
+const bodySchema = textBodySchema('ChatRequest', { messages }, chatFields);
 
 /** What this route makes of a body. Throws 400 with all that is wrong with what is read here. */
 export function parseChatBody(body: unknown): TextAsk {
   const fields = readAskFields({ messages: z.array(z.unknown(), { error: messagesExpected }) }, body);
-  const { messages: given, logprobs: says, top_logprobs: others } = fields;
-  const problems = [...streamProblems(fields), ...formatProblems(fields), ...toolProblems(fields)];
+  const { messages: given } = fields;
+  const problems = streamProblems(fields);
   const ours = given.map((message, index) => withTextContent(message, index, problems));
   if (problems.length > 0) throw invalidFields(problems);
   const { body: ourBody, names } = ourFields(fields);
-  const asked = {
-    ...(says !== undefined && { logprobs: says }),
-    ...(others !== undefined && { top_logprobs: others }),
-  };
+  const asked = Object.fromEntries(Object.entries(fields).filter(([name]) => Object.hasOwn(chatFields, name)));
   return { body: { ...ourBody, ...asked, messages: ours }, names, ...streamOf(fields) };
 }
 
@@ -87,34 +78,10 @@ function partText(part: unknown, field: string, problems: FieldProblem[]): strin
   return '';
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
-/** Answers are not constrained here, so only text can be promised. */
-function formatProblems({ response_format: format }: Fields): FieldProblem[] {
-  if (format === undefined) return [];
-  const field = 'response_format';
-  if (typeof format !== 'object') return [invalidValue(field, format, 'an object such as {"type": "text"}')];
-  const { type, json_schema: schema } = format as { type?: unknown; json_schema?: { schema?: unknown } | null };
-  if (type === 'text') return [];
-  if (type === 'json_schema' && typeof schema?.schema !== 'object')
-    return [invalidValue(`${field}.json_schema.schema`, schema?.schema, 'a JSON Schema')];
-  return [invalidValue(`${field}.type`, type, '"text": answers are not held to a format here')];
-}
-
-function toolProblems({ tools, tool_choice: choice }: Fields): FieldProblem[] {
-  if (tools === undefined)
-    return choice === undefined ? [] : [invalidValue('tool_choice', choice, 'nothing without tools')];
-  if (!Array.isArray(tools) || tools.length === 0)
-    return [invalidValue('tools', tools, 'a list of at least one tool, or nothing')];
-  const names = tools.map((tool) => functionName(tool));
-  if (typeof choice === 'object' && !names.includes(functionName(choice)))
-    return [invalidValue('tool_choice.function.name', functionName(choice), `one of tools: ${names.join(', ')}`)];
-  return [invalidValue('tools', tools, 'nothing: the models here call no tools')];
-}
-
-function functionName(tool: unknown): unknown {
-  return (tool as { function?: { name?: unknown } | null } | null)?.function?.name;
-}
+const chatFinishReason = z.enum(['stop', 'length', 'tool_calls']).openapi({
+  description:
+    '`stop`: an end token, a stop text or the end of its form; `length`: max_tokens; `tool_calls`: it waits for what they give.',
+});
 
 const tokenShape = { token: z.string(), logprob: z.number(), bytes: z.array(z.int().min(0).max(255)) };
 const tokenSchema = z.strictObject({ ...tokenShape, top_logprobs: z.array(z.strictObject(tokenShape)) });
@@ -125,9 +92,14 @@ export const chatAnswerSchema = z
     choices: z.array(
       z.strictObject({
         index: z.int().min(0),
-        message: z.strictObject({ role: z.literal('assistant'), content: z.string(), refusal: z.null() }),
+        message: z.strictObject({
+          role: z.literal('assistant'),
+          content: z.string().nullable().openapi({ description: 'Null where there is nothing but calls.' }),
+          tool_calls: z.array(toolCallSchema).optional(),
+          refusal: z.null(),
+        }),
         logprobs: z.strictObject({ content: z.array(tokenSchema), refusal: z.null() }).nullable(),
-        finish_reason: finishReason,
+        finish_reason: chatFinishReason,
       }),
     ),
   })

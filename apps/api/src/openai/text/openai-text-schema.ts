@@ -22,6 +22,8 @@ export const textFields = textSchema.pick({
   seed: true,
   stop: true,
   ignore_eos: true,
+  response_format: true,
+  grammar: true,
   max_nfe: true,
   confidence_threshold: true,
   tokens_per_step: true,
@@ -102,7 +104,7 @@ export const usageSchema = z
 
 export const finishReason = z
   .enum(['stop', 'length'])
-  .openapi({ description: '`stop`: an end token or a stop text; `length`: max_tokens.' });
+  .openapi({ description: '`stop`: an end token, a stop text or the end of its form; `length`: max_tokens.' });
 
 /** What every answer has beside its choices. */
 export function answerFields(object: string, idPrefix: string) {

@@ -1,5 +1,12 @@
 /** What texts look like to OpenAI's clients: answers, and the chunks of a stream. */
-import { textUsage, type TokenLogprob } from '@darkroom/kinds';
+import {
+  type CallPiece,
+  type TextOutputFacts,
+  textUsage,
+  type TokenLogprob,
+  toolCallId,
+  type ToolCallView,
+} from '@darkroom/kinds';
 import type { OutputInfo } from '@darkroom/core';
 
 /** What differs between the two routes. */
@@ -13,10 +20,12 @@ export interface TextShape {
   begun: object | undefined;
   /** Of a choice with a piece of its text. */
   piece(text: string): object;
+  /** Of a choice with a piece of a call of a tool; undefined where nothing is said. */
+  call(piece: Exclude<CallPiece, { type: 'text' }>, place: { id: string; index: number }): object | undefined;
   /** Of a choice at its end. */
   ended: object;
-  /** Of a choice with all of its text. */
-  whole(text: string): object;
+  /** Of a choice with all of its text, and the calls that stood in it. */
+  whole(text: string, calls: readonly ToolCallView[]): object;
   /** `text`: of these tokens. `offset`: where it begins in the whole, in UTF-16 code units. */
   logprobs(tokens: readonly TokenLogprob[], text: string, offset: number): object;
 }
@@ -27,8 +36,19 @@ export const chatShape: TextShape = {
   chunkObject: 'chat.completion.chunk',
   begun: { delta: { role: 'assistant', content: '' } },
   piece: (text) => ({ delta: { content: text } }),
+  call(piece, place) {
+    const { call: index } = piece;
+    if (piece.type === 'called') return undefined;
+    if (piece.type === 'arguments') return { delta: { tool_calls: [{ index, function: { arguments: piece.text } }] } };
+    const id = toolCallId({ ...place, at: index });
+    const begun = { index, id, type: 'function', function: { name: piece.name, arguments: '' } };
+    return { delta: { tool_calls: [begun] } };
+  },
   ended: { delta: {} },
-  whole: (text) => ({ message: { role: 'assistant', content: text, refusal: null } }),
+  whole(text, calls) {
+    const content = text === '' && calls.length > 0 ? null : text;
+    return { message: { role: 'assistant', content, ...(calls.length > 0 && { tool_calls: calls }), refusal: null } };
+  },
   logprobs: (tokens) => ({
     content: tokens.map(({ top, ...token }) => ({ ...token, top_logprobs: top })),
     refusal: null,
@@ -41,6 +61,8 @@ export const completionShape: TextShape = {
   chunkObject: 'text_completion',
   begun: undefined,
   piece: (text) => ({ text }),
+  // Prompts without messages have no tools.
+  call: () => undefined,
   ended: { text: '' },
   whole: (text) => ({ text }),
   logprobs(tokens, text, offset) {
@@ -66,6 +88,14 @@ function beginningsOf(tokens: readonly TokenLogprob[], text: string): number[] {
     if (text.startsWith(brought, at)) at += brought.length;
     return begins;
   });
+}
+
+/** Who calls a tool waits for what it gives; who was cut has called none for sure. */
+export function finishReasonOf(
+  { finish_reason: reason }: Pick<TextOutputFacts, 'finish_reason'>,
+  calls: number,
+): string {
+  return calls > 0 && reason === 'stop' ? 'tool_calls' : reason;
 }
 
 /** Of all texts of a request. */

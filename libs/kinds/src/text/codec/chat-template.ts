@@ -1,13 +1,7 @@
 import { Template } from '@huggingface/jinja';
 import { DarkroomError } from '@darkroom/core';
-
-/** A message as OpenAI's clients send it, its content as one text. */
-export interface ChatMessage {
-  readonly role: string;
-  readonly content: string;
-  /** What else templates read, such as `tool_calls` and `tool_call_id`. */
-  readonly [field: string]: unknown;
-}
+import { type CallMarkup, findCallMarkup } from '../form/call-markup.ts';
+import type { ChatMessage } from './chat-message.ts';
 
 export interface RenderChatOptions {
   /** As OpenAI's clients send them: `{type: 'function', function: {name, description, parameters}}`. */
@@ -18,8 +12,8 @@ export interface RenderChatOptions {
 
 /** Makes one text of messages, in the way a model was taught to read them. */
 export interface ChatTemplate {
-  /** Whether it shows tools to the model. */
-  readonly hasTools: boolean;
+  /** How the model calls tools that it is shown; or why it calls none. */
+  readonly calls: { readonly markup: CallMarkup } | { readonly reason: string };
   /**
    * @throws DarkroomError `invalid_request` if the template does not take these messages, or has no tools.
    */
@@ -33,23 +27,31 @@ export type TemplateSources = Readonly<Record<string, string>>;
  * Reads a model's template.
  *
  * @param specials names that templates use for special tokens, such as `bos_token`.
+ * @param specialTexts of all special tokens.
  * @throws Error if it is no Jinja.
  */
-export function createChatTemplate(sources: TemplateSources, specials: Readonly<Record<string, string>>): ChatTemplate {
+export function createChatTemplate(
+  sources: TemplateSources,
+  specials: Readonly<Record<string, string>>,
+  specialTexts: readonly string[],
+): ChatTemplate {
   const plain = new Template(sources['default'] ?? Object.values(sources)[0]!);
   const withTools = sources['tool_use'] === undefined ? plain : new Template(sources['tool_use']);
   const renderWith = (template: Template, messages: readonly ChatMessage[], options: RenderChatOptions) => {
     const { tools = null, addGenerationPrompt = true } = options;
-    const shown = messages.map(withParsedArguments);
+    const shown = messages.map(withCalls).map(withToolName);
     return template.render({ ...specials, messages: shown, tools, add_generation_prompt: addGenerationPrompt });
   };
-  const hasTools = showsTools((options) => renderWith(withTools, [{ role: 'user', content: 'Hi' }], options));
+  const showsAny = showsTools((options) => renderWith(withTools, [{ role: 'user', content: 'Hi' }], options));
+  const render = (messages: readonly ChatMessage[], tools: readonly object[]) =>
+    renderWith(withTools, messages, { tools, addGenerationPrompt: false });
+  const calls = showsAny ? findCallMarkup(render, specialTexts) : { reason: 'its template shows no tools' };
 
   return {
-    hasTools,
+    calls,
     render(messages, options = {}) {
-      const usesTools = options.tools !== undefined;
-      if (usesTools && !hasTools) throw refusal('tools', "the model's template has none");
+      const usesTools = options.tools !== undefined || messages.some(hasCalls);
+      if (usesTools && 'reason' in calls) throw refusal('tools', `the model calls none: ${calls.reason}`);
       try {
         const render = (shown: readonly ChatMessage[]) => renderWith(usesTools ? withTools : plain, shown, options);
         const lost = lostMessage(messages, render);
@@ -66,15 +68,31 @@ export function createChatTemplate(sources: TemplateSources, specials: Readonly<
 
 const longestReason = 300;
 
-/** Clients send arguments of calls as JSON in a string; templates write an object out themselves. */
-function withParsedArguments(message: ChatMessage): ChatMessage {
-  const calls = message['tool_calls'];
-  if (!Array.isArray(calls)) return message;
-  const tool_calls = calls.map((call: { function?: { arguments?: unknown } } | null) => {
+function hasCalls({ tool_calls: calls }: ChatMessage): boolean {
+  return Array.isArray(calls) && calls.length > 0;
+}
+
+/**
+ * Clients send arguments of calls as JSON in a string; templates write an object out themselves. Some ask only whether there
+ * is such a field.
+ */
+function withCalls(message: ChatMessage): ChatMessage {
+  const { tool_calls: calls, ...others } = message;
+  if (!hasCalls(message)) return others;
+  const tool_calls = (calls as ({ function?: { arguments?: unknown } } | null)[]).map((call) => {
     const given = call?.function?.arguments;
     return typeof given === 'string' ? { ...call, function: { ...call?.function, arguments: parsed(given) } } : call;
   });
   return { ...message, tool_calls };
+}
+
+/** Some templates say of what a tool gave whose it is; OpenAI's clients send the id of the call only. */
+function withToolName(message: ChatMessage, _at: number, all: readonly ChatMessage[]): ChatMessage {
+  const { role, tool_call_id: id, name } = message;
+  if (role !== 'tool' || typeof id !== 'string' || name !== undefined) return message;
+  const calls = all.flatMap(({ tool_calls: made }) => made ?? []) as { id?: unknown; function?: { name?: unknown } }[];
+  const called = calls.find((call) => call.id === id)?.function?.name;
+  return called === undefined ? message : { ...message, name: called };
 }
 
 function parsed(json: string): unknown {

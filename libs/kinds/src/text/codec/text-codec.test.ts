@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { ChatMessage } from './chat-template.ts';
+import type { ChatMessage } from './chat-message.ts';
 import { IncrementalDetokenizer } from './incremental-detokenizer.ts';
 import { createTextCodec, encodeTextCodecFiles } from './text-codec.ts';
 
@@ -56,7 +56,8 @@ describe.each([
 
 describe('a codec', () => {
   it('knows its ids, and which of them end a text and have none', () => {
-    expect(codec).toMatchObject({ vocabularySize: 2048, endIds: [2], hasChatTemplate: true, hasTools: false });
+    expect(codec).toMatchObject({ vocabularySize: 2048, endIds: [2], hasChatTemplate: true });
+    expect(codec.calls).toEqual({ reason: 'its template shows no tools' });
     expect([0, 1, 2, 3, 4].map((id) => codec.isSpecial(id))).toEqual([true, true, true, true, false]);
     expect(codec.bytesOf(5000)).toEqual(new Uint8Array(0));
     expect(withBytes.bytesOf(3 + 0xf0)).toEqual(Uint8Array.of(0xf0));
@@ -97,7 +98,7 @@ describe('messages', () => {
     ({ template, messages, tools, text }) => {
       const codec = withTemplate(template);
       expect(codec.renderChat(messages, tools === null ? {} : { tools })).toBe(text);
-      expect(codec.hasTools).toBe(template.includes('tools'));
+      expect('markup' in codec.calls).toBe(template.includes('tools'));
     },
   );
 
@@ -160,13 +161,17 @@ describe('messages', () => {
       { name: 'default', template: '{% for m in messages %}{{ m.content }}{% endfor %}' },
       { name: 'tool_use', template },
     ]);
-    expect(codec.hasTools).toBe(true);
+    expect(codec.calls).toHaveProperty('markup');
     expect(codec.renderChat([user])).toBe('make it blue');
     expect(codec.renderChat([user], { tools: [tool] })).toContain('# Tools');
   });
 
   it('are refused with tools that the template does not know, and without a template', () => {
-    expect(() => codec.renderChat([user], { tools: [tool] })).toThrow("tools: the model's template has none");
+    expect(() => codec.renderChat([user], { tools: [tool] })).toThrow(
+      'tools: the model calls none: its template shows no tools',
+    );
+    const called = { role: 'assistant', content: '', tool_calls: [{ function: { name: 'draw', arguments: '{}' } }] };
+    expect(() => codec.renderChat([user, called])).toThrow('tools: the model calls none: its template shows no tools');
     const { chat_template: _, ...config } = files.config;
     expect(() => codecOf({ config }).renderChat([user])).toThrow('messages: the model has no template for them');
   });

@@ -5,7 +5,8 @@
 import { DarkroomError } from '@darkroom/core';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { z } from 'zod';
-import { type ChatMessage, type ChatTemplate, createChatTemplate, type RenderChatOptions } from './chat-template.ts';
+import type { ChatMessage } from './chat-message.ts';
+import { type ChatTemplate, createChatTemplate, type RenderChatOptions } from './chat-template.ts';
 import { IncrementalDetokenizer, type TokenTexts } from './incremental-detokenizer.ts';
 import { createTokenBytes, type DecoderConfig } from './token-bytes.ts';
 
@@ -17,8 +18,8 @@ export interface TextCodec extends TokenTexts {
   /** Tokens that end a text, as tokenizer_config.json names them; none if it does not. */
   readonly endIds: readonly number[];
   readonly hasChatTemplate: boolean;
-  /** Whether its template knows tools. */
-  readonly hasTools: boolean;
+  /** How the model calls tools; or why it calls none, in words that go on after its name. */
+  readonly calls: ChatTemplate['calls'];
   /**
    * Ids of a text. Texts of special tokens become these tokens.
    *
@@ -111,7 +112,7 @@ export function createTextCodec(document: Uint8Array): TextCodec {
     longestToken,
     endIds: endId === undefined ? [] : [endId],
     hasChatTemplate: template !== undefined,
-    hasTools: template?.hasTools ?? false,
+    calls: template?.calls ?? { reason: 'it has no template for messages' },
     encode: (text, { addSpecialTokens }) => tokenizer.encode(text, { add_special_tokens: addSpecialTokens }).ids,
     renderChat(messages, options) {
       if (template !== undefined) return template.render(messages, options);
@@ -145,11 +146,12 @@ function parseDocument(document: Uint8Array): Files {
   throw fileError(file, field.length === 0 ? message : `${field.join('.')}: ${message}`, result.error);
 }
 
-function readTemplate({ config, chatTemplate }: Files): ChatTemplate | undefined {
+function readTemplate({ tokenizer: definition, config, chatTemplate }: Files): ChatTemplate | undefined {
   const sources = chatTemplate === undefined ? config.chat_template : { default: chatTemplate };
   if (sources == null) return undefined;
   const file = chatTemplate === undefined ? 'tokenizer_config.json' : 'chat_template.jinja';
-  return attempt(file, () => createChatTemplate(sources, specialTexts(config)));
+  const specials = definition.added_tokens.flatMap(({ content, special }) => (special ? [content] : []));
+  return attempt(file, () => createChatTemplate(sources, specialTexts(config), specials));
 }
 
 /** Texts of special tokens by the names that templates have for them. */

@@ -1,0 +1,139 @@
+/** The Vercel AI SDK, with both of its providers, and LangChain, as they come: objects of a schema, and tools. */
+import { createOpenAI } from '@ai-sdk/openai';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { HumanMessage, ToolMessage } from '@langchain/core/messages';
+import { ChatOpenAI } from '@langchain/openai';
+import { generateObject, generateText, type LanguageModel, stepCountIs, streamObject, streamText, tool } from 'ai';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { caller } from './caller-model.ts';
+import { useTextSystem, writer } from './text-system.ts';
+
+const system = useTextSystem({ withCaller: true });
+
+const prompt = 'something sweet for a birthday party';
+const schema = z.object({
+  thing: z.enum(['cake', 'fox', 'house']),
+  colors: z
+    .array(z.enum(['red', 'blue', 'pink']))
+    .min(1)
+    .max(2),
+});
+const colorSchema = z.object({ color: z.enum(['red', 'blue']) });
+
+const providers: Record<string, (model: string) => LanguageModel> = {
+  'chat completions': (model) =>
+    createOpenAICompatible({
+      name: 'darkroom',
+      baseURL: `${system.url}/v1`,
+      supportsStructuredOutputs: true,
+    })(model),
+  responses: (model) => createOpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' })(model),
+};
+
+describe.each(Object.entries(providers))('the Vercel AI SDK by %s', (_name, modelOf) => {
+  it('generates an object, and streams the same', async () => {
+    const ask = { model: modelOf(writer), prompt, schema, maxOutputTokens: 100 };
+    const { object } = await generateObject(ask);
+    expect(schema.parse(object)).toEqual(object);
+    const stream = streamObject(ask);
+    const partial: unknown[] = [];
+    for await (const part of stream.partialObjectStream) partial.push(part);
+    expect(await stream.object).toEqual(object);
+    expect(partial.length).toBeGreaterThan(1);
+  });
+
+  it('has tools called, and takes up what they gave', async () => {
+    const colors: string[] = [];
+    const tools = {
+      draw: tool({
+        description: 'Draws.',
+        inputSchema: colorSchema,
+        execute: ({ color }) => {
+          colors.push(color);
+          return 'drawn';
+        },
+      }),
+    };
+    const { steps, finishReason } = await generateText({
+      model: modelOf(caller),
+      prompt,
+      tools,
+      maxOutputTokens: 200,
+      stopWhen: stepCountIs(2),
+      prepareStep: ({ stepNumber }) => ({
+        toolChoice: stepNumber === 0 ? { type: 'tool', toolName: 'draw' } : 'none',
+      }),
+    });
+    expect(steps).toHaveLength(2);
+    expect(steps[0]!.finishReason).toBe('tool-calls');
+    expect(steps[0]!.toolCalls).toHaveLength(1);
+    expect(colors).toEqual(steps[0]!.toolCalls.map(({ input }) => (input as z.infer<typeof colorSchema>).color));
+    expect(steps[1]!.toolCalls).toEqual([]);
+    expect(['stop', 'length']).toContain(finishReason);
+  });
+
+  it('streams calls', async () => {
+    const tools = { draw: tool({ description: 'Draws.', inputSchema: colorSchema, execute: () => 'drawn' }) };
+    const stream = streamText({
+      model: modelOf(caller),
+      prompt,
+      tools,
+      toolChoice: { type: 'tool', toolName: 'draw' },
+      maxOutputTokens: 200,
+    });
+    const types: string[] = [];
+    let json = '';
+    for await (const part of stream.fullStream) {
+      types.push(part.type);
+      if (part.type === 'tool-input-delta') json += part.delta;
+    }
+    const [call] = await stream.toolCalls;
+    expect(call).toMatchObject({ toolName: 'draw', input: JSON.parse(json) as object });
+    expect(types).not.toContain('text-delta');
+    expect(types).not.toContain('error');
+    expect(await stream.finishReason).toBe('tool-calls');
+  });
+});
+
+describe.each([false, true])('LangChain, by responses: %s', (useResponsesApi) => {
+  const chatOf = (model: string) =>
+    new ChatOpenAI({
+      model,
+      apiKey: 'none',
+      maxRetries: 0,
+      maxTokens: 200,
+      useResponsesApi,
+      configuration: { baseURL: `${system.url}/v1` },
+    });
+
+  it('has answers of a schema', async () => {
+    const object = await chatOf(writer).withStructuredOutput(schema, { method: 'jsonSchema' }).invoke(prompt);
+    expect(schema.parse(object)).toEqual(object);
+  });
+
+  it('has tools called, and takes up what they gave', async () => {
+    const draw = {
+      type: 'function' as const,
+      function: { name: 'draw', description: 'Draws.', parameters: z.toJSONSchema(colorSchema) },
+    };
+    const chat = chatOf(caller).bindTools([draw], { tool_choice: 'draw' });
+    const human = new HumanMessage(prompt);
+    const message = await chat.invoke([human]);
+    const [call] = message.tool_calls!;
+    expect(call!.name).toBe('draw');
+    expect(colorSchema.parse(call!.args)).toEqual(call!.args);
+    const given = new ToolMessage({ content: 'drawn', tool_call_id: call!.id! });
+    const next = await chatOf(caller).invoke([human, message, given]);
+    expect(typeof next.text).toBe('string');
+  });
+
+  it('streams calls', async () => {
+    const draw = { type: 'function' as const, function: { name: 'draw', parameters: z.toJSONSchema(colorSchema) } };
+    const chat = chatOf(caller).bindTools([draw], { tool_choice: 'draw' });
+    let json = '';
+    for await (const chunk of await chat.stream(prompt))
+      json += chunk.tool_call_chunks?.map(({ args }) => args ?? '').join('') ?? '';
+    expect(colorSchema.parse(JSON.parse(json))).toBeDefined();
+  });
+});

@@ -1,0 +1,238 @@
+/** OpenAI's SDK, as it comes: answers that keep to a form, and calls of tools. */
+import OpenAI, { BadRequestError } from 'openai';
+import { zodFunction, zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { caller } from './caller-model.ts';
+import { poll } from './client.ts';
+import { blockWriter, useTextSystem, writer } from './text-system.ts';
+
+const system = useTextSystem({ withCaller: true });
+const open = (): OpenAI => new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none', maxRetries: 0 });
+const messages = [{ role: 'user' as const, content: 'something sweet for a birthday party' }];
+
+const picture = z.object({
+  thing: z.enum(['cake', 'fox', 'house']),
+  colors: z
+    .array(z.enum(['red', 'blue', 'pink']))
+    .min(1)
+    .max(2),
+  isBig: z.boolean(),
+});
+type Picture = z.infer<typeof picture>;
+
+const parameters = { type: 'object', properties: { color: { enum: ['red', 'blue'] } }, required: ['color'] };
+const tools = ['draw', 'paint'].map((name) => ({ type: 'function' as const, function: { name, parameters } }));
+
+describe('OpenAI’s SDK has answers that are', () => {
+  it('of a schema of Zod, parsed', async () => {
+    const { choices } = await open().chat.completions.parse({
+      model: writer,
+      messages,
+      max_completion_tokens: 100,
+      response_format: zodResponseFormat(picture, 'picture'),
+    });
+    const [{ message, finish_reason: reason }] = choices as [(typeof choices)[0]];
+    expect(reason).toBe('stop');
+    expect(picture.parse(message.parsed)).toEqual(message.parsed);
+    expect(JSON.parse(message.content!)).toEqual(message.parsed);
+  });
+
+  it('the same in a stream', async () => {
+    const body = {
+      model: writer,
+      messages,
+      max_completion_tokens: 100,
+      response_format: zodResponseFormat(picture, 'p'),
+    };
+    const runner = open().chat.completions.stream(body);
+    const final = await runner.finalChatCompletion();
+    const whole = await open().chat.completions.parse(body);
+    expect(final.choices[0]!.message.parsed).toEqual(whole.choices[0]!.message.parsed as Picture);
+  });
+
+  it('any object of JSON, and text of a grammar', async () => {
+    const { choices } = await open().chat.completions.create({
+      model: writer,
+      messages,
+      max_completion_tokens: 200,
+      temperature: 1,
+      n: 3,
+      seed: 5,
+      response_format: { type: 'json_object' },
+    });
+    const whole = choices.filter(({ finish_reason: reason }) => reason === 'stop');
+    for (const { message } of whole) expect(JSON.parse(message.content!)).toBeTypeOf('object');
+    for (const { message } of choices) expect(message.content).toMatch(/^\{/);
+    const grammar = { grammar: 'root ::= "a " ("red" | "blue") " fox"' } as object;
+    const fox = await open().chat.completions.create({ model: writer, messages, ...grammar });
+    expect(fox.choices).toMatchObject([
+      { message: { content: expect.stringMatching(/^a (red|blue) fox$/) as string }, finish_reason: 'stop' },
+    ]);
+    const completion = await open().completions.create({ model: writer, prompt: 'a bird', ...grammar });
+    expect(completion.choices[0]!.text).toMatch(/^a (red|blue) fox$/);
+  });
+});
+
+describe('OpenAI’s SDK has tools called', () => {
+  it('and says so, and takes up what they gave', async () => {
+    const body = { model: caller, messages, tools, tool_choice: 'required' as const, max_completion_tokens: 200 };
+    const { choices, _request_id: id } = await open().chat.completions.create({ ...body, parallel_tool_calls: false });
+    const [{ message, finish_reason: reason }] = choices as [(typeof choices)[0]];
+    expect([message.content, reason]).toEqual([null, 'tool_calls']);
+    const [call] = message.tool_calls as [OpenAI.ChatCompletionMessageFunctionToolCall];
+    expect(call.id).toBe(`call_${id}_0_0`);
+    expect(['draw', 'paint']).toContain(call.function.name);
+    expect(['red', 'blue']).toContain((JSON.parse(call.function.arguments) as { color: string }).color);
+    expect(await poll(system.url, id!)).toMatchObject({ texts: [{ tool_calls: [call] }], parameters: { tools } });
+    const next = await open().chat.completions.create({
+      ...body,
+      messages: [...messages, message, { role: 'tool', tool_call_id: call.id, content: 'drawn' }],
+      tool_choice: 'none',
+    });
+    expect(next.choices[0]!.message).not.toHaveProperty('tool_calls');
+  });
+
+  it('the same in a stream, this one alone', async () => {
+    const body = {
+      model: caller,
+      messages,
+      tools,
+      tool_choice: { type: 'function' as const, function: { name: 'paint' } },
+      max_completion_tokens: 200,
+    };
+    const whole = await open().chat.completions.create(body);
+    const [called] = whole.choices[0]!.message.tool_calls as [OpenAI.ChatCompletionMessageFunctionToolCall];
+    expect(called.function.name).toBe('paint');
+    const runner = open().chat.completions.stream(body);
+    const contents: string[] = [];
+    runner.on('content', (delta) => contents.push(delta));
+    const final = await runner.finalChatCompletion();
+    expect(contents.join('')).toBe('');
+    expect(final.choices[0]!.finish_reason).toBe('tool_calls');
+    expect(final.choices[0]!.message.tool_calls).toMatchObject([{ function: called.function }]);
+  });
+
+  it('and run', async () => {
+    const colors: string[] = [];
+    const runner = open().chat.completions.runTools(
+      {
+        model: caller,
+        messages,
+        max_completion_tokens: 200,
+        tool_choice: { type: 'function', function: { name: 'draw' } },
+        tools: [
+          {
+            type: 'function',
+            function: {
+              name: 'draw',
+              description: 'Draws.',
+              parameters,
+              parse: (json: string) => JSON.parse(json) as { color: string },
+              function: ({ color }: { color: string }) => {
+                colors.push(color);
+                return 'drawn';
+              },
+            },
+          },
+        ],
+      },
+      { maxChatCompletions: 1 },
+    );
+    await runner.done();
+    expect(colors).toHaveLength(1);
+    expect(['red', 'blue']).toContain(colors[0]);
+    expect(runner.messages.at(-1)).toMatchObject({ role: 'tool', content: 'drawn' });
+  });
+
+  it('with arguments of a schema of Zod', async () => {
+    const tool = zodFunction({ name: 'show', parameters: picture });
+    const { choices } = await open().chat.completions.parse({
+      model: caller,
+      messages,
+      tools: [tool],
+      tool_choice: 'required',
+      parallel_tool_calls: false,
+      max_completion_tokens: 300,
+    });
+    const [call] = choices[0]!.message.tool_calls!;
+    expect(picture.parse(call!.function.parsed_arguments)).toEqual(call!.function.parsed_arguments);
+  });
+
+  it('or not, where it may write text', async () => {
+    const { choices } = await open().chat.completions.create({ model: caller, messages, tools });
+    expect(choices).toMatchObject([{ message: { role: 'assistant' } }]);
+    expect(choices[0]!.message.content ?? '').not.toContain('<tool_call>');
+  });
+});
+
+/** What a stream says: all pieces of arguments as one, and what else it has. */
+function madeOf(events: readonly OpenAI.Responses.ResponseStreamEvent[]) {
+  const pieces = events.map((event) => (event.type === 'response.function_call_arguments.delta' ? event.delta : ''));
+  return [pieces.join(''), ...events.filter(({ type }) => type !== 'response.function_call_arguments.delta')];
+}
+
+describe('OpenAI’s SDK has responses', () => {
+  it('of a schema of Zod, parsed', async () => {
+    const response = await open().responses.parse({
+      model: writer,
+      input: messages,
+      max_output_tokens: 100,
+      text: { format: zodTextFormat(picture, 'picture') },
+    });
+    expect(picture.parse(response.output_parsed)).toEqual(response.output_parsed);
+  });
+
+  it('that call functions, and go on; read again from the middle of a call', async () => {
+    const body = {
+      model: caller,
+      tools: [{ type: 'function' as const, name: 'draw', parameters, strict: true }],
+      max_output_tokens: 200,
+    };
+    const choice = { type: 'function' as const, name: 'draw' };
+    const stream = await open().responses.create({ ...body, input: messages, tool_choice: choice, stream: true });
+    const events: OpenAI.Responses.ResponseStreamEvent[] = [];
+    for await (const event of stream) events.push(event);
+    const last = events.at(-1)!;
+    if (last.type !== 'response.completed') throw new Error(`ended with ${last.type}`);
+    const [call] = last.response.output as [OpenAI.Responses.ResponseFunctionToolCall];
+    expect(call).toMatchObject({ type: 'function_call', status: 'completed', name: 'draw' });
+    const { color } = JSON.parse(call.arguments) as { color: string };
+    expect(['red', 'blue']).toContain(color);
+
+    const middle = events.find(({ type }) => type === 'response.function_call_arguments.delta')!.sequence_number;
+    const rest: OpenAI.Responses.ResponseStreamEvent[] = [];
+    for await (const event of await open().responses.retrieve(last.response.id, {
+      stream: true,
+      starting_after: middle,
+    }))
+      rest.push(event);
+    // Pieces may be cut elsewhere.
+    expect(madeOf(rest)).toEqual(madeOf(events.filter((event) => event.sequence_number > middle)));
+    const helper = open().responses.stream({ response_id: last.response.id, starting_after: middle });
+    expect((await helper.finalResponse()).output).toMatchObject([{ name: 'draw', arguments: call.arguments }]);
+
+    const given = { type: 'function_call_output' as const, call_id: call.call_id, output: 'drawn' };
+    const next = await open().responses.create({ ...body, input: [given], previous_response_id: last.response.id });
+    const again = await open().responses.create({ ...body, input: [...messages, call, given] });
+    expect(next.output_text).toBe(again.output_text);
+  });
+});
+
+const ask = (body: object) => open().chat.completions.create({ model: writer, messages, ...body });
+const format = (schema: object) => ({ type: 'json_schema', json_schema: { name: 'x', schema } });
+
+it('OpenAI’s SDK is told what cannot be done', async () => {
+  const refused = ask({ response_format: format({ type: 'number', multipleOf: 3 }) });
+  await expect(refused).rejects.toBeInstanceOf(BadRequestError);
+  await expect(refused).rejects.toMatchObject({
+    param: 'response_format.json_schema.schema',
+    message: expect.stringContaining('schema.multipleOf') as string,
+  });
+  await expect(ask({ tools })).rejects.toMatchObject({ status: 400, param: 'tools' });
+  await expect(ask({ model: blockWriter, response_format: { type: 'json_object' } })).rejects.toMatchObject({
+    status: 400,
+    param: 'response_format',
+  });
+  await expect(ask({ grammar: 'root ::= (' })).rejects.toMatchObject({ status: 400, param: 'grammar' });
+});
