@@ -16,7 +16,9 @@ export async function inTheirNames<Result>(
 
 function renamed(problem: FieldProblem, names: Readonly<Record<string, string>>): FieldProblem {
   const { field, message } = problem;
-  const name = field === undefined ? undefined : names[field];
+  // What lies in a list of ours may lie elsewhere in theirs.
+  const [, name] = Object.entries(names).find(([ours]) => `${field}.`.startsWith(`${ours}.`)) ?? [];
   if (field === undefined || name === undefined) return problem;
-  return { ...problem, field: name, message: message.replace(field, name).replace('"auto" or "WIDTHxHEIGHT", ', '') };
+  const told = message.replace(`${field} have `, `${name} has `).replace(field, name);
+  return { ...problem, field: name, message: told.replace('"auto" or "WIDTHxHEIGHT", ', '') };
 }

@@ -40,7 +40,7 @@ function parseItem(item: unknown, field: string, problems: FieldProblem[]): Inpu
   const isReference = type === 'item_reference';
   const answerOf = isReference ? requestIdIn('message', id) : undefined;
   if (answerOf !== undefined) return { answerOf, field: `${field}.id` };
-  const message = { role: typeof role === 'string' ? (roles[role] ?? '') : '', content: '' };
+  const message = { role: roleOf(role) ?? '', content: '' };
   if (!isObject(item)) problems.push(invalidValue(field, item, 'a message {"role", "content"}'));
   else if (isReference) problems.push(invalidValue(`${field}.id`, id, 'the id of a message of a response'));
   else if (type !== 'message')
@@ -48,6 +48,10 @@ function parseItem(item: unknown, field: string, problems: FieldProblem[]): Inpu
   else if (message.role === '') problems.push(invalidValue(`${field}.role`, role, roleExpected));
   else message.content = textIn(content, `${field}.content`, problems);
   return { message };
+}
+
+function roleOf(role: unknown): string | undefined {
+  return typeof role === 'string' && Object.hasOwn(roles, role) ? roles[role] : undefined;
 }
 
 /** Parts as lines of one text. */
