@@ -23,12 +23,15 @@ const stopExpected = `a text of 1 to ${maxStopCharacters} characters, or a list 
 const shareExpected = 'a number above 0, at most 1';
 const biasExpected = `an object of at most ${maxBiases} numbers from -100 to 100 by ids of tokens`;
 
-const messageSchema = z.looseObject({
-  role: textOf(1, 64),
-  content: z
-    .string({ error: 'text' })
-    .max(maxTextCharacters, { error: `text of at most ${maxTextCharacters} characters` }),
-});
+const messageSchema = z.looseObject(
+  {
+    role: textOf(1, 64),
+    content: z
+      .string({ error: 'text' })
+      .max(maxTextCharacters, { error: `text of at most ${maxTextCharacters} characters` }),
+  },
+  { error: 'a message {"role", "content"}' },
+);
 /** A turn of a conversation. What else it has is for the model's template. */
 export type TextMessage = z.infer<typeof messageSchema>;
 
