@@ -106,6 +106,7 @@ describe('what is refused', () => {
       'input.0.role',
       'expected one of user, assistant, system, developer',
     ],
+    [{ input: [{ role: 'user', content: [] }] }, 'input.0.content', 'input.0.content is [], expected text, or a list'],
     [{ input: [{ role: 'user' }] }, 'input.0.content', 'input.0.content is missing, expected text'],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] },

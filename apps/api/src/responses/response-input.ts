@@ -19,7 +19,7 @@ const roles: Readonly<Record<string, string>> = {
 };
 const roleExpected = `one of ${Object.keys(roles).join(', ')}`;
 const inputExpected = 'text, or a list of at least one message';
-const contentExpected = 'text, or a list of parts {"type": "input_text", "text"}';
+const contentExpected = 'text, or a list of at least one part {"type": "input_text", "text"}';
 const textTypes = ['input_text', 'output_text', 'text'];
 
 /** Throws 400 for whatever is no text, by its place in the input. */
@@ -57,7 +57,7 @@ function roleOf(role: unknown): string | undefined {
 /** Parts as lines of one text. */
 function textIn(content: unknown, field: string, problems: FieldProblem[]): string {
   if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) {
+  if (!Array.isArray(content) || content.length === 0) {
     problems.push(invalidValue(field, content, contentExpected));
     return '';
   }
