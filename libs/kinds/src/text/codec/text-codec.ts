@@ -140,7 +140,7 @@ function parseDocument(document: Uint8Array): Files {
 function readTemplate({ config, chatTemplate }: Files): ChatTemplate | undefined {
   const sources = chatTemplate === undefined ? config.chat_template : { default: chatTemplate };
   if (sources == null) return undefined;
-  const file = chatTemplate === undefined ? 'tokenizer_config.json' : 'chat_template.jinja';
+  const file = chatTemplate === undefined ? 'tokenizer_config.json: chat_template' : 'chat_template.jinja';
   return attempt(file, () => createChatTemplate(sources, specialTexts(config)));
 }
 
