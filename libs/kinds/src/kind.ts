@@ -43,8 +43,8 @@ export interface Kind<Input = unknown, Card extends ModelCard = ModelCard> {
   /** Checks a body against the schema and then against what its model can do, and fills every default in. */
   resolve(body: unknown, card: Card, options: RequestOptions): ResolveResult<Input> | Promise<ResolveResult<Input>>;
   demandOf(input: Input): Demand;
-  /** The field that makes it keep the most bytes: what to lower when they are too many. */
-  heaviestField(input: Input): string;
+  /** The field that makes it keep the most bytes: what to lower when they are too many. `body`: what the input was made of. */
+  heaviestField(input: Input, body?: unknown): string;
   /** The most steps of one output: for estimates of its end. */
   stepsOf(input: Input): number;
   /** What may be kept of it once the request has ended, on a server that does not keep prompts. */

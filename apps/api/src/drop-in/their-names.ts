@@ -17,7 +17,13 @@ export async function inTheirNames<Result>(names: TheirNames, work: () => Promis
 function renamed(problem: FieldProblem, names: TheirNames): FieldProblem {
   const { field, message } = problem;
   if (field === undefined) return problem;
-  const name = typeof names === 'function' ? names(field) : names[field];
+  const name = typeof names === 'function' ? names(field) : nameOf(field, names);
   if (name === undefined) return problem;
-  return { ...problem, field: name, message: message.replace(field, name).replace('"auto" or "WIDTHxHEIGHT", ', '') };
+  const told = message.replace(`${field} have `, `${name} has `).replace(field, name);
+  return { ...problem, field: name, message: told.replace('"auto" or "WIDTHxHEIGHT", ', '') };
+}
+
+/** What lies in a list of ours may lie elsewhere in theirs. */
+function nameOf(field: string, names: Readonly<Record<string, string>>): string | undefined {
+  return Object.entries(names).find(([ours]) => `${field}.`.startsWith(`${ours}.`))?.[1];
 }

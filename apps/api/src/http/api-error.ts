@@ -125,6 +125,12 @@ export function modelNotFound(model: string, known: readonly { id: string }[]): 
   return new ApiError(404, 'model_not_found', message, { param: 'model' });
 }
 
+/** For a route whose kind of work no model here does. */
+export function kindNotFound(kind: string | undefined): ApiError {
+  const message = `no model here is of the kind ${describeValue(kind)}, which this route is for`;
+  return new ApiError(404, 'model_not_found', message, { param: 'model' });
+}
+
 export function overloaded(retryAfterS = retryLaterS): ApiError {
   const headers = { 'Retry-After': String(retryAfterS) };
   return new ApiError(503, 'overloaded', 'Service overloaded, try again later.', { headers });

@@ -1,6 +1,7 @@
 import { describeValue } from '@darkroom/core';
 import type { Context } from 'hono';
-import { ApiError } from './api-error.ts';
+import { ApiError, invalidFields } from './api-error.ts';
+import { halfCharacterIn } from './half-characters.ts';
 
 /** A request's JSON. Throws 415, 413 or 400; never takes more than `maxBytes` into memory, whatever the headers say. */
 export async function readJsonBody(c: Context, maxBytes: number): Promise<unknown> {
@@ -39,6 +40,13 @@ function parse(bytes: Uint8Array): unknown {
     throw invalidBody('the body is not UTF-8, expected a JSON object', error);
   }
   if (text.trim() === '') throw invalidBody('the body is empty, expected a JSON object');
+  const body = parseJson(text);
+  const problem = halfCharacterIn(text, body);
+  if (problem !== undefined) throw invalidFields([problem]);
+  return body;
+}
+
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {

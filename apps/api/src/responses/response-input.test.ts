@@ -106,6 +106,7 @@ describe('what is refused', () => {
       'input.0.role',
       'expected one of user, assistant, system, developer',
     ],
+    [{ input: [{ role: 'user', content: [] }] }, 'input.0.content', 'input.0.content is [], expected text, or a list'],
     [{ input: [{ role: 'user' }] }, 'input.0.content', 'input.0.content is missing, expected text'],
     [
       { input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] },
@@ -163,7 +164,9 @@ describe('what is refused', () => {
     [{ input, temperature: -1 }, 'temperature', 'temperature is -1, expected a number from 0 to 2'],
     [{ input, max_output_tokens: 0 }, 'max_output_tokens', 'max_output_tokens is 0'],
     [{ input, max_output_tokens: 300 }, 'max_output_tokens', 'max_output_tokens is 300, expected at most'],
-    [{ input: 'cold '.repeat(300) }, 'input', 'writer reads and writes 256 together'],
+    [{ input: 'cold '.repeat(300) }, 'input', 'input has 310 tokens, expected at most 255: writer reads '],
+    [{ input: [{ role: 'constructor', content: 'x' }] }, 'input.0.role', 'input.0.role is "constructor", expected one'],
+    [{ input: [{ role: '__proto__', content: 'x' }] }, 'input.0.role', 'input.0.role is "__proto__", expected one of'],
     [{ input, seed: -1 }, 'seed', 'seed is -1'],
   ])('%j', async (body, param, message) => {
     const test = await openTextApi();
@@ -215,6 +218,13 @@ it('takes null for whatever has a default, and what nobody knows', async () => {
     'tools',
     'user',
   ];
-  const body = { ...Object.fromEntries(nulls.map((name) => [name, null])), input, service_tier: 'auto', novel: {}, n: 1, logprobs: false };
+  const body = {
+    ...Object.fromEntries(nulls.map((name) => [name, null])),
+    input,
+    service_tier: 'auto',
+    novel: {},
+    n: 1,
+    logprobs: false,
+  };
   expect(await viewOf(await ask(test, path, { ...body, background: true }))).toMatchObject({ status: 'queued' });
 });

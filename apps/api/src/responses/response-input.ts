@@ -19,7 +19,7 @@ const roles: Readonly<Record<string, string>> = {
 };
 const roleExpected = `one of ${Object.keys(roles).join(', ')}`;
 const inputExpected = 'text, or a list of at least one message';
-const contentExpected = 'text, or a list of parts {"type": "input_text", "text"}';
+const contentExpected = 'text, or a list of at least one part {"type": "input_text", "text"}';
 const typeExpected = 'message, function_call, function_call_output or item_reference';
 const textTypes = ['input_text', 'output_text', 'text'];
 
@@ -67,7 +67,7 @@ function parseMessage(
   field: string,
   problems: FieldProblem[],
 ): TextMessage {
-  const message = { role: typeof role === 'string' ? (roles[role] ?? '') : '', content: '' };
+  const message = { role: roleOf(role) ?? '', content: '' };
   if (message.role === '') problems.push(invalidValue(`${field}.role`, role, roleExpected));
   else message.content = textIn(content, `${field}.content`, problems);
   return message;
@@ -95,10 +95,14 @@ function textAt(item: Record<string, unknown>, part: string, field: string, prob
   return '';
 }
 
+function roleOf(role: unknown): string | undefined {
+  return typeof role === 'string' && Object.hasOwn(roles, role) ? roles[role] : undefined;
+}
+
 /** Parts as lines of one text. */
 function textIn(content: unknown, field: string, problems: FieldProblem[]): string {
   if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) {
+  if (!Array.isArray(content) || content.length === 0) {
     problems.push(invalidValue(field, content, contentExpected));
     return '';
   }

@@ -1,7 +1,7 @@
 import { describeValue, type ModelCard } from '@darkroom/core';
 import { type Kind, requestFields } from '@darkroom/kinds';
 import type { ApiContext } from '../context.ts';
-import { modelNotFound, notNow } from '../http/api-error.ts';
+import { kindNotFound, modelNotFound, notNow } from '../http/api-error.ts';
 
 export interface ModelChoice {
   body: unknown;
@@ -19,9 +19,10 @@ export async function chooseModel(
   let chosen = choose(await models.get(), choice);
   // It may have come this moment.
   if (chosen.card === undefined) chosen = choose(await models.reload(), choice);
-  const { card, id, fitting } = chosen;
+  const { card, id, fitting, isEmpty } = chosen;
   // A matter of time on a system that has just been started.
-  if (fitting.length === 0) throw notNow('no_models', 'No worker has brought a model yet, try again later.');
+  if (isEmpty) throw notNow('no_models', 'No worker has brought a model yet, try again later.');
+  if (fitting.length === 0) throw kindNotFound(choice.kind);
   if (card === undefined) throw modelNotFound(id, fitting);
   const kind = kinds.ofModel(card);
   if (kind !== undefined) return { card, kind };
@@ -35,7 +36,7 @@ function choose(cards: readonly ModelCard[], { body, defaultModel, kind: only }:
   // A server's default may be of another kind than the route.
   const isFitting = !cards.some(({ id }) => id === defaultModel) || fitting.some(({ id }) => id === defaultModel);
   const id = namedModel(body) ?? (isFitting ? defaultModel : undefined) ?? fitting[0]?.id ?? '';
-  return { id, fitting, card: fitting.find((card) => card.id === id) };
+  return { id, fitting, isEmpty: cards.length === 0, card: fitting.find((card) => card.id === id) };
 }
 
 /** Undefined also for what is no name: the schema of the default model's kind says what is wrong with it. */

@@ -158,7 +158,7 @@ async function createEnvelope(
   const demand = kind.demandOf(input);
   const { requestMaxBytes: limit } = config;
   if (limit > 0 && demand.bytes > limit) {
-    const field = kind.heaviestField(input);
+    const field = kind.heaviestField(input, body);
     const message = `${field} lets this request keep up to ${demand.bytes} bytes, expected less of it: a request may keep ${limit}`;
     throw invalidFields([{ field, code: 'invalid_value', message }]);
   }

@@ -1,5 +1,6 @@
 import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { ModelCard } from '@darkroom/core';
+import type { TextCodec } from '@darkroom/kinds';
 import type { LoadModelOptions } from '@darkroom/executor';
 import { isTextModel, readTextModelDirectory } from '@darkroom/language';
 import type { Logger } from '@darkroom/service';
@@ -34,9 +35,22 @@ export async function readModel(options: LoadModelOptions, log: Logger): Promise
 }
 
 async function readTextModel(options: LoadModelOptions, log: Logger): Promise<WorkerModel> {
-  const { card, codecDocument: bytes, graph, config } = await readTextModelDirectory(options.directory, options);
+  const { card, codec, codecDocument: bytes, graph, config } = await readTextModelDirectory(options.directory, options);
   const { layers, keyHeads, headWidth } = config;
   log.info({ model: card.id, mode: card.mode, file: graph }, 'a model of text');
+  const reason = card.hasChatTemplate ? reasonOfRefusal(codec) : undefined;
+  if (reason !== undefined)
+    log.warn({ model: card.id, reason }, 'the chat template takes no message, so chats are refused');
   // Keys and values, in fp32.
   return { card, asset: { name: card.codec, bytes }, tokenBytes: 2 * layers * keyHeads * headWidth * 4 };
+}
+
+/** Why not even the simplest chat can be had. */
+function reasonOfRefusal(codec: TextCodec): string | undefined {
+  try {
+    codec.renderChat([{ role: 'user', content: 'Hi' }]);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
 }

@@ -119,6 +119,16 @@ describe('is refused with the field, what came and what was expected:', () => {
       'invalid_value: messages is [], expected a list of 1 to 1000 messages {"role", "content"}',
     ],
     [
+      'a message that is none',
+      { messages: [null] },
+      'invalid_value: messages.0 is null, expected a message {"role", "content"}',
+    ],
+    [
+      'a list in place of a message',
+      { messages: [[]] },
+      'invalid_value: messages.0 is [], expected a message {"role", "content"}',
+    ],
+    [
       'content that is no text',
       { messages: [{ role: 'user', content: 7 }] },
       'invalid_value: messages.0.content is 7, expected text',

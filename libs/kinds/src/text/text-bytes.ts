@@ -7,8 +7,9 @@ const tokenBytes = 16;
 const copies = 3;
 /** Its id, in facts of the log and in a checkpoint. */
 const idBytes = 24;
+const tokenCopies = copies * tokenBytes + idBytes;
 /** What is said of a token's probability, and of each other one. */
-const logprobBytes = 128;
+const bytesOfLogprob = 128;
 /** An entry of the log with its share of the stream; a long log is compacted. */
 const logBytes = 64 * 512;
 /** Events beside those of text, the random numbers' state, the fields of the request. */
@@ -16,14 +17,30 @@ const requestBytes = 16_384;
 
 export function textBytes(input: TextInput): number {
   const { n, maxTokens, logprobs } = input;
-  const perToken = copies * tokenBytes + idBytes + (logprobs === undefined ? 0 : 2 * (logprobs + 1) * logprobBytes);
-  // With the prompt and without: where prompts are not kept, both are stored.
-  return n * (maxTokens * perToken + logBytes) + 2 * Buffer.byteLength(JSON.stringify(input)) + requestBytes;
+  const perToken = tokenCopies + (logprobs === undefined ? 0 : logprobBytes(logprobs + 1));
+  return n * (maxTokens * perToken + logBytes) + givenBytes(input) + requestBytes;
 }
 
-/** What to lower when they are too many. */
-export function heaviestTextField({ n, maxTokens, logprobs, prompt }: TextInput): string {
-  if (prompt.length > n * maxTokens) return 'prompt';
-  if (logprobs !== undefined && logprobs > 0) return 'top_logprobs';
-  return n > 1 ? 'n' : 'max_tokens';
+/** What to lower when they are too many: what would leave the most bytes away. */
+export function heaviestTextField(input: TextInput, body?: unknown): string {
+  const { n, maxTokens, logprobs = 0, prompt, said, logitBias, stop } = input;
+  const isChat = typeof body === 'object' && body !== null && 'messages' in body;
+  const fields = {
+    [isChat ? 'messages' : 'prompt']: givenBytes({ prompt, said }),
+    logit_bias: givenBytes(logitBias),
+    stop: givenBytes(stop),
+    top_logprobs: n * maxTokens * logprobBytes(logprobs),
+    n: n === 1 ? 0 : n * (maxTokens * tokenCopies + logBytes),
+    max_tokens: maxTokens * tokenCopies,
+  };
+  return Object.entries(fields).reduce((heaviest, field) => (field[1] > heaviest[1] ? field : heaviest))[0];
+}
+
+/** What a client gave is stored with the prompt and without: where prompts are not kept, both are. */
+function givenBytes(given: object): number {
+  return 2 * Buffer.byteLength(JSON.stringify(given));
+}
+
+function logprobBytes(tokens: number): number {
+  return 2 * tokens * bytesOfLogprob;
 }

@@ -25,10 +25,6 @@ const stopExpected = `a text of 1 to ${maxStopCharacters} characters, or a list 
 const shareExpected = 'a number above 0, at most 1';
 const biasExpected = `an object of at most ${maxBiases} numbers from -100 to 100 by ids of tokens`;
 
-/** JSON can hold half a surrogate pair, which no UTF-8 can. */
-const halfExpected = 'text that can be UTF-8, without half a surrogate pair';
-const isWhole = (text: string): boolean => !/\p{Surrogate}/u.test(text);
-
 const callsExpected = 'a list of calls {"id", "type": "function", "function": {"name", "arguments"}}';
 const callSchema = z.looseObject(
   {
@@ -43,14 +39,16 @@ const callSchema = z.looseObject(
   { error: 'a call {"id", "type": "function", "function": {"name", "arguments"}}' },
 );
 
-const messageSchema = z.looseObject({
-  role: textOf(1, 64),
-  content: z
-    .string({ error: 'text' })
-    .max(maxTextCharacters, { error: `text of at most ${maxTextCharacters} characters` })
-    .refine(isWhole, { error: halfExpected }),
-  tool_calls: z.array(callSchema, { error: callsExpected }).nullish(),
-});
+const messageSchema = z.looseObject(
+  {
+    role: textOf(1, 64),
+    content: z
+      .string({ error: 'text' })
+      .max(maxTextCharacters, { error: `text of at most ${maxTextCharacters} characters` }),
+    tool_calls: z.array(callSchema, { error: callsExpected }).nullish(),
+  },
+  { error: 'a message {"role", "content"}' },
+);
 /** A turn of a conversation. What else it has is for the model's template. */
 export type TextMessage = z.infer<typeof messageSchema>;
 
@@ -62,8 +60,7 @@ export function charactersOf(messages: readonly TextMessage[]): number {
 const stopText = z
   .string({ error: stopExpected })
   .min(1, { error: stopExpected })
-  .max(maxStopCharacters, { error: stopExpected })
-  .refine(isWhole, { error: halfExpected });
+  .max(maxStopCharacters, { error: stopExpected });
 
 /** Strict, as the body of pictures is. */
 export const textSchema = z.strictObject({
@@ -71,7 +68,7 @@ export const textSchema = z.strictObject({
   prompt: z
     .union(
       [
-        textOf(1, maxTextCharacters).refine(isWhole, { error: halfExpected }),
+        textOf(1, maxTextCharacters),
         z
           .array(wholeNumber(0, 2 ** 31))
           .min(1, { error: promptExpected })

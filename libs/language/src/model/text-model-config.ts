@@ -18,6 +18,8 @@ export interface TextModelConfig {
   readonly maxModelTokens: number;
   /** Tokens that end a text. */
   readonly endIds: readonly number[];
+  /** Which file says so of which of them. */
+  readonly endIdsOf: readonly { readonly file: string; readonly ids: readonly number[] }[];
   /** What is meant where a request does not say. */
   readonly defaults: TextCard['defaults'];
   /** Of block diffusion. */
@@ -91,6 +93,10 @@ export async function readTextModelConfig(directory: string): Promise<TextModelC
     headWidth: config.head_dim ?? config.hidden_size / config.num_attention_heads,
     maxModelTokens: config.max_position_embeddings,
     endIds: [...new Set([...generation.eos_token_id, ...config.eos_token_id])],
+    endIdsOf: [
+      { file: 'generation_config.json', ids: generation.eos_token_id },
+      { file: 'config.json', ids: config.eos_token_id },
+    ],
     defaults: {
       maxTokens: generation.max_new_tokens ?? defaultMaxTokens,
       temperature: isGreedy ? 0 : (temperature ?? 1),

@@ -94,9 +94,29 @@ describe('a text model', () => {
     expect(await failure()).toMatchObject(unsupported(message));
   });
 
-  it('whose end token is none is refused', async () => {
-    await change('generation_config.json', { eos_token_id: [2, 2048] });
-    expect(await failure()).toMatchObject(unsupported('eos_token_id: 2048 is not a token of tokenizer.json'));
+  it.each(['generation_config.json', 'config.json'])('whose end token in %s is none is refused', async (file) => {
+    await change(file, { eos_token_id: [2, 2048] });
+    expect(await failure()).toHaveProperty('message', `${file}: eos_token_id: 2048 is not a token of tokenizer.json`);
+  });
+
+  it('whose tokenizer is of another model is refused', async () => {
+    const { model } = JSON.parse(await readFile(join(directory, 'tokenizer.json'), 'utf8')) as {
+      model: { vocab: Record<string, number> };
+    };
+    const few = (count: number) =>
+      change('tokenizer.json', {
+        model: {
+          ...model,
+          vocab: Object.fromEntries(Object.entries(model.vocab).filter(([, id]) => id < count)),
+          merges: [],
+        },
+      });
+    await few(4);
+    expect(await failure()).toMatchObject(
+      unsupported('tokenizer.json: has 4 tokens, and config.json says vocab_size 2048'),
+    );
+    await few(2040);
+    expect((await readTextModelDirectory(directory, { id: 'padded' })).card.vocabularySize).toBe(2040);
   });
 
   it.each(['config.json', 'tokenizer.json'])('without %s is refused', async (file) => {

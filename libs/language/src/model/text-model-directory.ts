@@ -130,14 +130,19 @@ export async function listTextDtypes(directory: string): Promise<ModelDtype[]> {
   return modelDtypes.filter((_, at) => isThere[at]);
 }
 
+/** Logits for ids of no token, which some models have for the sake of round numbers. */
+const mostPadding = { tokens: 1024, share: 0.1 };
+
 function checkVocabulary({ vocabularySize }: TextCodec, config: TextModelConfig): void {
-  if (vocabularySize > config.vocabularySize) {
+  const missing = config.vocabularySize - vocabularySize;
+  if (missing < 0 || missing > Math.max(mostPadding.tokens, mostPadding.share * config.vocabularySize)) {
     const problem = `has ${vocabularySize} tokens, and config.json says vocab_size ${config.vocabularySize}`;
     throw modelFileError('tokenizer.json', problem);
   }
-  const unknown = config.endIds.find((id) => id >= vocabularySize);
-  if (unknown !== undefined)
-    throw modelFileError('generation_config.json', `eos_token_id: ${unknown} is not a token of tokenizer.json`);
+  for (const { file, ids } of config.endIdsOf) {
+    const unknown = ids.find((id) => id >= vocabularySize);
+    if (unknown !== undefined) throw modelFileError(file, `eos_token_id: ${unknown} is not a token of tokenizer.json`);
+  }
 }
 
 function checkModelId(id: string): string {

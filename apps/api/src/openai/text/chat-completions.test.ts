@@ -130,6 +130,18 @@ describe('one answer', () => {
     expect(one).toMatchObject({ request: { input: (two as { request: { input: object } }).request.input } });
   });
 
+  it('shows a developer as the system, which models have learnt', async () => {
+    const [developer, system] = await Promise.all(
+      ['developer', 'system'].map(async (role) => {
+        const { test, id } = await open({
+          messages: [{ role, content: 'Be short.' }, { role, content: [{ type: 'text', text: 'No.' }] }, ...messages],
+        });
+        return (await readRequest(test.store, id)) as { request: { input: object } };
+      }),
+    );
+    expect(developer!.request.input).toEqual(system!.request.input);
+  });
+
   it('says how probable each token was, and each other one', async () => {
     const { answer, run } = await open({ logprobs: true, top_logprobs: 1 });
     const other = { token: 'a', logprob: -1.5, bytes: [97] };

@@ -17,6 +17,8 @@ describe('refusing stores nothing', () => {
   it.each<[object, string | RegExp, string?]>([
     [{ messages: [] }, /^messages is \[\], expected a list of 1 to /],
     [{ messages: undefined }, /^messages is missing, expected a list of messages /],
+    [{ messages: [null] }, 'messages.0 is null, expected a message {"role", "content"}'],
+    [{ messages: [[]] }, 'messages.0 is [], expected a message {"role", "content"}'],
     [{ messages: [{ role: 'user', content: null }] }, 'messages.0.content is null, expected text'],
     [
       { messages: [{ role: 'user', content: [] }] },

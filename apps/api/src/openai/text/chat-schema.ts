@@ -55,16 +55,17 @@ export function parseChatBody(body: unknown): TextAsk {
   return { body: { ...ourBody, ...asked, messages: ours }, names, ...streamOf(fields) };
 }
 
-/** A message with its content as one text; what it has of other kinds is named in `problems`. */
+/** A message with its content as one text; what it has of other kinds is named in `problems`. Templates know no developers. */
 function withTextContent(message: unknown, index: number, problems: FieldProblem[]): unknown {
-  if (typeof message !== 'object' || message === null) return message;
-  const { role, content } = message as { role?: unknown; content?: unknown };
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) return message;
+  const { role: given, content } = message as { role?: unknown; content?: unknown };
+  const role = given === 'developer' ? 'system' : given;
   if (content == null && role === 'assistant') return { ...message, content: '' };
-  if (!Array.isArray(content)) return message;
+  if (!Array.isArray(content)) return { ...message, role };
   const field = `messages.${index}.content`;
   const texts = content.map((part, at) => partText(part, `${field}.${at}`, problems));
   if (content.length === 0) problems.push(invalidValue(field, content, 'text, or at least one part of type "text"'));
-  return { ...message, content: texts.join('\n') };
+  return { ...message, role, content: texts.join('\n') };
 }
 
 function partText(part: unknown, field: string, problems: FieldProblem[]): string {

@@ -76,7 +76,7 @@ describe('a codec', () => {
     [{ tokenizer: { ...files.tokenizer, normalizer: { type: 'Telepathy' } } }, 'tokenizer.json: cannot be used: '],
     [{ config: { eos_token: '<end>' } }, 'tokenizer_config.json: eos_token: "<end>" is not in the vocabulary'],
     [{ config: { chat_template: 7 } }, 'tokenizer_config.json: chat_template: '],
-    [{ config: { chat_template: '{% if %}' } }, 'tokenizer_config.json: cannot be used: '],
+    [{ config: { chat_template: '{% if %}' } }, 'tokenizer_config.json: chat_template: cannot be used: '],
     [{ chatTemplate: '{% for %}' }, 'chat_template.jinja: cannot be used: '],
   ])('names the file and the field of %j', (changes, message) => {
     expect(() => codecOf(changes)).toThrow(

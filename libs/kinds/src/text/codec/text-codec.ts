@@ -149,7 +149,7 @@ function parseDocument(document: Uint8Array): Files {
 function readTemplate({ tokenizer: definition, config, chatTemplate }: Files): ChatTemplate | undefined {
   const sources = chatTemplate === undefined ? config.chat_template : { default: chatTemplate };
   if (sources == null) return undefined;
-  const file = chatTemplate === undefined ? 'tokenizer_config.json' : 'chat_template.jinja';
+  const file = chatTemplate === undefined ? 'tokenizer_config.json: chat_template' : 'chat_template.jinja';
   const specials = definition.added_tokens.flatMap(({ content, special }) => (special ? [content] : []));
   return attempt(file, () => createChatTemplate(sources, specialTexts(config), specials));
 }
