@@ -6,7 +6,7 @@ import { requestGone } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
 import type { AskStore } from '../server/store-guard.ts';
 
-/** A request as clients see it. `isInline`: with the bytes of its outputs, in a second round trip. */
+/** A request as clients see it. Texts, and with `isInline` the bytes of other outputs, take a second round trip. */
 export async function requestAnswer(
   context: ApiContext,
   request: RequestStatus,
@@ -17,7 +17,7 @@ export async function requestAnswer(
   const kind = kinds.of(request.kind);
   const [eta, texts, inlined] = await Promise.all([
     endOf(context, request),
-    kind?.outputs === 'text' ? askStore((store) => readTexts(store, id, request.outputCount)) : [],
+    kind?.outputs === 'text' ? textsOf(askStore, request) : [],
     isInline && kind?.outputs === 'bytes' ? readOutputs(askStore, request) : undefined,
   ]);
   return {
@@ -41,6 +41,14 @@ export async function requestAnswer(
     ...(request.retriedAs === undefined ? {} : { retried_as: request.retriedAs }),
     urls: requestUrls(id),
   };
+}
+
+/** What stands of each: by its log, until all are done. */
+async function textsOf(askStore: AskStore, request: RequestStatus): Promise<string[]> {
+  const { id, attempts, outputs, outputCount } = request;
+  if (attempts === 0) return Array.from({ length: outputCount }, () => '');
+  if (outputs.length < outputCount) return askStore((store) => readTexts(store, id, outputCount));
+  return [...(await readOutputs(askStore, request)).values()].map((data) => data.toString('utf8'));
 }
 
 /** All finished ones at once. */

@@ -3,6 +3,7 @@ import { type Costs, createCostMeter } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import { startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
+import { openTextApi, runNextText, textFacts, textModel } from '../testing/text-model.ts';
 
 /** With models and secrets read; they are asked for again when `nextSecond` was called. */
 async function openMetered() {
@@ -28,6 +29,33 @@ it('a poll is one round trip, whatever the state', async () => {
   expect((await costOf(() => get(path))).sent).toEqual(['evalsha']);
   await app.api.request(path, { method: 'DELETE' });
   expect((await costOf(() => get(path))).sent).toEqual(['evalsha']);
+});
+
+it('a poll of text is another one, for what stands of it: no log is read of one that is done', async () => {
+  const app = await openTextApi('autoregressive');
+  const costOf = await createCostMeter(app.store);
+  const get = async (path: string): Promise<Response> => app.api.request(path);
+  const path = `/v1/predict/${await app.submit({ model: textModel, n: 2 })}`;
+  await get(path);
+  expect((await costOf(() => get(path))).sent).toEqual(['evalsha']);
+  const run = await runNextText(app);
+  await run.entry({ type: 'delta', offset: 0, text: 'a' });
+  // The first time a script goes as its text.
+  await get(path);
+  const { sent, inScripts } = await costOf(() => get(path));
+  expect(sent).toEqual(['evalsha', 'evalsha']);
+  // Nor are there previews.
+  expect(inScripts.filter((name) => name === 'hget')).toEqual(['hget']);
+  for (const index of [0, 1])
+    await run.output(
+      index,
+      Buffer.from(`text ${index}`),
+      100,
+      textFacts({ finish_reason: 'stop', completion_tokens: 1, calls: 1 }),
+    );
+  await run.finish();
+  expect((await costOf(() => get(path))).sent).toEqual(['evalsha', 'hgetall', 'hgetall']);
+  expect(await (await get(path)).json()).toMatchObject({ texts: [{ text: 'text 0' }, { text: 'text 1' }] });
 });
 
 it('a submit is one round trip', async () => {

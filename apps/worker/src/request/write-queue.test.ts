@@ -98,6 +98,11 @@ it('no call brings more than Redis does in a moment', async () => {
   const saves = [1, 2, 3].map((done): RequestWrite => ({ type: 'checkpoint', delivery, index: 0, done, data }));
   await Promise.all(saves.map((save) => queue.push(save, never)));
   expect(calls.sizes.slice(3)).toEqual([2, 1]);
+  // Of text, what is said of each token weighs most.
+  const logprobs = 'x'.repeat(400_000);
+  const said = [0, 1, 2].map((at) => ({ ...delta(delivery, at, 'x', { facts: { logprobs } }), type: 'snapshot' }));
+  await Promise.all(said.map((piece) => queue.push(piece as RequestWrite, never)));
+  expect(calls.sizes.slice(5)).toEqual([2, 1]);
 });
 
 it('text waits for more of it until its interval is over, and for nothing else', async () => {

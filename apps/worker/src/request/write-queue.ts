@@ -110,7 +110,7 @@ export class WriteQueue {
     let bytes = 0;
     let count = 0;
     for (const { write } of this.#entries) {
-      bytes += 'data' in write ? write.data.byteLength : 0;
+      bytes += bytesOf(write);
       if (count > 0 && (bytes > mostBytes || count === mostWrites)) break;
       count += 1;
     }
@@ -133,6 +133,14 @@ export class WriteQueue {
     this.#hurry = new AbortController();
     await delay(leftMs, undefined, { signal: this.#hurry.signal }).catch(() => {});
   }
+}
+
+/** About: text is counted in UTF-16 units. */
+function bytesOf(write: RequestWrite): number {
+  if ('data' in write) return write.data.byteLength;
+  if (!('text' in write)) return 0;
+  const facts = Object.values(write.facts ?? {}).map((fact) => (typeof fact === 'string' ? fact.length : 0));
+  return facts.reduce((sum, units) => sum + units, write.text.length);
 }
 
 function isOfSame(one: RequestWrite, other: RequestWrite): boolean {

@@ -18,13 +18,13 @@ write['event'] = function(id, request, body, preview, done, total, span)
   local sequence = emitEvent(id, body, preview ~= '' and preview or nil, span ~= '' and span or nil)
   if span ~= '' then redis.call('HSETNX', request, 'span:' .. span, sequence) end
 end
--- In place of all that was written of an output's text, and of the progress with it.
-write['snapshot'] = function(id, request, body, span)
+-- In place of all that was written of an output's text, and of the progress with it. told: who has read all that knows it already.
+write['snapshot'] = function(id, request, body, span, told)
   local from = redis.call('HGET', request, 'span:' .. span)
   for _, entry in ipairs(from and redis.call('XRANGE', key('events', id), from .. '-0', '+') or {}) do
     if entry[2][4] == span then redis.call('XDEL', key('events', id), entry[1]) end
   end
-  redis.call('HSET', request, 'span:' .. span, emitEvent(id, body, nil, span))
+  redis.call('HSET', request, 'span:' .. span, emitEvent(id, body, nil, span, told))
 end
 write['output'] = function(id, request, body, bytes, index, chunk, info)
   local output = key('output', id) .. ':' .. index

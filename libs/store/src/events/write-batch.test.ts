@@ -1,8 +1,9 @@
 /** What a worker writes while requests run: in order, fenced, and once. */
-import { textAfter } from '@darkroom/core';
+import { type RequestEvent, textAfter, type TextEvent } from '@darkroom/core';
 import { dispatchNext, openTestStore, seedRequest, seedRunning, testEnvelope, write } from '@darkroom/testing';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import {
+  createEventHub,
   type Delivery,
   readEvents,
   readOutput,
@@ -175,6 +176,31 @@ describe('text', () => {
       '6 progress',
       '9 snapshot',
       '10 reset',
+    ]);
+  });
+
+  it('is not told as a whole to those who have read all of it', async () => {
+    const store = openTestStore();
+    const { worker, delivery } = await seedRunning(store);
+    const hub = createEventHub(store);
+    onTestFinished(() => hub.close());
+    const heard: RequestEvent[] = [];
+    await hub.subscribe(delivery.id, (event) => void heard.push(event));
+    const whole = { type: 'snapshot', delivery, index: 0, offset: 0, text: 'a fox', done: 2, isWhole: true } as const;
+    await write(
+      store,
+      worker,
+      delta(delivery, 0, 'a fox'),
+      { ...whole, facts: { ids: '1,2,' } },
+      delta(delivery, 5, '!'),
+    );
+    await expect.poll(() => heard.length).toBe(3);
+    expect(heard).toMatchObject([{ sequence: 3 }, { sequence: 4, offset: 5, text: '', done: 2 }, { sequence: 5 }]);
+    expect(heard[1]).not.toHaveProperty('facts');
+    expect(heard.reduce((text, event) => textAfter(text, event as TextEvent), '')).toBe('a fox!');
+    expect(await eventsOf(store, delivery.id)).toMatchObject([
+      { text: 'a fox', facts: { ids: '1,2,' } },
+      { text: '!' },
     ]);
   });
 

@@ -80,7 +80,10 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
       const { type, index, offset, text, done, facts, of } = write;
       const isWhole = type === 'snapshot' && write.isWhole === true;
       const body = JSON.stringify({ type, index, offset, text, done, facts, ...(isWhole && { isWhole }) });
-      return isWhole ? ['snapshot', body, index] : ['event', body, '', of?.done ?? '', of?.total ?? 0, index];
+      const told = { type, index, offset: offset + text.length, text: '', done, isWhole };
+      return isWhole
+        ? ['snapshot', body, index, JSON.stringify(told)]
+        : ['event', body, '', of?.done ?? '', of?.total ?? 0, index];
     }
     case 'reset': {
       const { type, index, offset } = write;
