@@ -47,9 +47,13 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
   const store = openStore(context);
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
   const { card, asset, tokenBytes } = await loads.watch(() => readModel(model, log));
-  const capacity = roomOf(card, { ...config, tokenBytes, availableBytes: process.availableMemory() });
+  const { slots: capacity, memoryTokens } = roomOf(card, {
+    ...config,
+    tokenBytes,
+    availableBytes: process.availableMemory(),
+  });
   const engine = {
-    model,
+    model: { ...model, ...(memoryTokens !== undefined && { maxTokens: capacity, memoryTokens }) },
     maxSlots: capacity,
     checkpointEvery: config.checkpointSteps,
     environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,

@@ -210,13 +210,13 @@ export class Worker extends BaseService<WorkerOptions> {
       const left = await readLeftToDo(store, leased);
       request.resume(left);
       const { indexes, checkpoints } = left;
-      const { id, outputs, input } = leased.envelope;
+      const { id, owner, outputs, input } = leased.envelope;
       log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: checkpoints.size }, 'started');
       if (this.#engine.state === 'asleep' && !(await this.#isAwakeFor(request))) return;
       // It was canceled, or this worker taken for dead, while this was read.
       if (request.dropped !== undefined) return this.#finish(request, { state: 'canceled' });
       if (indexes.length === 0) return this.#finish(request, { state: 'succeeded', outputs });
-      this.#executor.submit([{ id: leased.token, input, indexes, checkpoints }]);
+      this.#executor.submit([{ id: leased.token, owner, input, indexes, checkpoints }]);
       this.#watch.submitted(leased.token);
     } catch (error) {
       // Without an engine, because it has just died or this worker stops, it is none of the request's doing.

@@ -13,15 +13,26 @@ export interface RoomOptions {
 
 /** The part of the memory at hand that caches may grow to. */
 const cacheShare = 0.25;
+/** With less there is no text worth writing. */
+const leastTokens = 256;
+
+/** What a worker has room for. */
+export interface Room {
+  /** Rows of pictures, tokens of cache for texts. */
+  slots: number;
+  /** Tokens that caches may take the memory of: rows share buffers in which each is as long as the longest. Of pictures undefined. */
+  memoryTokens?: number;
+}
 
 /**
- * The slots of a worker: rows of pictures, tokens of cache for texts. As many texts of full length as rows share a step, unless
- * memory is short; one in any case.
+ * The room of a worker. For texts as many of full length as rows share a step, unless memory is short: then no text may be longer
+ * than this.
  */
-export function roomOf(card: ModelCard, { tokenBytes, batchMaxSize, kvTokens, availableBytes }: RoomOptions): number {
-  if (card.kind !== text.id || tokenBytes === undefined) return batchMaxSize;
-  if (kvTokens !== undefined) return kvTokens;
+export function roomOf(card: ModelCard, { tokenBytes, batchMaxSize, kvTokens, availableBytes }: RoomOptions): Room {
+  if (card.kind !== text.id || tokenBytes === undefined) return { slots: batchMaxSize };
+  if (kvTokens !== undefined) return { slots: kvTokens, memoryTokens: kvTokens };
   const { maxModelTokens } = card as TextCard;
-  const fitting = Math.floor((cacheShare * availableBytes) / tokenBytes);
-  return Math.max(maxModelTokens, Math.min(fitting, batchMaxSize * maxModelTokens));
+  const least = Math.min(leastTokens, maxModelTokens);
+  const memoryTokens = Math.max(least, Math.floor((cacheShare * availableBytes) / tokenBytes));
+  return { slots: Math.min(memoryTokens, batchMaxSize * maxModelTokens), memoryTokens };
 }

@@ -15,6 +15,8 @@ export interface RowCheckpoint {
 
 export interface RowRequest {
   readonly id: string;
+  /** Whose it is: nothing that is kept of it is of use to, or seen by, who is somebody else's. */
+  readonly owner?: string;
   /** What the door validated; each pipeline knows its own shape of it. */
   readonly input: unknown;
   /** Which of the request's outputs to make, counted from 0; all of them if absent. */

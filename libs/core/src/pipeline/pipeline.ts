@@ -27,6 +27,11 @@ export interface Pipeline<Row extends PipelineRow = PipelineRow> {
    * @throws DarkroomError `invalid_request` if the input is not one this model can serve. Nothing is held then.
    */
   createRows(request: RowRequest): Promise<Row[]>;
+  /**
+   * Whether there is memory for a row beside others. By default there is: slots are all that counts. One that is alone is let in in
+   * any case.
+   */
+  hasRoomFor?(row: Row, others: readonly Row[]): boolean;
   /** No `createRows` follows at once: what only that needs may be let go of. */
   settle(): Promise<void>;
   /**

@@ -28,8 +28,15 @@ interface LetterInput {
 
 const encoder = new TextEncoder();
 
-function createHarness(options: { maxSlots?: number; checkpointEvery?: number; fitsAtOnce?: number } = {}) {
-  const { maxSlots = 4, checkpointEvery = 0, fitsAtOnce = Infinity } = options;
+type HarnessOptions = {
+  maxSlots?: number;
+  checkpointEvery?: number;
+  fitsAtOnce?: number;
+  hasRoomFor?: Pipeline<LetterRow>['hasRoomFor'];
+};
+
+function createHarness(options: HarnessOptions = {}) {
+  const { maxSlots = 4, checkpointEvery = 0, fitsAtOnce = Infinity, hasRoomFor } = options;
   /** The letters of each model call. */
   const calls: string[] = [];
   /** Ids as their rows are made, and `settle` after a round of them. */
@@ -102,6 +109,7 @@ function createHarness(options: { maxSlots?: number; checkpointEvery?: number; f
     },
     checkpoint: ({ text }): RowCheckpoint => ({ done: text.length, data: encoder.encode(text) }),
     release() {},
+    ...(hasRoomFor && { hasRoomFor }),
     dispose: () => Promise.resolve(),
   };
 
@@ -233,6 +241,14 @@ describe('the engine', () => {
     const { submit, calls } = createHarness({ maxSlots: 2 });
     await Promise.all([submit('a', { n: 1, steps: 1 }), submit('b', { n: 3, steps: 1 }), submit('c', { steps: 1 })]);
     expect(calls).toEqual(['ab', 'bb', 'c']);
+  });
+
+  it('lets what there is no memory for wait, unless it is alone', async () => {
+    const { submit, calls } = createHarness({
+      hasRoomFor: (row, others) => row.letter !== 'b' && others.every(({ letter }) => letter !== 'b'),
+    });
+    await Promise.all(['a', 'c', 'b', 'd'].map((id) => submit(id, { steps: 1 })));
+    expect(calls).toEqual(['ac', 'b', 'd']);
   });
 
   it('steps every shape once a turn', async () => {

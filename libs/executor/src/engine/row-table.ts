@@ -26,7 +26,7 @@ export interface TableRow<Row> {
 /** Of the engine's. Each row that the table was given is released once, when it leaves or will never enter. */
 interface RowTableOptions<Row extends PipelineRow> {
   maxSlots: number;
-  pipeline: Pick<Pipeline<Row>, 'release'>;
+  pipeline: Pick<Pipeline<Row>, 'release' | 'hasRoomFor'>;
 }
 
 export class RowTable<Row extends PipelineRow> {
@@ -73,8 +73,12 @@ export class RowTable<Row extends PipelineRow> {
   /** The request whose rows enter next, if there is one and room for a row of it. */
   nextToEnter(): TableRequest<Row> | undefined {
     const [first] = this.#waiting;
-    const slots = first?.pending?.[0]?.slots ?? 1;
-    return this.status.slots + slots <= this.#options.maxSlots ? first : undefined;
+    const row = first?.pending?.[0];
+    const { maxSlots, pipeline } = this.#options;
+    if (this.status.slots + (row?.slots ?? 1) > maxSlots) return undefined;
+    if (row === undefined || this.#rows.length === 0) return first;
+    const others = this.#rows.map((entry) => entry.row);
+    return pipeline.hasRoomFor?.(row, others) === false ? undefined : first;
   }
 
   /** Moves the next row of the first waiting request into the table; undefined if that request has none. */

@@ -177,6 +177,18 @@ describe('is refused with the field, what came and what was expected:', () => {
       'context_length_exceeded: max_tokens is 255, expected at most 254: emoji-writer reads and writes 256 tokens together, and the prompt has 2',
     ],
     [
+      'a prompt after which there is no whole block',
+      { prompt: Array.from({ length: 249 }, () => 5) },
+      'context_length_exceeded: prompt has 249 tokens, expected at most 248: emoji-writer reads and writes 256 together',
+      blocks,
+    ],
+    [
+      'more than whole blocks have room for',
+      { prompt: [5, 6], max_tokens: 249 },
+      'context_length_exceeded: max_tokens is 249, expected at most 248: emoji-writer reads and writes 256 tokens together, in blocks of 8, and the prompt has 2',
+      blocks,
+    ],
+    [
       'a name from elsewhere',
       { prompt: 'a', max_new_tokens: 5 },
       'unknown_field: max_new_tokens is not a field, did you mean max_tokens?',

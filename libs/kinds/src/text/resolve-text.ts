@@ -3,7 +3,7 @@ import type { ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
 import { resolveBody } from '../resolve-body.ts';
 import type { TextCodec } from './codec/text-codec.ts';
-import type { TextCard } from './text-card.ts';
+import { roomAfter, type TextCard } from './text-card.ts';
 import type { TextInput } from './text-input.ts';
 import { foreignTextFields, type TextRequest, textSchema } from './text-schema.ts';
 
@@ -93,26 +93,27 @@ function lengthProblems(
   card: TextCard,
   promptTokens: number,
 ): FieldProblem[] {
-  const { maxModelTokens: limit } = card;
+  const { maxModelTokens: limit, block } = card;
   const code = 'context_length_exceeded';
-  if (promptTokens >= limit) {
+  const left = roomAfter(card, promptTokens);
+  if (left <= 0) {
     const field = messages === undefined ? 'prompt' : 'messages';
     const came = prompt === undefined ? 'have' : 'has';
     return [
       {
         field,
         code,
-        message: `${field} ${came} ${promptTokens} tokens, expected at most ${limit - 1}: ${card.id} reads and writes ${limit} together`,
+        message: `${field} ${came} ${promptTokens} tokens, expected at most ${limit - (block?.size ?? 1)}: ${card.id} reads and writes ${limit} together`,
       },
     ];
   }
-  if (maxTokens === undefined || promptTokens + maxTokens <= limit) return [];
-  const left = limit - promptTokens;
+  if (maxTokens === undefined || maxTokens <= left) return [];
+  const pieces = block === undefined ? '' : `, in blocks of ${block.size}`;
   return [
     {
       field: 'max_tokens',
       code,
-      message: `max_tokens is ${maxTokens}, expected at most ${left}: ${card.id} reads and writes ${limit} tokens together, and the prompt has ${promptTokens}`,
+      message: `max_tokens is ${maxTokens}, expected at most ${left}: ${card.id} reads and writes ${limit} tokens together${pieces}, and the prompt has ${promptTokens}`,
     },
   ];
 }
@@ -123,12 +124,12 @@ function fillDefaults(
   prompt: readonly number[],
   { drawSeed }: RequestOptions,
 ): TextInput {
-  const { defaults, maxModelTokens } = card;
+  const { defaults } = card;
   const { stop = [] } = request;
   return {
     prompt,
     n: request.n ?? 1,
-    maxTokens: request.max_tokens ?? Math.min(defaults.maxTokens, maxModelTokens - prompt.length),
+    maxTokens: request.max_tokens ?? Math.min(defaults.maxTokens, roomAfter(card, prompt.length)),
     temperature: request.temperature ?? defaults.temperature,
     topP: request.top_p ?? defaults.topP,
     topK: request.top_k ?? defaults.topK,

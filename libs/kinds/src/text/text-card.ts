@@ -7,7 +7,7 @@ export type TextMode = 'autoregressive' | 'block_diffusion';
 export interface TextCard extends ModelCard {
   kind: 'text';
   mode: TextMode;
-  /** Tokens that it reads and writes together at most. */
+  /** Tokens that it reads and writes together at most: as many as the model was made for, or as its worker has room for. */
   maxModelTokens: number;
   /** Ids of tokens are below this. */
   vocabularySize: number;
@@ -23,4 +23,10 @@ export interface TextCard extends ModelCard {
   block?: { size: number; confidenceThreshold: number };
   /** Whether a row has the same bytes whoever shares its steps; if not, why. */
   deterministic: { is: true } | { is: false; reason: string };
+}
+
+/** Tokens that a model has room to write after a prompt: of block diffusion whole blocks. 0 or less: the prompt is too long. */
+export function roomAfter({ maxModelTokens, block }: Pick<TextCard, 'maxModelTokens' | 'block'>, promptTokens: number) {
+  const left = maxModelTokens - promptTokens;
+  return block === undefined ? left : left - (left % block.size);
 }

@@ -3,13 +3,20 @@ import type { Decoder, TokenCache } from './decoder.ts';
 /** A cache, and the tokens that are in it. */
 export interface KnownCache {
   readonly cache: TokenCache;
-  /** At least as many as the cache has. */
+  /** Those of the cache, and more perhaps; where there are fewer, only they may be used. */
   readonly ids: readonly number[];
+  /** Whose it is. What somebody has read is of use to nobody else: who could tell by it would know what others write. */
+  readonly owner: string | undefined;
+  /** What it was read for. */
+  readonly request: object;
 }
+
+/** A text that looks for its beginning. */
+export type WantedText = Pick<KnownCache, 'ids' | 'owner'>;
 
 /** What a cache has of the beginning of a text. */
 export interface CommonBeginning {
-  readonly cache: TokenCache;
+  readonly known: KnownCache;
   readonly length: number;
 }
 
@@ -38,13 +45,13 @@ export class KeptCaches {
 
   /** Takes a cache that nobody else uses any more. */
   keep(known: KnownCache): void {
-    const { cache, ids } = known;
+    const { cache } = known;
+    const own = { ...known, ids: known.ids.slice(0, cache.length) };
     // What is the beginning of another is of no more use than that other.
-    const isWithin = this.#kept.some((other) => lengthWithin(other, ids.slice(0, cache.length)) === cache.length);
-    if (isWithin || cache.length < leastCommonTokens) return this.#decoder.releaseCache(cache);
-    const covered = this.#kept.filter((other) => lengthWithin(known, other.ids) >= other.cache.length);
-    this.#drop(covered);
-    this.#kept.push({ cache, ids: ids.slice(0, cache.length) });
+    const isWithin = this.#kept.some((other) => lengthWithin(other, own) === own.ids.length);
+    if (isWithin || own.ids.length < leastCommonTokens) return this.#decoder.releaseCache(cache);
+    this.#drop(this.#kept.filter((other) => lengthWithin(own, other) === other.ids.length));
+    this.#kept.push(own);
     while (this.room > this.#maxTokens) this.#drop(this.#kept.slice(0, 1));
   }
 
@@ -53,11 +60,11 @@ export class KeptCaches {
    *
    * @param others caches that are in use.
    */
-  find(ids: readonly number[], others: readonly KnownCache[]): CommonBeginning | undefined {
-    let best: (CommonBeginning & { known: KnownCache }) | undefined;
+  find(text: WantedText, others: readonly KnownCache[]): CommonBeginning | undefined {
+    let best: CommonBeginning | undefined;
     for (const known of [...this.#kept, ...others]) {
-      const length = lengthWithin(known, ids);
-      if (length >= leastCommonTokens && length > (best?.length ?? 0)) best = { cache: known.cache, length, known };
+      const length = lengthWithin(known, text);
+      if (length >= leastCommonTokens && length > (best?.length ?? 0)) best = { length, known };
     }
     const used = this.#kept.find((known) => known === best?.known);
     if (used !== undefined) this.#kept = [...this.#kept.filter((known) => known !== used), used];
@@ -79,6 +86,6 @@ export function commonLength(left: readonly number[], right: readonly number[]):
 }
 
 /** Tokens at the beginning of a text that a cache has. */
-function lengthWithin({ cache, ids }: KnownCache, text: readonly number[]): number {
-  return Math.min(cache.length, commonLength(ids, text));
+function lengthWithin({ cache, ids, owner }: KnownCache, text: WantedText): number {
+  return owner === text.owner ? Math.min(cache.length, commonLength(ids, text.ids)) : 0;
 }

@@ -84,4 +84,28 @@ describe('shared buffers', () => {
     await decoder.dispose();
     await fresh.dispose();
   });
+
+  it('give memory back that a long row needed, and keep what the others have', async () => {
+    const decoder = await open();
+    const short = Array.from({ length: 3 }, () => decoder.createCache());
+    for (const [row, cache] of short.entries()) await decoder.run([read(cache, [1 + row, 2, 3, 4])]);
+    const before = (await decoder.run(short.map((cache) => ({ ...read(cache, [5]), keeps: false })))).map((one) => [
+      ...one,
+    ]);
+    const long = decoder.createCache();
+    await decoder.run([
+      read(
+        long,
+        Array.from({ length: 400 }, (_, at) => 1 + (at % 63)),
+      ),
+    ]);
+    expect(decoder.roomOf()).toBeGreaterThanOrEqual(400);
+    decoder.releaseCache(long);
+    for (let turn = 0; turn < 600 && decoder.roomOf() > 64; turn++)
+      await decoder.run(short.map((cache) => ({ ...read(cache, [5]), keeps: false })));
+    expect(decoder.roomOf()).toBe(64);
+    const after = await decoder.run(short.map((cache) => ({ ...read(cache, [5]), keeps: false })));
+    expect(after.map((one) => [...one])).toEqual(before);
+    await decoder.dispose();
+  });
 });

@@ -29,6 +29,8 @@ interface Call {
 }
 
 const columnsOfBlock = 64;
+/** Calls after which memory that none of them needed is given back. */
+const runsOfWindow = 256;
 
 export class SharedDecoder implements Decoder<SlotCache> {
   readonly vocabularySize: number;
@@ -40,6 +42,9 @@ export class SharedDecoder implements Decoder<SlotCache> {
   #tensors: Float32Array[];
   #owners: (SlotCache | undefined)[] = [];
   #columns = 0;
+  #runs = 0;
+  /** Slots times the longest row, of the calls of this window. */
+  #most = 0;
 
   constructor({ session, vocabularySize, shape }: PlainDecoderOptions) {
     this.#session = session;
@@ -77,10 +82,9 @@ export class SharedDecoder implements Decoder<SlotCache> {
   async run(reads: readonly Read[]): Promise<readonly Float32Array[]> {
     // A slot that only fills a call up gets a token behind its last.
     const longest = this.#owners.reduce((most, owner) => Math.max(most, owner?.length ?? 0), 0);
-    this.#reserve(
-      2,
-      reads.reduce((most, { cache, ids }) => Math.max(most, cache.length + ids.length), longest + 1),
-    );
+    const columns = reads.reduce((most, { cache, ids }) => Math.max(most, cache.length + ids.length), longest + 1);
+    this.#shrink(columns);
+    this.#reserve(2, columns);
     for (const { cache } of reads) if (cache.slot === -1) this.#giveSlot(cache);
     const results = new Map<Read, Float32Array>();
     const single = reads.filter(({ ids }) => ids.length === 1);
@@ -208,19 +212,44 @@ export class SharedDecoder implements Decoder<SlotCache> {
     const more = Math.max(slots, this.#owners.length);
     const isWider = columns > this.#columns;
     if (more === this.#owners.length && !isWider) return;
-    const wider = isWider
-      ? Math.ceil(Math.max(columns, 1.5 * this.#columns) / columnsOfBlock) * columnsOfBlock
-      : this.#columns;
+    const owners = Array.from({ length: more }, (_, slot) => this.#owners[slot]);
+    this.#layOut(owners, isWider ? Math.max(columns, 1.5 * this.#columns) : this.#columns);
+  }
+
+  /** Gives memory back that was of no use in the last calls: one long row makes all slots long. */
+  #shrink(longest: number): void {
+    const owners = this.#owners.filter((owner) => owner !== undefined);
+    this.#most = Math.max(this.#most, Math.max(2, owners.length) * longest);
+    this.#runs = (this.#runs + 1) % runsOfWindow;
+    if (this.#runs > 0) return;
+    if (4 * this.#most < this.#owners.length * this.#columns - 2 * columnsOfBlock)
+      this.#layOut(
+        Array.from({ length: Math.max(2, owners.length) }, (_, slot) => owners[slot]),
+        longest,
+      );
+    this.#most = 0;
+  }
+
+  /** Makes slots anew, for these and as long as this at least, with what the owners have. */
+  #layOut(owners: readonly (SlotCache | undefined)[], columns: number): void {
+    const wide = Math.ceil(columns / columnsOfBlock) * columnsOfBlock;
     const { heads, width } = this.#shape;
     const before = this.#columns * width;
-    const after = wider * width;
+    const after = wide * width;
     this.#tensors = this.#tensors.map((tensor) => {
-      const larger = new Float32Array(more * heads * after);
-      for (let row = 0; row < this.#owners.length * heads; row++)
-        larger.set(tensor.subarray(row * before, (row + 1) * before), row * after);
-      return larger;
+      const other = new Float32Array(owners.length * heads * after);
+      for (const [slot, owner] of owners.entries()) {
+        if (owner === undefined) continue;
+        for (let head = 0; head < heads; head++) {
+          const from = (owner.slot * heads + head) * before;
+          const tokens = tensor.subarray(from, from + owner.length * width);
+          other.set(tokens, (slot * heads + head) * after);
+        }
+      }
+      return other;
     });
-    this.#owners = [...this.#owners, ...Array.from({ length: more - this.#owners.length }, () => undefined)];
-    this.#columns = wider;
+    for (const [slot, owner] of owners.entries()) if (owner !== undefined) owner.slot = slot;
+    this.#owners = [...owners];
+    this.#columns = wide;
   }
 }

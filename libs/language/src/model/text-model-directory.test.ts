@@ -46,6 +46,11 @@ describe('the card of a text model', () => {
     expect(config).toMatchObject({ endIds: [2], block: { maskId: 3 } });
   });
 
+  it('says no more tokens than there is room for', async () => {
+    const { card } = await readTextModelDirectory(join(models, 'emoji-writer'), { maxTokens: 40 });
+    expect(card.maxModelTokens).toBe(40);
+  });
+
   it.each(['emoji-writer', 'emoji-writer-diffusion'])('says that rows of %s keep their bytes', async (name) => {
     const pipeline = await loadTextPipeline({ directory: join(models, name), threads: 1 });
     expect(pipeline.card.deterministic).toEqual({ is: true });

@@ -29,6 +29,8 @@ export interface ReadTextModelOptions {
   id?: string;
   /** Which file of weights; by default the first there is of int8, fp32, q4 and fp16. */
   dtypes?: DtypeChoice;
+  /** Tokens that there is room for: no text is longer with its prompt. */
+  maxTokens?: number;
 }
 
 /** Whether a directory holds a model of text: one of pictures has a model_index.json. */
@@ -54,7 +56,7 @@ export const textDtypeFileNames: Readonly<Record<ModelDtype, string>> = {
  */
 export async function readTextModelDirectory(
   path: string,
-  { id, dtypes = { all: 'auto', parts: {} } }: ReadTextModelOptions = {},
+  { id, dtypes = { all: 'auto', parts: {} }, maxTokens = Infinity }: ReadTextModelOptions = {},
 ): Promise<TextModelDirectory> {
   const directory = resolve(path);
   const [read, codecDocument, graph] = await Promise.all([
@@ -64,7 +66,8 @@ export async function readTextModelDirectory(
   ]);
   const { mtimeMs } = await stat(join(directory, 'config.json'));
   const codec = createTextCodec(codecDocument);
-  const config = { ...read, endIds: [...new Set([...read.endIds, ...codec.endIds])] };
+  const maxModelTokens = Math.min(read.maxModelTokens, maxTokens);
+  const config = { ...read, maxModelTokens, endIds: [...new Set([...read.endIds, ...codec.endIds])] };
   checkVocabulary(codec, config);
   const card = createTextCard({ id: checkModelId(id ?? basename(directory)), mtimeMs, config, codec, codecDocument });
   return { path: directory, graph, config, card, codec, codecDocument };

@@ -6,6 +6,7 @@ import type { TextInput, TokenLogprob } from '@darkroom/kinds';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
 import { differenceOf, inCompany, randomInput, textInput, type TextResult, TextTable } from '../testing/text-table.ts';
+import type { TextRow } from '../row/text-row.ts';
 import { loadTextPipeline } from './load-text-pipeline.ts';
 import type { TextPipeline } from './text-pipeline.ts';
 
@@ -97,7 +98,7 @@ describe('rows', () => {
     for (const checkpoint of whole.checkpoints) {
       const { events, text, facts } = await new TextTable(pipeline).write(input, checkpoint);
       expect(text).toBe(whole.text);
-      expect({ ...facts, cached_tokens: 0 }).toEqual({ ...whole.facts, cached_tokens: 0 });
+      expect(facts).toEqual(whole.facts);
       expect(events[0]).toEqual({ type: 'progress', done: checkpoint.done + 1, total: 30 });
     }
   });
@@ -133,17 +134,50 @@ describe('what was read', () => {
     await keeps.dispose();
   });
 
+  it('is of no use to anybody else, while it is in work or afterwards', async () => {
+    const keeps = await open(1000);
+    const table = new TextTable(keeps);
+    await table.join('alice', textInput({ prompt: wish, maxTokens: 8, ignoreEos: true }));
+    await table.turn();
+    await table.join('bob', textInput({ prompt: wish, maxTokens: 8, ignoreEos: true }), undefined, 'bob');
+    await table.run();
+    const afterwards = await new TextTable(keeps).write(textInput({ prompt: wish, maxTokens: 8 }), undefined, 'carol');
+    const again = await new TextTable(keeps).write(textInput({ prompt: wish, maxTokens: 8 }), undefined, 'bob');
+    const results = [table.results.get('bob')!, afterwards, again];
+    expect(results.map(({ facts }) => facts.cached_tokens)).toEqual([0, 0, wish.length - 1]);
+    await keeps.dispose();
+  });
+
   it('is read once for all texts of a request', async () => {
     const keepsNone = await open(0);
     const table = new TextTable(keepsNone);
     await table.join('a', textInput({ prompt: wish, n: 4, temperature: 1, maxTokens: 8, ignoreEos: true }));
     await table.run();
+    const readers = table.calls.flatMap(({ shape, names }) => (shape === 'read' ? [names] : []));
+    expect(readers).toEqual([
+      ['a/0', 'a/1', 'a/2', 'a/3'],
+      ['a/1', 'a/2', 'a/3'],
+    ]);
+    // Nobody had read it before.
     const facts = [0, 1, 2, 3].map((index) => table.results.get(`a/${index}`)!.facts.cached_tokens);
-    expect(facts).toEqual([0, wish.length - 1, wish.length - 1, wish.length - 1]);
+    expect(facts).toEqual([0, 0, 0, 0]);
     const alone = textInput({ prompt: wish, temperature: 1, maxTokens: 8, ignoreEos: true, seed: 4 });
     expect(table.results.get('a/3')!.tokens).toEqual((await new TextTable(keepsNone).write(alone)).tokens);
     await keepsNone.dispose();
   });
+});
+
+it('has room for rows as long as the longest of them', async () => {
+  const small = await loadTextPipeline({ directory, threads: 1, memoryTokens: 300 });
+  const rows = await small.createRows({ id: 'a', input: textInput({ prompt: wish, n: 8, maxTokens: 10 }) });
+  const [long] = await small.createRows({ id: 'b', input: textInput({ prompt: wish, maxTokens: 80 }) });
+  const [first, ...others] = rows as [TextRow, ...TextRow[]];
+  expect(small.hasRoomFor!(first, others)).toBe(true);
+  expect(small.hasRoomFor!(first, [long!])).toBe(true);
+  expect(small.hasRoomFor!(long!, others.slice(0, 2))).toBe(true);
+  expect(small.hasRoomFor!(long!, others)).toBe(false);
+  for (const row of [...rows, long!]) small.release(row);
+  await small.dispose();
 });
 
 describe('a long prompt', () => {

@@ -15,7 +15,14 @@ import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
 import { StepPace } from './step-pace.ts';
-import { notNumbers, shareStep, stepBudget, type TextPipeline, type TextPipelineOptions } from './text-pipeline.ts';
+import {
+  hasRoomFor,
+  notNumbers,
+  shareStep,
+  stepBudget,
+  type TextPipeline,
+  type TextPipelineOptions,
+} from './text-pipeline.ts';
 
 /** One text that grows at its end. */
 export interface AutoregressiveRow extends TextRow {
@@ -55,6 +62,10 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     return made;
   }
 
+  hasRoomFor(row: AutoregressiveRow, others: readonly AutoregressiveRow[]): boolean {
+    return hasRoomFor(row, others, this.#options.memoryTokens);
+  }
+
   async step(rows: readonly AutoregressiveRow[]): Promise<StepReport<AutoregressiveRow>> {
     const budget = stepBudget(rows, this.#rows, this.#pace.tokens);
     const ready = this.#readyRows(rows);
@@ -79,13 +90,14 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     return Promise.resolve(textOutput(row));
   }
 
-  checkpoint({ written: { tokens, unsaidLogprobs: logprobs }, random, calls }: AutoregressiveRow): RowCheckpoint {
-    return encodeTextCheckpoint(tokens.length, { tokens, random: random.snapshot(), calls, logprobs });
+  checkpoint({ written, random, calls, cachedTokens = 0 }: AutoregressiveRow): RowCheckpoint {
+    const { tokens, unsaidLogprobs: logprobs } = written;
+    return encodeTextCheckpoint(tokens.length, { tokens, random: random.snapshot(), calls, cachedTokens, logprobs });
   }
 
   release(row: AutoregressiveRow): void {
     this.#rows.delete(row);
-    this.#kept.keep({ cache: row.cache, ids: this.#sharedIdsOf(row) });
+    this.#kept.keep(this.#knownOf(row));
   }
 
   settle(): Promise<void> {
@@ -102,11 +114,10 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     const { vocabularySize } = codec;
     const checkpoint = decodeTextCheckpoint(rowRequest.checkpoints?.get(index)?.data, { limit, vocabularySize });
     return {
-      ...startText({ request, index, codec, endIds: config.endIds, checkpoint }),
+      ...startText({ request, owner: rowRequest.owner, index, codec, endIds: config.endIds, checkpoint }),
       index,
       slots: prompt.length + limit,
       cache: decoder.createCache(),
-      cachedTokens: 0,
       adjustment: createLogitAdjustment(request),
       hasSaidProgress: false,
       get unread() {
@@ -149,10 +160,13 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   /** Rows that do not wait for others to read what they begin with. New ones take what others have read of it. */
   #readyRows(rows: readonly AutoregressiveRow[]): AutoregressiveRow[] {
     if (rows.every(({ cache }) => cache.length > 0)) return [...rows];
-    const others = [...this.#rows].flatMap((row) =>
-      row.cache.length > 0 ? [{ cache: row.cache, ids: this.#sharedIdsOf(row) }] : [],
-    );
+    const others = [...this.#rows].filter(({ cache }) => cache.length > 0).map((row) => this.#knownOf(row));
     return rows.filter((row, at) => row.cache.length > 0 || this.#findBeginning(row, others, rows.slice(0, at)));
+  }
+
+  #knownOf(row: AutoregressiveRow): KnownCache {
+    const { cache, owner, request } = row;
+    return { cache, ids: this.#sharedIdsOf(row), owner, request };
   }
 
   /** Those that have the same bits in any cache. */
@@ -172,14 +186,17 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   ): boolean {
     // The last token leads to the next, so it is read in any case; never alone, where that makes a difference.
     const ids = this.#sharedIdsOf(row).slice(0, this.#options.singlesAsPieces ? -1 : -2);
-    const found = this.#kept.find(ids, others);
+    const { owner, request } = row;
+    const found = this.#kept.find({ ids, owner }, others);
     const most = (found?.length ?? 0) + leastCommonTokens;
-    if (earlier.some((other) => commonLength(idsOf(other), ids) >= most)) return false;
+    if (earlier.some((other) => other.owner === owner && commonLength(idsOf(other), ids) >= most)) return false;
+    // What its own request has read for another of its texts is no earlier one's.
+    const isOfOther = found !== undefined && found.known.request !== request;
+    row.cachedTokens ??= isOfOther ? Math.min(found.length, request.prompt.length) : 0;
     if (found === undefined) return true;
     const { decoder } = this.#options;
     decoder.releaseCache(row.cache);
-    row.cache = decoder.copyCache(found.cache, found.length);
-    row.cachedTokens = Math.min(found.length, row.request.prompt.length);
+    row.cache = decoder.copyCache(found.known.cache, found.length);
     return true;
   }
 

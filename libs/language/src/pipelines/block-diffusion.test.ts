@@ -171,6 +171,22 @@ describe('a text', () => {
     for (const snapshot of snapshotsOf(events)) expect(snapshot.text).not.toContain(stop);
   });
 
+  it('says no token of a stop text that begins in one block and ends in the next', async () => {
+    const input = textInput({ prompt: wish, ignoreEos: true, maxTokens: 20 });
+    const whole = await new TextTable(pipeline).write(input);
+    const border = codec.decode(whole.tokens.slice(0, 8)).length;
+    const stop = whole.text.slice(border - 3, border + 3);
+    const before = whole.text.slice(0, whole.text.indexOf(stop));
+    const { events, text } = await new TextTable(pipeline).write({ ...input, stop: [stop] });
+    expect(text).toBe(before);
+    const settled = snapshotsOf(events).filter((snapshot) => snapshot.facts!['settled'] === 1);
+    const ids = settled.flatMap((snapshot) => idsOf(snapshot.facts!['ids']));
+    expect(codec.decode(ids.slice(0, -1)).length).toBeLessThan(text.length);
+    expect(ids).toEqual(whole.tokens.slice(0, ids.length));
+    expect(codec.decode(ids)).toContain(text);
+    expect(settled.at(-1)!.done).toBe(ids.length);
+  });
+
   it('has no probabilities of its tokens', async () => {
     await expect(pipeline.createRows({ id: 'a', input: textInput({ prompt: wish, logprobs: 0 }) })).rejects.toThrow(
       'logprobs: a model of block diffusion has none',

@@ -14,7 +14,14 @@ import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
 import { denoiseBlock, unknownToken } from './denoise-block.ts';
-import { notNumbers, shareStep, stepBudget, type TextPipeline, type TextPipelineOptions } from './text-pipeline.ts';
+import {
+  hasRoomFor,
+  notNumbers,
+  shareStep,
+  stepBudget,
+  type TextPipeline,
+  type TextPipelineOptions,
+} from './text-pipeline.ts';
 
 /** One text whose last block is worked on. */
 export interface BlockDiffusionRow extends TextRow {
@@ -57,6 +64,10 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
     const made = indexesOf(rowRequest, request).map((index) => this.#createRow(rowRequest, request, index));
     for (const row of made) this.#rows.add(row);
     return made;
+  }
+
+  hasRoomFor(row: BlockDiffusionRow, others: readonly BlockDiffusionRow[]): boolean {
+    return hasRoomFor(row, others, this.#options.memoryTokens);
   }
 
   async step(rows: readonly BlockDiffusionRow[]): Promise<StepReport<BlockDiffusionRow>> {
@@ -113,11 +124,10 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
     const { vocabularySize } = codec;
     const checkpoint = decodeTextCheckpoint(rowRequest.checkpoints?.get(index)?.data, { limit, vocabularySize });
     const row: BlockDiffusionRow = {
-      ...startText({ request, index, codec, endIds: config.endIds, checkpoint }),
+      ...startText({ request, owner: rowRequest.owner, index, codec, endIds: config.endIds, checkpoint }),
       index,
-      slots: prompt.length + Math.ceil(limit / this.#block.size) * this.#block.size,
+      slots: prompt.length + limit,
       cache: decoder.createCache(),
-      cachedTokens: 0,
       adjustment: createLogitAdjustment(request),
       block: [],
       readBlocks: checkpoint?.readBlocks ?? 0,

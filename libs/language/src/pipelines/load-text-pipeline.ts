@@ -19,6 +19,8 @@ export interface LoadTextPipelineOptions extends ReadTextModelOptions, LoadDecod
   stepTokens?: number;
   /** Tokens that caches of ended texts may take the memory of, for those that begin as they did. */
   keptTokens?: number;
+  /** Tokens of cache that there is memory for; any number by default. */
+  memoryTokens?: number;
 }
 
 /**
@@ -28,7 +30,7 @@ export interface LoadTextPipelineOptions extends ReadTextModelOptions, LoadDecod
  * if its graph cannot be loaded.
  */
 export async function loadTextPipeline(options: LoadTextPipelineOptions): Promise<TextPipeline> {
-  const { directory, stepTokens = 64, keptTokens = 4096 } = options;
+  const { directory, stepTokens = 64, keptTokens = 4096, memoryTokens = Infinity } = options;
   const model = await readTextModelDirectory(directory, options);
   const { decoder, component } = await loadDecoder(model, options);
   const { config, codec } = model;
@@ -40,7 +42,8 @@ export async function loadTextPipeline(options: LoadTextPipelineOptions): Promis
   );
   const card = { ...model.card, deterministic };
   const Pipeline = config.mode === 'autoregressive' ? AutoregressivePipeline : BlockDiffusionPipeline;
-  return new Pipeline({ card, config, codec, decoder, component, stepTokens, keptTokens, singlesAsPieces });
+  const sizes = { stepTokens, keptTokens, memoryTokens };
+  return new Pipeline({ card, config, codec, decoder, component, ...sizes, singlesAsPieces });
 }
 
 async function findingsOf(

@@ -20,8 +20,16 @@ export interface TextPipelineOptions {
   stepTokens: number;
   /** Tokens that caches of ended texts may take the memory of, for those that begin as they did; block diffusion keeps none. */
   keptTokens: number;
+  /** Tokens of cache that there is memory for: rows share buffers in which each is as long as the longest. */
+  memoryTokens: number;
   /** Whether it leaves the same bits in a cache if tokens are read one by one or in pieces. */
   singlesAsPieces: boolean;
+}
+
+/** Whether a row fits into the buffers beside others. */
+export function hasRoomFor(row: TextRow, others: readonly TextRow[], memoryTokens: number): boolean {
+  const longest = others.reduce((most, { slots }) => Math.max(most, slots), row.slots);
+  return (others.length + 1) * longest <= memoryTokens;
 }
 
 /** Tokens of prompts that are read in one step where nobody waits for it. */

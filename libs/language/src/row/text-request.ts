@@ -1,5 +1,5 @@
 import { DarkroomError } from '@darkroom/core';
-import type { TextCard, TextInput } from '@darkroom/kinds';
+import { roomAfter, type TextCard, type TextInput } from '@darkroom/kinds';
 import { z } from 'zod';
 
 const id = z.number().int().min(0);
@@ -50,11 +50,12 @@ export function checkTextRequest(input: unknown, card: TextCard): TextRequest {
   const unknown = [...prompt, ...Object.keys(logitBias).map(Number)].find((id) => id >= vocabularySize);
   if (unknown !== undefined)
     throw invalid(`prompt and logitBias: ${unknown} is not a token; the model has ${vocabularySize}`);
-  if (prompt.length >= maxModelTokens)
+  const room = roomAfter(card, prompt.length);
+  if (room <= 0)
     throw invalid(`prompt: has ${prompt.length} tokens, and the model reads and writes ${maxModelTokens} together`);
   if (card.mode === 'block_diffusion' && request.logprobs !== undefined)
     throw invalid('logprobs: a model of block diffusion has none');
-  return { ...request, limit: Math.min(maxTokens, maxModelTokens - prompt.length) };
+  return { ...request, limit: Math.min(maxTokens, room) };
 }
 
 function invalid(message: string, cause?: unknown): DarkroomError {

@@ -9,14 +9,15 @@ import { WrittenText } from './written-text.ts';
 /** One text on its way. */
 export interface TextRow extends PipelineRow {
   readonly request: TextRequest;
+  readonly owner: string | undefined;
   readonly written: WrittenText;
   readonly random: RandomNumbers;
   /** Of the prompt, and of what is written, as far as it was read. */
   cache: TokenCache;
   /** Calls of the model after the prompt, but those that an interruption made necessary. */
   calls: number;
-  /** Tokens of the prompt that were in the cache of another row. */
-  cachedTokens: number;
+  /** Tokens of the prompt that were in the cache of another request; undefined before they were looked for. */
+  cachedTokens: number | undefined;
 }
 
 const word = z
@@ -29,6 +30,7 @@ const checkpointSchema = z.object({
   tokens: z.array(z.number().int().min(0)),
   random: z.tuple([word, word, word, word]).readonly(),
   calls: z.number().int().min(0),
+  cachedTokens: z.number().int().min(0).exactOptional(),
   /** Lines of logprobs of the last tokens, that were not said yet. */
   logprobs: z.array(z.string()).exactOptional(),
   /** Of block diffusion: ids of the block in work, −1 for those not known, and the blocks whose tokens were read. */
@@ -39,6 +41,7 @@ export type TextCheckpoint = z.infer<typeof checkpointSchema>;
 
 export interface StartTextOptions {
   request: TextRequest;
+  owner: string | undefined;
   index: number;
   codec: TextCodec;
   endIds: readonly number[];
@@ -46,8 +49,8 @@ export interface StartTextOptions {
 }
 
 /** What a text begins with, or goes on with: its checkpoint's tokens are written once more, and said by nobody. */
-export function startText(options: StartTextOptions): Pick<TextRow, 'request' | 'written' | 'random' | 'calls'> {
-  const { request, index, codec, endIds, checkpoint } = options;
+export function startText(options: StartTextOptions) {
+  const { request, owner, index, codec, endIds, checkpoint } = options;
   const written = new WrittenText({ request, codec, endIds });
   const { tokens = [], logprobs = [] } = checkpoint ?? {};
   for (const [at, id] of tokens.entries()) {
@@ -55,7 +58,8 @@ export function startText(options: StartTextOptions): Pick<TextRow, 'request' | 
     written.takeDelta();
   }
   const random = new RandomNumbers(checkpoint?.random ?? (request.seed + index) % 2 ** 32);
-  return { request, written, random, calls: checkpoint?.calls ?? 0 };
+  const { calls = 0, cachedTokens } = checkpoint ?? {};
+  return { request, owner, written, random, calls, cachedTokens };
 }
 
 /** The outputs that a request is to have rows for. */
@@ -91,7 +95,7 @@ export function textOutput({ request, written, calls, cachedTokens }: TextRow): 
     ...('stop' in end && { stop: end.stop }),
     prompt_tokens: request.prompt.length,
     completion_tokens: written.tokens.length,
-    cached_tokens: cachedTokens,
+    cached_tokens: cachedTokens ?? 0,
     calls,
   };
   return { data: new TextEncoder().encode(written.text), facts: { ...facts } };

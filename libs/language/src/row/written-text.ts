@@ -91,12 +91,9 @@ export class WrittenText {
     const offset = this.#said;
     const text = this.#text.slice(offset);
     if (text === '' && (this.#end === undefined || this.#unsaid.length === 0)) return undefined;
-    const logprobs = this.#unsaid.map(({ logprob }) => logprob).join('');
-    const facts: TextPieceFacts = {
-      ids: idsText(this.#unsaid.map(({ id }) => id)),
-      ...(logprobs !== '' && { logprobs }),
-    };
-    this.#say();
+    const said = this.#say();
+    const logprobs = said.map(({ logprob }) => logprob).join('');
+    const facts: TextPieceFacts = { ids: idsText(said.map(({ id }) => id)), ...(logprobs !== '' && { logprobs }) };
     return { type: 'delta', offset, text, done: this.#saidTokens, facts: { ...facts } };
   }
 
@@ -131,16 +128,20 @@ export class WrittenText {
     const offset = this.#text.length;
     for (const id of block) if (this.#end === undefined) this.push(id);
     if (isLast && this.#end === undefined) this.finishLength();
-    const ids = idsText(this.#unsaid.map(({ id }) => id));
-    this.#say();
+    const ids = idsText(this.#say().map(({ id }) => id));
     const text = this.#text.slice(offset);
     return { type: 'snapshot', offset, text, done: this.#saidTokens, facts: { ids, calls, settled: 1 } };
   }
 
-  #say(): void {
+  /** Tokens of the text that is said now: not those of which all is held back, as they may be of a stop text. */
+  #say(): UnsaidToken[] {
+    const isHeldBack = this.#end === undefined && this.#units > this.#text.length;
+    const held = isHeldBack ? this.#unsaid.findIndex(({ offset }) => offset >= this.#text.length) : -1;
+    const said = held === -1 ? this.#unsaid : this.#unsaid.slice(0, held);
     this.#said = this.#text.length;
-    this.#saidTokens += this.#unsaid.length;
-    this.#unsaid = [];
+    this.#saidTokens += said.length;
+    this.#unsaid = this.#unsaid.slice(said.length);
+    return said;
   }
 
   /** Whether an end token or a stop text would end it, if these came next. */

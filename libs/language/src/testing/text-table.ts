@@ -46,9 +46,9 @@ export class TextTable {
   }
 
   /** Lets the rows of a request in. Those of more than one output are called `name/index`. */
-  async join(name: string, input: TextInput, checkpoint?: RowCheckpoint): Promise<void> {
+  async join(name: string, input: TextInput, checkpoint?: RowCheckpoint, owner = 'alice'): Promise<void> {
     const checkpoints = new Map(checkpoint === undefined ? [] : [[0, checkpoint]]);
-    for (const row of await this.#pipeline.createRows({ id: name, input, checkpoints }))
+    for (const row of await this.#pipeline.createRows({ id: name, owner, input, checkpoints }))
       this.#entries.push({ name: input.n > 1 ? `${name}/${row.index}` : name, row, events: [], checkpoints: [] });
   }
 
@@ -83,8 +83,8 @@ export class TextTable {
   }
 
   /** Alone, from beginning to end. */
-  async write(input: TextInput, checkpoint?: RowCheckpoint): Promise<TextResult> {
-    await this.join('alone', input, checkpoint);
+  async write(input: TextInput, checkpoint?: RowCheckpoint, owner?: string): Promise<TextResult> {
+    await this.join('alone', input, checkpoint, owner);
     await this.run();
     return this.results.get('alone')!;
   }
