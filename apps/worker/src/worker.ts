@@ -81,15 +81,12 @@ export class Worker extends BaseService<WorkerOptions> {
     const identity = { model: card.id, workerId, incarnation: randomUUID() };
     this.#identity = identity;
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
-    const { loads, sleepAfterMs, stopSignal } = options;
+    const isBusy = (): boolean => this.#active.size > 0;
     this.#engine = new EngineLife({
+      ...options,
       executor: this.#executor,
-      loads,
-      sleepAfterMs,
-      stopSignal,
-      isBusy: () => this.#active.size > 0,
+      isBusy,
       register: () => this.#register(),
-      log,
     });
     const writes = new WriteQueue({ store, identity });
     this.#requestOptions = {

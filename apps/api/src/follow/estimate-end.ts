@@ -1,5 +1,5 @@
 import type { RequestStatus } from '@darkroom/core';
-import type { PoolPace } from '@darkroom/store';
+import type { ModelStats, PoolPace } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { isStoreAway } from '../server/store-guard.ts';
 
@@ -24,14 +24,16 @@ export type EstimatedRequest = Pick<
  * A waiting request ends when all that is ahead of it, under way and its own has been worked off by all workers together:
  * rows join as places become free, so the workers are never idle in between. Nor can it end before its own steps have
  * been taken one after the other.
+ *
+ * @param loadMs what has to be waited for first: a model that is not in memory.
  */
-export function estimateEnd(request: EstimatedRequest, pace: PoolPace): EndEstimate | undefined {
+export function estimateEnd(request: EstimatedRequest, pace: PoolPace, loadMs = 0): EndEstimate | undefined {
   if (request.state !== 'queued' && request.state !== 'running') return undefined;
   const own = ownMs(request, pace);
   if (request.state === 'running') return inSeconds(own);
   const work = request.costAhead + request.cost + pace.remainingCost;
   const { fast, slow } = pace.costPerMs;
-  return inSeconds({ min: Math.max(own.min, work / fast), max: own.max + work / slow });
+  return inSeconds({ min: loadMs + Math.max(own.min, work / fast), max: loadMs + own.max + work / slow });
 }
 
 /** Its remaining steps one after the other; outputs beyond a worker's places go after the first ones. */
@@ -51,6 +53,11 @@ function inSeconds({ min, max }: EndEstimate): EndEstimate {
 type OpenRequest = Omit<EstimatedRequest, 'outputSteps'> &
   Pick<RequestStatus, 'model' | 'kind' | 'isPossible' | 'input'>;
 
+/** What is to be waited for where all workers sleep. */
+function loadMsOf({ workers, loadMs }: ModelStats): number | undefined {
+  return workers.idle + workers.busy === 0 ? loadMs : undefined;
+}
+
 /** When a request will have ended; undefined when that cannot be known. */
 export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest): Promise<EndEstimate | undefined> {
   const kind = kinds.of(request.kind);
@@ -59,8 +66,8 @@ export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest):
   if (kind === undefined || !isMoving) return undefined;
   const outputSteps = kind.stepsOf(request.input);
   try {
-    const pace = (await pools.get()).get(request.model)?.pace;
-    return pace && estimateEnd({ ...request, outputSteps }, pace);
+    const pool = (await pools.get()).get(request.model);
+    return pool?.pace && estimateEnd({ ...request, outputSteps }, pool.pace, loadMsOf(pool));
   } catch (error) {
     // It is a hint: nobody's request fails for want of it.
     if (!isStoreAway(error)) throw error;
