@@ -81,13 +81,9 @@ export class Worker extends BaseService<WorkerOptions> {
     const identity = { model: card.id, workerId, incarnation: randomUUID() };
     this.#identity = identity;
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
+    const executor = this.#executor;
     const isBusy = (): boolean => this.#active.size > 0;
-    this.#engine = new EngineLife({
-      ...options,
-      executor: this.#executor,
-      isBusy,
-      register: () => this.#register(),
-    });
+    this.#engine = new EngineLife({ ...options, executor, isBusy, register: () => this.#register() });
     const writes = new WriteQueue({ store, identity });
     this.#requestOptions = {
       writes,
