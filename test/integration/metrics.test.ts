@@ -45,8 +45,8 @@ function openReport(store: StoreConnection): () => Promise<Exposition> {
   return async () => parseExposition(await metrics.expose());
 }
 
-function register(store: StoreConnection): Promise<void> {
-  return registerWorker(store, identity, { state: 'ready', capacity: 4, info: {} });
+async function register(store: StoreConnection): Promise<void> {
+  await registerWorker(store, identity, { state: 'ready', capacity: 4, info: {} });
 }
 
 async function submit(store: StoreConnection): Promise<string> {

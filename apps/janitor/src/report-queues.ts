@@ -85,7 +85,7 @@ function createGauges(metrics: Metrics): (seen: Seen) => void {
   }));
   const workers = metrics.gauge({
     name: 'darkroom_workers',
-    help: 'Workers by state: loading, idle, busy, draining (stopping), silent (no heartbeat, to be buried).',
+    help: 'Workers by state: loading, idle, busy, asleep, draining (stopping), silent (no heartbeat, to be buried).',
     labels: ['model', 'state'],
   });
   const redis = metrics.gauge({

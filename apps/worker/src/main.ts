@@ -71,6 +71,7 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
     chunkBytes: config.chunkBytes,
     heartbeatMs: config.heartbeatMs,
     engineTimeoutMs: config.engineTimeoutS * 1000,
+    sleepAfterMs: config.sleepAfterS && config.sleepAfterS * 1000,
     stopSignal,
     info,
     log,

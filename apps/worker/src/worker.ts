@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { ModelCard } from '@darkroom/core';
 import type { EventOf, Executor, ExecutorListener } from '@darkroom/executor';
-import { BaseService, type Logger, type Metrics, PeriodicLoop } from '@darkroom/service';
+import { BaseService, type Metrics, PeriodicLoop } from '@darkroom/service';
 import {
   drainWorker,
   heartbeatWorker,
@@ -21,8 +21,8 @@ import {
   type WorkerIdentity,
   type WorkerInbox,
 } from '@darkroom/store';
+import { EngineLife, type EngineLifeOptions } from './engine/engine-life.ts';
 import { EngineWatch } from './engine/engine-watch.ts';
-import type { LoadWatch } from './engine/load-watch.ts';
 import { PaceMeter } from './meters/pace-meter.ts';
 import { type DropReason, StepMeter } from './meters/step-meter.ts';
 import { ActiveRequest, type ActiveRequestOptions, type GiveBackReason } from './request/active-request.ts';
@@ -31,7 +31,10 @@ import { readLeftToDo } from './request/left-to-do.ts';
 import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
 
-export interface WorkerOptions extends Pick<ActiveRequestOptions, 'encoder' | 'chunkBytes'> {
+export interface WorkerOptions
+  extends
+    Pick<ActiveRequestOptions, 'encoder' | 'chunkBytes'>,
+    Pick<EngineLifeOptions, 'loads' | 'sleepAfterMs' | 'stopSignal' | 'log'> {
   store: StoreConnection;
   card: ModelCard;
   asset?: ModelAsset | undefined;
@@ -42,12 +45,7 @@ export interface WorkerOptions extends Pick<ActiveRequestOptions, 'encoder' | 'c
   /** An engine that has work and says nothing for longer than this, and than its work should take, hangs. */
   engineTimeoutMs: number;
   info: Readonly<Record<string, string | number>>;
-  log: Logger;
   metrics: Metrics;
-  /** Aborted when the process is asked to stop, however far its start has come. */
-  stopSignal?: AbortSignal;
-  /** Tells the system when the model cannot be loaded. */
-  loads: LoadWatch;
   createExecutor: (listener: ExecutorListener) => Executor;
 }
 
@@ -57,6 +55,7 @@ const inboxWaitS = 1;
 export class Worker extends BaseService<WorkerOptions> {
   readonly #identity: WorkerIdentity;
   readonly #executor: Executor;
+  readonly #engine: EngineLife;
   readonly #requestOptions: ActiveRequestOptions;
   /**
    * By token, which is also what the engine knows a request by: one that was lost and leased to this worker again is
@@ -72,20 +71,19 @@ export class Worker extends BaseService<WorkerOptions> {
   readonly #watch: EngineWatch;
   #markDrained: () => void = () => {};
   readonly #drained = new Promise<void>((resolve) => (this.#markDrained = resolve));
-  /** As the engine says it, which knows more than the files tell. */
-  #card: ModelCard;
-  #state: 'loading' | 'ready' | 'stopping' = 'loading';
   #isReceiving = false;
 
   constructor(options: WorkerOptions) {
     super(options);
     const { store, card, workerId, capacity, chunkBytes, heartbeatMs, engineTimeoutMs, encoder, log } = options;
-    this.#card = card;
     this.#meter = new StepMeter({ metrics: options.metrics, model: card.id, capacity });
     this.#watch = new EngineWatch({ timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs });
     const identity = { model: card.id, workerId, incarnation: randomUUID() };
     this.#identity = identity;
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
+    const executor = this.#executor;
+    const isBusy = (): boolean => this.#active.size > 0;
+    this.#engine = new EngineLife({ ...options, executor, isBusy, register: () => this.#register() });
     const writes = new WriteQueue({ store, identity });
     this.#requestOptions = {
       writes,
@@ -103,9 +101,9 @@ export class Worker extends BaseService<WorkerOptions> {
     this.#beating = loop('heartbeat', heartbeatMs, () => this.beatOnce());
   }
 
-  /** Whether its model is loaded and it takes leases. */
+  /** Whether it takes leases: its model is loaded, or asleep. */
   get isReady(): boolean {
-    return this.#state === 'ready';
+    return this.#engine.state === 'ready' || this.#engine.state === 'asleep';
   }
 
   get requestIds(): string[] {
@@ -117,10 +115,11 @@ export class Worker extends BaseService<WorkerOptions> {
     const { store, log } = this.options;
     const pace = this.#pace.read(this.#active);
     this.#watch.endIfHung(this.#executor, { pace, log });
+    this.#engine.sleepIfDue();
     const { lastRead } = this.#inbox;
     if ((await heartbeatWorker(store, this.#identity, { pace, lastRead })) === 'alive') return;
     // Its inbox was buried with it, the drain's message included.
-    if (this.#isStopping()) return this.#markDrained();
+    if (this.#engine.isStopping) return this.#markDrained();
     this.#meter.takenForDead();
     log.warn({ requests: this.#active.size }, 'taken for dead while alive; registering again');
     for (const request of this.#active.values()) this.#drop(request, 'buried');
@@ -130,12 +129,9 @@ export class Worker extends BaseService<WorkerOptions> {
 
   protected override async onStart(): Promise<void> {
     const { card, log } = this.options;
-    this.#state = 'loading';
     await this.#register();
     await this.#beating.start();
-    await this.#load();
-    this.#state = 'ready';
-    await this.#register();
+    await this.#engine.load();
     this.#isReceiving = true;
     await this.#receiving.start();
     await this.#strange.start();
@@ -145,7 +141,7 @@ export class Worker extends BaseService<WorkerOptions> {
   /** No new lease, every row checkpointed and given back, then gone. */
   protected override async onStop(): Promise<void> {
     const { store } = this.options;
-    this.#state = 'stopping';
+    this.#engine.stop();
     // The inbox ends with the drain's own message, so that no lease before it is overlooked.
     if ((await drainWorker(store, this.#identity)) && this.#isReceiving) await this.#drained;
     await this.#receiving.stop();
@@ -160,23 +156,13 @@ export class Worker extends BaseService<WorkerOptions> {
     await unregisterWorker(store, this.#identity);
   }
 
-  /** A stop does not wait until the model is there: nothing has to be given back before that. */
-  async #load(): Promise<void> {
-    const { loads, stopSignal } = this.options;
-    stopSignal?.throwIfAborted();
-    const abandon = (): void => void this.#executor.shutdown();
-    stopSignal?.addEventListener('abort', abandon, { once: true });
-    const starting = loads.watch(() => this.#executor.start());
-    this.#card = await starting.finally(() => stopSignal?.removeEventListener('abort', abandon));
-    stopSignal?.throwIfAborted();
-  }
-
-  async #register(): Promise<void> {
-    const { store, asset, capacity, loads, info } = this.options;
-    const state = this.#state === 'ready' ? 'ready' : 'loading';
+  async #register(): Promise<'registered' | 'leased'> {
+    const { store, card, asset, capacity, loads, info } = this.options;
+    const { state: own, loadMs, card: loaded = card } = this.#engine;
+    const state = own === 'stopping' ? 'loading' : own;
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
-    if (state === 'ready') await Promise.all([publishModel(store, this.#card, asset), loads.clear()]);
-    await registerWorker(store, this.#identity, { state, capacity, info });
+    if (state !== 'loading') await Promise.all([publishModel(store, loaded, asset), loads.clear()]);
+    return registerWorker(store, this.#identity, { state, capacity, info, loadMs });
   }
 
   async #receiveOnce(): Promise<void> {
@@ -194,8 +180,15 @@ export class Worker extends BaseService<WorkerOptions> {
         return this.#drop(this.#active.get(message.token)!, 'canceled');
       case 'drained':
         return this.#markDrained();
-      case 'run':
-        await Promise.all(message.requests.map((leased) => this.#accept(leased)));
+      case 'sleep':
+      case 'wake':
+        return this.#engine.ask(message.type);
+      case 'run': {
+        const accepting = Promise.all(message.requests.map((leased) => this.#accept(leased)));
+        // What else is said is heard while a model loads.
+        if (this.#engine.state !== 'asleep') await accepting;
+        else accepting.catch((error: unknown) => this.options.log.error({ err: error }, 'could not give back'));
+      }
     }
   }
 
@@ -212,18 +205,30 @@ export class Worker extends BaseService<WorkerOptions> {
       const { indexes, checkpoints } = left;
       const { id, owner, outputs, input } = leased.envelope;
       log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: checkpoints.size }, 'started');
+      if (this.#engine.state === 'asleep' && !(await this.#isAwakeFor(request))) return;
       // It was canceled, or this worker taken for dead, while this was read.
       if (request.dropped !== undefined) return this.#finish(request, { state: 'canceled' });
       if (indexes.length === 0) return this.#finish(request, { state: 'succeeded', outputs });
       this.#executor.submit([{ id: leased.token, owner, input, indexes, checkpoints }]);
       this.#watch.submitted(leased.token);
     } catch (error) {
-      this.#active.delete(leased.token);
       // Without an engine, because it has just died or this worker stops, it is none of the request's doing.
-      const reason = this.#state === 'ready' ? 'engine_failed' : 'worker_stopped';
+      const reason = this.#engine.state === 'ready' ? 'engine_failed' : 'worker_stopped';
       log.error({ request_id: leased.envelope.id, err: error, reason }, 'could not begin');
+      this.#active.delete(leased.token);
       await request.giveBack(reason);
     }
+  }
+
+  /** @returns false if the request was canceled meanwhile, or the model could not be loaded: then it is given back. */
+  async #isAwakeFor(request: ActiveRequest): Promise<boolean> {
+    request.sayLoading(this.#engine.loadMs);
+    const isAwake = await this.#engine.wake();
+    if (request.ending !== undefined) return false;
+    if (isAwake) return true;
+    this.#active.delete(request.delivery.token);
+    await request.giveBack(this.#engine.isStopping ? 'worker_stopped' : 'engine_failed');
+    return false;
   }
 
   /** Takes a request out of the engine; its end comes as an event at the next step. */
@@ -234,7 +239,9 @@ export class Worker extends BaseService<WorkerOptions> {
     request.dropped = reason;
     this.#meter.dropped(reason);
     this.options.log.info({ request_id: id, reason }, 'dropping');
-    this.#executor.cancel(token);
+    // Nothing is in an engine that is not there yet.
+    if (this.#engine.state === 'asleep') this.#finish(request, { state: 'canceled' });
+    else this.#executor.cancel(token);
   }
 
   #onEvents(events: Parameters<ExecutorListener>[0]): void {
@@ -269,29 +276,19 @@ export class Worker extends BaseService<WorkerOptions> {
     this.options.log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
   }
 
-  /** Asked again after every wait, since a stop may come meanwhile. */
-  #isStopping(): boolean {
-    return this.#state === 'stopping';
-  }
-
   /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started. */
   async #onEngineLost({ message, requestIds: tokens }: EventOf<'engine-lost'>): Promise<void> {
-    const { loads, log } = this.options;
+    const { log } = this.options;
     log.error({ reason: message, requests: tokens.length }, 'engine lost');
-    if (this.#isStopping()) return;
-    this.#state = 'loading';
+    if (this.#engine.isStopping) return;
     try {
-      await this.#register();
-      const lost = tokens.map((token) => this.#active.get(token)).filter((request) => request !== undefined);
-      for (const { delivery } of lost) this.#active.delete(delivery.token);
-      await Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
-      if (this.#isStopping()) return;
-      await loads.watch(() => this.#executor.start());
-      if (this.#isStopping()) return;
-      this.#state = 'ready';
-      await this.#register();
+      await this.#engine.restart(async () => {
+        const lost = tokens.map((token) => this.#active.get(token)).filter((request) => request !== undefined);
+        for (const { delivery } of lost) this.#active.delete(delivery.token);
+        await Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
+      });
     } catch (error) {
-      if (this.#isStopping()) return;
+      if (this.#engine.isStopping) return;
       // Without an engine this process is of no use; its supervisor starts it again, and the janitor returns what it had.
       log.fatal({ err: error }, 'could not start a new engine');
       process.exit(1);

@@ -22,11 +22,15 @@ function finishing(id: string, ...shapes: string[]): OpenWorker {
 }
 
 function idle(id: string, capacity = 8): OpenWorker {
-  return { id, isIdle: true, free: capacity, capacity, shapes: [] };
+  return { id, isIdle: true, isAsleep: false, free: capacity, capacity, shapes: [] };
+}
+
+function asleep(id: string): OpenWorker {
+  return { ...idle(id), isIdle: false, isAsleep: true };
 }
 
 function busy(id: string, free: number, ...shapes: string[]): OpenWorker {
-  return { id, isIdle: false, free, capacity: 8, shapes };
+  return { id, isIdle: false, isAsleep: false, free, capacity: 8, shapes };
 }
 
 function plan(
@@ -46,6 +50,23 @@ function inWords({ leases }: Plan): string {
     })
     .join(' | ');
 }
+
+describe('workers that sleep', () => {
+  it('get what others have no room for', () => {
+    expect(inWords(plan([busy('w1', 2), asleep('w2')], waiting('a1', 'a1')))).toBe('w1: a1 a1');
+    expect(inWords(plan([idle('w1', 2), asleep('w2')], waiting('a2', 'b1')))).toBe('w1: a2 | w2: b1');
+    expect(inWords(plan([busy('w1', 1), asleep('w2')], waiting('a1', 'a2')))).toBe('w1: a1 | w2: a2');
+  });
+
+  it('share what one of them can take, so that only one has to load', () => {
+    expect(inWords(plan([asleep('w1'), asleep('w2')], waiting('a1', 'a1', 'a1')))).toBe('w1: a1 a1 a1');
+  });
+
+  it('are waked by what must run alone, where nobody is idle', () => {
+    expect(inWords(plan([busy('w1', 4), asleep('w2')], waiting('a1!')))).toBe('w2! a1');
+    expect(inWords(plan([idle('w1'), asleep('w2')], waiting('a1!')))).toBe('w1! a1');
+  });
+});
 
 describe('together', () => {
   it('goes at once while a worker is idle', () => {

@@ -2,7 +2,8 @@
  * Which of the requests that wait go to which worker now. Pure: no clock, no Redis.
  *
  * Rows join a running worker at any step, so there is nothing to wait for while a worker is idle. While all are busy,
- * a batch that does not fill their free slots waits up to `timeoutMs` for company.
+ * a batch that does not fill their free slots waits up to `timeoutMs` for company. Workers that sleep get what the others have no
+ * room for.
  */
 
 import { type Dispatchable, groupBy, type OpenWorker, type PlannedLease, type WaitingRequest } from '@darkroom/core';
@@ -72,7 +73,10 @@ function leaseAlone(
   for (const { id } of requests) {
     // One that still runs what has promised its slots to others is not alone.
     const idle = [...free.values()].filter(({ isIdle, shapes }) => isIdle && shapes.length === 0);
-    const worker = idle.find((candidate) => candidate.id === reservedWorkerId) ?? idle[0];
+    const worker =
+      idle.find((candidate) => candidate.id === reservedWorkerId) ??
+      idle[0] ??
+      [...free.values()].find(({ isAsleep }) => isAsleep);
     // Without batching nothing else keeps a worker from becoming idle.
     if (worker === undefined)
       return policy.isBatching ? (reservedWorkerId ?? roomiest([...free.values()])?.id) : undefined;
@@ -91,14 +95,20 @@ function leaseShared(requests: readonly WaitingRequest[], { free, leases, share 
     const worker =
       candidates.find(({ isIdle }) => isIdle) ??
       roomiest(candidates.filter(({ shapes }) => shapes.includes(shapeKey))) ??
-      roomiest(candidates);
+      roomiest(candidates.filter(({ isAsleep }) => !isAsleep)) ??
+      candidates[0];
     if (worker === undefined) return;
     // At least one, whatever it says that it takes.
     let room = Math.min(share, worker.free) - rest[0]!.slots;
     let count = 1;
     while (count < rest.length && room > 0) room -= rest[count++]!.slots;
     const taken = rest.slice(0, count);
-    free.set(worker.id, { ...worker, isIdle: false, free: worker.free - sumOf(taken, ({ slots }) => slots) });
+    free.set(worker.id, {
+      ...worker,
+      isIdle: false,
+      isAsleep: false,
+      free: worker.free - sumOf(taken, ({ slots }) => slots),
+    });
     leases.push({ workerId: worker.id, isExclusive: false, requestIds: taken.map(({ id }) => id) });
     rest = rest.slice(count);
   }

@@ -24,6 +24,7 @@ const endTypes: ReadonlySet<string> = new Set<SentEvent['type']>(['succeeded', '
 const types: ReadonlySet<string> = new Set<SentEvent['type']>([
   'queued',
   'started',
+  'loading',
   'progress',
   'image',
   'delta',

@@ -25,6 +25,12 @@ export interface StartedEvent extends EventOf<'started'> {
   attempt: number;
 }
 
+/** Its worker slept, and loads the model first. */
+export interface LoadingEvent extends EventOf<'loading'> {
+  /** What the last load there took. */
+  expected_seconds?: number;
+}
+
 /** One picture is a step further. */
 export interface PictureProgressEvent extends EventOf<'progress'> {
   /** Of the picture, from 0. */
@@ -146,6 +152,7 @@ export type ExpiredEvent = EventOf<'expired'>;
 export type RequestEvent =
   | QueuedEvent
   | StartedEvent
+  | LoadingEvent
   | PictureProgressEvent
   | TextProgressEvent
   | ImageEvent

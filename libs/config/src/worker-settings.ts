@@ -67,6 +67,10 @@ export const workerSettings = {
     computed: 'the host name and a random part',
     doc: 'The name the worker registers under. Never the same for two that run at once.',
   }),
+  sleepAfterS: worker('SLEEP_AFTER_S', wholeNumber(1, 2_592_000, 's'), {
+    absent: 'none: it never sleeps by itself',
+    doc: 'A worker that has had nothing to do for this long frees the memory of its model. The next request loads it again, and says so.',
+  }),
   engineTimeoutS: worker('ENGINE_TIMEOUT_S', wholeNumber(1, 86_400, 's'), {
     default: '60',
     doc: 'An engine that has work and says nothing for this long is killed and started again. Two things give it longer: it may be silent for as long as all its work should take at the pace it had, and for ten of its steps. Before its first step it has ten times this setting.',

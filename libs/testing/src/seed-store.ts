@@ -32,7 +32,7 @@ export interface SeedWorker {
   workerId?: string;
   incarnation?: string;
   capacity?: number;
-  state?: 'loading' | 'ready';
+  state?: 'loading' | 'ready' | 'asleep';
 }
 
 /** Registers a worker of 8 slots that sends no heartbeats. */

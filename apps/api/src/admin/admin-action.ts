@@ -7,7 +7,15 @@ import { errorAnswer } from '../http/api-route.ts';
 
 /** What an admin did to what, and what came of it. */
 export interface AdminAction {
-  action: 'pause model' | 'resume model' | 'drain worker' | 'resume worker' | 'retry request' | 'drop request';
+  action:
+    | 'pause model'
+    | 'resume model'
+    | 'drain worker'
+    | 'resume worker'
+    | 'sleep worker'
+    | 'wake worker'
+    | 'retry request'
+    | 'drop request';
   outcome: string;
   model?: string;
   worker?: string;

@@ -4,6 +4,8 @@ import {
   createWebhookId,
   enqueueWebhooks,
   heartbeatWorker,
+  openInbox,
+  registerWorker,
   pauseModel,
   readRequest,
 } from '@darkroom/store';
@@ -93,6 +95,33 @@ it('drains a worker and resumes it', async () => {
     { admin: 'olga', action: 'drain worker', ...answer, outcome: 'draining' },
     { admin: 'olga', action: 'resume worker', ...answer, outcome: 'resumed' },
   ]);
+});
+
+it('has a worker sleep and wake, wherever it is, and says when all that there are sleep', async () => {
+  let nowMs = 1000;
+  const test = await openAdmin({ clock: { now: () => nowMs } });
+  await startWorker(test.store);
+  const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
+  const inbox = openInbox(test.store, worker);
+  onTestFinished(() => inbox.close());
+  for (const verb of ['sleep', 'wake'])
+    expect(await ask(test, 'POST', `/workers/w1/${verb}`)).toEqual([202, { model: 'tiny', worker: 'w1' }]);
+  expect(await inbox.next(1)).toEqual([{ type: 'sleep' }, { type: 'wake' }]);
+  expect(await codeOf(ask(test, 'POST', '/workers/w9/sleep'))).toEqual([404, 'worker_not_found']);
+  expect(audited(test)).toMatchObject([{ action: 'sleep worker' }, { action: 'wake worker', outcome: 'asked' }]);
+  // 7 s of loading are counted where somebody has to load first.
+  const range = { fast: 20, slow: 30 };
+  await heartbeatWorker(test.store, worker, { pace: { costMs: range, stepMs: range, remainingCost: 0 } });
+  await registerWorker(test.store, worker, { state: 'asleep', capacity: 8, info: {}, loadMs: 7000 });
+  const { request_id: id } = (await (await test.post({ prompt: 'a fox' })).json()) as { request_id: string };
+  const earliest = async (): Promise<number> => {
+    const polled = await test.api.request(`/v1/predict/${id}`);
+    return ((await polled.json()) as { eta_seconds: { min: number } }).eta_seconds.min;
+  };
+  const asleep = await earliest();
+  await registerWorker(test.store, worker, { state: 'ready', capacity: 8, info: {} });
+  nowMs += 1000;
+  expect(asleep - (await earliest())).toBeCloseTo(7);
 });
 
 it('knows nothing of models and workers that are not there, and stores nothing for them', async () => {

@@ -1,5 +1,5 @@
 import type { RequestStatus } from '@darkroom/core';
-import type { PoolPace } from '@darkroom/store';
+import type { ModelStats, PoolPace } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { isStoreAway } from '../server/store-guard.ts';
 
@@ -28,16 +28,18 @@ export type EstimatedRequest = Pick<
  * rows join as places become free, so the workers are never idle in between. Nor can it end before its own steps have
  * been taken one after the other. Where outputs end before they come as far as they might, so much less is counted as was
  * usual of late.
+ *
+ * @param loadMs what has to be waited for first: a model that is not in memory.
  */
-export function estimateEnd(request: EstimatedRequest, pace: PoolPace): EndEstimate | undefined {
+export function estimateEnd(request: EstimatedRequest, pace: PoolPace, loadMs = 0): EndEstimate | undefined {
   if (request.state !== 'queued' && request.state !== 'running') return undefined;
   const own = ownMs(request, pace);
   if (request.state === 'running') return inSeconds(own);
   const work = request.costAhead + request.cost + pace.remainingCost;
   const { costPerMs, share } = pace;
   return inSeconds({
-    min: Math.max(own.min, (work * share.fast) / costPerMs.fast),
-    max: own.max + (work * share.slow) / costPerMs.slow,
+    min: loadMs + Math.max(own.min, (work * share.fast) / costPerMs.fast),
+    max: loadMs + own.max + (work * share.slow) / costPerMs.slow,
   });
 }
 
@@ -62,6 +64,11 @@ function inSeconds({ min, max }: EndEstimate): EndEstimate {
 type OpenRequest = Omit<EstimatedRequest, 'outputSteps'> &
   Pick<RequestStatus, 'model' | 'kind' | 'isPossible' | 'input'>;
 
+/** What is to be waited for where all workers sleep. */
+function loadMsOf({ workers, loadMs }: ModelStats): number | undefined {
+  return workers.idle + workers.busy === 0 ? loadMs : undefined;
+}
+
 /** When a request will have ended; undefined when that cannot be known. */
 export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest): Promise<EndEstimate | undefined> {
   const kind = kinds.of(request.kind);
@@ -69,8 +76,8 @@ export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest):
   const isMoving = request.state === 'running' || (request.state === 'queued' && request.isPossible);
   if (kind === undefined || !isMoving) return undefined;
   const outputSteps = kind.stepsOf(request.input);
-  const pace = await paceOf({ pools }, request.model);
-  return pace && estimateEnd({ ...request, outputSteps }, pace);
+  const pool = await poolOf({ pools }, request.model);
+  return pool?.pace && estimateEnd({ ...request, outputSteps }, pool.pace, loadMsOf(pool));
 }
 
 /**
@@ -78,14 +85,14 @@ export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest):
  * Who comes again by then to a queue that was full leaves no worker without work.
  */
 export async function workedOffS(context: ApiContext, model: string, cost: number): Promise<number | undefined> {
-  const pace = await paceOf(context, model);
+  const pace = (await poolOf(context, model))?.pace;
   if (pace === undefined) return undefined;
   return Math.min(maxRetryS, Math.max(1, Math.floor((cost + pace.remainingCost) / pace.costPerMs.fast / 1000)));
 }
 
-async function paceOf({ pools }: Pick<ApiContext, 'pools'>, model: string): Promise<PoolPace | undefined> {
+async function poolOf({ pools }: Pick<ApiContext, 'pools'>, model: string): Promise<ModelStats | undefined> {
   try {
-    return (await pools.get()).get(model)?.pace;
+    return (await pools.get()).get(model);
   } catch (error) {
     // It is a hint: nobody's request fails for want of it.
     if (!isStoreAway(error)) throw error;

@@ -98,6 +98,8 @@ async function viewOf(
       return plain({ queue_position: event.position, attempt: event.attempt });
     case 'started':
       return plain({ attempt: event.attempt });
+    case 'loading':
+      return plain(event.expectedMs === undefined ? {} : { expected_seconds: event.expectedMs / 1000 });
     case 'succeeded':
       return plain(kind?.resultView(id, event.outputs));
     case 'failed':

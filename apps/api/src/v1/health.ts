@@ -52,7 +52,8 @@ function healthOf(pools: readonly ModelStats[], failures: readonly LoadFailure[]
   let loaded = 0;
   for (const { workers } of pools) {
     loading += workers.loading;
-    loaded += workers.idle + workers.busy;
+    // One that sleeps can work as soon as it is asked to.
+    loaded += workers.idle + workers.busy + workers.asleep;
   }
   const isLoaded = loaded > 0 && loading === 0;
   return {

@@ -29,7 +29,7 @@ async function listViews({ models, pools, kinds }: ApiContext) {
   const [cards, stats] = await Promise.all([models.get(), pools.get()]);
   return cards.map((card) => {
     const { isPaused = false, workers } = stats.get(card.id) ?? {};
-    const isServed = workers !== undefined && workers.loading + workers.idle + workers.busy > 0;
+    const isServed = workers !== undefined && workers.loading + workers.idle + workers.busy + workers.asleep > 0;
     return {
       id: card.id,
       object: 'model',

@@ -24,8 +24,9 @@ const workerStatusSchema = z
   .strictObject({
     id: z.string(),
     model: z.string(),
-    state: z.enum(['loading', 'idle', 'busy', 'draining', 'silent']).openapi({
-      description: '`draining`: it gets no more requests. `silent`: no heartbeat, it counts as dead.',
+    state: z.enum(['loading', 'idle', 'busy', 'asleep', 'draining', 'silent']).openapi({
+      description:
+        '`asleep`: it has freed the memory of its model, and loads it for the next request. `draining`: it gets no more requests. `silent`: no heartbeat, it counts as dead.',
     }),
     loaded: z.boolean().openapi({ description: 'It has its model in memory and is alive.' }),
     draining: z.boolean(),
@@ -169,7 +170,7 @@ function queueView({ stats, tally, ended }: ModelStatus, nowMs: number): Status[
     running,
     oldest_age_s: oldestQueuedAtMs === undefined ? null : Math.max(0, nowMs - oldestQueuedAtMs) / 1000,
     per_minute: { finished: finished / minutes, failed: ended.failed / minutes },
-    workers: workers.loading + workers.idle + workers.busy + workers.draining,
+    workers: workers.loading + workers.idle + workers.busy + workers.asleep + workers.draining,
     ended: Object.fromEntries(ends) as Record<TerminalState, number>,
     requeued: tally.requeues,
   };

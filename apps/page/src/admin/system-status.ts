@@ -3,7 +3,7 @@
 export interface WorkerStatus {
   id: string;
   model: string;
-  state: 'loading' | 'idle' | 'busy' | 'draining' | 'silent';
+  state: 'loading' | 'idle' | 'busy' | 'asleep' | 'draining' | 'silent';
   loaded: boolean;
   draining: boolean;
   stopping: boolean;

@@ -5,7 +5,7 @@ import type { TableOptions, Toned } from './table.ts';
 import { agoWords } from './time-words.ts';
 
 /** Every worker, and the button that drains it. */
-export function workersTable({ drainWorker }: AdminSession): TableOptions<WorkerStatus> {
+export function workersTable({ drainWorker, askWorker }: AdminSession): TableOptions<WorkerStatus> {
   return {
     name: 'workers',
     itemsOf({ workers }) {
@@ -28,6 +28,7 @@ export function workersTable({ drainWorker }: AdminSession): TableOptions<Worker
       heartbeat: agoWords(worker.last_heartbeat_at, time),
       version: worker.version ?? '–',
       drain: worker.draining ? 'Resume' : 'Drain',
+      sleep: worker.state === 'asleep' ? 'Wake' : 'Sleep',
     }),
     finish(row, worker) {
       const meter = partOf(row, 'meter', HTMLMeterElement);
@@ -35,9 +36,14 @@ export function workersTable({ drainWorker }: AdminSession): TableOptions<Worker
       meter.value = takenRows(worker);
       meter.ariaLabel = `Rows taken of ${worker.id}`;
       // It is about to be gone either way.
-      partOf(row, 'drain', HTMLButtonElement).hidden = worker.stopping || worker.state === 'silent';
+      for (const name of ['drain', 'sleep'])
+        partOf(row, name, HTMLButtonElement).hidden = worker.stopping || worker.state === 'silent';
     },
     actions: {
+      async sleep({ id, state }) {
+        await askWorker(id, state === 'asleep' ? 'wake' : 'sleep');
+        return state === 'asleep' ? `${id} loads its model.` : `${id} sleeps as soon as it has nothing to do.`;
+      },
       async drain({ model, id, draining }) {
         await drainWorker(model, id, !draining);
         return draining ? `${id} takes requests again.` : `${id} finishes what it has and takes nothing new.`;
@@ -58,8 +64,9 @@ function stateOf(worker: WorkerStatus): Toned {
   const { state } = worker;
   if (state === 'silent') return ['silent', 'bad'];
   if (state === 'loading') return ['loading', 'busy'];
+  if (state === 'asleep') return [state, 'held'];
   if (state !== 'draining') return [state, 'good'];
   if (worker.stopping) return ['stopping', 'held'];
-  if (!worker.loaded) return ['drained, loading', 'held'];
+  if (!worker.loaded) return ['drained, not loaded', 'held'];
   return [takenRows(worker) > 0 ? 'draining' : 'drained', 'held'];
 }

@@ -11,6 +11,8 @@ export interface RequestLife {
   eta?: EtaSeconds | undefined;
   /** Deliveries to a worker so far. */
   attempts: number;
+  /** Its worker loads the model first. */
+  isLoading: boolean;
   /** Milliseconds since 1970. */
   startedAtMs?: number | undefined;
   endedAtMs?: number | undefined;
@@ -20,7 +22,13 @@ export interface RequestLife {
   problem?: string | undefined;
 }
 
-export const newLife: RequestLife = { status: 'unread', isCanceling: false, isPossible: true, attempts: 0 };
+export const newLife: RequestLife = {
+  status: 'unread',
+  isCanceling: false,
+  isPossible: true,
+  attempts: 0,
+  isLoading: false,
+};
 
 /** Whether news of it may still come. */
 export function isOpen({ status }: Pick<RequestLife, 'status'>): boolean {
@@ -28,13 +36,14 @@ export function isOpen({ status }: Pick<RequestLife, 'status'>): boolean {
 }
 
 export function lifeAfterEvent<State extends RequestLife>(before: State, event: RequestEvent): State {
-  const state = { ...before, problem: undefined };
+  const state = { ...before, problem: undefined, isLoading: event.type === 'loading' };
   const atMs = Date.parse(event.timestamp);
   switch (event.type) {
     case 'queued':
       return { ...state, status: 'queued', queuePosition: event.queue_position, attempts: event.attempt - 1 };
     case 'started':
       return { ...state, status: 'running', attempts: event.attempt, startedAtMs: state.startedAtMs ?? atMs };
+    case 'loading':
     case 'progress':
     case 'delta':
     case 'snapshot':

@@ -38,6 +38,7 @@ export function stateAfterEvent(before: RequestState, event: RequestEvent): Requ
       return { ...state, promptTokensCut: event.images === undefined ? 0 : (event.prompt_tokens_cut ?? 0) };
     case 'queued':
     case 'started':
+    case 'loading':
     case 'delta':
     case 'snapshot':
     case 'reset':

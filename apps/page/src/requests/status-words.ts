@@ -26,7 +26,7 @@ export function lifeWords(life: RequestLife, { running, succeeded, outputs }: Ki
     case 'queued':
       return queuedWords(life);
     case 'running':
-      return running;
+      return life.isLoading ? 'Loading the model' : running;
     case 'succeeded':
       return succeeded;
     case 'failed':

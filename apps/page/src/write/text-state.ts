@@ -33,6 +33,7 @@ export function textAfterEvent(before: TextState, event: RequestEvent): TextStat
       return { ...state, text: event.text, tokens: event.completion_tokens, calls: event.calls };
     case 'queued':
     case 'started':
+    case 'loading':
     case 'progress':
     case 'image':
     case 'succeeded':

@@ -111,6 +111,11 @@ export class ActiveRequest {
     return { units, cost: most > 0 ? (this.rowCost * units) / most : 0 };
   }
 
+  /** Its worker slept and loads the model first, which took so long the last time. */
+  sayLoading(expectedMs: number | undefined): void {
+    this.#enqueue(() => this.#write({ type: 'loading', ...(expectedMs !== undefined && { expectedMs }) }));
+  }
+
   /** Writes what the engine says; returns how it ended, when that is what was said. */
   observe(event: Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>): RequestEnd | undefined {
     switch (event.type) {

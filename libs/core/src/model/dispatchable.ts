@@ -1,7 +1,10 @@
 /** A worker that takes requests. */
 export interface OpenWorker {
   id: string;
+  /** It has its model in memory and nothing to do. */
   isIdle: boolean;
+  /** It has nothing to do and no model in memory: a lease makes it load that. */
+  isAsleep: boolean;
   /** Slots that nobody has taken, above 0. */
   free: number;
   capacity: number;
@@ -26,7 +29,7 @@ export interface Dispatchable {
   nowMs: number;
   /** The worker that is being emptied for a request that must run alone. */
   reservedWorkerId: string | undefined;
-  /** Idle ones first, the one idle longest before the others; then busy ones, the one with most free slots first. */
+  /** Idle ones first, the one idle longest before the others; then busy ones, the one with most free slots first; then sleeping ones. */
   workers: readonly OpenWorker[];
   /** In the order of dispatch. */
   requests: readonly WaitingRequest[];

@@ -53,6 +53,8 @@ export type OutputText = { readonly index: number } & TextPiece;
 export type RequestEvent = { sequence: number; timestampMs: number } & (
   | { type: 'queued'; position: number; attempt: number }
   | { type: 'started'; attempt: number }
+  /** Its worker slept, and loads the model first. `expectedMs`: what the last load there took. */
+  | { type: 'loading'; expectedMs?: number }
   | ({ type: 'progress' } & OutputProgress)
   | ({ type: 'preview'; contentType: string; data?: Uint8Array } & OutputProgress)
   /** `isWhole`: took the place of the entries that brought this text, and all of it stays. */

@@ -3,7 +3,7 @@
  * keys of one model carry its hash tag, so a script touches one slot of a cluster and models spread over its nodes.
  */
 
-export const workerLists = ['draining', 'loading', 'busy', 'idle'] as const;
+export const workerLists = ['draining', 'loading', 'busy', 'idle', 'asleep'] as const;
 export type WorkerList = (typeof workerLists)[number];
 
 /** The queue of deliveries is called this; its keys are `<prefix>:{_webhooks}:queue:…`. */

@@ -13,7 +13,7 @@ if isOpen(redis.call('HGET', key('worker', ARGV[2]), 'list')) then redis.call('S
 local function roomOf(workerId, isExclusive)
   local list, free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'list', 'free', 'capacity'))
   local isReserved = redis.call('GET', reservedKey) == workerId
-  local isAlone = isExclusive and list == 'idle' and redis.call('EXISTS', key('leases', workerId)) == 0
+  local isAlone = isExclusive and (list == 'idle' or list == 'asleep') and redis.call('EXISTS', key('leases', workerId)) == 0
   local isFit = isAlone or not isExclusive and isOpen(list) and not isReserved
   if not isFit or not isHeard(workerId) or redis.call('EXISTS', base .. ':paused') == 1 then return 0, 0 end
   return tonumber(free), tonumber(capacity)

@@ -41,11 +41,12 @@ async function statusesOf(
 }
 
 describe('looking', () => {
-  it('sees idle workers first and then the one with most room, with their shapes, and who is next', async () => {
+  it('sees idle workers first, then the one with most room and sleeping ones last, with their shapes, and who is next', async () => {
     const store = openTestStore();
     await seedRunning(store, { shapeKey: 'a', outputs: 2, slots: 2, worker: { workerId: 'busy' } });
     await seedRunning(store, { shapeKey: 'b', worker: { workerId: 'roomy' } });
     await seedWorker(store, { workerId: 'loading', state: 'loading' });
+    await seedWorker(store, { workerId: 'asleep', capacity: 4, state: 'asleep' });
     await seedWorker(store, { workerId: 'idle', capacity: 4 });
     const next = await seedRequest(store, { priority: 1, outputs: 3, slots: 3, shapeKey: 'c' });
     const last = await seedRequest(store);
@@ -53,9 +54,10 @@ describe('looking', () => {
     expect(seen).toEqual({
       reservedWorkerId: undefined,
       workers: [
-        { id: 'idle', isIdle: true, free: 4, capacity: 4, shapes: [] },
-        { id: 'roomy', isIdle: false, free: 7, capacity: 8, shapes: ['b'] },
-        { id: 'busy', isIdle: false, free: 6, capacity: 8, shapes: ['a'] },
+        { id: 'idle', isIdle: true, isAsleep: false, free: 4, capacity: 4, shapes: [] },
+        { id: 'roomy', isIdle: false, isAsleep: false, free: 7, capacity: 8, shapes: ['b'] },
+        { id: 'busy', isIdle: false, isAsleep: false, free: 6, capacity: 8, shapes: ['a'] },
+        { id: 'asleep', isIdle: false, isAsleep: true, free: 4, capacity: 4, shapes: [] },
       ],
       requests: [
         { id: next.id, shapeKey: 'c', slots: 3, attempts: 0, waitingSinceMs: expect.any(Number) as number },

@@ -1,6 +1,6 @@
 -- What a former decides on: places, and who is next. Bounded, however many workers and requests there are.
 -- ARGV: 1 the most workers of each kind, 2 the most requests, 3 how many of them beyond those that find room
--- Returns: {time ms, reserved worker or '', {{worker, idle 1|0, free, capacity, {shape, …}}, …},
+-- Returns: {time ms, reserved worker or '', {{worker, list, free, capacity, {shape, …}}, …},
 --           {{id, shape, slots, attempts, waiting since ms}, …}}; both empty while the model is paused or nothing is free
 --- @include "fair-order"
 --- @include "worker-pool"
@@ -14,7 +14,7 @@ local function look(list)
     if tonumber(free) > 0 and isHeard(workerId) then
       local shapes = redis.call('HVALS', key('leases', workerId))
       for position, lease in ipairs(shapes) do shapes[position] = string.match(lease, ' (.*)$') end
-      workers[#workers + 1] = { workerId, list == 'idle' and 1 or 0, tonumber(free), tonumber(capacity), shapes }
+      workers[#workers + 1] = { workerId, list, tonumber(free), tonumber(capacity), shapes }
       seen, room = seen + 1, room + free
     end
   end
@@ -23,6 +23,7 @@ local free = redis.call('EXISTS', base .. ':paused') == 0 and redis.call('HGET',
 if tonumber(free) > 0 then
   look('idle')
   look('busy')
+  look('asleep')
   for _, id in ipairs(workers[1] and nextInOrder(math.min(ARGV[2], room + ARGV[3])) or {}) do
     local shapeKey, slots, attempts, sinceMs = unpack(redis.call('HMGET', key('request', id), 'shapeKey', 'slots', 'attempts', 'sinceMs'))
     requests[#requests + 1] = { id, shapeKey, tonumber(slots), tonumber(attempts), sinceMs }

@@ -5,12 +5,12 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 type Reply = [
   nowMs: string,
   reserved: string,
-  workers: [id: string, idle: 0 | 1, free: number, capacity: number, shapes: string[]][],
+  workers: [id: string, list: 'idle' | 'busy' | 'asleep', free: number, capacity: number, shapes: string[]][],
   requests: [id: string, shapeKey: string, slots: number, attempts: number, sinceMs: string][],
 ];
 
 /**
- * The free places of a model and who is next, bounded however long the queue is: idle and busy workers, `maxWorkers` of each, and
+ * The free places of a model and who is next, bounded however long the queue is: workers that are idle, busy or asleep, `maxWorkers` of each, and
  * requests, of which only `beyondRoom` more than find room there. Empty while nothing can go. One round trip.
  */
 export async function readDispatchable(
@@ -25,7 +25,9 @@ export async function readDispatchable(
   return {
     nowMs: Number(nowMs),
     reservedWorkerId: reserved === '' ? undefined : reserved,
-    workers: workers.map(([id, idle, free, capacity, shapes]) => ({ id, isIdle: idle === 1, free, capacity, shapes })),
+    workers: workers.map(([id, list, free, capacity, shapes]) => {
+      return { id, isIdle: list === 'idle', isAsleep: list === 'asleep', free, capacity, shapes };
+    }),
     requests: requests.map(([id, shapeKey, slots, attempts, sinceMs]) => {
       return { id, shapeKey, slots, attempts, waitingSinceMs: Number(sinceMs) };
     }),

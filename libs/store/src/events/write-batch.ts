@@ -27,6 +27,7 @@ export type RequestWrite = { delivery: Delivery } & (
   /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
   | ({ type: 'snapshot'; isWhole?: boolean; of?: RequestProgress } & OutputText)
   | { type: 'reset'; index: number; offset: number }
+  | { type: 'loading'; expectedMs?: number }
   | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
   /** `done` says whether this is further than any checkpoint before. `isOfText`: of an output that writes text, which it waits with. */
   | { type: 'checkpoint'; index: number; done: number; data: Uint8Array; isOfText?: boolean }
@@ -88,6 +89,10 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
     case 'reset': {
       const { type, index, offset } = write;
       return ['event', JSON.stringify({ type, index, offset }), '', '', '', index];
+    }
+    case 'loading': {
+      const { type, expectedMs } = write;
+      return ['event', JSON.stringify({ type, expectedMs }), '', '', '', ''];
     }
     case 'chunk': {
       const { info, chunkIndex, data } = write;

@@ -1,9 +1,9 @@
--- A worker is in exactly one of the lists loading, idle, busy and draining, which its field `list` names. idle is ordered by
--- the time since when, busy by free slots; the other two get no leases. What idle and busy workers have is summed up in
--- `room` as it changes, so that nobody has to ask them all.
+-- A worker is in exactly one of the lists loading, idle, busy, asleep and draining, which its field `list` names. idle is ordered by
+-- the time since when, busy by free slots. asleep ones have nothing to do and no model in memory, which a lease changes. loading
+-- and draining ones get no leases. What the others have is summed up in `room` as it changes, so that nobody has to ask them all.
 local roomKey, heardKey, sweptKey = base .. ':room', base .. ':workers:heard', base .. ':swept'
 local function listKey(list) return base .. ':workers:' .. list end
-local function isOpen(list) return list == 'idle' or list == 'busy' end
+local function isOpen(list) return list == 'idle' or list == 'busy' or list == 'asleep' end
 
 -- How fast it is, and what it has left; sign: 1 or -1.
 local function countPace(pace, sign)
@@ -37,8 +37,8 @@ end
 
 -- Where it belongs by what it has.
 local function openWorker(workerId)
-  local free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity'))
-  moveWorker(workerId, tonumber(free) >= tonumber(capacity) and 'idle' or 'busy')
+  local free, capacity, asleep = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity', 'asleep'))
+  moveWorker(workerId, tonumber(free) < tonumber(capacity) and 'busy' or asleep == '1' and 'asleep' or 'idle')
 end
 local function changeFree(workerId, difference)
   local free = redis.call('HINCRBY', key('worker', workerId), 'free', difference)
@@ -73,5 +73,5 @@ end
 -- Whether a worker has the model, loaded or about to be, and may have it.
 local function isServed()
   if redis.call('EXISTS', base .. ':paused') == 1 then return false end
-  return redis.call('EXISTS', listKey('idle'), listKey('busy'), listKey('loading')) > 0
+  return redis.call('EXISTS', listKey('idle'), listKey('busy'), listKey('asleep'), listKey('loading')) > 0
 end

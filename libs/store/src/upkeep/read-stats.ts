@@ -10,7 +10,7 @@ export type PoolPace = NonNullable<ModelStats['pace']>;
 export async function readStats(store: StoreConnection, model: string) {
   const { redis } = store;
   const keys = store.keysOf(model);
-  const [[count, patience], room, queued, open, lines, oldest, outbox, paused, ...lists] = await Promise.all([
+  const [[count, patience], room, queued, open, lines, oldest, outbox, paused, loadMs, ...lists] = await Promise.all([
     redis.hmget(keys.swept, 'count', 'patience'),
     redis.hgetall(keys.room),
     redis.zcard(keys.waiting),
@@ -19,18 +19,21 @@ export async function readStats(store: StoreConnection, model: string) {
     redis.zrange(keys.waiting, '0', '0', 'WITHSCORES'),
     redis.xlen(keys.webhooks),
     redis.exists(keys.paused),
+    redis.hget(keys.tally, 'loadMs'),
     ...workerLists.map((list) => redis.zcard(keys.workers(list))),
   ]);
-  const [draining = 0, loading = 0, busy = 0, idle = 0] = lists;
+  const [draining = 0, loading = 0, busy = 0, idle = 0, asleep = 0] = lists;
   const silent = await redis.zcount(keys.heard, '-inf', `(${Number(count ?? 0) - Number(patience ?? 0)}`);
   return {
     model,
     /** Workers by what they do; `silent` ones were not heard of lately and are among the others until they are buried. */
-    workers: { loading, idle, busy, draining, silent },
-    /** Room of idle and busy workers, and what nobody has taken of it. */
+    workers: { loading, idle, busy, asleep, draining, silent },
+    /** Room of idle, busy and sleeping workers, and what nobody has taken of it. */
     slots: Number(room['capacity'] ?? 0),
     freeSlots: Number(room['free'] ?? 0),
     pace: decodePace(room),
+    /** What the last load of the model took, ms; undefined before the first. */
+    loadMs: loadMs === null ? undefined : Number(loadMs),
     /** Requests that wait, and those that run. */
     queued,
     running: Math.max(0, open - queued),

@@ -3,7 +3,7 @@ import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import type { WorkerIdentity } from './register-worker.ts';
 
-type Outcome = 'draining' | 'resumed' | 'stopping' | 'removed' | 'unknown';
+type Outcome = 'draining' | 'resumed' | 'stopping' | 'removed' | 'asked' | 'unknown';
 type WorkerName = Pick<WorkerIdentity, 'model' | 'workerId'>;
 
 /** No more leases for a worker that stops; what it has it keeps, and `drained` comes last in its inbox. False when it is not registered any more. */
@@ -29,11 +29,16 @@ export async function resumeWorker(store: StoreConnection, worker: WorkerName): 
   return (await run(store, worker, '', 'resume')) as ResumeWorkerResult;
 }
 
+/** An operator's: it is to sleep as soon as it has nothing to do, or to load its model now. False when there is none of this id. */
+export async function askWorker(store: StoreConnection, worker: WorkerName, to: 'sleep' | 'wake'): Promise<boolean> {
+  return (await run(store, worker, '', to)) === 'asked';
+}
+
 async function run(
   store: StoreConnection,
   { model, workerId }: WorkerName,
   incarnation: string,
-  action: 'drain' | 'resume' | 'remove',
+  action: 'drain' | 'resume' | 'remove' | 'sleep' | 'wake',
 ): Promise<Outcome> {
   const values = [workerId, incarnation, action];
   return (await runScript(store, 'workers/drain-worker', store.keysOf(model), values)) as Outcome;

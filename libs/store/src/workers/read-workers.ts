@@ -5,7 +5,7 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 /** A registered worker, as operators see it. */
 export type WorkerStatus = ReturnType<typeof decode>;
 
-/** The workers of a model by id, at most `limit`: draining and loading ones before busy and idle ones. Two round trips. */
+/** The workers of a model by id, at most `limit`: draining and loading ones before busy, idle and sleeping ones. Two round trips. */
 export async function readWorkers(store: StoreConnection, model: string, limit: number): Promise<WorkerStatus[]> {
   const keys = store.keysOf(model);
   const [[count, patience], ...lists] = await Promise.all([
@@ -34,14 +34,14 @@ function decode(
   workerId: string,
   /** `silent`: not heard of in the last sweeps, to be buried by one of the next. */
   state: WorkerList | 'silent',
-  { loading, stopping, capacity, free, registeredAtMs, heartbeatAtMs, info, pace }: Record<string, string>,
+  { loading, asleep, stopping, capacity, free, registeredAtMs, heartbeatAtMs, info, pace }: Record<string, string>,
 ) {
   return {
     workerId,
     model,
     state,
     /** It has its model in memory and is alive. */
-    isLoaded: state !== 'silent' && loading === '0',
+    isLoaded: state !== 'silent' && loading === '0' && asleep !== '1',
     /** It was told to end and gives back what it has; else a `draining` one is drained by an operator. */
     isStopping: stopping === '1',
     /** Its room in slots, and what nobody has taken of it. */

@@ -1,6 +1,6 @@
--- Announces a worker, or says that it has loaded. An earlier life under the same id is buried first.
--- ARGV: 1 worker id, 2 incarnation, 3 'loading' | 'ready', 4 capacity in slots, 5 info JSON, 6 most attempts
--- Returns: 'registered'
+-- Announces a worker, or says that it has loaded, or that it is asleep. An earlier life under the same id is buried first.
+-- ARGV: 1 worker id, 2 incarnation, 3 'loading' | 'ready' | 'asleep', 4 capacity in slots, 5 info JSON, 6 most attempts, 7 ms that the last load took, or ''
+-- Returns: 'registered' | 'leased' (it has leases, so it must not sleep: nothing is changed)
 --- @include "requeue"
 local workerId, incarnation, drained, worker = ARGV[1], ARGV[2], key('drained', ARGV[1]), key('worker', ARGV[1])
 local known = redis.call('HGET', worker, 'incarnation')
@@ -8,7 +8,9 @@ if known ~= incarnation then
   if known then removeWorker(workerId, 'worker_lost', tonumber(ARGV[6])) end
   redis.call('HSET', worker, 'incarnation', incarnation, 'free', ARGV[4], 'capacity', ARGV[4], 'registeredAtMs', timeMs(), 'heartbeatAtMs', timeMs())
 end
-redis.call('HSET', worker, 'info', ARGV[5], 'loading', ARGV[3] == 'loading' and '1' or '0')
+if ARGV[3] == 'asleep' and redis.call('EXISTS', key('leases', workerId)) == 1 then return 'leased' end
+redis.call('HSET', worker, 'info', ARGV[5], 'loading', ARGV[3] == 'loading' and '1' or '0', 'asleep', ARGV[3] == 'asleep' and '1' or '0')
+if ARGV[7] ~= '' then redis.call('HSET', tallyKey, 'loadMs', ARGV[7]) end
 redis.call('ZADD', heardKey, redis.call('HGET', sweptKey, 'count') or 0, workerId)
 -- Taken for dead while an operator had it drained: it is the same one, and still drained.
 if redis.call('GET', drained) == incarnation then

@@ -11,17 +11,24 @@ export interface WorkerIdentity {
 }
 
 /**
- * Announces a worker, or says that it has loaded and takes leases from now on. `capacity`: its room, in slots; `info` is shown to
- * operators: device, host, pid, version.
+ * Announces a worker, or says that it has loaded and takes leases from now on, or that it is asleep and takes them too. `capacity`: its
+ * room, in slots; `info` is shown to operators: device, host, pid, version. `leased`: it has leases and cannot be asleep; nothing is changed. `loadMs`: what
+ * loading the model took the last time, for estimates.
  */
 export async function registerWorker(
   store: StoreConnection,
   { model, workerId, incarnation }: WorkerIdentity,
-  options: { state: 'loading' | 'ready'; capacity: number; info: Readonly<Record<string, string | number>> },
-): Promise<void> {
-  const { state, capacity, info } = options;
-  const values = [workerId, incarnation, state, capacity, JSON.stringify(info), store.maxAttempts];
-  await runScript(store, 'workers/register-worker', store.keysOf(model), values);
+  options: {
+    state: 'loading' | 'ready' | 'asleep';
+    capacity: number;
+    info: Readonly<Record<string, string | number>>;
+    loadMs?: number | undefined;
+  },
+): Promise<'registered' | 'leased'> {
+  const { state, capacity, info, loadMs = '' } = options;
+  const values = [workerId, incarnation, state, capacity, JSON.stringify(info), store.maxAttempts, loadMs];
+  const reply = await runScript(store, 'workers/register-worker', store.keysOf(model), values);
+  return reply as 'registered' | 'leased';
 }
 
 /**

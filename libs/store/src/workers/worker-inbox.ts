@@ -22,7 +22,9 @@ export interface LeasedRequest {
 export type InboxMessage =
   | { type: 'run'; requests: LeasedRequest[] }
   | { type: 'cancel'; id: string; token: string }
-  | { type: 'drained' };
+  | { type: 'drained' }
+  /** An operator asks for it. */
+  | { type: 'sleep' | 'wake' };
 
 /** How much later than it should an answer may come, before the connection counts as broken. */
 const silenceMs = 5000;
