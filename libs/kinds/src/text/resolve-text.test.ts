@@ -79,11 +79,6 @@ describe('a body for a model of text', () => {
     expect((await inputOf({ prompt: [5, 6, 7], max_tokens: 9, stop: 'x', n: 2 })).stop).toEqual(['x']);
   });
 
-  it('may have calls of tools that are none: what they say is for the template', async () => {
-    const messages = [{ role: 'user', content: 'hi', tool_calls: [null, { function: null }, 'x'] }];
-    expect(await problemsOf({ messages })).toEqual([]);
-  });
-
   it('gets what is left of the model where it says no max_tokens', async () => {
     const prompt = Array.from({ length: 250 }, () => 5);
     expect((await inputOf({ prompt })).maxTokens).toBe(6);

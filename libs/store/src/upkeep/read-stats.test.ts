@@ -124,7 +124,8 @@ describe('how things stand', () => {
     expect({ requeues, buried }).toEqual({ requeues: noRequeues, buried: 0 });
     expect(await readStats(store, 'tiny')).toEqual({
       model: 'tiny',
-      workers: { loading: 0, idle: 0, busy: 0, draining: 0, silent: 0 },
+      workers: { loading: 0, idle: 0, busy: 0, asleep: 0, draining: 0, silent: 0 },
+      loadMs: undefined,
       slots: 0,
       freeSlots: 0,
       pace: undefined,

@@ -137,11 +137,13 @@ describe('messages', () => {
 
   it('with calls may be shown without their content', () => {
     const codec = withTemplate(
-      '{% for m in messages %}{% if not m.tool_calls %}[{{ m.content }}]{% endif %}{% endfor %}',
+      '{{ tools | tojson }}{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", "arguments": {{ c.function.arguments | tojson }}}</tool_call>{% endfor %}{% else %}[{{ m.content }}]{% endif %}{% endfor %}',
     );
     const call = { function: { name: 'draw', arguments: '{}' } };
     const called = { role: 'assistant', content: 'I draw.', tool_calls: [call] };
-    expect(codec.renderChat([user, called, user])).toBe('[make it blue][make it blue]');
+    expect(codec.renderChat([user, called, user])).toBe(
+      'null[make it blue]<tool_call>{"name": "draw", "arguments": {}}</tool_call>[make it blue]',
+    );
   });
 
   it('with arguments in a string are shown as those with an object', () => {
