@@ -1,11 +1,12 @@
 /**
  * What the text pipelines do on one thread, without engine, queue and network: tokens a second with rows in flight, the gap
- * of those who write while a long prompt comes in, calls a token of block diffusion, and what choosing a token costs in
- * JavaScript.
+ * of those who write while a long prompt comes in, calls a token of block diffusion, what a grammar costs, and what choosing
+ * a token costs in JavaScript.
  */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
+import { Grammars, type TextInput } from '@darkroom/kinds';
+import { loadTextPipeline, readTextModelDirectory, type TextPipeline } from '@darkroom/language';
 import { it } from 'vitest';
 import { chooseToken } from '../libs/language/src/sampling/choose-token.ts';
 import { RandomNumbers } from '../libs/language/src/sampling/random-numbers.ts';
@@ -16,6 +17,12 @@ const root = resolve(import.meta.dirname, '..');
 const vectors = join(root, 'tools/golden/vectors/emoji-writer-greedy.json');
 const { cases } = JSON.parse(readFileSync(vectors, 'utf8')) as { cases: { prompt: number[] }[] };
 const load = (name: string) => loadTextPipeline({ directory: join(root, 'models', name), threads: 1, keptTokens: 0 });
+
+const { codec } = await readTextModelDirectory(join(root, 'models/emoji-writer'));
+/** Tokens that end a string, so that none of the texts is shorter than the others. */
+const closing = Array.from({ length: codec.vocabularySize }, (_, id) => id).filter((id) =>
+  codec.decode([id]).includes('"'),
+);
 
 /** Answers to wishes, always so many in flight. */
 async function speedOf(pipeline: TextPipeline, rows: number) {
@@ -51,6 +58,39 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])('writes with %s', async (nam
   }
   report(`${name}, prompts included`, rows);
   await pipeline.dispose();
+});
+
+it('keeps to a grammar', async () => {
+  const pipeline = await load('emoji-writer');
+  const grammars = new Grammars();
+  const grammar = await grammars.ofSchema({ type: 'object', properties: { a: { type: 'string' } }, required: ['a'] });
+  const constraint = { type: 'grammar', grammar };
+  const free = { ignoreEos: true };
+  const kept = { constraint, logitBias: Object.fromEntries(closing.map((id) => [id, -100])) };
+  const tokenMs = async (rows: number, changes: Partial<TextInput>) => {
+    const table = new TextTable(pipeline);
+    for (let at = 0; at < rows; at++)
+      await table.join(`${at}`, textInput({ prompt: cases[at]!.prompt, maxTokens: 40, ...changes }));
+    const startedAtMs = performance.now();
+    await table.run();
+    return (
+      (performance.now() - startedAtMs) /
+      [...table.results.values()].reduce((sum, { tokens }) => sum + tokens.length, 0)
+    );
+  };
+  await tokenMs(1, kept);
+  const rows: Record<string, string> = {};
+  for (const count of [1, 8]) {
+    const rounds: { freeMs: number; keptMs: number }[] = [];
+    for (let round = 0; round < 9; round++)
+      rounds.push({ freeMs: await tokenMs(count, free), keptMs: await tokenMs(count, kept) });
+    const [freeMs, keptMs] = [median(rounds.map((round) => round.freeMs)), median(rounds.map((round) => round.keptMs))];
+    const ratio = median(rounds.map((round) => round.keptMs / round.freeMs));
+    rows[`${count} in flight`] =
+      `${keptMs.toFixed(3)} ms a token, without ${freeMs.toFixed(3)} (× ${ratio.toFixed(2)})`;
+  }
+  report('texts that keep to a grammar, 40 tokens each, medians of 9 rounds', rows);
+  await Promise.all([pipeline.dispose(), grammars.dispose()]);
 });
 
 it('reads a long prompt beside those who write', async () => {

@@ -4,6 +4,7 @@ import { loadTextPipeline, readTextModelDirectory } from '@darkroom/language';
 import { textAfter } from '@darkroom/core';
 import { maskText, type TextInput } from '@darkroom/kinds';
 import { describe, expect, it } from 'vitest';
+import { ProcessExecutor } from '../process/process-executor.ts';
 import { EventLog } from './event-log.ts';
 import { describeExecutor, type ExecutorSubject } from './executor-conformance.ts';
 import { InProcessExecutor } from './in-process-executor.ts';
@@ -24,7 +25,10 @@ const catPrompt = input('a cat').prompt;
 /** What a short input of the suites takes. */
 const shortSlots = catPrompt.length + 16;
 
-function subjectOf(directory: string): ExecutorSubject & RowSubject {
+/** It has no end, as the other texts of the suites have none. */
+const endless = { ignoreEos: false, constraint: { type: 'grammar', grammar: 'root ::= [^q] root' } };
+
+function subjectOf(directory: string, changes: Partial<TextInput> = {}): ExecutorSubject & RowSubject {
   return {
     create: (onEvents) =>
       new InProcessExecutor({
@@ -34,8 +38,8 @@ function subjectOf(directory: string): ExecutorSubject & RowSubject {
         loadPipeline: () => loadTextPipeline({ directory, threads: 1 }),
       }),
     shortInput: ({ number, outputs }) =>
-      input('a cat', { seed: number, n: outputs, temperature: 2, logitBias: { [300 + 37 * number]: 12 } }),
-    longInput: input('a cat', { maxTokens: 64 }),
+      input('a cat', { seed: number, n: outputs, temperature: 2, logitBias: { [300 + 37 * number]: 12 }, ...changes }),
+    longInput: input('a cat', { maxTokens: 64, ...changes }),
     badInput: { input: input('a cat', { prompt: [] }), message: 'prompt: Too small: expected array to have >=1 items' },
     canBeKilled: false,
   };
@@ -43,8 +47,22 @@ function subjectOf(directory: string): ExecutorSubject & RowSubject {
 
 describeExecutor('in process, with the writer', subjectOf(directories.ar));
 describeRows('in process, with the writer', subjectOf(directories.ar));
+describeExecutor('in process, with the writer and a grammar', subjectOf(directories.ar, endless));
+describeRows('in process, with the writer and a grammar', subjectOf(directories.ar, endless));
 describeExecutor('in process, with the writer by blocks', subjectOf(directories.bd));
 describeRows('in process, with the writer by blocks', subjectOf(directories.bd));
+
+it('keeps to a grammar in a process of its own', async () => {
+  const log = new EventLog();
+  const model = { directory: directories.ar, threads: 1 };
+  const executor = new ProcessExecutor({ maxSlots: 400, onEvents: log.listener, model });
+  await executor.start();
+  const constraint = { type: 'grammar', grammar: 'root ::= "{" [0-9]{3} "}"' };
+  executor.submit([{ id: 'a', input: input('a cat', { constraint, ignoreEos: false }) }]);
+  await log.end('a');
+  expect(log.outputs('a').get(0)?.toString()).toMatch(/^\{\d{3}\}$/u);
+  await executor.shutdown();
+});
 
 describe.each(Object.entries(directories))('an engine with %s', (mode, directory) => {
   const loadPipeline = () => loadTextPipeline({ directory, threads: 1 });

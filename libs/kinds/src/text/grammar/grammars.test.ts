@@ -181,6 +181,11 @@ describe('what is written by chance', () => {
   });
 });
 
+it('what is written by chance is what else a schema may be, if that may be itself', async () => {
+  const grammar = await grammars.ofSchema({ anyOf: [{ $ref: '#' }, { type: 'null' }] });
+  expect(await write({ type: 'grammar', grammar }, 1)).toBe('null');
+});
+
 const refusals: Record<string, [schema: unknown, message: string]> = {
   'a schema that is false': [false, '$: is false'],
   'a schema that is none': [7, '$: is 7, expected a schema'],
@@ -191,8 +196,26 @@ const refusals: Record<string, [schema: unknown, message: string]> = {
     '$.items.$ref: is "https://a/b", expected one into',
   ],
   'a $ref to nothing': [{ $ref: '#/$defs/a' }, '$.$ref: leads nowhere: there is no "#/$defs/a"'],
-  'a $ref to itself': [{ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }, '$.$defs.a: leads back to itself'],
-  'a root that is itself or another': [{ anyOf: [{ type: 'null' }, { $ref: '#' }] }, '$: leads back to itself'],
+  'a $ref to itself': [{ $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }, '$: requires itself within itself'],
+  'what requires itself': [
+    { type: ['object'], properties: { a: { type: 'array', items: { $ref: '#' }, minItems: 1 } }, required: ['a'] },
+    '$: requires itself within itself: no text of it has an end',
+  ],
+  'what requires itself within': [
+    {
+      properties: { a: { $ref: '#/$defs/b' } },
+      $defs: { b: { prefixItems: [{ $ref: '#/$defs/b' }], minItems: 1, type: 'array' } },
+    },
+    '$.$defs.b: requires itself within itself',
+  ],
+  'names that are too long': [
+    { properties: { ['a'.repeat(100_000)]: {} }, additionalProperties: {} },
+    '$: is too deep, or has names that are too long',
+  ],
+  'oneOf of many': [
+    { oneOf: Array.from({ length: 300 }, (_, at) => ({ const: at })) },
+    '$.oneOf: has 300 schemas, expected',
+  ],
   'several allOf': [{ allOf: [{}, {}] }, '$.allOf: has 2 schemas, and is supported with one'],
   'oneOf that overlaps': [{ oneOf: [{ type: 'integer' }, { type: 'number' }] }, '$.oneOf: is supported where no value'],
   'keywords beside anyOf': [{ anyOf: [{}], properties: {} }, '$.properties: is not supported beside anyOf'],
@@ -289,6 +312,11 @@ describe('a constraint', () => {
     await next;
   });
 
+  it('of a megabyte is refused', async () => {
+    const message = 'the grammar has 1200044 characters, expected at most 1000000';
+    await expect(kept.check(ebnf(`root ::= "${'a'.repeat(1_200_000)}"`))).rejects.toMatchObject({ message });
+  });
+
   it('that takes too long is refused, and the next is not', async () => {
     const hurried = new Grammars({ vocabulary, limitMs: 1500 });
     const slow = hurried.open(ebnf(`root ::= ${'[^a]{0,400} "b" '.repeat(40)}`));
@@ -337,11 +365,14 @@ describe('a matcher', () => {
     expect(matcher.next).toEqual({ type: 'refused', problem: 'a token does not fit its grammar' });
   });
 
-  it('keeps no more than the last of many grammars', async () => {
+  it('keeps no more than the last of many grammars, and whoever has an older one goes on', async () => {
+    const first = grammars.open(grammar);
     for (let at = 0; at < 40; at++) {
       const matcher = grammars.open({ type: 'grammar', grammar: `root ::= "${at}" root | "x"` });
       expect((await allowedBy(matcher)).ids.length).toBeGreaterThan(0);
       matcher.close();
     }
+    first.accept(a);
+    expect((await allowedBy(first)).ids).toContain(b);
   });
 });

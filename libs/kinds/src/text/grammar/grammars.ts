@@ -35,6 +35,9 @@ export type NextTokens =
   /** It cannot go on. */
   | { readonly type: 'refused'; readonly problem: string };
 
+/** Characters of a constraint's JSON: it travels with its request. */
+const maxLength = 1_000_000;
+
 interface Asked {
   readonly question: GrammarQuestion;
   hear(answer: GrammarAnswer): void;
@@ -75,11 +78,13 @@ export class Grammars {
 
   /** @throws DarkroomError `invalid_request` if it is none. */
   async check(constraint: TextConstraint): Promise<void> {
+    const { length } = JSON.stringify(constraint);
+    if (length > maxLength) throw checkError(`the grammar has ${length} characters, expected at most ${maxLength}`);
     checkClasses(constraint);
     const answer = await new Promise<GrammarAnswer>((hear) =>
       this.#ask({ question: { type: 'check', constraint }, hear }),
     );
-    if (answer.type === 'refused') throw new DarkroomError('invalid_request', 'text.check-grammar', answer.problem);
+    if (answer.type === 'refused') throw checkError(answer.problem);
   }
 
   /** @param ids tokens that were written before, here or elsewhere. */
@@ -168,6 +173,10 @@ export class Grammars {
     for (const asked of rest) if (asked.question.type === 'check') this.#ask(asked);
     for (const matcher of this.#matchers.values()) matcher.reopen();
   }
+}
+
+function checkError(message: string): DarkroomError {
+  return new DarkroomError('invalid_request', 'text.check-grammar', message);
 }
 
 interface MatcherThread {

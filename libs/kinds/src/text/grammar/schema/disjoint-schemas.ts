@@ -7,12 +7,17 @@ interface DisjointOptions {
   find: (ref: string, place: string) => unknown;
 }
 
+/** Schemas of which each is compared with each. */
+const maxBranches = 256;
+
 /**
  * Checks that no value fits two branches of `oneOf`: by their types, their values, or those of a property that both require.
  *
  * @throws DarkroomError `invalid_request` naming two that may fit the same.
  */
 export function checkDisjoint(branches: readonly unknown[], { place, find }: DisjointOptions): void {
+  if (branches.length > maxBranches)
+    throw schemaError(place, `has ${branches.length} schemas, expected at most ${maxBranches}: say anyOf`);
   const schemas = branches.map((branch, at) => followed(branch, { place: `${place}.${at}`, find }));
   for (const [at, left] of schemas.entries())
     for (const [further, right] of schemas.slice(at + 1).entries()) {

@@ -10,6 +10,7 @@ import { anyRule, json, jsonText, listOf, otherNameRule, stringRule } from './js
 import { numberGrammar } from './number-grammar.ts';
 import { placeOf, SchemaReferences } from './schema-references.ts';
 import { stringGrammar } from './string-grammar.ts';
+import { checkEnds } from './endless-schemas.ts';
 import { checkDisjoint } from './disjoint-schemas.ts';
 import {
   checkOrder,
@@ -26,11 +27,9 @@ const maxDepth = 64;
 /** Characters of a grammar at most: it travels with its request. */
 export const maxGrammarLength = 262_144;
 
-/** Where the conversion is: the place, and the reference that led there with nothing written before. */
 interface Here {
   readonly place: string;
   readonly depth: number;
-  readonly from?: string;
 }
 
 /**
@@ -40,9 +39,19 @@ interface Here {
  * `$.properties.age.multipleOf`.
  */
 export function schemaGrammar(schema: unknown): string {
-  const text = new SchemaWriter(schema).text();
+  const text = textOf(schema);
   if (text.length <= maxGrammarLength) return text;
   throw schemaError('$', `is too much: a grammar of ${text.length} characters, expected at most ${maxGrammarLength}`);
+}
+
+function textOf(schema: unknown): string {
+  try {
+    return new SchemaWriter(schema).text();
+  } catch (error) {
+    // The stack is not endless.
+    if (error instanceof RangeError) throw schemaError('$', 'is too deep, or has names that are too long');
+    throw error;
+  }
 }
 
 class SchemaWriter {
@@ -58,8 +67,8 @@ class SchemaWriter {
   }
 
   text(): string {
-    const root = this.#value(this.#schema, { place: '$', depth: 0, from: '#' });
-    this.#references.checkEnds();
+    const root = this.#value(this.#schema, { place: '$', depth: 0 });
+    checkEnds(this.#references, this.#ruleOf.keys());
     return this.#rules.textFrom(root);
   }
 
@@ -96,13 +105,12 @@ class SchemaWriter {
 
   #reference(ref: unknown, here: Here): string {
     if (typeof ref !== 'string') throw schemaError(here.place, `is ${shortJson(ref)}, expected a text`);
-    if (here.from !== undefined) this.#references.add(here.from, ref);
     const known = this.#ruleOf.get(ref);
     if (known !== undefined) return known;
     const target = this.#references.find(ref, here.place);
     const name = this.#rules.reserve();
     this.#ruleOf.set(ref, name);
-    const within = { place: placeOf(ref), depth: here.depth + 1, from: ref };
+    const within = { place: placeOf(ref), depth: here.depth + 1 };
     this.#rules.define(name, this.#expression(target, within));
     return name;
   }

@@ -3,8 +3,6 @@ import { type Schema, schemaError, shortJson } from './schema-keywords.ts';
 /** The references within one schema, as JSON pointers: `#/$defs/town`. */
 export class SchemaReferences {
   readonly #schema: unknown;
-  /** To which others each leads with nothing written before. */
-  readonly #leads = new Map<string, Set<string>>();
 
   constructor(schema: unknown) {
     this.#schema = schema;
@@ -20,25 +18,6 @@ export class SchemaReferences {
       found = (found as Schema)[step];
     }
     return found;
-  }
-
-  /** Takes note that one is another, or one of several that may be it. */
-  add(from: string, to: string): void {
-    this.#leads.set(from, (this.#leads.get(from) ?? new Set()).add(to));
-  }
-
-  /** @throws DarkroomError if one of them is itself, and so no value. */
-  checkEnds(): void {
-    for (const ref of this.#leads.keys())
-      if (this.#isReached(ref, ref, new Set()))
-        throw schemaError(placeOf(ref), 'leads back to itself, and to no value');
-  }
-
-  #isReached(target: string, from: string, seen: Set<string>): boolean {
-    seen.add(from);
-    return [...(this.#leads.get(from) ?? [])].some(
-      (next) => next === target || (!seen.has(next) && this.#isReached(target, next, seen)),
-    );
   }
 }
 
