@@ -22,7 +22,10 @@ export function textBytes(input: TextInput): number {
 }
 
 /** What to lower when they are too many. */
-export function heaviestTextField({ n, maxTokens, logprobs, prompt }: TextInput): string {
+export function heaviestTextField({ n, maxTokens, logprobs, prompt, constraint, form = {} }: TextInput): string {
+  const [field] = Object.keys(form);
+  const formBytes = constraint === undefined ? 0 : JSON.stringify(constraint).length;
+  if (field !== undefined && formBytes > n * maxTokens * idBytes) return field;
   if (prompt.length > n * maxTokens) return 'prompt';
   if (logprobs !== undefined && logprobs > 0) return 'top_logprobs';
   return n > 1 ? 'n' : 'max_tokens';
