@@ -76,6 +76,8 @@ describe('OpenAI’s SDK has answers that are', () => {
 
 describe('OpenAI’s SDK has tools called', () => {
   it('and says so, and takes up what they gave', async () => {
+    expect(await open().models.retrieve(caller)).toMatchObject({ has_tools: true });
+    expect(await open().models.retrieve(writer)).toMatchObject({ has_tools: false });
     const body = { model: caller, messages, tools, tool_choice: 'required' as const, max_completion_tokens: 200 };
     const { choices, _request_id: id } = await open().chat.completions.create({ ...body, parallel_tool_calls: false });
     const [{ message, finish_reason: reason }] = choices as [(typeof choices)[0]];

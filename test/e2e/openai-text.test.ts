@@ -163,8 +163,8 @@ it('OpenAI’s SDK says what is wrong', async () => {
   await expect(long).rejects.toMatchObject({ code: 'context_length_exceeded', param: 'messages' });
   const format = { type: 'json_object' as const };
   await expect(
-    completions.create({ model: writer, messages, stream: true, response_format: format }),
-  ).rejects.toMatchObject({ status: 400, param: 'response_format.type' });
+    completions.create({ model: blockWriter, messages, stream: true, response_format: format }),
+  ).rejects.toMatchObject({ status: 400, param: 'response_format' });
   await expect(completions.create({ model: blockWriter, messages, logprobs: true })).rejects.toMatchObject({
     status: 400,
     param: 'logprobs',

@@ -100,7 +100,7 @@ describe.each(models)('openai with %s', (model) => {
 
 it('openai is told which field is wrong', async () => {
   const model = 'emoji-writer';
-  const tools = [{ type: 'function' as const, name: 'draw', parameters: {}, strict: true }];
+  const tools = [{ type: 'function' as const, name: 'draw', parameters: { type: 'object' }, strict: true }];
   await expect(client.responses.create({ model, input, tools })).rejects.toMatchObject({ status: 400, param: 'tools' });
   await expect(client.responses.create({ model, input, max_output_tokens: 5000 })).rejects.toMatchObject({
     status: 400,

@@ -5,11 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { caller } from './caller-model.ts';
 import { useTextSystem } from './text-system.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 
-const system = useTextSystem();
+const system = useTextSystem({ withCaller: true });
 let document: string;
 beforeAll(async () => {
   document = await readFile(join(root, 'docs/text.md'), 'utf8');
@@ -29,7 +30,7 @@ async function run(command: string, args: readonly string[], program: string): P
   const directory = await mkdtemp(join(tmpdir(), 'darkroom-text-'));
   onTestFinished(() => rm(directory, { recursive: true }));
   await symlink(join(root, 'node_modules'), join(directory, 'node_modules'));
-  const code = program.replaceAll('http://127.0.0.1:8080', system.url);
+  const code = program.replaceAll('http://127.0.0.1:8080', system.url).replaceAll('my-model', caller);
   const { stdout } = await promisify(execFile)(command, [...args, code], {
     cwd: directory,
     env: { PATH: process.env['PATH'] },
@@ -57,6 +58,18 @@ it('curl', async () => {
     object: 'text_completion',
     choices: [{ logprobs: { text_offset: expect.any(Array) } }],
   });
+});
+
+it.each(['## Answers in a form', '## Tools'])('%s', async (heading) => {
+  const commands = programs(heading, 'sh');
+  const printed = await Promise.all(commands.map((command) => shell(command)));
+  expect(printed.map((text) => `${text.trim()}\n`)).toEqual(programs(heading, 'text'));
+  expect(commands.length).toBeGreaterThan(0);
+});
+
+it('OpenAI’s SDK with a schema and a tool', async () => {
+  const [program] = programs('## Tools', 'js');
+  expect(await node(program!)).toMatch(/^(cake|fox)\ndrawn in (red|pink)\n$/);
 });
 
 it('OpenAI’s SDK', async () => {

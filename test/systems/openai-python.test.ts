@@ -71,7 +71,7 @@ class Color(str, Enum):
 
 class Picture(BaseModel):
     """A picture."""
-    colors: list[Color]
+    color: Color
     big: bool
 
 asked = dict(**{**ask, "max_tokens": 200})

@@ -23,12 +23,14 @@ export function textBytes(input: TextInput): number {
 
 /** What to lower when they are too many: what would leave the most bytes away. */
 export function heaviestTextField(input: TextInput, body?: unknown): string {
-  const { n, maxTokens, logprobs = 0, prompt, said, logitBias, stop } = input;
+  const { n, maxTokens, logprobs = 0, prompt, said, logitBias, stop, constraint = {}, form = {} } = input;
+  const [formField] = Object.keys(form);
   const isChat = typeof body === 'object' && body !== null && 'messages' in body;
   const fields = {
     [isChat ? 'messages' : 'prompt']: givenBytes({ prompt, said }),
     logit_bias: givenBytes(logitBias),
     stop: givenBytes(stop),
+    ...(formField !== undefined && { [formField]: givenBytes({ constraint, form }) }),
     top_logprobs: n * maxTokens * logprobBytes(logprobs),
     n: n === 1 ? 0 : n * (maxTokens * tokenCopies + logBytes),
     max_tokens: maxTokens * tokenCopies,

@@ -142,6 +142,14 @@ describe('an answer keeps to', () => {
   });
 });
 
+it('what is to be lowered when it keeps too many bytes is the form, where that is the most of it', async () => {
+  const names = Array.from({ length: 500 }, (_, at) => `a name of some length ${at}`);
+  const schema = { type: 'object', properties: { name: { enum: names } } };
+  const input = await inputOf({ response_format: format(schema), max_tokens: 9 });
+  expect(text.heaviestField(input)).toBe('response_format');
+  expect(text.demandOf(input).bytes).toBeGreaterThan(text.demandOf(await inputOf({ max_tokens: 9 })).bytes + 10_000);
+});
+
 it('a conversation has calls, and what they gave', async () => {
   const calls = [{ id: 'call_1', type: 'function', function: { name: 'draw', arguments: '{"color": "red"}' } }];
   const body = {
