@@ -1,4 +1,5 @@
 /** What a response is made of: conversations that go on, and what is refused. */
+import { cancelRequest } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
 import { anybody, type ApiKey, hashKey } from '../auth/api-keys.ts';
 import { type Body, dataOf, finish, input, openResponse, path, problemOf, viewOf } from '../testing/open-response.ts';
@@ -58,6 +59,32 @@ describe('a conversation', () => {
     const reference = { type: 'item_reference', id: view.id.replace('resp_', 'msg_') };
     expect((await problemOf(test, { input: [reference] }))[1]).toBe('input.0.id');
     expect((await problemOf(test, { input: [{ ...reference, id: 'rs_1' }] }))[1]).toBe('input.0.id');
+  });
+
+  it.each(['failed', 'canceled'] as const)('does not go on after what %s', async (state) => {
+    const { test, view, run } = await openResponse();
+    if (state === 'canceled') await cancelRequest(test.store, view.id.replace('resp_', ''));
+    const error = { code: 'engine_failed', message: 'Nothing came of it.' } as const;
+    await run.finish(state === 'canceled' ? { state } : { state, error });
+    const shown = state === 'canceled' ? 'cancelled' : state;
+    for (const body of [
+      { input, previous_response_id: view.id },
+      { input: [{ type: 'item_reference', id: view.id.replace('resp_', 'msg_') }] },
+    ])
+      expect((await problemOf(test, body))[2]).toContain(`come to its end, and this one is ${shown}`);
+  });
+
+  it('refers to a hundred messages at most', async () => {
+    const { test, view, run } = await openResponse();
+    await write(run, ['a']);
+    await finish(run, 'a');
+    const reference = { type: 'item_reference', id: view.id.replace('resp_', 'msg_') };
+    const many = Array.from({ length: 101 }, () => reference);
+    expect(await problemOf(test, { input: many })).toEqual([
+      400,
+      'input',
+      'input is "101 references", expected at most 100 of them',
+    ]);
   });
 
   it('is of its owner alone', async () => {

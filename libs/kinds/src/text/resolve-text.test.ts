@@ -99,6 +99,53 @@ describe('a body for a model of text', () => {
   });
 });
 
+describe('a tokenizer', () => {
+  const tokenizer = read('tokenizer.json') as object;
+  const withTokenizer = (changes: object): RequestOptions => ({
+    ...options,
+    readAsset: () =>
+      Promise.resolve(
+        encodeTextCodecFiles({ tokenizer: { ...tokenizer, ...changes }, config: read('tokenizer_config.json') }),
+      ),
+  });
+
+  it('puts its first token before a prompt, and not before messages, whose template has it', async () => {
+    const start = '<|im_start|>';
+    const first = {
+      type: 'TemplateProcessing',
+      single: [{ SpecialToken: { id: start, type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }],
+      pair: [{ Sequence: { id: 'A', type_id: 0 } }, { Sequence: { id: 'B', type_id: 1 } }],
+      special_tokens: { [start]: { id: start, ids: [1], tokens: [start] } },
+    };
+    const idsOf = async (body: object) => {
+      const of = { ...card, codec: 'with a first token' };
+      const result = await text.resolve(body, of, withTokenizer({ post_processor: first }));
+      return result.status === 'resolved' ? result.request.input.prompt.slice(0, 2) : result.problems;
+    };
+    expect(await idsOf({ prompt: 'a' })).toEqual([1, 68]);
+    expect(await idsOf({ messages: [{ role: 'user', content: 'a' }] })).toEqual([1, 283]);
+  });
+
+  it('may leave nothing of a prompt, which is refused', async () => {
+    const normalizer = { type: 'Strip', strip_left: true, strip_right: true };
+    const of = { ...card, codec: 'that strips' };
+    expect(await text.resolve({ prompt: '  ' }, of, withTokenizer({ normalizer }))).toMatchObject({
+      status: 'invalid',
+      problems: [{ field: 'prompt', message: 'prompt is "  ", expected at least one token' }],
+    });
+  });
+
+  it('is dropped where sixteen others were wanted since', async () => {
+    const before = reads.length;
+    for (let count = 0; count <= 16; count++)
+      await inputOf({ prompt: 'a' }, { ...card, codec: `one of many ${count}` });
+    await inputOf({ prompt: 'a' }, { ...card, codec: 'one of many 16' });
+    expect(reads.length - before).toBe(17);
+    await inputOf({ prompt: 'a' }, { ...card, codec: 'one of many 0' });
+    expect(reads.length - before).toBe(18);
+  });
+});
+
 describe('is refused with the field, what came and what was expected:', () => {
   const messages = [{ role: 'user', content: 'hi' }];
   it.each<[string, object, string, TextCard?]>([
@@ -137,6 +184,11 @@ describe('is refused with the field, what came and what was expected:', () => {
       'a bias beyond the vocabulary',
       { prompt: 'a', logit_bias: { 2048: 1 } },
       'invalid_value: logit_bias is "2048", expected an id below 2048, as many as emoji-writer has',
+    ],
+    [
+      '1,025 biases',
+      { prompt: 'a', logit_bias: Object.fromEntries(Array.from({ length: 1025 }, (_, id) => [id, 1])) },
+      'invalid_value: logit_bias is {"0":1,"1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"8":1,"9":1… (8116 characters), expected an object of at most 1024 numbers from -100 to 100 by ids of tokens',
     ],
     [
       'a bias of 101',

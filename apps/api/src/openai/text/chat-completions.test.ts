@@ -278,6 +278,15 @@ describe('a stream', () => {
     expect(texts).toEqual(['', 'an ', 'ow', 'l', ' on it', undefined]);
   });
 
+  it('says nothing of tokens that have no text yet', async () => {
+    const { answer, run } = await open({ stream: true });
+    await write(run, ['', 'an ', '', 'owl']);
+    await end(run, 'an owl');
+    await run.finish();
+    const deltas = (await chunksOf(await answer)).map(({ choices }) => (choices as { delta: object }[])[0]!.delta);
+    expect(deltas).toEqual([{ role: 'assistant', content: '' }, { content: 'an ' }, { content: 'owl' }, {}]);
+  });
+
   it('has the pieces of all choices, each with its role and its tokens', async () => {
     const { answer, run } = await open({ stream: true, n: 2, logprobs: true });
     await write(run, [logprobOf('b', -1)], { index: 1 });

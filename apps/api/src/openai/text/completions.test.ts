@@ -24,7 +24,8 @@ async function open(body: object = {}) {
 const other = (token: string, logprob: number) => ({ token, logprob, bytes: [...Buffer.from(token)] });
 const tokens = [
   logprobOf('bl', -0.25, [other('bl', -0.25), other('r', -2)]),
-  logprobOf('ue', -3, [other('ack', -0.125), other('ue', -3)]),
+  // Not among the most probable ones.
+  logprobOf('ue', -3, [other('ack', -0.125)]),
 ];
 const said = {
   tokens: ['bl', 'ue'],
@@ -143,5 +144,14 @@ describe('refusing stores nothing', () => {
     expect([response.status, error.type, error.param]).toEqual([400, 'invalid_request_error', param]);
     expect(error.message).toMatch(message);
     expect(await allKeys(test.store)).toEqual(before);
+  });
+
+  it('says logprobs where so many alternatives would keep too much', async () => {
+    const test = await openTextApi({ config: { requestMaxBytes: 60_000 } });
+    const { error } = errorSchema.parse(await (await ask(test, path, { prompt, logprobs: 5 })).json());
+    expect([error.param, error.message]).toEqual([
+      'logprobs',
+      expect.stringMatching(/^logprobs lets this request keep /),
+    ]);
   });
 });

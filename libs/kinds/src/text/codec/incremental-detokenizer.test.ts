@@ -61,6 +61,26 @@ describe('text of bytes', () => {
     expect(detokenizer.push(97)).toEqual({ text: '░a', units: 1 });
   });
 
+  it('does not wait for what no byte can make a character', () => {
+    for (const [lead, second] of [
+      [0xe0, 0x80],
+      [0xed, 0xa0],
+      [0xf0, 0x80],
+      [0xf4, 0x90],
+    ])
+      expect(piecesOf([lead!, second!]).pieces.map(({ text }) => text)).toEqual(['', '\uFFFD\uFFFD']);
+  });
+
+  it('knows after it was cloned how much of a stop text has come', () => {
+    const detokenizer = new IncrementalDetokenizer(bytes, ['END']);
+    for (const id of idsOf('aEN')) detokenizer.push(id);
+    for (const each of [detokenizer.clone(), detokenizer.clone(), detokenizer])
+      expect(each.push(68)).toEqual({ text: '', stop: 'END', units: 1 });
+    const other = new IncrementalDetokenizer(bytes, ['END']);
+    for (const id of idsOf('aEN')) other.push(id);
+    expect(other.clone().end()).toBe('EN');
+  });
+
   it('stands twice after it was cloned', () => {
     const detokenizer = new IncrementalDetokenizer(bytes, ['🐈b']);
     for (const id of idsOf('a🐈').slice(0, -1)) detokenizer.push(id);

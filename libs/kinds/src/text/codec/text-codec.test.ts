@@ -63,6 +63,19 @@ describe('a codec', () => {
     expect(withBytes.bytesOf(3 + 0xf0)).toEqual(Uint8Array.of(0xf0));
   });
 
+  it('knows the sign for a space that a Metaspace has', () => {
+    const { tokenizer } = recorded.byteFallback as { tokenizer: { model: { vocab: Record<string, number> } } };
+    const ids = Object.entries(tokenizer.model.vocab).flatMap(([token, id]) => (token.includes('▁') ? [id] : []));
+    const texts = (decoder: object) => {
+      const codec = codecOf({ tokenizer: { ...tokenizer, decoder }, config: {} });
+      return ids.map((id) => codec.decode([id]));
+    };
+    expect(ids.length).toBeGreaterThan(0);
+    const spaces = texts({ type: 'Metaspace', replacement: '▁', prepend_scheme: 'always' });
+    expect(spaces).toEqual(texts({ type: 'Replace', pattern: { String: '▁' }, content: ' ' }));
+    expect(spaces.join('')).not.toContain('▁');
+  });
+
   it('is made again from the same bytes', () => {
     expect(encodeTextCodecFiles(files)).toEqual(encodeTextCodecFiles(structuredClone(files)));
   });
