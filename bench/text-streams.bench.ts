@@ -4,6 +4,7 @@
  */
 import { join, resolve } from 'node:path';
 import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
+import { parseExposition } from '@darkroom/testing';
 import { it } from 'vitest';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
 import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
@@ -71,6 +72,17 @@ async function writeBare(pipeline: TextPipeline, numbers: readonly number[], tog
   return performance.now() - begunAtMs;
 }
 
+/** Milliseconds of a processor that all parts have taken, without the engine under the worker and without Redis. */
+async function processorMs({ parts }: System): Promise<number> {
+  const seconds = await Promise.all(
+    parts.map(async ({ name, metricsUrl }) => {
+      const page = parseExposition(await (await fetch(`${metricsUrl}/metrics`)).text());
+      return page.value('process_cpu_seconds_total', { app: name })!;
+    }),
+  );
+  return 1000 * seconds.reduce((sum, each) => sum + each, 0);
+}
+
 it.each(['emoji-writer', 'emoji-writer-diffusion'])(
   '%s over the whole system',
   async (model) => {
@@ -95,12 +107,17 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
         'longest gap between pieces': ofAlone(({ stream }) => stream.gapMs),
       });
       const numbers = Array.from({ length: streams }, (_, at) => 1000 + at);
-      const many: { bareMs: number; totalMs: number; all: Stream[] }[] = [];
+      const many: { bareMs: number; bareProcessorMs: number; totalMs: number; addedMs: number; all: Stream[] }[] = [];
       for (let round = 0; round < rounds; round++) {
+        const bareBegun = process.cpuUsage();
         const bareMs = await writeBare(pipeline, numbers, rows);
+        const { user, system: kernel } = process.cpuUsage(bareBegun);
+        const before = await processorMs(system);
         const begunAtMs = performance.now();
         const all = await Promise.all(numbers.map((number) => writeStream(system, model, number)));
-        many.push({ bareMs, totalMs: performance.now() - begunAtMs, all });
+        const totalMs = performance.now() - begunAtMs;
+        const addedMs = (await processorMs(system)) - before;
+        many.push({ bareMs, bareProcessorMs: (user + kernel) / 1000, totalMs, addedMs, all });
       }
       const ofMany = (of: (measured: (typeof many)[0]) => number) => median(many.map(of));
       const at = (share: number, of: (stream: Stream) => number) => ofMany(({ all }) => quantile(all.map(of), share));
@@ -119,6 +136,11 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
               0.5,
             ) -
             (bareMs * rows) / tokens,
+        ),
+        // Other work on the machine changes these little.
+        'bare, ms of a processor a token': ofMany(({ bareProcessorMs }) => bareProcessorMs / tokens),
+        'added by API, former, janitor and worker, ms of a processor a token': ofMany(
+          ({ addedMs }) => addedMs / tokens,
         ),
         'POST to first piece, ms, p50': at(0.5, ({ firstMs }) => firstMs),
         'POST to first piece, ms, p99': at(0.99, ({ firstMs }) => firstMs),
