@@ -24,7 +24,6 @@
 import type { RequestEvent } from '@darkroom/core';
 import { type CallPiece, CallReader, type StoredTextInput, textOutputFacts } from '@darkroom/kinds';
 import { createTextReader } from '../openai/text/follow-texts.ts';
-import { idOf } from './response-ids.ts';
 import {
   endOfItem,
   type ItemStatus,

@@ -167,7 +167,7 @@ describe('one in the background', () => {
     await finish(run, 'a penguin');
     const headers = { 'idempotency-key': 'penguin-2' };
     const send = () => ask(test, path, { input, previous_response_id: view.id, background: true }, { headers });
-    const first = await viewOf((await send()) as Response);
+    const first = await viewOf(await send());
     await test.api.request(url, { method: 'DELETE' });
     const again = await send();
     expect([again.headers.get('idempotent-replayed'), await viewOf(again)]).toEqual(['true', first]);

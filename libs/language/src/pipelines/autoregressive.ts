@@ -9,7 +9,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { DarkroomError, RowCheckpoint, RowEvent, RowRequest, StepReport } from '@darkroom/core';
 import type { TextMatcher } from '@darkroom/kinds';
 import type { DecoderRead } from '../decoder/decoder.ts';
-import { commonLength, KeptCaches, type KnownCache, leastCommonTokens } from '../decoder/kept-caches.ts';
 import { adjustLogits, createLogitAdjustment, type LogitAdjustment } from '../sampling/adjust-logits.ts';
 import { chooseToken } from '../sampling/choose-token.ts';
 import { maskLogits } from '../sampling/mask-logits.ts';
@@ -17,6 +16,7 @@ import { tokenLogprob } from '../sampling/token-logprobs.ts';
 import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
+import { idsOf, SharedBeginnings } from './shared-beginnings.ts';
 import { StepPace } from './step-pace.ts';
 import {
   countTokens,
@@ -54,12 +54,12 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   readonly components: TextPipeline['components'];
   readonly #options: TextPipelineOptions;
   readonly #rows = new Set<AutoregressiveRow>();
-  readonly #kept: KeptCaches;
+  readonly #beginnings: SharedBeginnings;
   readonly #pace: StepPace;
 
   constructor(options: TextPipelineOptions) {
     this.#options = options;
-    this.#kept = new KeptCaches(options.decoder, options.keptTokens);
+    this.#beginnings = new SharedBeginnings(options);
     this.#pace = new StepPace(options.stepTokens);
     this.card = options.card;
     this.components = [options.component];
@@ -102,7 +102,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   release(row: AutoregressiveRow): void {
     this.#rows.delete(row);
     row.matcher?.close();
-    this.#kept.keep(this.#knownOf(row));
+    this.#beginnings.keep(row);
   }
 
   settle(): Promise<void> {
@@ -152,7 +152,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   /** One call of the model, for as many rows as there is room for. @returns their logits, if they have read all they have. */
   async #read(rows: readonly AutoregressiveRow[]) {
     const budget = stepBudget(rows, this.#rows, this.#pace.tokens);
-    const parts = shareStep(this.#readyRows(rows), budget, (row) => this.#countOf(row, budget));
+    const parts = shareStep(this.#beginnings.readyRows(rows, this.#rows), budget, (row) => this.#countOf(row, budget));
     const reads = parts.map(({ row, count }) => {
       const logitsFrom = count === row.unread ? count - 1 : count;
       return { cache: row.cache, ids: unreadIds(row, count), keeps: true, logitsFrom };
@@ -176,50 +176,6 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     const count = Math.min(piece, budget);
     // No single token of a prompt is left over, where that makes a difference.
     return piece - count === 1 && count > 2 && !this.#options.singlesAsPieces ? count - 1 : count;
-  }
-
-  /** Rows that do not wait for others to read what they begin with. New ones take what others have read of it. */
-  #readyRows(rows: readonly AutoregressiveRow[]): AutoregressiveRow[] {
-    if (rows.every(({ cache }) => cache.length > 0)) return [...rows];
-    const others = [...this.#rows].filter(({ cache }) => cache.length > 0).map((row) => this.#knownOf(row));
-    return rows.filter((row, at) => row.cache.length > 0 || this.#findBeginning(row, others, rows.slice(0, at)));
-  }
-
-  #knownOf(row: AutoregressiveRow): KnownCache {
-    const { cache, owner, request } = row;
-    return { cache, ids: this.#sharedIdsOf(row), owner, request };
-  }
-
-  /** Those that have the same bits in any cache. */
-  #sharedIdsOf(row: AutoregressiveRow): readonly number[] {
-    return this.#options.singlesAsPieces ? idsOf(row) : row.request.prompt;
-  }
-
-  /**
-   * @param others caches in use.
-   * @param earlier rows that read in this step before it.
-   * @returns false if it is better to wait for one of them, that is about to read more of it.
-   */
-  #findBeginning(
-    row: AutoregressiveRow,
-    others: readonly KnownCache[],
-    earlier: readonly AutoregressiveRow[],
-  ): boolean {
-    // The last token leads to the next, so it is read in any case; never alone, where that makes a difference.
-    const ids = this.#sharedIdsOf(row).slice(0, this.#options.singlesAsPieces ? -1 : -2);
-    const { owner, request } = row;
-    const found = this.#kept.find({ ids, owner }, others);
-    const most = (found?.length ?? 0) + leastCommonTokens;
-    if (earlier.some((other) => other.owner === owner && commonLength(idsOf(other), ids) >= most)) return false;
-    // What its own request has read for another of its texts is no earlier one's.
-    const isOfOther = found !== undefined && found.known.request !== request;
-    row.cachedTokens ??= isOfOther ? Math.min(found.length, request.prompt.length) : 0;
-    if (found === undefined) return true;
-    row.takenTokens = Math.min(found.length, request.prompt.length);
-    const { decoder } = this.#options;
-    decoder.releaseCache(row.cache);
-    row.cache = decoder.copyCache(found.known.cache, found.length);
-    return true;
   }
 
   /** A row that knows now what may come next goes on, or ends if nothing may. */
@@ -289,10 +245,6 @@ async function whenOneMayGoOn(rows: readonly AutoregressiveRow[]): Promise<void>
 function sayDelta({ written, said }: AutoregressiveRow): void {
   const delta = written.takeDelta();
   if (delta !== undefined) said.push(delta);
-}
-
-function idsOf({ request: { prompt }, written: { tokens } }: AutoregressiveRow): readonly number[] {
-  return tokens.length === 0 ? prompt : [...prompt, ...tokens];
 }
 
 function unreadIds(row: AutoregressiveRow, count: number): readonly number[] {

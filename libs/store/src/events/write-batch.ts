@@ -90,10 +90,8 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
       const { type, index, offset } = write;
       return ['event', JSON.stringify({ type, index, offset }), '', '', '', index];
     }
-    case 'loading': {
-      const { type, expectedMs } = write;
-      return ['event', JSON.stringify({ type, expectedMs }), '', '', '', ''];
-    }
+    case 'loading':
+      return ['event', JSON.stringify({ type: write.type, expectedMs: write.expectedMs }), '', '', '', ''];
     case 'chunk': {
       const { info, chunkIndex, data } = write;
       const body = JSON.stringify({ type: 'output', output: info, chunkIndex });
