@@ -2,7 +2,14 @@
 import { setImmediate } from 'node:timers/promises';
 import { type RequestEvent, textAfter } from '@darkroom/core';
 import type { ExecutorEvent } from '@darkroom/executor';
-import { connectStore, dispatchRequests, readEvents, readRequest, readTexts, type StoreConnection } from '@darkroom/store';
+import {
+  connectStore,
+  dispatchRequests,
+  readEvents,
+  readRequest,
+  readTexts,
+  type StoreConnection,
+} from '@darkroom/store';
 import { startPrivateRedis } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { WorkerOptions } from '../../apps/worker/src/worker.ts';
