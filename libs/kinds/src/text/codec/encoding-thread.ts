@@ -26,13 +26,14 @@ export function createEncodingThread(document: Uint8Array): EncodingThread {
   }
   function start(): Worker {
     const worker = new Worker(script, { workerData: document });
-    worker.unref();
     worker.on('message', settle);
     worker.on('error', (error) => {
       // The next text begins another one.
       thread = undefined;
       for (const { reject } of waiting.splice(0)) reject(error);
     });
+    // Listening for messages would keep the process alive, so this comes last.
+    worker.unref();
     return worker;
   }
   return {
