@@ -13,8 +13,8 @@ for directory in libs/* apps/*; do
 done
 for directory in libs/* "apps/$app"; do
   cp -r "/app/$directory/dist" "$directory/"
-  # Lua is read from the sources.
-  (cd "/app/$directory" && find src -name '*.lua' -exec cp --parents {} "/packed/$directory/" \;)
+  # Lua, and what a thread runs, is read from the sources.
+  (cd "/app/$directory" && find src \( -name '*.lua' -o -name 'encode-thread.mjs' \) -exec cp --parents {} "/packed/$directory/" \;)
 done
 if [ "$app" = api ]; then
   mkdir -p apps/page

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { RequestOptions } from '../request-fields.ts';
-import { encodeTextCodecFiles } from './codec/text-codec.ts';
+import { createTextCodec, encodeTextCodecFiles } from './codec/text-codec.ts';
 import type { TextCard } from './text-card.ts';
 import { text } from './text.ts';
 
@@ -82,6 +82,31 @@ describe('a body for a model of text', () => {
   it('gets what is left of the model where it says no max_tokens', async () => {
     const prompt = Array.from({ length: 250 }, () => 5);
     expect((await inputOf({ prompt })).maxTokens).toBe(6);
+  });
+
+  it('keeps nobody waiting while a long text becomes ids', async () => {
+    const of = { ...card, maxModelTokens: 100_000, codec: 'of-long' };
+    await inputOf({ prompt: 'a' }, of);
+    const prompt = 'abcdefghijk'.repeat(5000);
+    let turns = 0;
+    const turn = (): void => void ((turns += 1), (next = setImmediate(turn)));
+    let next = setImmediate(turn);
+    const { prompt: ids } = await inputOf({ prompt }, of);
+    clearImmediate(next);
+    expect(turns).toBeGreaterThan(10);
+    expect(ids).toEqual(createTextCodec(document).encode(prompt, { addSpecialTokens: true }));
+    expect(await problemsOf({ prompt, max_tokens: 99_999 }, of)).toEqual([
+      expect.stringMatching(`and the prompt has ${ids.length}$`),
+    ]);
+  });
+
+  it('is not read to its end once it cannot fit any more', async () => {
+    const of = { ...card, maxModelTokens: 5000, codec: 'of-long' };
+    const prompt = 'abcdefghijk'.repeat(5000);
+    expect(createTextCodec(document).encode(prompt, { addSpecialTokens: true }).length).toBeGreaterThan(20_000);
+    expect(await problemsOf({ prompt }, of)).toEqual([
+      'context_length_exceeded: prompt has at least 10000 tokens, expected at most 4999: emoji-writer reads and writes 5000 together',
+    ]);
   });
 
   it('reads the codec of a model once', async () => {

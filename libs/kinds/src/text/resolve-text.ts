@@ -108,6 +108,11 @@ function readPrompt(
   return { problem: invalidValue(field, prompt ?? messages, 'at least one token') };
 }
 
+/** Tokens of a text whose beginning, read in pieces that may have some more tokens than the whole, does not fit the model. */
+export function certainlyTooMany({ maxModelTokens }: TextCard): number {
+  return 2 * maxModelTokens;
+}
+
 /** Too many characters, whatever tokens they are. */
 function isHopeless(characters: number, { maxModelTokens }: TextCard, { longestToken }: TextCodec): boolean {
   return characters > leftOut * maxModelTokens * longestToken;
@@ -139,12 +144,15 @@ function lengthProblems(
   const left = roomAfter(card, promptTokens);
   if (left <= 0) {
     const field = messages === undefined ? 'prompt' : 'messages';
+    const most = certainlyTooMany(card);
+    // Of more than these nobody has counted all.
+    const count = promptTokens > most ? `at least ${most}` : promptTokens;
     const came = prompt === undefined ? 'have' : 'has';
     return [
       {
         field,
         code,
-        message: `${field} ${came} ${promptTokens} tokens, expected at most ${limit - (block?.size ?? 1)}: ${card.id} reads and writes ${limit} together`,
+        message: `${field} ${came} ${count} tokens, expected at most ${limit - (block?.size ?? 1)}: ${card.id} reads and writes ${limit} together`,
       },
     ];
   }
