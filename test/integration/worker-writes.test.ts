@@ -215,3 +215,29 @@ function withResolvers<Value>(): PromiseWithResolvers<Value> {
   const promise = new Promise<Value>((resolve, reject) => (settle = { resolve, reject }));
   return { promise, ...settle! };
 }
+
+it('says of how far a text is nothing less than before', async () => {
+  const { store, executor, ids, tokens } = await openRunning(1);
+  const [requestId, id] = [tokens[0]!, ids[0]!];
+  executor.emit([{ type: 'progress', requestId, index: 0, done: 3 }]);
+  executor.emit([{ type: 'delta', requestId, index: 0, offset: 0, text: 'ab', done: 2 }]);
+  await expect.poll(() => eventsOf(store, id)).toContainEqual(expect.objectContaining({ type: 'delta', text: 'ab' }));
+  expect(await readRequest(store, id)).toMatchObject({ request: { done: 3 } });
+});
+
+it('keeps all places of a lease that is exclusive until its end', async () => {
+  const { store, worker, executor } = openBench();
+  await worker.start();
+  const id = await submit(store);
+  await dispatchRequests(store, 'tiny', [{ workerId: 'w1', isExclusive: true, requestIds: [id] }]);
+  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const requestId = executor.submitted[0]!.id;
+  const leases = () => store.redis.hvals(store.keysOf('tiny').leases('w1'));
+  const before = await leases();
+  executor.emit([{ type: 'row-releasing', requestId, index: 0 }]);
+  executor.emit([progress(requestId)]);
+  await expect.poll(() => eventsOf(store, id)).toMatchObject([{ type: 'progress' }]);
+  expect([await leases(), await free(store)]).toEqual([before, [0, 0]]);
+  executor.complete(requestId);
+  await expect.poll(() => free(store)).toEqual([1, 4]);
+});

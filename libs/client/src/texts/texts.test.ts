@@ -143,3 +143,27 @@ it('does without a text whose time was over before it could be fetched', async (
   const test = await openClient([events(end(3, 'gone') + succeeded(4)), failure(410, 'request_gone')]);
   expect(read(await collect(test.client.stream('tiny-1', { after: '2-0' })))).toEqual(['succeeded']);
 });
+
+it('takes the beginning of a text from a worker that takes over, where the stream began behind it', async () => {
+  const frames = [
+    delta(4, 4, 'two'),
+    delta(5, 0, 'one tw'),
+    delta(6, 6, 'o three'),
+    end(7, 'one two three'),
+    succeeded(8),
+  ];
+  const test = await openClient([events(frames.join(''))]);
+  expect(read(await collect(test.client.stream('tiny-1', { after: '3-0' })))).toEqual([
+    'delta 4 two',
+    'delta 7  three',
+    'text one two three',
+    'succeeded',
+  ]);
+  expect(test.asked).toHaveLength(1);
+});
+
+it('fetches a text that has other bytes than what was seen of it', async () => {
+  const view = json(200, { request_id: 'tiny-1', texts: [{ index: 0, text: 'a fox' }] });
+  const test = await openClient([events([delta(1, 0, 'a '), end(2, 'a fox'), succeeded(3)].join('')), view]);
+  expect(read(await collect(test.client.stream('tiny-1')))).toEqual(['delta 0 a ', 'text a fox', 'succeeded']);
+});

@@ -384,6 +384,37 @@ describe('the engine', () => {
     expect(calls).toHaveLength(4);
   });
 
+  it('stops without checkpoints of rows that have taken no step', async () => {
+    const { engine, submit, when, calls, said } = createHarness({ maxSlots: 2 });
+    let stopped: Promise<void> | undefined;
+    const isStopping = new Promise<void>((resolve) =>
+      when(
+        ({ type }) => type === 'progress',
+        () => {
+          stopped = engine.stop({ shouldCheckpoint: true });
+          resolve();
+        },
+      ),
+    );
+    void submit('a', { steps: 9 });
+    void submit('b', { steps: 9, shape: 'other' });
+    await isStopping;
+    await stopped;
+    expect(calls).toEqual(['a']);
+    expect(said().filter((line) => line.includes('checkpoint'))).toEqual(['a0 checkpoint 1']);
+  });
+
+  it('says no output of what was canceled while it was made', async () => {
+    const { engine, submit, when, said } = createHarness();
+    when(
+      (event) => event.type === 'progress' && event.done === 2,
+      () => engine.cancel('a'),
+    );
+    await submit('a', { steps: 2 });
+    expect(said().at(-1)).toBe('a request-canceled');
+    expect(said().join()).not.toContain('output');
+  });
+
   it('waits for the listener before the next step', async () => {
     const releases: (() => void)[] = [];
     const { pipelineCalls, engine } = createSlowListener((resolve) => releases.push(resolve));

@@ -115,6 +115,15 @@ describe('rows', () => {
   });
 });
 
+it('starts afresh where a checkpoint has all tokens that it may write, and no end', async () => {
+  const input = textInput({ prompt: wish, maxTokens: 3 });
+  const checkpoint = JSON.stringify({ tokens: [68, 68, 68], random: [1, 2, 3, 4], calls: 3 });
+  const { text } = await new TextTable(pipeline).write(input);
+  expect(
+    await new TextTable(pipeline).write(input, { done: 3, data: new TextEncoder().encode(checkpoint) }),
+  ).toMatchObject({ text });
+});
+
 const open = (keptTokens: number) => loadTextPipeline({ directory, threads: 1, keptTokens });
 
 describe('what was read', () => {

@@ -152,3 +152,15 @@ describe('random numbers', () => {
     expect(new RandomNumbers(0).next()).not.toBe(new RandomNumbers(1).next());
   });
 });
+
+it('a nucleus is the smallest set, also where many tokens weigh nearly the same', () => {
+  const logits = Float32Array.from({ length: 64 }, (_, id) => id * 1e-4);
+  const weights = Array.from(logits, (logit) => Math.exp(logit)).toReversed();
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  for (const topP of [0.01, 0.3, 0.5, 0.9]) {
+    let count = 0;
+    for (let sum = 0; sum < topP * total; sum += weights[count++]!);
+    const ids = [...keptOf(logits, { ...all, topP }).keys()];
+    expect(ids).toEqual(Array.from({ length: count }, (_, at) => 64 - count + at));
+  }
+});

@@ -1,0 +1,25 @@
+/** Models with more logits than tokens, as Qwen has them. */
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { textInput, TextTable } from '../testing/text-table.ts';
+import { loadTextPipeline } from './load-text-pipeline.ts';
+
+const known = 1100;
+
+it.each(['emoji-writer', 'emoji-writer-diffusion'])('%s chooses none that is no token', async (name) => {
+  const directory = await mkdtemp(join(tmpdir(), 'darkroom-padded-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  await cp(resolve(import.meta.dirname, '../../../../models', name), directory, { recursive: true });
+  const file = join(directory, 'tokenizer.json');
+  const tokenizer = JSON.parse(await readFile(file, 'utf8')) as { model: { vocab: Record<string, number> } };
+  const vocab = Object.fromEntries(Object.entries(tokenizer.model.vocab).filter(([, id]) => id < known));
+  await writeFile(file, JSON.stringify({ ...tokenizer, model: { ...tokenizer.model, vocab, merges: [] } }));
+  const pipeline = await loadTextPipeline({ directory, id: 'padded', threads: 1 });
+  onTestFinished(() => pipeline.dispose());
+  const input = textInput({ prompt: [1, 283, 202, 68], temperature: 2, ignoreEos: true, maxTokens: 200 });
+  const { tokens } = await new TextTable(pipeline).write(input);
+  expect(tokens).toHaveLength(200);
+  expect(Math.max(...tokens)).toBeLessThan(known);
+});
