@@ -7,6 +7,7 @@
  */
 import type { OnnxSession, TensorValue } from '@darkroom/runtime';
 import type { Decoder, DecoderRead } from './decoder.ts';
+import { GrowingArray } from './growing-array.ts';
 import { keptLogits } from './kept-logits.ts';
 import { type CacheShape, RowCache } from './row-cache.ts';
 import { WholeNumbers } from './whole-numbers.ts';
@@ -133,16 +134,6 @@ export class PlainDecoder implements Decoder<RowCache> {
       feeds[name] = { data, dims };
     }
     return feeds;
-  }
-}
-
-/** Memory for one tensor that has another size in each call: a new array each time piles up until somebody collects it. */
-class GrowingArray {
-  #data = new Float32Array(0);
-
-  of(length: number): Float32Array {
-    if (this.#data.length < length) this.#data = new Float32Array(Math.ceil(length * 1.5));
-    return this.#data.subarray(0, length);
   }
 }
 
