@@ -1,24 +1,25 @@
 // Tokens a second of the text pipeline and of llama.cpp with the same weights, one thread each, in turns:
-//   node bench/text-beside-llama.mjs <model directory> <dtype> <python with llama-cpp-python> <GGUF file>
-// in a built checkout. Prompts of 37 tokens, 48 written; nothing of the queue, HTTP and sampling but the greedy choice.
+//   node bench/text-beside-llama.mjs <model directory> <dtype> <directory with node-llama-cpp> <GGUF file> [<rows>,…]
+// in a built checkout. Prompts of 37 tokens, 48 written; nothing of the queue, HTTP and sampling but the greedy choice. Seconds
+// are those of a CPU that the process had: on a busy machine those on the wall say who was let go first.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { loadTextPipeline } from '../libs/language/dist/index.js';
 
-const [directory, dtype, python, file] = process.argv.slice(2);
+const [directory, dtype, llama, file, sizes = '1,4,8,16'] = process.argv.slice(2);
 const rounds = 5;
 const tokens = 48;
 const promptTokens = 37;
 
-if (directory === 'ours') await serve(dtype, python);
+if (directory === 'ours') await serve(dtype, llama);
 else await compare();
 
 async function compare() {
   const us = await start(process.execPath, [import.meta.filename, 'ours', directory, dtype]);
-  const them = await start(python, [new URL('llama-batched.py', import.meta.url).pathname, file]);
-  console.log('rows  ours, tokens/s  llama.cpp, tokens/s  ours / llama.cpp (worst, best)');
-  for (const rows of [1, 4, 8]) {
+  const them = await start(process.execPath, [new URL('llama-batched.mjs', import.meta.url).pathname, llama, file]);
+  console.log('rows  ours, tokens/s of a CPU  llama.cpp, tokens/s of a CPU  ours / llama.cpp (worst, best)');
+  for (const rows of sizes.split(',').map(Number)) {
     const pairs = [];
     for (let round = 0; round <= rounds; round++) pairs.push([await us.ask(rows), await them.ask(rows)]);
     // The first warms both up.
@@ -50,12 +51,12 @@ async function start(command, words) {
     child,
     ask: async (rows) => {
       child.stdin.write(`${rows} ${tokens}\n`);
-      return Number(await line());
+      return Number((await line()).split(' ')[1]);
     },
   };
 }
 
-/** Answers each line `<rows> <tokens>`, as llama-batched.py does. */
+/** Answers each line `<rows> <tokens>`, as llama-batched.mjs does. */
 async function serve(path, chosen) {
   const dtypes = { all: chosen, parts: {} };
   const pipeline = await loadTextPipeline({ directory: path, id: 'ours', threads: 1, dtypes });
@@ -70,8 +71,11 @@ async function serve(path, chosen) {
     const open = (shape) => rows.filter(({ isDone, shapeKey }) => !isDone && shapeKey === shape);
     while (open('read').length > 0) await pipeline.step(open('read'));
     const startedAtMs = performance.now();
+    const before = process.cpuUsage();
     while (open('write').length > 0) await pipeline.step(open('write'));
-    console.log((count * most) / ((performance.now() - startedAtMs) / 1000));
+    const { user, system } = process.cpuUsage(before);
+    const seconds = (performance.now() - startedAtMs) / 1000;
+    console.log((count * most) / seconds, (count * most) / ((user + system) / 1e6));
     for (const row of rows) pipeline.release(row);
   }
 

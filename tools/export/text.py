@@ -7,11 +7,14 @@ import sys
 from pathlib import Path
 
 from export_model.decoder import export_decoder, tie_table
+from export_model.group_query import is_llama_like, write_group_query
 from export_model.int8 import TEXT_INT8, TEXT_Q4, quantize_graph
+from export_model.products import FloatProducts, FourBitProducts, RowProducts
 from export_model.text_source import TextSource, read_text_source, write_text_files
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SCHEMES = {"model_int8.onnx": TEXT_INT8, "model_q4.onnx": TEXT_Q4}
+_PRODUCTS = {"model.onnx": FloatProducts(), "model_int8.onnx": RowProducts(), "model_q4.onnx": FourBitProducts()}
 
 
 def main() -> None:
@@ -42,6 +45,11 @@ def export(source: TextSource, target: Path) -> None:
     """Writes the model into `target`, which is there with an empty folder `onnx`."""
     write_text_files(source, target)
     full = target / "onnx/model.onnx"
+    if is_llama_like(source.model):
+        for name, products in _PRODUCTS.items():
+            write_group_query(source.model, full.with_name(name), products)
+            _say(full.with_name(name))
+        return
     export_decoder(source.model, full)
     for name, scheme in _SCHEMES.items():
         file = full.with_name(name)

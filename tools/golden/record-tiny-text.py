@@ -1,5 +1,6 @@
-"""Makes two graphs of one tiny random model: with GroupQueryAttention and shared buffers, as onnxruntime-genai's builder lays it
-out, and in the plain layout with ONNX's Softmax, as Optimum does. Records what transformers writes with the same weights.
+"""Makes three graphs of one tiny random model: with GroupQueryAttention and shared buffers, as onnxruntime-genai's builder lays it
+out; the same as tools/export does, with an empty sequence as the first output; and in the plain layout with ONNX's Softmax, as
+Optimum does. Records what transformers writes with the same weights.
 
     pip install transformers==5.23.0 torch==2.15.0 onnx==1.23.2 tokenizers==0.23.3
     python tools/golden/record-tiny-text.py
@@ -31,7 +32,7 @@ def tokenizer():
     return made
 
 
-def graph_of(state, is_plain):
+def graph_of(state, is_plain, stops_copies=False):
     nodes, tensors, counter = [], [], [0]
 
     def const(name, array):
@@ -131,6 +132,9 @@ def graph_of(state, is_plain):
         else value("num_logits_to_keep", TensorProto.INT64, []),
     ]
     outputs = [value("logits", TensorProto.FLOAT, ["batch_size", "kept_length", VOCABULARY])]
+    if stops_copies:
+        op("SequenceEmpty", [], "copies_end_here")
+        outputs.insert(0, helper.make_tensor_sequence_value_info("copies_end_here", TensorProto.FLOAT, None))
     # All keys before all values, as some exporters have it.
     for part in ("key", "value"):
         for layer in range(LAYERS):
@@ -149,9 +153,9 @@ def main():
     fields |= dict(num_attention_heads=HEADS, num_key_value_heads=KEYS, head_dim=HEAD, rms_norm_eps=1e-5)
     fields |= dict(max_position_embeddings=ROOM, tie_word_embeddings=True, eos_token_id=0, initializer_range=0.35)
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**fields)).eval()
-    for folder, is_plain in ("group-query", False), ("plain", True):
+    for folder, *kind in ("group-query", False), ("group-query-uncopied", False, True), ("plain", True):
         (TARGET / folder / "onnx").mkdir(parents=True, exist_ok=True)
-        onnx.save(graph_of(model.state_dict(), is_plain), str(TARGET / folder / "onnx/model.onnx"))
+        onnx.save(graph_of(model.state_dict(), *kind), str(TARGET / folder / "onnx/model.onnx"))
         (TARGET / folder / "config.json").write_text(json.dumps({"model_type": "llama", **fields}, indent=2) + "\n")
         definition = json.dumps(json.loads(tokenizer().to_str()), separators=(",", ":"))
         (TARGET / folder / "tokenizer.json").write_text(definition + "\n")

@@ -1,2 +1,3 @@
 export * from './onnx-session.ts';
 export * from './runtime-error.ts';
+export type * from './tensor-values.ts';

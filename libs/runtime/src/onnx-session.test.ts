@@ -65,6 +65,37 @@ describe('the devices of an ONNX session', () => {
   });
 });
 
+const floats = (...dims: number[]) => ({ data: new Float32Array(dims.reduce((all, side) => all * side)), dims });
+
+it.each([
+  ['group-query', 'a copy'],
+  ['group-query-uncopied', 'the place itself'],
+])('gives of an output of %s that was given a place %s', async (name, given) => {
+  const file = resolve(import.meta.dirname, `../../../tools/golden/vectors/text/${name}/onnx/model.onnx`);
+  const session = await loadOnnxSession({ file, threads: 1 });
+  const layers = ['0.key', '0.value', '1.key', '1.value'];
+  const caches = layers.map(() => floats(1, 2, 16, 16));
+  const into = new Map([
+    ['logits', floats(1, 1, 64)],
+    ...layers.map((layer, at) => [`present.${layer}`, caches[at]!] as const),
+  ]);
+  const feeds = {
+    input_ids: { data: BigInt64Array.of(3n, 4n), dims: [1, 2] },
+    attention_mask: { data: BigInt64Array.of(1n, 1n), dims: [1, 2] },
+    num_logits_to_keep: { data: BigInt64Array.of(1n), dims: [] },
+    ...Object.fromEntries(layers.map((layer, at) => [`past_key_values.${layer}`, caches[at]!])),
+  };
+  const results = await session.runForAll(feeds, [...into.keys()], into);
+  const places = [...into.values()];
+  expect(results.map(({ data }) => data)).toEqual(places.map(({ data }) => data));
+  expect(results[0]!.data.some((logit) => logit !== 0)).toBe(true);
+  expect(results.every(({ data }, at) => data === places[at]!.data)).toBe(given === 'the place itself');
+  // An error of the graph's own is still one.
+  const wrong = { ...feeds, input_ids: { data: BigInt64Array.of(999n, 4n), dims: [1, 2] } };
+  await expect(session.runForAll(wrong, [...into.keys()], into)).rejects.toMatchObject({ code: 'engine_failed' });
+  await session.dispose();
+});
+
 // Debian's Chromium brings Vulkan and a driver for it that needs no GPU. It is slow: hence so few latents.
 const vulkan = '/usr/lib/chromium';
 const driver = join(vulkan, 'vk_swiftshader_icd.json');

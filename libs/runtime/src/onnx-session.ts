@@ -7,9 +7,11 @@
 import './no-telemetry.ts';
 import type { Device, DeviceRefusal, NodeCounts } from '@darkroom/core';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
-import { floatsOfHalves, halvesOf } from './half-precision.ts';
+import { floatsOfHalves } from './half-precision.ts';
 import { createNodeCounter, type NodeCounter } from './node-counter.ts';
 import { toRuntimeError } from './runtime-error.ts';
+import { SessionTensors } from './session-tensors.ts';
+import { type FloatTensor, notTensor, type TensorSpec, type TensorValue } from './tensor-values.ts';
 
 // ONNX Runtime is to keep halves in Uint16Arrays, wherever there is a Float16Array (Node 24) too: onnxruntime-node 1.30
 // takes no input that lies in one (https://github.com/microsoft/onnxruntime/pull/32323). It looks for it when it makes
@@ -23,25 +25,8 @@ if (Float16Array !== undefined) {
   Object.defineProperty(scope, 'Float16Array', { value: Float16Array, configurable: true, writable: true });
 }
 
-/** An input or output as the graph declares it. */
-export interface TensorSpec {
-  readonly name: string;
-  /** ONNX's name of the element type, such as `float32`, `float16` or `int64`. */
-  readonly type: string;
-  /** Dimensions; a name stands for one that varies. */
-  readonly shape: readonly (number | string)[];
-}
-
-/** Values as the graph's caller has them: float32 for any floating input, numbers for integer ones. */
-export interface TensorValue {
-  /** Row-major. Copied by ONNX Runtime before `run` resolves, so it may be used again for the next call. */
-  readonly data: Float32Array | BigInt64Array | Int32Array;
-  readonly dims: readonly number[];
-}
-
-export interface FloatTensor extends TensorValue {
-  readonly data: Float32Array;
-}
+/** What onnxruntime-node says of an output that is none, after the graph has run. */
+const stoppedMessage = 'Non tensor type is temporarily not supported.';
 
 export interface LoadOnnxSessionOptions {
   /** Path of the `.onnx` file, beside which external data is found, or the file's bytes. */
@@ -91,14 +76,16 @@ async function openSession(options: OpenSessionOptions) {
   const counter = countsNodes && device !== 'cpu' ? createNodeCounter() : undefined;
   const session = await createSession(options, counter);
   const inputs = session.inputMetadata.map(toTensorSpec);
-  const types = new Map(inputs.map(({ name, type }) => [name, type]));
   const outputs = session.outputMetadata.map(toTensorSpec);
+  const tensors = new SessionTensors(inputs, outputs);
 
   /**
-   * Runs the graph and gives some of its outputs as float32, in the order asked for.
+   * Runs the graph and gives some of its outputs as float32, in the order asked for. A value that comes again as the same
+   * object has to have the same array.
    *
    * @param into where to write some of them, if their dimensions are known: new arrays of many megabytes pile up until
-   * somebody collects them.
+   * somebody collects them. onnxruntime-node 1.30 gives a copy of these, too. It does so for one output after the other, and
+   * stops at the first that is no tensor: if that is the graph's first and all others have a place, nothing is copied.
    * @throws DarkroomError `out_of_memory` or `engine_failed`.
    */
   async function runForAll(
@@ -106,12 +93,13 @@ async function openSession(options: OpenSessionOptions) {
     names: readonly string[],
     into?: ReadonlyMap<string, FloatTensor>,
   ): Promise<FloatTensor[]> {
-    const tensors: Record<string, Tensor> = {};
-    for (const [name, value] of Object.entries(feeds)) tensors[name] = toTensor(types.get(name), value);
+    const { fetches, stopsCopies } = tensors.fetchesOf(names, into);
     try {
-      const results = await session.run(tensors, toFetches(names, outputs, into));
+      const results = await session.run(tensors.feedsOf(feeds), fetches);
       return names.map((name) => toFloatTensor(results[name]!));
     } catch (error) {
+      if (stopsCopies && error instanceof Error && error.message === stoppedMessage)
+        return names.map((name) => into!.get(name)!);
       throw toRuntimeError(error, 'runtime.run', 'the model could not be run');
     }
   }
@@ -143,6 +131,8 @@ async function openSession(options: OpenSessionOptions) {
   };
 }
 
+const cpuSettings = { disable_quant_qdq: '1', x64quantprecision: '1' };
+
 async function createSession(
   { file, device, threads }: OpenSessionOptions,
   counter: NodeCounter | undefined,
@@ -156,7 +146,8 @@ async function createSession(
     // a machine shared, a UNet call of 4 rows took 91 ms (median of 100) with spinning and 51 ms without.
     // Weights behind a DequantizeLinear become float when a graph is loaded for the CPU, not at each call: products and
     // convolutions of weights that change have other roundings for one row than for two. On CUDA they stay INT8.
-    extra: { session: { intra_op: { allow_spinning: '0' }, ...(device === 'cpu' && { disable_quant_qdq: '1' }) } },
+    // Products of integers are to be exact on CPUs without VNNI, too, where the quicker ones overflow.
+    extra: { session: { intra_op: { allow_spinning: '0' }, ...(device === 'cpu' && cpuSettings) } },
     logSeverityLevel: 3,
     ...counter?.sessionOptions,
   };
@@ -178,29 +169,9 @@ function providerOf(device: Device): InferenceSession.ExecutionProviderConfig {
   return name === 'cuda' ? { name, deviceId: Number(deviceId) } : name!;
 }
 
-/** Of each output where it is to be written; null for a new array. */
-function toFetches(
-  names: readonly string[],
-  outputs: readonly TensorSpec[],
-  into: ReadonlyMap<string, FloatTensor> | undefined,
-): Record<string, Tensor | null> {
-  return Object.fromEntries(
-    names.map((name) => {
-      const isFloat = outputs.some((output) => output.name === name && output.type === 'float32');
-      const target = isFloat ? into?.get(name) : undefined;
-      return [name, target === undefined ? null : new Tensor('float32', target.data, target.dims)];
-    }),
-  );
-}
-
 function toTensorSpec(metadata: InferenceSession.ValueMetadata): TensorSpec {
-  if (!metadata.isTensor) return { name: metadata.name, type: 'not a tensor', shape: [] };
+  if (!metadata.isTensor) return { name: metadata.name, type: notTensor, shape: [] };
   return { name: metadata.name, type: metadata.type, shape: metadata.shape };
-}
-
-function toTensor(type: string | undefined, { data, dims }: TensorValue): Tensor {
-  if (type !== 'float16' || !(data instanceof Float32Array)) return new Tensor(data, dims);
-  return new Tensor('float16', halvesOf(data), dims);
 }
 
 function toFloatTensor({ data, dims, type }: Tensor): FloatTensor {

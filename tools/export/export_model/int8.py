@@ -86,13 +86,18 @@ def quantize_graph(source: Path, target: Path, scheme: Scheme = INT8) -> Quantiz
 
 
 def save_graph(model: onnx.ModelProto, target: Path) -> None:
+    """Writes a graph, and checks it."""
+    write_graph(model, target)
+    onnx.checker.check_model(str(target))
+
+
+def write_graph(model: onnx.ModelProto, target: Path) -> None:
     """Writes a graph, its weights beside it if it is too large for one file."""
     outside = {}
     if sum(len(weight.raw_data) for weight in model.graph.initializer) > _LARGEST_FILE:
         outside = {"save_as_external_data": True, "location": f"{target.name}_data", "size_threshold": 1024}
     onnx.save(model, target, **outside)
     make_readable(target)
-    onnx.checker.check_model(str(target))
 
 
 def make_readable(graph: Path) -> None:

@@ -1,7 +1,7 @@
 /** How calls are laid out, on a graph that notes what it is fed: what is in the caches is what it says is there. */
 import type { FloatTensor, OnnxSession, TensorValue } from '@darkroom/runtime';
 import { describe, expect, it } from 'vitest';
-import { GrowingArray, PlainDecoder } from './plain-decoder.ts';
+import { PlainDecoder } from './plain-decoder.ts';
 
 const shape = { tensors: 2, heads: 2, width: 3 };
 type Feeds = Readonly<Record<string, TensorValue>>;
@@ -81,13 +81,4 @@ describe.each([false, true])('the plain layout, logits kept: %s', (keepsLogits) 
       keepsLogits ? [[1], [2]] : [undefined, undefined],
     );
   });
-});
-
-it('memory for a tensor grows with what is asked for, and is given back when it is not for a while', () => {
-  const memory = new GrowingArray();
-  expect(memory.of(1000)).toHaveLength(1000);
-  for (let call = 0; call < 100; call++) expect(memory.of(call % 2 === 0 ? 10 : 1000).byteOffset).toBe(0);
-  expect(memory.size).toBe(1500);
-  for (let call = 0; call < 600; call++) memory.of(10);
-  expect(memory.size).toBe(15);
 });

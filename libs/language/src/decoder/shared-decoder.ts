@@ -4,8 +4,9 @@
  * that take a token each share a call, on neighboring slots. The operator takes more new tokens of one row only, so each
  * piece of a prompt is a call of its own.
  */
-import type { OnnxSession } from '@darkroom/runtime';
+import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
 import type { Decoder, DecoderRead, TokenCache } from './decoder.ts';
+import { GrowingArray } from './growing-array.ts';
 import { keptLogits } from './kept-logits.ts';
 import { cacheNames, type PlainDecoderOptions } from './plain-decoder.ts';
 import type { CacheShape } from './row-cache.ts';
@@ -39,7 +40,10 @@ export class SharedDecoder implements Decoder<SlotCache> {
   readonly #pastNames: readonly string[];
   readonly #presentNames: readonly string[];
   readonly #hasPositions: boolean;
+  readonly #logits = new GrowingArray();
   #tensors: Float32Array[];
+  /** By slots, until the tensors are replaced: making them anew takes longer than some graphs. */
+  readonly #views = new Map<string, readonly FloatTensor[]>();
   #owners: (SlotCache | undefined)[] = [];
   #columns = 0;
   #runs = 0;
@@ -87,9 +91,10 @@ export class SharedDecoder implements Decoder<SlotCache> {
     this.#reserve(2, columns);
     for (const { cache } of reads) if (cache.slot === -1) this.#giveSlot(cache);
     const results = new Map<Read, Float32Array>();
+    for (const read of reads) if (read.ids.length > 1) results.set(read, await this.#readPiece(read));
+    // Last, because their logits stay where each call has its own.
     const single = reads.filter(({ ids }) => ids.length === 1);
     if (single.length > 0) await this.#runTogether(single, results);
-    for (const read of reads) if (read.ids.length > 1) results.set(read, await this.#readPiece(read));
     for (const { cache, ids, keeps } of reads) if (keeps) cache.length += ids.length;
     return reads.map((read) => results.get(read)!);
   }
@@ -141,14 +146,9 @@ export class SharedDecoder implements Decoder<SlotCache> {
         positions.set(row, at, length + at);
       }
     }
-    const { heads, width: keyWidth } = this.#shape;
-    const slotLength = heads * this.#columns * keyWidth;
-    const dims = [rows.length, heads, this.#columns, keyWidth];
-    const views = this.#tensors.map((tensor) => {
-      const data = tensor.subarray(firstSlot * slotLength, (firstSlot + rows.length) * slotLength);
-      return { data, dims };
-    });
+    const views = this.#viewsOf(firstSlot, rows.length);
     const kept = keptLogits(this.#session, { width, from });
+    const logitsDims = [rows.length, kept.count, this.vocabularySize];
     const feeds = {
       ...kept.feeds,
       input_ids: ids.tensor,
@@ -157,10 +157,26 @@ export class SharedDecoder implements Decoder<SlotCache> {
       ...Object.fromEntries(this.#pastNames.map((name, at) => [name, views[at]!])),
     };
     const into = new Map(this.#presentNames.map((name, at) => [name, views[at]!]));
+    into.set('logits', { data: this.#logits.of(rows.length * kept.count * this.vocabularySize), dims: logitsDims });
     const [logits] = await this.#session.runForAll(feeds, ['logits', ...this.#presentNames], into);
     // Of one row all, or of several rows the only one each.
     const first = rows.length > 1 ? 0 : from - (width - kept.count);
     return logits!.data.subarray(Math.min(first, kept.count) * this.vocabularySize);
+  }
+
+  /** Neighboring slots of all tensors, without copying. */
+  #viewsOf(firstSlot: number, slots: number): readonly FloatTensor[] {
+    const name = `${firstSlot} ${slots}`;
+    const known = this.#views.get(name);
+    if (known !== undefined) return known;
+    const { heads, width } = this.#shape;
+    const length = heads * this.#columns * width;
+    const dims = [slots, heads, this.#columns, width];
+    const views = this.#tensors.map((tensor) => {
+      return { data: tensor.subarray(firstSlot * length, (firstSlot + slots) * length), dims };
+    });
+    this.#views.set(name, views);
+    return views;
   }
 
   /** Moves caches so that these have the first slots. Those that have one of these stay. */
@@ -234,6 +250,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
   #layOut(owners: readonly (SlotCache | undefined)[], columns: number): void {
     const wide = Math.ceil(columns / columnsOfBlock) * columnsOfBlock;
     const { heads, width } = this.#shape;
+    this.#views.clear();
     const before = this.#columns * width;
     const after = wide * width;
     this.#tensors = this.#tensors.map((tensor) => {

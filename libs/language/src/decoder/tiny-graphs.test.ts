@@ -1,4 +1,4 @@
-/** Two graphs of one tiny random model, against what transformers wrote with it: tools/golden/record-tiny-text.py. */
+/** Three graphs of one tiny random model, against what transformers wrote with it: tools/golden/record-tiny-text.py. */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { TextInput } from '@darkroom/kinds';
@@ -20,6 +20,7 @@ const inputOf = (number: number): TextInput => {
 
 describe.each([
   ['with GroupQueryAttention and shared buffers', 'group-query'],
+  ['with shared buffers and nothing copied', 'group-query-uncopied'],
   ['in the plain layout', 'plain'],
 ])('text of a graph %s', (_, name) => {
   let pipeline: TextPipeline;
@@ -44,17 +45,20 @@ describe.each([
   });
 });
 
-it('has the bytes that it has alone in any company, and from every checkpoint, with shared buffers', async () => {
-  const pipeline = await load('group-query');
-  expect(pipeline.card.deterministic).toEqual({ is: true });
-  const alone: TextResult[] = [];
-  for (let at = 0; at < 40; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
-  for (let round = 0; round < 3; round++) {
-    const together = await inCompany(pipeline, { seed: round, inputOf, alone });
-    expect(together.map((one, at) => differenceOf(one, alone[at]!))).toEqual(alone.map(() => ''));
-  }
-  await pipeline.dispose();
-});
+it.each(['group-query', 'group-query-uncopied'])(
+  'has the bytes that it has alone in any company, from %s',
+  async (name) => {
+    const pipeline = await load(name);
+    expect(pipeline.card.deterministic).toEqual({ is: true });
+    const alone: TextResult[] = [];
+    for (let at = 0; at < 40; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));
+    for (let round = 0; round < 3; round++) {
+      const together = await inCompany(pipeline, { seed: round, inputOf, alone });
+      expect(together.map((one, at) => differenceOf(one, alone[at]!))).toEqual(alone.map(() => ''));
+    }
+    await pipeline.dispose();
+  },
+);
 
 it('is said not to have them with a Softmax, which sums in an order that follows the longest row', async () => {
   const pipeline = await load('plain');

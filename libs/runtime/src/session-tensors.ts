@@ -1,0 +1,53 @@
+import { Tensor } from 'onnxruntime-node';
+import { halvesOf } from './half-precision.ts';
+import { type FloatTensor, notTensor, type TensorSpec, type TensorValue } from './tensor-values.ts';
+
+/** Which outputs a call gives, and how. */
+export interface Fetches {
+  /** Of each output where it is to be written; null for a new array. */
+  readonly fetches: Readonly<Record<string, Tensor | null>>;
+  /** Whether there is one among them that ends the copying of the others. */
+  readonly stopsCopies: boolean;
+}
+
+/** Makes ONNX Runtime's tensors of values; of a value that comes again the one that there is. */
+export class SessionTensors {
+  readonly #types: ReadonlyMap<string, string>;
+  readonly #floats: ReadonlySet<string>;
+  /** The first output, if it is no tensor. */
+  readonly #stopper: string | undefined;
+  readonly #known = new WeakMap<TensorValue, Tensor>();
+
+  constructor(inputs: readonly TensorSpec[], outputs: readonly TensorSpec[]) {
+    this.#types = new Map(inputs.map(({ name, type }) => [name, type]));
+    this.#floats = new Set(outputs.flatMap(({ name, type }) => (type === 'float32' ? name : [])));
+    this.#stopper = outputs[0]?.type === notTensor ? outputs[0].name : undefined;
+  }
+
+  feedsOf(values: Readonly<Record<string, TensorValue>>): Record<string, Tensor> {
+    const feeds: Record<string, Tensor> = {};
+    for (const [name, value] of Object.entries(values)) feeds[name] = this.#tensorOf(name, value);
+    return feeds;
+  }
+
+  /** @param into where some of them are to be written. */
+  fetchesOf(names: readonly string[], into: ReadonlyMap<string, FloatTensor> | undefined): Fetches {
+    const fetches: Record<string, Tensor | null> = {};
+    for (const name of names) {
+      const target = this.#floats.has(name) ? into?.get(name) : undefined;
+      fetches[name] = target === undefined ? null : this.#tensorOf(name, target);
+    }
+    const stopsCopies = this.#stopper !== undefined && names.every((name) => fetches[name] !== null);
+    if (stopsCopies) fetches[this.#stopper!] = null;
+    return { fetches, stopsCopies };
+  }
+
+  #tensorOf(name: string, value: TensorValue): Tensor {
+    const { data, dims } = value;
+    if (this.#types.get(name) === 'float16' && data instanceof Float32Array)
+      return new Tensor('float16', halvesOf(data), dims);
+    const tensor = this.#known.get(value) ?? new Tensor(data, dims);
+    this.#known.set(value, tensor);
+    return tensor;
+  }
+}

@@ -1,0 +1,22 @@
+/** An input or output as the graph declares it. */
+export interface TensorSpec {
+  readonly name: string;
+  /** ONNX's name of the element type, such as `float32`, `float16` or `int64`. */
+  readonly type: string;
+  /** Dimensions; a name stands for one that varies. */
+  readonly shape: readonly (number | string)[];
+}
+
+/** Values as the graph's caller has them: float32 for any floating input, numbers for integer ones. */
+export interface TensorValue {
+  /** Row-major. Copied by ONNX Runtime before `run` resolves, so it may be used again for the next call. */
+  readonly data: Float32Array | BigInt64Array | Int32Array;
+  readonly dims: readonly number[];
+}
+
+export interface FloatTensor extends TensorValue {
+  readonly data: Float32Array;
+}
+
+/** The type of an input or output that is something else, such as a sequence. */
+export const notTensor = 'not a tensor';
