@@ -4,6 +4,7 @@ import type { CompiledGrammar, GrammarCompiler, GrammarMatcher } from '@mlc-ai/w
 import { createTextCodec } from '../codec/text-codec.ts';
 import type { TextConstraint } from '../text-input.ts';
 import type { AllowedTokens, GrammarAnswer, GrammarQuestion, GrammarThreadData } from './grammar-message.ts';
+import { sealedGrammar } from './sealed-grammar.ts';
 import { loadXgrammar } from './xgrammar.ts';
 
 /** Grammars that are kept for others that ask for the same: the least recently used goes. */
@@ -36,7 +37,7 @@ async function createCompiler(): Promise<GrammarCompiler> {
 async function compile(constraint: TextConstraint): Promise<CompiledGrammar> {
   compiler ??= createCompiler();
   const key = JSON.stringify(constraint);
-  const grammar = compiled.get(key) ?? (await (await compiler).compileStructuralTag(constraint));
+  const grammar = compiled.get(key) ?? (await compileSealed(await compiler, constraint));
   compiled.delete(key);
   compiled.set(key, grammar);
   const [oldest] = compiled.keys();
@@ -45,6 +46,13 @@ async function compile(constraint: TextConstraint): Promise<CompiledGrammar> {
     compiled.delete(oldest);
   }
   return grammar;
+}
+
+async function compileSealed(compiler: GrammarCompiler, constraint: TextConstraint): Promise<CompiledGrammar> {
+  const read = await library.Grammar.fromStructuralTag(constraint);
+  const { text, root } = sealedGrammar(read.toString());
+  read.dispose();
+  return compiler.compileGrammar(text, root);
 }
 
 async function allowedBy(matcher: GrammarMatcher): Promise<AllowedTokens> {
