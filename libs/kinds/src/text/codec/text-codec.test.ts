@@ -170,6 +170,21 @@ describe('messages', () => {
     expect(codec.renderChat(sent, { tools: tools! })).toBe(codec.renderChat(messages, { tools: tools! }));
   });
 
+  it('of what a tool gave say whose it is, as some templates want it', () => {
+    const { template } = recorded.chats.find(({ name }) => name === 'tools')!;
+    const named = template.replace('message.role }}', "message.role + ' ' + (message.name or '') }}");
+    const calls = ['draw', 'sing'].map((name) => ({ id: `call of ${name}`, function: { name, arguments: '{}' } }));
+    const messages = [
+      user,
+      { role: 'assistant', content: '', tool_calls: calls },
+      { role: 'tool', content: 'done', tool_call_id: 'call of sing' },
+      { role: 'tool', content: 'done too', tool_call_id: 'call of draw', name: 'painter' },
+    ];
+    expect(withTemplate(named).renderChat(messages, { tools: [tool] })).toMatch(
+      /<\|im_start\|>tool sing\ndone<.*<\|im_start\|>tool painter\ndone too</s,
+    );
+  });
+
   it('with tools take the template that is for them', () => {
     const { template } = recorded.chats.find(({ name }) => name === 'tools')!;
     const codec = withTemplate([
