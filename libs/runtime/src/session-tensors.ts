@@ -37,9 +37,9 @@ export class SessionTensors {
       const target = this.#floats.has(name) ? into?.get(name) : undefined;
       fetches[name] = target === undefined ? null : this.#tensorOf(name, target);
     }
-    const stopsCopies = this.#stopper !== undefined && names.every((name) => fetches[name] !== null);
-    if (stopsCopies) fetches[this.#stopper!] = null;
-    return { fetches, stopsCopies };
+    const stopper = names.every((name) => fetches[name] !== null) ? this.#stopper : undefined;
+    if (stopper !== undefined) fetches[stopper] = null;
+    return { fetches, stopsCopies: stopper !== undefined };
   }
 
   #tensorOf(name: string, value: TensorValue): Tensor {

@@ -28,15 +28,12 @@ interface LetterInput {
 
 const encoder = new TextEncoder();
 
-type HarnessOptions = {
-  maxSlots?: number;
-  checkpointEvery?: number;
-  fitsAtOnce?: number;
-  hasRoomFor?: Pipeline<LetterRow>['hasRoomFor'];
-};
-
-function createHarness(options: HarnessOptions = {}) {
-  const { maxSlots = 4, checkpointEvery = 0, fitsAtOnce = Infinity, hasRoomFor } = options;
+function createHarness({
+  maxSlots = 4,
+  checkpointEvery = 0,
+  fitsAtOnce = Infinity,
+  hasRoomFor = undefined as Pipeline<LetterRow>['hasRoomFor'],
+} = {}) {
   /** The letters of each model call. */
   const calls: string[] = [];
   /** Ids as their rows are made, and `settle` after a round of them. */
