@@ -24,7 +24,7 @@ const emptyRule = 'sealed_empty';
  * @returns the same grammar, and the name of its first rule: the last that is printed.
  */
 export function sealedGrammar(printed: string): { text: string; root: string } {
-  const rules = printed
+  const rules = unambiguous(printed)
     .trim()
     .split(/\n(?=\S+ ::= )/u)
     .map(parseRule);
@@ -42,6 +42,13 @@ export function sealedGrammar(printed: string): { text: string; root: string } {
     }
   }
   return { text: lines.join('\n'), root: rules.at(-1)!.name };
+}
+
+/** `\xea` is printed with two digits, and read with all that follow. */
+function unambiguous(printed: string): string {
+  return printed.replaceAll(/\\(?:x([\da-f]{2})|[^])/giu, (escape: string, digits?: string) =>
+    digits === undefined ? escape : `\\U000000${digits}`,
+  );
 }
 
 function parseRule(line: string): PrintedRule {

@@ -101,10 +101,12 @@ export function jsonText(value: unknown): string {
 }
 
 /**
- * The name of a property that is none of these. It is written without escapes: a name could be hidden in them.
+ * The name of a property that is none of these. It is written without escapes, and so none that needs them: a
+ * name could be hidden in them.
  */
 export function otherNameRule(rules: GrammarRules, names: readonly string[]): string {
   const rest = rules.once('name', (name) => choice([quote, `${plain} ${name}`]));
+  const plainNames = names.filter((name) => JSON.stringify(name) === `"${name}"`);
   const after = (ends: readonly string[]): string => {
     const ways: string[] = ends.includes('') ? [] : [quote];
     const byFirst = new Map<string, string[]>();
@@ -117,7 +119,7 @@ export function otherNameRule(rules: GrammarRules, names: readonly string[]): st
     ways.push(sequence([otherCharacters(taken), rest]));
     return choice(ways);
   };
-  return rules.rule(sequence([quote, rules.rule(after(names))]));
+  return rules.rule(sequence([quote, rules.rule(after(plainNames))]));
 }
 
 /** A character that needs no escape, and is none of these. */
