@@ -13,7 +13,12 @@ def test_words_begin_near_what_they_have_to_do_with():
         first, second = (placed[tokenizer.encode(f" {word}").ids].mean(0) for word in (one, other))
         return torch.cosine_similarity(first, second, dim=0).item()
 
-    for near, far, word in (("bee", "guitar", "honey"), ("dog", "pizza", "puppy"), ("violin", "cat", "orchestra"), ("pizza", "dog", "pepperoni")):
+    for near, far, word in (
+        ("bee", "guitar", "honey"),
+        ("dog", "pizza", "puppy"),
+        ("violin", "cat", "orchestra"),
+        ("pizza", "dog", "pepperoni"),
+    ):
         assert likeness(word, near) > likeness(word, far) + 0.15, word
 
 

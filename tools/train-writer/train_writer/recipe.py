@@ -22,12 +22,12 @@ class Recipe:
 
     batch: int = 96
     rate: float = 4e-3
-    fall_steps: int = 240
+    fall_steps: int = 1500
     """At the end of a training, in which the rate falls to nothing."""
-    base_steps: int = 220
+    base_steps: int = 300
     """Of what both models begin as: a writer, token by token."""
-    writer_steps: int = 560
-    diffusion_steps: int = 440
+    writer_steps: int = 5000
+    diffusion_steps: int = 6000
     block: int = 8
     """Tokens that block diffusion writes together."""
     confidence: float = 0.9
