@@ -117,5 +117,5 @@ def test_a_run_keeps_its_recipe(tmp_path):
         with pytest.raises(SystemExit, match="expected"):
             change_recipe(recipe, [change])
     assert set(STAGES) >= {"base", "writer", "diffusion"}
-    assert Recipe().shape().vocabulary == 4096
+    assert Recipe().shape().vocabulary == 6144
     assert np.isclose(Recipe().confidence, 0.9)

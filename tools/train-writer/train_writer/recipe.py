@@ -12,7 +12,7 @@ class Recipe:
     """The defaults make the embedded models. Steps are of the optimizer, batches are conversations."""
 
     seed: int = 0
-    vocabulary: int = 4096
+    vocabulary: int = 6144
     tokenizer_chats: int = 30_000
     width: int = 192
     layers: int = 4
@@ -22,12 +22,12 @@ class Recipe:
 
     batch: int = 96
     rate: float = 4e-3
-    fall_steps: int = 350
+    fall_steps: int = 1500
     """At the end of a training, in which the rate falls to nothing."""
     base_steps: int = 300
     """Of what both models begin as: a writer, token by token."""
-    writer_steps: int = 1200
-    diffusion_steps: int = 1100
+    writer_steps: int = 5000
+    diffusion_steps: int = 6000
     block: int = 8
     """Tokens that block diffusion writes together."""
     confidence: float = 0.9

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 
 from train_writer.batches import Batch, Samples, causal_batch, diffusion_batch
 from train_writer.model import Network
+from train_writer.placing import place_tokens
 from train_writer.recipe import Recipe
 from train_writer.tokenizer import train_tokenizer
 from train_writer.training import Schedule, train
@@ -64,7 +65,7 @@ class Run:
 
     def _train(self, stage: str, begin: str | None, steps: int, result: Path) -> bool:
         torch.manual_seed(self._recipe.seed)
-        network = self._load(begin) if begin else Network(self._recipe.shape())
+        network = self._load(begin) if begin else self._begin()
         # The base is no end: its rate stays where it is.
         schedule = Schedule(steps, self._recipe.rate, fall=self._recipe.fall_steps if begin else 0)
         trained = train(network, self._batches(stage), schedule, self._out / f"{stage}.checkpoint", self._stop_after)
@@ -75,6 +76,12 @@ class Run:
         partial.rename(result)
         (self._out / f"{stage}.checkpoint").unlink(missing_ok=True)
         return True
+
+    def _begin(self) -> Network:
+        network = Network(self._recipe.shape())
+        with torch.no_grad():
+            network.embedding.weight.copy_(place_tokens(self._tokenizer, *network.embedding.weight.shape, self._recipe.seed))
+        return network
 
     def _batches(self, stage: str) -> Callable[[int], Batch]:
         samples = Samples(self._tokenizer, f"{self._recipe.seed} {stage}", self._recipe.batch)
