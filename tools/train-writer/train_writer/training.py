@@ -80,18 +80,17 @@ def train(
             torch._foreach_lerp_([*averaged.parameters()], [*network.parameters()], 1 - kept)
         now = time.monotonic()
         if now - reported > _SECONDS_BETWEEN_REPORTS or step + 1 == last:
-            pace = (now - began) / (step + 1 - first)
-            left = pace * (schedule.steps - step - 1) / 60
-            loss = sum(losses) / len(losses)
-            print(
-                f"{checkpoint.stem}: step {step + 1} of {schedule.steps}, loss {loss:.4f}, {pace:.2f} s a step, {left:.0f} min left",
-                flush=True,
-            )
+            mean, pace = sum(losses) / len(losses), (now - began) / (step + 1 - first)
+            _report(f"{checkpoint.stem}: step {step + 1} of {schedule.steps}, loss {mean:.4f}", pace, schedule.steps - step - 1)
             reported, losses = now, []
         if now - saved > _SECONDS_BETWEEN_CHECKPOINTS or (step + 1 == last and last < schedule.steps):
             state.save(checkpoint, step + 1)
             saved = now
     return averaged.eval() if last == schedule.steps else None
+
+
+def _report(done: str, pace: float, steps_left: int) -> None:
+    print(f"{done}, {pace:.2f} s a step, {pace * steps_left / 60:.0f} min left", flush=True)
 
 
 def _take_step(network: Network, optimizers: list[torch.optim.Optimizer], batch: Batch, rate: float) -> float:
