@@ -5,24 +5,21 @@
 import { randomUUID } from 'node:crypto';
 import type { ModelCard } from '@darkroom/core';
 import type { EventOf, Executor, ExecutorListener } from '@darkroom/executor';
-import { BaseService, type Logger, type Metrics, PeriodicLoop } from '@darkroom/service';
+import { BaseService, PeriodicLoop } from '@darkroom/service';
 import {
   drainWorker,
   heartbeatWorker,
   type InboxMessage,
   type LeasedRequest,
   openInbox,
-  type ModelAsset,
   publishModel,
   registerWorker,
   type RequestEnd,
-  type StoreConnection,
   unregisterWorker,
   type WorkerIdentity,
   type WorkerInbox,
 } from '@darkroom/store';
 import { EngineWatch } from './engine/engine-watch.ts';
-import type { LoadWatch } from './engine/load-watch.ts';
 import { PaceMeter } from './meters/pace-meter.ts';
 import { type DropReason, StepMeter } from './meters/step-meter.ts';
 import { ActiveRequest, type ActiveRequestOptions, type GiveBackReason } from './request/active-request.ts';
@@ -30,26 +27,9 @@ import { gatherPreviews } from './request/gather-previews.ts';
 import { readLeftToDo } from './request/left-to-do.ts';
 import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
+import type { WorkerOptions } from './worker-options.ts';
 
-export interface WorkerOptions extends Pick<ActiveRequestOptions, 'encoder' | 'chunkBytes'> {
-  store: StoreConnection;
-  card: ModelCard;
-  asset?: ModelAsset | undefined;
-  workerId: string;
-  /** What fits at once: rows of pictures, tokens of text. */
-  capacity: number;
-  heartbeatMs: number;
-  /** An engine that has work and says nothing for longer than this, and than its work should take, hangs. */
-  engineTimeoutMs: number;
-  info: Readonly<Record<string, string | number>>;
-  log: Logger;
-  metrics: Metrics;
-  /** Aborted when the process is asked to stop, however far its start has come. */
-  stopSignal?: AbortSignal;
-  /** Tells the system when the model cannot be loaded. */
-  loads: LoadWatch;
-  createExecutor: (listener: ExecutorListener) => Executor;
-}
+export type { WorkerOptions } from './worker-options.ts';
 
 /** How long one look into the inbox waits; a closing connection ends it sooner. */
 const inboxWaitS = 1;
@@ -72,15 +52,17 @@ export class Worker extends BaseService<WorkerOptions> {
   readonly #watch: EngineWatch;
   #markDrained: () => void = () => {};
   readonly #drained = new Promise<void>((resolve) => (this.#markDrained = resolve));
-  /** As the engine says it, which knows more than the files tell. */
-  #card: ModelCard;
+  /** As the engine says it, which knows more than the files tell; undefined before it is there. */
+  #card: ModelCard | undefined;
+  /** As the engine found it, if it did. */
+  #capacity: number;
   #state: 'loading' | 'ready' | 'stopping' = 'loading';
   #isReceiving = false;
 
   constructor(options: WorkerOptions) {
     super(options);
     const { store, card, workerId, capacity, chunkBytes, heartbeatMs, engineTimeoutMs, encoder, log } = options;
-    this.#card = card;
+    this.#capacity = capacity;
     this.#meter = new StepMeter({ metrics: options.metrics, model: card.id, capacity });
     this.#watch = new EngineWatch({ timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs });
     const identity = { model: card.id, workerId, incarnation: randomUUID() };
@@ -139,7 +121,7 @@ export class Worker extends BaseService<WorkerOptions> {
     this.#isReceiving = true;
     await this.#receiving.start();
     await this.#strange.start();
-    log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.options.capacity }, 'serving');
+    log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.#capacity }, 'serving');
   }
 
   /** No new lease, every row checkpointed and given back, then gone. */
@@ -162,21 +144,27 @@ export class Worker extends BaseService<WorkerOptions> {
 
   /** A stop does not wait until the model is there: nothing has to be given back before that. */
   async #load(): Promise<void> {
-    const { loads, stopSignal } = this.options;
+    const { stopSignal } = this.options;
     stopSignal?.throwIfAborted();
     const abandon = (): void => void this.#executor.shutdown();
     stopSignal?.addEventListener('abort', abandon, { once: true });
-    const starting = loads.watch(() => this.#executor.start());
-    this.#card = await starting.finally(() => stopSignal?.removeEventListener('abort', abandon));
+    await this.#startEngine().finally(() => stopSignal?.removeEventListener('abort', abandon));
     stopSignal?.throwIfAborted();
   }
 
+  async #startEngine(): Promise<void> {
+    this.#card = await this.options.loads.watch(() => this.#executor.start());
+    this.#capacity = this.#executor.maxSlots ?? this.#capacity;
+    this.#meter.setCapacity(this.#capacity);
+  }
+
   async #register(): Promise<void> {
-    const { store, asset, capacity, loads, info } = this.options;
+    const { store, asset, loads, info } = this.options;
     const state = this.#state === 'ready' ? 'ready' : 'loading';
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
-    if (state === 'ready') await Promise.all([publishModel(store, this.#card, asset), loads.clear()]);
-    await registerWorker(store, this.#identity, { state, capacity, info });
+    if (state === 'ready' && this.#card !== undefined)
+      await Promise.all([publishModel(store, this.#card, asset), loads.clear()]);
+    await registerWorker(store, this.#identity, { state, capacity: this.#capacity, info });
   }
 
   async #receiveOnce(): Promise<void> {
@@ -238,12 +226,19 @@ export class Worker extends BaseService<WorkerOptions> {
   }
 
   #onEvents(events: Parameters<ExecutorListener>[0]): void {
+    const { log } = this.options;
     this.#pace.observe(events, this.#active, performance.now());
     this.#meter.observe(events);
     this.#watch.observe(events);
     for (const event of events) {
       if (event.type === 'engine-lost') void this.#onEngineLost(event);
-      if (event.type === 'engine-lost' || event.type === 'stats') continue;
+      if (event.type === 'request-lost') {
+        log.warn({ reason: event.message }, 'a request was lost');
+        this.#giveBackLost([event.requestId]).catch((error: unknown) =>
+          log.error({ err: error }, 'could not give back'),
+        );
+      }
+      if (event.type === 'engine-lost' || event.type === 'request-lost' || event.type === 'stats') continue;
       const request = this.#active.get(event.requestId);
       const end = request?.observe(event);
       if (request !== undefined && end !== undefined) this.#finish(request, end);
@@ -274,19 +269,24 @@ export class Worker extends BaseService<WorkerOptions> {
     return this.#state === 'stopping';
   }
 
+  /** What broke off goes back, its attempt counted, and the others go on. */
+  async #giveBackLost(tokens: readonly string[]): Promise<void> {
+    const lost = tokens.map((token) => this.#active.get(token)).filter((request) => request !== undefined);
+    for (const { delivery } of lost) this.#active.delete(delivery.token);
+    await Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
+  }
+
   /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started. */
   async #onEngineLost({ message, requestIds: tokens }: EventOf<'engine-lost'>): Promise<void> {
-    const { loads, log } = this.options;
+    const { log } = this.options;
     log.error({ reason: message, requests: tokens.length }, 'engine lost');
     if (this.#isStopping()) return;
     this.#state = 'loading';
     try {
       await this.#register();
-      const lost = tokens.map((token) => this.#active.get(token)).filter((request) => request !== undefined);
-      for (const { delivery } of lost) this.#active.delete(delivery.token);
-      await Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
+      await this.#giveBackLost(tokens);
       if (this.#isStopping()) return;
-      await loads.watch(() => this.#executor.start());
+      await this.#startEngine();
       if (this.#isStopping()) return;
       this.#state = 'ready';
       await this.#register();

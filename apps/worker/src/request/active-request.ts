@@ -120,6 +120,9 @@ export class ActiveRequest {
         return { state: 'succeeded', outputs: this.envelope.outputs };
       case 'request-canceled':
         return { state: 'canceled' };
+      case 'request-lost':
+        // It has not ended: it is given back.
+        return undefined;
     }
   }
 

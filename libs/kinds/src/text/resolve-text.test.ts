@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { RequestOptions } from '../request-fields.ts';
 import { encodeTextCodecFiles } from './codec/text-codec.ts';
 import type { TextCard } from './text-card.ts';
+import type { TextInput } from './text-input.ts';
 import { text } from './text.ts';
 
 const model = new URL('../../../../models/emoji-writer/', import.meta.url);
@@ -40,7 +41,7 @@ const options: RequestOptions = {
 async function inputOf(body: object, of = card) {
   const result = await text.resolve(body, of, options);
   if (result.status === 'invalid') throw new Error(result.problems.map(({ message }) => message).join('; '));
-  return result.request.input;
+  return result.request.input as TextInput;
 }
 
 async function problemsOf(body: object, of = card): Promise<string[]> {

@@ -6,6 +6,7 @@ import type { TextCodec } from './codec/text-codec.ts';
 import type { TextCard } from './text-card.ts';
 import type { TextInput } from './text-input.ts';
 import { foreignTextFields, type TextRequest, textSchema } from './text-schema.ts';
+import type { UpstreamTextCard } from './upstream/upstream-text.ts';
 
 /** Checks a request's body against the schema and then against what its model can do. */
 export function resolveText(
@@ -32,7 +33,7 @@ export function resolveText(
 }
 
 /** What this model cannot do, or what goes together only. */
-function modeProblems(request: TextRequest, card: TextCard): FieldProblem[] {
+export function modeProblems(request: TextRequest, card: TextCard | UpstreamTextCard): FieldProblem[] {
   const problems: FieldProblem[] = [];
   if (card.block === undefined)
     for (const field of ['max_nfe', 'confidence_threshold', 'tokens_per_step'] as const)
@@ -58,12 +59,15 @@ function modeProblems(request: TextRequest, card: TextCard): FieldProblem[] {
 }
 
 /** Ids that are of no token. */
-function vocabularyProblems({ prompt, logit_bias: biases = {} }: TextRequest, card: TextCard): FieldProblem[] {
-  const expected = `an id below ${card.vocabularySize}, as many as ${card.id} has`;
+export function vocabularyProblems(
+  { prompt, logit_bias: biases = {} }: TextRequest,
+  { id, vocabularySize = Infinity }: TextCard | UpstreamTextCard,
+): FieldProblem[] {
+  const expected = `an id below ${vocabularySize}, as many as ${id} has`;
   const problems: FieldProblem[] = [];
-  const place = Array.isArray(prompt) ? prompt.findIndex((id) => id >= card.vocabularySize) : -1;
+  const place = Array.isArray(prompt) ? prompt.findIndex((id) => id >= vocabularySize) : -1;
   if (place >= 0) problems.push(invalidValue(`prompt.${place}`, (prompt as number[])[place], expected));
-  const bias = Object.keys(biases).find((id) => Number(id) >= card.vocabularySize);
+  const bias = Object.keys(biases).find((id) => Number(id) >= vocabularySize);
   if (bias !== undefined) problems.push(invalidValue('logit_bias', bias, expected));
   return problems;
 }

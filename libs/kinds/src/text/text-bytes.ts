@@ -1,5 +1,6 @@
 /** The most bytes that a text request may keep in the store at once. */
 import type { TextInput } from './text-input.ts';
+import type { UpstreamTextInput } from './upstream/upstream-text.ts';
 
 /** UTF-8 of a token. Vocabularies have few that are longer, and a text is not made of those. */
 const tokenBytes = 16;
@@ -14,7 +15,7 @@ const logBytes = 64 * 512;
 /** Events beside those of text, the random numbers' state, the fields of the request. */
 const requestBytes = 16_384;
 
-export function textBytes(input: TextInput): number {
+export function textBytes(input: Pick<TextInput, 'n' | 'maxTokens' | 'logprobs'>): number {
   const { n, maxTokens, logprobs } = input;
   const perToken = copies * tokenBytes + idBytes + (logprobs === undefined ? 0 : 2 * (logprobs + 1) * logprobBytes);
   // With the prompt and without: where prompts are not kept, both are stored.
@@ -22,8 +23,10 @@ export function textBytes(input: TextInput): number {
 }
 
 /** What to lower when they are too many. */
-export function heaviestTextField({ n, maxTokens, logprobs, prompt }: TextInput): string {
-  if (prompt.length > n * maxTokens) return 'prompt';
+export function heaviestTextField(input: TextInput | UpstreamTextInput): string {
+  const { n, maxTokens, logprobs } = input;
+  const { prompt, messages } = 'asked' in input ? input.asked : { prompt: input.prompt };
+  if ((prompt ?? messages ?? []).length > n * maxTokens) return prompt === undefined ? 'messages' : 'prompt';
   if (logprobs !== undefined && logprobs > 0) return 'top_logprobs';
   return n > 1 ? 'n' : 'max_tokens';
 }
