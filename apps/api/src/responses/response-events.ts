@@ -41,15 +41,22 @@ export interface ResponseEvent {
 /** The number of the last event before the text. */
 const textNumber = 4;
 
+export interface ResponseReaderOptions {
+  /** Called when something that was said stays no longer; what it throws `read` throws. */
+  onTakenBack?: () => void;
+}
+
 /** Follows a request's log from its first entry on, entries that were read before too. */
 export class ResponseReader {
   readonly #request: StoredResponse;
+  readonly #options: ResponseReaderOptions;
   readonly #itemsOf = createTextReader();
   #state: ResponseState = initialState;
   #hasBegun = false;
 
-  constructor(request: StoredResponse) {
+  constructor(request: StoredResponse, options: ResponseReaderOptions = {}) {
     this.#request = request;
+    this.#options = options;
   }
 
   /** As it is by now. */
@@ -83,6 +90,7 @@ export class ResponseReader {
     for (const item of this.#itemsOf(event)) {
       // What stands in a block is not there for good.
       if (item.type === 'added') yield* this.#add(item.text);
+      else if (item.type === 'taken-back') this.#takeBack(item.length);
       else if (item.type === 'finished') yield* this.#finish(item.output);
     }
     yield* this.#end(event);
@@ -109,6 +117,12 @@ export class ResponseReader {
     if (before === '') yield* this.#open();
     this.#state = { ...this.#state, text: before + text };
     yield this.#partEvent('output_text.delta', this.#number(0), { delta: text, logprobs: [] });
+  }
+
+  /** A rerun wrote another text. */
+  #takeBack(length: number): void {
+    this.#state = { ...this.#state, text: this.#state.text.slice(0, length) };
+    this.#options.onTakenBack?.();
   }
 
   *#finish(output: NonNullable<ResponseState['output']>): Generator<ResponseEvent, void> {

@@ -8,6 +8,7 @@ import type { ApiCall } from '../../http/api-env.ts';
 import { readJsonBody } from '../../http/read-json-body.ts';
 import type { SubmittedRequest } from '../../submit/submit-request.ts';
 import { answerStored, streamStored } from '../answer-stored.ts';
+import { textChanged } from '../stored-request-error.ts';
 import { type AddedText, followTexts } from './follow-texts.ts';
 import { openaiUsage, type TextShape } from './text-shape.ts';
 import type { ClientWatch } from '../watch-client.ts';
@@ -55,7 +56,8 @@ async function wholeAnswer(
   const tokens = new Map<number, readonly TokenLogprob[] | undefined>();
   for await (const item of followTexts(context, { id: submitted.id, watch, withText: true })) {
     if (item === 'heartbeat' || item.type === 'block') continue;
-    if (item.type === 'added') {
+    if (item.type === 'taken-back') tokens.set(item.index, undefined);
+    else if (item.type === 'added') {
       const { index } = item;
       tokens.set(index, joined(tokens.has(index) ? tokens.get(index) : [], tokensOf(submitted, item)));
     } else {
@@ -107,6 +109,7 @@ async function* chunkFrames(
   const outputs: OutputInfo[] = [];
   for await (const item of followTexts(context, { id: submitted.id, watch })) {
     if (item === 'heartbeat') yield heartbeatFrame;
+    else if (item.type === 'taken-back') throw textChanged(submitted.id);
     else if (item.type === 'added') {
       const { index, text } = item;
       const tokens = tokensOf(submitted, item);
