@@ -290,6 +290,7 @@ export class Worker extends BaseService<WorkerOptions> {
       if (this.#isStopping()) return;
       this.#state = 'ready';
       await this.#register();
+      log.info({ capacity: this.#capacity }, 'serving again');
     } catch (error) {
       if (this.#isStopping()) return;
       // Without an engine this process is of no use; its supervisor starts it again, and the janitor returns what it had.
