@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadConfig } from '@darkroom/config';
 import { expect, it, onTestFinished } from 'vitest';
 
 const root = new URL('../../', import.meta.url).pathname;
@@ -42,4 +43,18 @@ it.each<[string, Given, Record<string, string>]>([
   ],
 ])('when %s, so are the settings', (_what, given, expected) => {
   expect(environmentOfApi(given)).toEqual(expected);
+});
+
+it('the profile llama gives its workers a configuration that they take', () => {
+  const command = ['compose', '--profile', 'llama', 'config', '--format', 'json', 'worker-llama'];
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, LLAMA_ID: 'smollm2' };
+  const config = execFileSync('docker', command, { cwd: root, env, encoding: 'utf8' });
+  const { services } = JSON.parse(config) as { services: { 'worker-llama': { environment: Record<string, string> } } };
+  expect(loadConfig('worker', services['worker-llama'].environment)).toMatchObject({
+    executor: 'http',
+    upstreamApi: 'llama.cpp',
+    upstreamUrl: 'http://llama:8080',
+    modelId: 'smollm2',
+  });
 });

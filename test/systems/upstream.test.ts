@@ -1,11 +1,10 @@
 /** Darkroom in front of another Darkroom: the whole way of texts and pictures, cancels, and an upstream that dies and comes back. */
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { createClient } from '@darkroom/client';
 import { readRequest, readStats } from '@darkroom/store';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ended, poll } from '../e2e/client.ts';
 import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { freePort } from './llama-server.ts';
 
 const parts = ['api', 'batch-former', 'janitor'] as const;
 const [writer, painter] = ['emoji-writer', 'emoji-sd'];
@@ -16,15 +15,6 @@ const long = { model: writer, prompt: 'once', ignore_eos: true, temperature: 1, 
 let behind: System;
 let front: System;
 let port: number;
-
-/** For an API that comes back to where it was. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port: free } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return free;
-}
 
 function upstreamOf(model: string, UPSTREAM_SLOTS = '4'): Record<string, string> {
   const UPSTREAM_URL = `http://127.0.0.1:${port}/v1`;
@@ -49,7 +39,7 @@ beforeAll(async () => {
     environment: patience,
   });
   front = await startSystem({ parts, environment: { ...patience, MAX_ATTEMPTS: '10' } });
-  await Promise.all([...[writer, painter].map((model) => behind.start('worker', { MODEL_DIR: `models/${model}` }))]);
+  await Promise.all([writer, painter].map((model) => behind.start('worker', { MODEL_DIR: `models/${model}` })));
   await Promise.all([writer, painter].map((model) => front.start('worker', upstreamOf(model))));
 }, 120_000);
 afterAll(async () => {
@@ -183,7 +173,7 @@ it('loses and doubles nothing when the other is killed and comes back', async ()
 
 it('says what is wrong with it, and no key', async () => {
   const wrong = front.launch('worker', { ...upstreamOf(writer), UPSTREAM_KEY: 'sk-wrong', WORKER_ID: 'wrong' });
-  await expect(wrong.ready).rejects.toThrow();
+  await expect(wrong.ready).rejects.toThrow('worker ended before it was ready');
   expect(wrong.process.exitCode).not.toBe(0);
   const { failed_to_load: failures } = (await (await fetch(`${front.url}/status`)).json()) as {
     failed_to_load?: object[];

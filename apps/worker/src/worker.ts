@@ -264,10 +264,8 @@ export class Worker extends BaseService<WorkerOptions> {
     this.options.log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
   }
 
-  /** Asked again after every wait, since a stop may come meanwhile. */
-  #isStopping(): boolean {
-    return this.#state === 'stopping';
-  }
+  // Asked again after every wait, since a stop may come meanwhile.
+  readonly #isStopping = (): boolean => this.#state === 'stopping';
 
   /** What broke off goes back, its attempt counted, and the others go on. */
   async #giveBackLost(tokens: readonly string[]): Promise<void> {

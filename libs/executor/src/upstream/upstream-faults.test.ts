@@ -26,6 +26,9 @@ function text(prompt: string, changes: Partial<UpstreamTextInput> = {}): Upstrea
 function executorOf(api: Api, url: string, options: Partial<UpstreamExecutorOptions> = {}) {
   const log = new EventLog();
   const waits: string[] = [];
+  let hear: ((reason: string) => void) | undefined;
+  /** The first reason to wait. */
+  const waited = new Promise<string>((resolve) => (hear = resolve));
   const executor = new UpstreamExecutor({
     url,
     key,
@@ -35,11 +38,14 @@ function executorOf(api: Api, url: string, options: Partial<UpstreamExecutorOpti
     retryMs: 1,
     checkEveryMs: 600_000,
     onEvents: log.listener,
-    onWaiting: (reason) => waits.push(reason),
+    onWaiting: (reason) => {
+      waits.push(reason);
+      hear?.(reason);
+    },
     ...options,
   });
   onTestFinished(() => executor.shutdown());
-  return { log, waits, executor };
+  return { log, waits, waited, executor };
 }
 
 async function open(api: Api, options: Partial<UpstreamExecutorOptions> = {}) {
@@ -75,6 +81,15 @@ const streams =
     response.end();
     return true;
   };
+
+const line = (content: string): string =>
+  `data: ${JSON.stringify({ content, stop: false, choices: [{ text: content, finish_reason: null }] })}\n\n`;
+
+const refusal =
+  (message: string, status = 400): ToyFault =>
+  (_request, response, body) =>
+    body !== undefined &&
+    Boolean(response.writeHead(status).end(JSON.stringify({ error: { message, type: 'invalid_request_error' } })));
 
 describe.each(apis)('a start with %s', (api) => {
   const expected = { 'llama.cpp': "llama.cpp's server", openai: "OpenAI's" }[api];
@@ -127,17 +142,11 @@ describe.each(apis)('a start with %s', (api) => {
       'more than 4194304 bytes',
     ],
   ])('says so when it %s', async (_name, faultOf, message) => {
-    const { toy, url, executor, waits } = await open(api);
+    const { toy, url, executor, waited } = await open(api);
     toy.fault = faultOf(url);
     const starting = executor.start();
     starting.catch(() => {});
-    const error = await Promise.race([
-      starting.then(String, (failed: Error) => failed.message),
-      expect
-        .poll(() => waits[0])
-        .toBeDefined()
-        .then(() => waits[0]!),
-    ]);
+    const error = await Promise.race([starting.then(String, (failed: Error) => failed.message), waited]);
     expect(error).toContain(url);
     expect(error).toContain(message);
     expect(error).not.toContain(key);
@@ -185,9 +194,6 @@ describe.each(apis)('a text of %s', (api) => {
     expect(JSON.stringify(log.events)).not.toContain(key);
     return { end, url, log };
   }
-  const line = (content: string): string =>
-    `data: ${JSON.stringify({ content, stop: false, choices: [{ text: content, finish_reason: null }] })}\n\n`;
-
   it.each<[string, ToyFault, string]>([
     ['half a line', streams(line('one'), 'data: {"cont'), 'sent half a line, expected its end'],
     ['10 MB in one line', streams(line('one'), `data: ${'x'.repeat(10_000_000)}`), 'a line of more than 1048576 bytes'],
@@ -237,12 +243,6 @@ describe.each(apis)('a text of %s', (api) => {
     expect((end as EventOf<'request-lost'>).message).toContain(message);
   });
 
-  const refusal =
-    (message: string, status = 400): ToyFault =>
-    (_request, response, body) =>
-      body !== undefined &&
-      Boolean(response.writeHead(status).end(JSON.stringify({ error: { message, type: 'invalid_request_error' } })));
-
   it.each([400, 404, 422])('that is refused with %s ends with the reason', async (status) => {
     const { end } = await said(refusal('It takes no such thing.', status));
     expect(end).toMatchObject({ type: 'request-failed', code: 'invalid_request', message: 'It takes no such thing.' });
@@ -257,7 +257,7 @@ describe.each(apis)('a text of %s', (api) => {
     ],
     [
       'a reason with a part of the prompt',
-      `bad: ${'wish, which nobody knows'}`,
+      'bad: wish, which nobody knows',
       'The server that runs this model refused the request.',
     ],
     ['a reason with the key', `wrong key ${key}`, 'The server that runs this model refused the request.'],
