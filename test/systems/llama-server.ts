@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { provideSmollm2File } from './smollm2.ts';
 
 const server = new URL('../../.darkroom/llama-server-0.3.36/llama-server', import.meta.url).pathname;
@@ -19,35 +20,33 @@ export interface LlamaServer {
   kill(): Promise<void>;
 }
 
-/** Where it was before, with `port`. Answers before its model is loaded. */
-export async function startLlamaServer({
-  port,
-  slots = 2,
-  key,
-}: {
-  port: number;
-  slots?: number;
-  key?: string;
-}): Promise<LlamaServer> {
-  const file = await provideSmollm2File();
-  const room = ['--parallel', `${slots}`, '--ctx-size', `${slots * 512}`, '--threads', '2', '--no-webui'];
-  const words = [
-    '--model',
-    file,
-    '--host',
-    '127.0.0.1',
-    '--port',
-    `${port}`,
-    ...room,
-    ...(key === undefined ? [] : ['--api-key', key]),
-  ];
+/** Where it was before, with `port`. Answers before its model is loaded. @throws Error if it ends instead. */
+export async function startLlamaServer(options: { port: number; slots?: number; key?: string }): Promise<LlamaServer> {
+  const { port, slots = 2, key } = options;
+  const url = `http://127.0.0.1:${port}`;
+  const room = ['--parallel', `${slots}`, '--ctx-size', `${slots * 512}`, '--threads', '1'];
+  // With repacked weights this version crashes on CPUs that have AMX.
+  const plain = ['--no-repack', '--no-ui', ...(key === undefined ? [] : ['--api-key', key])];
+  const words = ['--model', await provideSmollm2File(), '--host', '127.0.0.1', '--port', `${port}`, ...room, ...plain];
   const child = spawn(server, words, { stdio: 'ignore' });
   const exited = once(child, 'exit');
   const kill = async (): Promise<void> => {
     child.kill('SIGKILL');
     await exited;
   };
-  return { url: `http://127.0.0.1:${port}`, kill };
+  while (!(await answers(url))) {
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`llama-server ended: ${String(child.exitCode ?? child.signalCode)}`);
+    await Promise.race([exited, delay(50)]);
+  }
+  return { url, kill };
+}
+
+function answers(url: string): Promise<boolean> {
+  return fetch(`${url}/health`).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** For a server that comes back to where it was. */

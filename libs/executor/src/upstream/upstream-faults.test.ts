@@ -302,6 +302,17 @@ describe.each(apis)('a text of %s', (api) => {
     expect(toy.mostAnswers).toBe(2);
   });
 
+  it('waits for a place where as many are served as the server takes', async () => {
+    const { log, toy, executor } = await open(api);
+    await executor.start();
+    const ids = ['a', 'b', 'c'];
+    executor.submit(ids.map((id) => ({ id, input: text('wish', { n: 2 }) })));
+    expect(await executor.checkHealth()).toMatchObject({ slots: 2, waitingRequests: 2 });
+    await Promise.all(ids.map((id) => log.end(id)));
+    expect(toy.mostAnswers).toBe(2);
+    expect(log.of('request-done').map(({ requestId }) => requestId)).toEqual(ids);
+  });
+
   it('is lost with all others when its server is gone, which is waited for', async () => {
     const { log, toy, executor, waits } = await open(api);
     await executor.start();
