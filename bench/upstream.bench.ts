@@ -13,7 +13,7 @@ import { median, quantile, report } from './report.ts';
 
 const slots = 2;
 const latencyRounds = 60;
-const throughputRounds = 3;
+const throughputRounds = 9;
 const tokens = 48;
 const requestsPerSlot = 3;
 

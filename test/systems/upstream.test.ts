@@ -1,4 +1,5 @@
 /** Darkroom in front of another Darkroom: the whole way of texts and pictures, cancels, and an upstream that dies and comes back. */
+import { readFile } from 'node:fs/promises';
 import { createClient } from '@darkroom/client';
 import { readRequest, readStats } from '@darkroom/store';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -180,4 +181,16 @@ it('says what is wrong with it, and no key', async () => {
   };
   expect(JSON.stringify(failures)).toContain('expected that it takes the key of UPSTREAM_KEY');
   expect(JSON.stringify(failures)).not.toContain('sk-wrong');
+});
+
+it('is started as docs/upstreams.md says', async () => {
+  const document = await readFile(new URL('../../docs/upstreams.md', import.meta.url), 'utf8');
+  const [, command] = /```sh\n(EXECUTOR=http UPSTREAM_URL=http:\/\/127\.0\.0\.1:8080 [^`]*)```/.exec(document)!;
+  const environment = Object.fromEntries(
+    [...command!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
+  );
+  const here = { REDIS_PREFIX: front.prefix, UPSTREAM_URL: environment['UPSTREAM_URL']!.replace('8080', `${port}`) };
+  const worker = await front.start('worker', { ...environment, ...here, UPSTREAM_KEY: 'sk-upstream' });
+  expect(await readStats(front.store, writer)).toMatchObject({ workers: { loading: 0 } });
+  await worker.stop();
 });

@@ -49,12 +49,7 @@ export class UpstreamHttp {
 
   /** @throws UpstreamError as `post`; what is no JSON is `model_unsupported`. */
   async get(path: string, signal: AbortSignal): Promise<unknown> {
-    const response = await this.#send('GET', path, { signal, secrets: [] });
-    try {
-      return JSON.parse((await readAll(response, mostFactBytes)).toString('utf8'));
-    } catch (error) {
-      throw this.#named(error, `answers ${path} with something that is no JSON`);
-    }
+    return this.#json(await this.#send('GET', path, { signal, secrets: [] }), mostFactBytes);
   }
 
   /**
@@ -73,8 +68,16 @@ export class UpstreamHttp {
     return {
       contentType: contentTypeOf(response),
       events: (mostBytes) => this.#events(response, mostBytes),
-      json: async (mostBytes) => JSON.parse((await readAll(response, mostBytes)).toString('utf8')) as unknown,
+      json: (mostBytes) => this.#json(response, mostBytes),
     };
+  }
+
+  async #json(response: IncomingMessage, mostBytes: number): Promise<unknown> {
+    try {
+      return JSON.parse((await readAll(response, mostBytes)).toString('utf8'));
+    } catch (error) {
+      throw this.#named(error);
+    }
   }
 
   async *#events(response: IncomingMessage, mostBytes: number): AsyncGenerator<unknown, void, void> {
@@ -155,13 +158,13 @@ export class UpstreamHttp {
   }
 
   /** With the server's name before it, whatever it was. */
-  #named(error: unknown, what?: string): UpstreamError {
+  #named(error: unknown): UpstreamError {
     if (error instanceof UpstreamError) {
       if (error.code === 'invalid_request' || error.message.includes(this.name)) return error;
       return new UpstreamError('unavailable', `${this.name} ${error.message}`, { cause: error });
     }
     if (error instanceof SyntaxError)
-      return new UpstreamError('model_unsupported', `${this.name} ${what ?? 'sent something that is no JSON'}`);
+      return new UpstreamError('model_unsupported', `${this.name} sent something that is no JSON`);
     const { code, name } = error as NodeJS.ErrnoException;
     return new UpstreamError('unavailable', `${this.name} cannot be reached, or broke off (${code ?? name})`, {
       cause: error,
