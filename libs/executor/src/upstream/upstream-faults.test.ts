@@ -363,3 +363,20 @@ it('keeps no more of a line than it may, however much comes', async () => {
   // What the sockets' buffers hold besides.
   expect(written).toBeLessThan(16 * 1024 * 1024);
 });
+
+it('asks again, over a new connection, where those that it had kept open are closed', async () => {
+  const { toy, executor, log } = await open('openai');
+  await executor.start();
+  const served = new Set<object>();
+  toy.fault = ({ socket }, _response, body) => {
+    if (body === undefined) return false;
+    if (served.has(socket)) return Boolean(socket.destroy());
+    served.add(socket);
+    return false;
+  };
+  for (const ids of [['a', 'b'], ['c', 'd'], ['e']]) {
+    executor.submit(ids.map((id) => ({ id, input: text('a wish') })));
+    for (const id of ids) expect(await log.end(id)).toMatchObject({ type: 'request-done' });
+  }
+  expect(served.size).toBe(5);
+});

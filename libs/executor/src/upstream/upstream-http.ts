@@ -101,10 +101,10 @@ export class UpstreamHttp {
     path: string,
     options: { body?: string; signal: AbortSignal; secrets: readonly string[] },
   ): Promise<IncomingMessage> {
-    const exchange = () => this.#exchange(method, path, options);
-    const response = await exchange()
+    const response = await this.#exchange(method, path, options, this.#agent)
       .catch((error: unknown) => {
-        if (error instanceof StaleConnection) return exchange();
+        // All that were kept open may be like this one.
+        if (error instanceof StaleConnection) return this.#exchange(method, path, options, false);
         throw error;
       })
       .catch((error: unknown) => {
@@ -118,6 +118,7 @@ export class UpstreamHttp {
     method: string,
     path: string,
     { body, signal }: { body?: string; signal: AbortSignal },
+    agent: HttpAgent | HttpsAgent | false,
   ): Promise<IncomingMessage> {
     const headers = {
       Accept: 'text/event-stream, application/json',
@@ -127,7 +128,7 @@ export class UpstreamHttp {
     const url = new URL(this.#base);
     url.pathname = url.pathname.replace(/\/$/, '') + path;
     const send = this.#isSecure ? requestHttps : requestHttp;
-    const request = send(url, { method, headers, agent: this.#agent, signal });
+    const request = send(url, { method, headers, agent, signal });
     return new Promise((resolve, reject) => {
       request.once('response', resolve);
       request.once('error', (error: NodeJS.ErrnoException) =>
