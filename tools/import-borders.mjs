@@ -13,7 +13,7 @@ const mayImport = {
   'libs/runtime': ['core'],
   'libs/diffusion': ['core', 'kinds', 'runtime'],
   'libs/language': ['core', 'kinds', 'runtime'],
-  'libs/executor': ['core', 'diffusion', 'language'],
+  'libs/executor': ['core', 'kinds', 'diffusion', 'language'],
   'libs/client': [],
   'apps/api': ['core', 'kinds', 'config', 'service', 'store'],
   'apps/batch-former': ['core', 'config', 'service', 'store', 'batching'],

@@ -70,3 +70,17 @@ it('what darkroom.env says of the model is for the workers of pictures; all else
     { modelId: 'emoji-writer-diffusion', modelDir: join(root, 'models/emoji-writer-diffusion'), ...writer },
   ]);
 });
+
+it('the profile llama gives its workers a configuration that they take', () => {
+  const command = ['compose', '--profile', 'llama', 'config', '--format', 'json', 'worker-llama'];
+  const { PATH, HOME } = process.env;
+  const env = { PATH, HOME, LLAMA_ID: 'smollm2' };
+  const config = execFileSync('docker', command, { cwd: root, env, encoding: 'utf8' });
+  const { services } = JSON.parse(config) as { services: { 'worker-llama': { environment: Record<string, string> } } };
+  expect(loadConfig('worker', services['worker-llama'].environment)).toMatchObject({
+    executor: 'http',
+    upstreamApi: 'llama.cpp',
+    upstreamUrl: 'http://llama:8080',
+    modelId: 'smollm2',
+  });
+});

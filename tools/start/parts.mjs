@@ -10,11 +10,11 @@ const writers = ['emoji-writer', 'emoji-writer-diffusion'];
  * What is to run, in the order it is stopped in: first nothing new comes in, then nothing new is handed out, then work ends.
  * All run on one machine, so each gets a port for its metrics: the one that is set, and those after it; 0 stays 0.
  *
- * @param environment of whoever started us. With a MODEL_DIR there is a worker for that model and no other.
+ * @param environment of whoever started us. With a model of its own there is a worker for that model and no other.
  * @returns options for `Part`; those of workers have `isWorker`
  */
 export function partsOf({ root, environment, metricsPort }) {
-  const models = environment.MODEL_DIR?.trim() ? [] : writers;
+  const models = hasOwnModel(environment) ? [] : writers;
   const wanted = [
     { app: 'api' },
     { app: 'batch-former' },
@@ -35,6 +35,11 @@ export function partsOf({ root, environment, metricsPort }) {
     if (metricsPort) env.METRICS_PORT = String(metricsPort + ports.indexOf(part));
     return { name, isWorker: app === 'worker', script: join(root, `apps/${app}/dist/main.js`), cwd: root, env };
   });
+}
+
+/** Whether somebody has said which model there is: a directory, or one that something else runs. */
+export function hasOwnModel({ MODEL_DIR, EXECUTOR }) {
+  return Boolean(MODEL_DIR?.trim()) || !['', 'process'].includes(EXECUTOR?.trim() ?? '');
 }
 
 function portRank({ app, settings }) {

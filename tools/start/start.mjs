@@ -5,7 +5,7 @@ import { build, installDependencies } from './dependencies.mjs';
 import { untilHealthy } from './health.mjs';
 import { takeInstanceLock } from './instance-lock.mjs';
 import { Part } from './part.mjs';
-import { partsOf } from './parts.mjs';
+import { hasOwnModel, partsOf } from './parts.mjs';
 import { provideRedis } from './redis.mjs';
 import { SetupError, say } from './say.mjs';
 import { System } from './system.mjs';
@@ -100,7 +100,7 @@ function greet(url) {
   say(`running at ${url} (open it in a browser; API reference: ${url}/docs; Ctrl-C stops). Try:`);
   console.log(`\n  ${line} -d '{"prompt":"a red apple on a white background"}'`);
   // With a model of the user's own there is no writer.
-  if (process.env.MODEL_DIR?.trim()) return console.log();
+  if (hasOwnModel(process.env)) return console.log();
   const messages = '[{"role":"user","content":"something sweet for a birthday party"}]';
   console.log(`  ${line} -H 'prefer: wait=20' -d '{"model":"emoji-writer","messages":${messages}}'\n`);
 }

@@ -1,17 +1,13 @@
 import { hostname } from 'node:os';
-import { type Config, memoryReturningEnvironment, readVersion } from '@darkroom/config';
-import type { PipelineComponent } from '@darkroom/core';
-import { type LoadModelOptions, ProcessExecutor } from '@darkroom/executor';
+import { readVersion } from '@darkroom/config';
 import { type MainContext, runMain, type Service, ServiceGroup, storeService } from '@darkroom/service';
 import { checkServer, openStore } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
-import { logComponents } from './engine/log-components.ts';
-import { readModel } from './engine/read-model.ts';
-import { roomOf } from './engine/room.ts';
-
+import { processEngine } from './engine/process-engine.ts';
+import { upstreamEngine } from './engine/upstream-engine.ts';
+import type { WorkerEngine } from './engine/worker-engine.ts';
 import { WorkerProcesses } from './processes/worker-processes.ts';
-import { encoderOf } from './request/output-encoder.ts';
 import { Worker } from './worker.ts';
 
 await runMain('worker', async (context) => {
@@ -27,40 +23,19 @@ await runMain('worker', async (context) => {
   return processes;
 });
 
-function modelOptions(config: Config<'worker'>): LoadModelOptions {
-  return {
-    directory: config.modelDir,
-    id: config.modelId,
-    dtypes: config.modelDtype,
-    devices: config.devices,
-    isStrictAboutDevice: config.isStrictAboutDevice,
-    hasLowMemory: config.hasLowMemory,
-    vaeTileSize: config.vaeTileSize,
-    stepTokens: config.stepTokens,
-    ...(config.numThreads === 0 ? {} : { threads: config.numThreads }),
-  };
-}
-
 async function createWorker(context: MainContext<'worker'>): Promise<Service> {
   const { config, log, metrics, readiness, stopSignal } = context;
-  const model = modelOptions(config);
   const store = openStore(context);
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
-  const { card, asset, tokenBytes } = await loads.watch(() => readModel(model, log));
-  const { slots: capacity, memoryTokens } = roomOf(card, {
-    ...config,
-    tokenBytes,
-    availableBytes: process.availableMemory(),
-  });
-  const engine = {
-    model: { ...model, ...(memoryTokens !== undefined && { maxTokens: capacity, memoryTokens }) },
-    maxSlots: capacity,
-    checkpointEvery: config.checkpointSteps,
-    environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
-  };
-  const info = { host: hostname(), pid: process.pid, device: config.devices.join(', '), version: readVersion() };
-  const onLoaded = (components: readonly PipelineComponent[]): void => {
-    info.device = logComponents(components, { log, asked: config.devices }).join(', ');
+  const engine = await openEngine(context, loads);
+  const { card, asset, capacity, encoder, createExecutor } = engine;
+  const info = {
+    host: hostname(),
+    pid: process.pid,
+    get device() {
+      return engine.device;
+    },
+    version: readVersion(),
   };
   const worker = new Worker({
     store,
@@ -76,10 +51,20 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
     info,
     log,
     metrics,
-    encoder: encoderOf(card.kind),
+    encoder,
     loads,
-    createExecutor: (onEvents) => new ProcessExecutor({ ...engine, onEvents, onLoaded }),
+    createExecutor,
   });
   readiness.check = () => worker.isReady;
   return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), worker]);
+}
+
+/** What EXECUTOR names. */
+function openEngine({ config, log }: MainContext<'worker'>, loads: LoadWatch): Promise<WorkerEngine> | WorkerEngine {
+  switch (config.executor) {
+    case 'process':
+      return processEngine(config, loads, log);
+    case 'http':
+      return upstreamEngine(config, loads);
+  }
 }

@@ -5,18 +5,16 @@
 import { randomUUID } from 'node:crypto';
 import type { ModelCard } from '@darkroom/core';
 import type { EventOf, Executor, ExecutorListener } from '@darkroom/executor';
-import { BaseService, type Metrics, PeriodicLoop } from '@darkroom/service';
+import { BaseService, PeriodicLoop } from '@darkroom/service';
 import {
   drainWorker,
   heartbeatWorker,
   type InboxMessage,
   type LeasedRequest,
   openInbox,
-  type ModelAsset,
   publishModel,
   registerWorker,
   type RequestEnd,
-  type StoreConnection,
   unregisterWorker,
   type WorkerIdentity,
   type WorkerInbox,
@@ -30,24 +28,9 @@ import { gatherPreviews } from './request/gather-previews.ts';
 import { readLeftToDo } from './request/left-to-do.ts';
 import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
+import type { WorkerOptions } from './worker-options.ts';
 
-export interface WorkerOptions
-  extends
-    Pick<ActiveRequestOptions, 'encoder' | 'chunkBytes'>,
-    Pick<EngineLifeOptions, 'loads' | 'sleepAfterMs' | 'stopSignal' | 'log'> {
-  store: StoreConnection;
-  card: ModelCard;
-  asset?: ModelAsset | undefined;
-  workerId: string;
-  /** What fits at once: rows of pictures, tokens of text. */
-  capacity: number;
-  heartbeatMs: number;
-  /** An engine that has work and says nothing for longer than this, and than its work should take, hangs. */
-  engineTimeoutMs: number;
-  info: Readonly<Record<string, string | number>>;
-  metrics: Metrics;
-  createExecutor: (listener: ExecutorListener) => Executor;
-}
+export type { WorkerOptions } from './worker-options.ts';
 
 /** How long one look into the inbox waits; a closing connection ends it sooner. */
 const inboxWaitS = 1;
@@ -71,11 +54,14 @@ export class Worker extends BaseService<WorkerOptions> {
   readonly #watch: EngineWatch;
   #markDrained: () => void = () => {};
   readonly #drained = new Promise<void>((resolve) => (this.#markDrained = resolve));
+  /** As the engine found it, if it did. */
+  #capacity: number;
   #isReceiving = false;
 
   constructor(options: WorkerOptions) {
     super(options);
     const { store, card, workerId, capacity, chunkBytes, heartbeatMs, engineTimeoutMs, encoder, log } = options;
+    this.#capacity = capacity;
     this.#meter = new StepMeter({ metrics: options.metrics, model: card.id, capacity });
     this.#watch = new EngineWatch({ timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs });
     const identity = { model: card.id, workerId, incarnation: randomUUID() };
@@ -135,7 +121,7 @@ export class Worker extends BaseService<WorkerOptions> {
     this.#isReceiving = true;
     await this.#receiving.start();
     await this.#strange.start();
-    log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.options.capacity }, 'serving');
+    log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.#capacity }, 'serving');
   }
 
   /** No new lease, every row checkpointed and given back, then gone. */
@@ -157,12 +143,14 @@ export class Worker extends BaseService<WorkerOptions> {
   }
 
   async #register(): Promise<'registered' | 'leased'> {
-    const { store, card, asset, capacity, loads, info } = this.options;
-    const { state: own, loadMs, card: loaded = card } = this.#engine;
+    const { store, asset, loads, info } = this.options;
+    const { state: own, loadMs, card } = this.#engine;
     const state = own === 'stopping' ? 'loading' : own;
+    this.#capacity = this.#executor.maxSlots ?? this.#capacity;
+    this.#meter.setCapacity(this.#capacity);
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
-    if (state !== 'loading') await Promise.all([publishModel(store, loaded, asset), loads.clear()]);
-    return registerWorker(store, this.#identity, { state, capacity, info, loadMs });
+    if (state !== 'loading' && card !== undefined) await Promise.all([publishModel(store, card, asset), loads.clear()]);
+    return registerWorker(store, this.#identity, { state, capacity: this.#capacity, info, loadMs });
   }
 
   async #receiveOnce(): Promise<void> {
@@ -245,12 +233,19 @@ export class Worker extends BaseService<WorkerOptions> {
   }
 
   #onEvents(events: Parameters<ExecutorListener>[0]): void {
+    const { log } = this.options;
     this.#pace.observe(events, this.#active, performance.now());
     this.#meter.observe(events);
     this.#watch.observe(events);
     for (const event of events) {
       if (event.type === 'engine-lost') void this.#onEngineLost(event);
-      if (event.type === 'engine-lost' || event.type === 'stats') continue;
+      if (event.type === 'request-lost') {
+        log.warn({ reason: event.message }, 'a request was lost');
+        this.#giveBackLost([event.requestId]).catch((error: unknown) =>
+          log.error({ err: error }, 'could not give back'),
+        );
+      }
+      if (event.type === 'engine-lost' || event.type === 'request-lost' || event.type === 'stats') continue;
       const request = this.#active.get(event.requestId);
       const end = request?.observe(event);
       if (request !== undefined && end !== undefined) this.#finish(request, end);
@@ -276,17 +271,21 @@ export class Worker extends BaseService<WorkerOptions> {
     this.options.log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
   }
 
+  /** What broke off goes back, its attempt counted, and the others go on. */
+  async #giveBackLost(tokens: readonly string[]): Promise<void> {
+    const lost = tokens.map((token) => this.#active.get(token)).filter((request) => request !== undefined);
+    for (const { delivery } of lost) this.#active.delete(delivery.token);
+    await Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
+  }
+
   /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started. */
   async #onEngineLost({ message, requestIds: tokens }: EventOf<'engine-lost'>): Promise<void> {
     const { log } = this.options;
     log.error({ reason: message, requests: tokens.length }, 'engine lost');
     if (this.#engine.isStopping) return;
     try {
-      await this.#engine.restart(async () => {
-        const lost = tokens.map((token) => this.#active.get(token)).filter((request) => request !== undefined);
-        for (const { delivery } of lost) this.#active.delete(delivery.token);
-        await Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
-      });
+      await this.#engine.restart(() => this.#giveBackLost(tokens));
+      log.info({ capacity: this.#capacity }, 'serving again');
     } catch (error) {
       if (this.#engine.isStopping) return;
       // Without an engine this process is of no use; its supervisor starts it again, and the janitor returns what it had.

@@ -209,3 +209,40 @@ describe('the API', () => {
       expect(problemsOf('api', { CORS_ORIGINS: wrong })[0]).toMatch(/^CORS_ORIGINS is .* expected \* or origins/);
   });
 });
+
+describe('an executor', () => {
+  const http = { EXECUTOR: 'http', UPSTREAM_URL: 'http://127.0.0.1:8000/v1', MODEL_ID: 'qwen3-0.6b' };
+
+  it('is another server where that is said', () => {
+    expect(loadConfig('worker', http)).toMatchObject({
+      executor: 'http',
+      upstreamUrl: 'http://127.0.0.1:8000/v1',
+      upstreamApi: 'openai',
+      upstreamSlots: 8,
+      modelId: 'qwen3-0.6b',
+    });
+    expect(loadConfig('worker', {})).toMatchObject({ executor: 'process', upstreamUrl: undefined });
+  });
+
+  it.each([
+    [{ ...http, UPSTREAM_URL: '' }, ['UPSTREAM_URL is not set, expected one with EXECUTOR=http']],
+    [{ ...http, MODEL_ID: '' }, ['MODEL_ID is not set, expected one with EXECUTOR=http']],
+    [
+      { ...http, MODEL_DIR: 'models/emoji-sd' },
+      ['MODEL_DIR is set and EXECUTOR is http, expected one of the two: another server runs the model'],
+    ],
+    [
+      { ...http, UPSTREAM_API: 'llama.cpp', UPSTREAM_SLOTS: '4' },
+      ['UPSTREAM_SLOTS is set and UPSTREAM_API is llama.cpp, expected one of the two: llama.cpp says its slots itself'],
+    ],
+    [{ UPSTREAM_KEY: 'sk-secret' }, ['UPSTREAM_KEY is set and EXECUTOR is process, expected EXECUTOR=http with it']],
+    [{ ...http, EXECUTOR: 'https' }, ['EXECUTOR is "https", expected process or http']],
+    [
+      { ...http, UPSTREAM_URL: 'http://ann:secret@127.0.0.1' },
+      ['UPSTREAM_URL is "http://ann:***@127.0.0.1", expected an http or https URL without user, password and query'],
+    ],
+    [{ ...http, UPSTREAM_KEY: 'a secret' }, ['UPSTREAM_KEY is set to something else, expected text without spaces']],
+  ])('says what does not go together: %j', (environment, problems) =>
+    expect(problemsOf('worker', environment)).toEqual(problems),
+  );
+});

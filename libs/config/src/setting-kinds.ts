@@ -115,6 +115,18 @@ export const origins: SettingKind<readonly string[]> = {
 /** Where a server is. */
 export const httpUrl = textThat((text) => /^https?:\/\//.test(text) && URL.canParse(text), 'an http or https URL');
 
+/** A server whose paths are put behind it; what lets one in has a setting of its own, which is never shown. */
+export const upstreamUrl = textThat((text) => {
+  const {
+    protocol = '',
+    username,
+    password: word,
+    search,
+    hash,
+  } = URL.canParse(text) ? new URL(text) : ({} as Partial<URL>);
+  return /^https?:$/.test(protocol) && [username, word, search, hash].every((part) => part === '');
+}, 'an http or https URL without user, password and query');
+
 /** The same, where paths are put behind it. */
 export const hubUrl: SettingKind<string> = {
   ...httpUrl,

@@ -1,19 +1,37 @@
 import { readBy } from './setting.ts';
-import { deviceList, dtypeChoice, modelId, multipleOf, nameList, path, plainName } from './setting-kinds.ts';
-import { trueOrFalse, wholeNumber } from './setting-kinds.ts';
+import { deviceList, dtypeChoice, modelId, multipleOf, nameList, oneOf, password, path } from './setting-kinds.ts';
+import { plainName, trueOrFalse, upstreamUrl, wholeNumber } from './setting-kinds.ts';
 
 const worker = readBy('worker');
 const workerAndModel = readBy('worker', 'model');
 
 /** The part of the table of settings (settings.ts) that only the worker reads. */
 export const workerSettings = {
+  executor: worker('EXECUTOR', oneOf(['process', 'http']), {
+    default: 'process',
+    doc: 'What runs the model: `process`, an engine in a process of its own, or `http`, another server: [upstreams.md](upstreams.md).',
+  }),
+  upstreamUrl: worker('UPSTREAM_URL', upstreamUrl, {
+    doc: 'The server behind `EXECUTOR=http`. Nothing is followed to where it redirects.',
+  }),
+  upstreamApi: worker('UPSTREAM_API', oneOf(['openai', 'llama.cpp']), {
+    default: 'openai',
+    doc: 'How that server is spoken to.',
+  }),
+  upstreamKey: worker('UPSTREAM_KEY', password, {
+    doc: 'What it takes as `Authorization: Bearer …`.',
+  }),
+  upstreamSlots: worker('UPSTREAM_SLOTS', wholeNumber(1, 4096, 'requests'), {
+    default: '8',
+    doc: 'Requests that it serves at once. llama.cpp says that itself (`UPSTREAM_API=llama.cpp`).',
+  }),
   modelDir: worker('MODEL_DIR', path, {
     default: 'models/emoji-sd',
     doc: 'The directory of the model: pictures in the diffusers ONNX layout, text in that of Optimum and transformers.js.',
   }),
   modelId: worker('MODEL_ID', modelId, {
     computed: 'the name of the directory',
-    doc: 'The id the model is served under.',
+    doc: 'The id the model is served under. With `EXECUTOR=http` it must be set: the name that the other server has for it, of `Qwen/Qwen3-0.6B` as `qwen3-0.6b`.',
   }),
   modelDtype: workerAndModel('MODEL_DTYPE', dtypeChoice, {
     default: 'auto',

@@ -12,6 +12,8 @@ export type RequestEndEvent = { readonly requestId: string } &
     | { readonly type: 'request-done' | 'request-canceled' }
     /** An output could not be made, and the others were dropped. `message` is safe to show to who sent the request. */
     | { readonly type: 'request-failed'; readonly code: ErrorCode; readonly message: string }
+    /** Something broke off that was not its doing, and nobody else's end: it can be tried again. `message` is for the log. */
+    | { readonly type: 'request-lost'; readonly message: string }
   );
 
 /** What every executor says of a request. An output is raw, the receiver encodes it. */
@@ -57,6 +59,13 @@ export type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent,
 /** Gets what happened at one time, such as the events of a step, in one call and in order. */
 export type ExecutorListener = (events: readonly ExecutorEvent[]) => void;
 
+const endTypes: ReadonlySet<ExecutorEvent['type']> = new Set<RequestEndEvent['type']>([
+  'request-done',
+  'request-canceled',
+  'request-failed',
+  'request-lost',
+]);
+
 export function isRequestEnd(event: ExecutorEvent): event is RequestEndEvent {
-  return event.type === 'request-done' || event.type === 'request-canceled' || event.type === 'request-failed';
+  return endTypes.has(event.type);
 }

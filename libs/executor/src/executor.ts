@@ -23,6 +23,8 @@ export interface ShutdownOptions {
  * take effect as soon as they can, at the next step boundary where there are steps.
  */
 export interface Executor {
+  /** The room that it found when it was started; absent where its maker says how much there is. */
+  readonly maxSlots?: number | undefined;
   /**
    * Loads the model, or finds who has it. May be called again after `engine-lost` or `shutdown`.
    *

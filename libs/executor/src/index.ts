@@ -4,3 +4,7 @@ export type { LoadModelOptions } from './engine/load-model.ts';
 export * from './executor-event.ts';
 export type * from './executor.ts';
 export * from './process/process-executor.ts';
+export { createLlamaCpp } from './upstream/llama-cpp.ts';
+export { createOpenai } from './upstream/openai.ts';
+export * from './upstream/upstream-executor.ts';
+export type { CreateUpstreamProtocol } from './upstream/upstream-protocol.ts';

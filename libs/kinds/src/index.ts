@@ -23,3 +23,4 @@ export * from './text/text-schema.ts';
 export * from './text/text-view-shapes.ts';
 export * from './text/text-views.ts';
 export * from './text/text.ts';
+export * from './text/upstream/upstream-text.ts';

@@ -29,8 +29,11 @@ it('starts a worker for each model that is in the box', () => {
 });
 
 it('starts one for the model that is named, and no other', () => {
-  const names = parts({ MODEL_DIR: 'models/mine' }).map(({ name }) => name);
-  expect(names).toEqual(['api', 'batch-former', 'worker', 'webhook-sender', 'janitor']);
+  for (const named of [{ MODEL_DIR: 'models/mine' }, { EXECUTOR: 'http', MODEL_ID: 'mine' }]) {
+    const names = parts(named).map(({ name }) => name);
+    expect(names).toEqual(['api', 'batch-former', 'worker', 'webhook-sender', 'janitor']);
+  }
+  expect(parts({ EXECUTOR: 'process' })).toHaveLength(7);
 });
 
 it('keeps settings of the worker of pictures from the others', () => {

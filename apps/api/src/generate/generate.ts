@@ -6,6 +6,7 @@ import { invalidField } from '../http/api-error.ts';
 import type { Route } from '../http/api-route.ts';
 import { readJsonBody } from '../http/read-json-body.ts';
 import { answerStored, streamStored } from '../openai/answer-stored.ts';
+import { textChanged } from '../openai/stored-request-error.ts';
 import { followTexts } from '../openai/text/follow-texts.ts';
 import type { ClientWatch } from '../openai/watch-client.ts';
 import type { Submission } from '../submit/submit-request.ts';
@@ -53,6 +54,7 @@ async function* generatedFrames(
       yield heartbeatFrame;
       continue;
     }
+    if (item.type === 'taken-back') throw textChanged(id);
     const { append, snapshot } = text.take(item);
     if (mode === 'block_append' && append !== undefined) yield sseFrame({ event: 'append', data: append });
     if (mode === 'denoise' && snapshot !== undefined) yield sseFrame({ event: 'buffer_snapshot', data: snapshot });

@@ -5,13 +5,18 @@ import type { AppendData, BufferSnapshotData, GenerateAnswer } from './generate-
 /** A text as it is written. Its events are those of `take`, in order. */
 export class GeneratedText {
   #text = '';
-  readonly #ids: number[] = [];
+  #ids: number[] = [];
   #nfe = 0;
   #finishReason: GenerateAnswer['finish_reason'] = 'length';
 
   /** Takes note of what comes, and says it in both ways: as what is added, if something is, and as the block that stands there. */
   take(item: TextItem): { append?: AppendData; snapshot?: BufferSnapshotData } {
     const before = this.#ids.length;
+    if (item.type === 'taken-back') {
+      this.#text = this.#text.slice(0, item.length);
+      this.#ids = [];
+      return {};
+    }
     if (item.type === 'finished') {
       const { calls, finish_reason: finishReason } = textOutputFacts(item.output);
       this.#nfe = calls;

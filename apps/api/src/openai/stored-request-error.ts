@@ -47,6 +47,12 @@ export function serverStopping(id: string, hasKey: boolean): ApiError {
   return storedError('server_stopping', message, { headers: hasKey ? sendAgain : neverAgain });
 }
 
+/** A stream cannot take back what it has sent, and a rerun wrote something else. */
+export function textChanged(id: string): ApiError {
+  const message = `Request ${id} was run again and wrote another text than the one that was sent. Fetch it at ${requestUrls(id).self}.`;
+  return storedError('text_changed', message);
+}
+
 /** Its time is over, and nobody has noticed: Redis is away, or no janitor runs. */
 export function endUnknown(id: string): ApiError {
   const message = `Nothing is known of the end of request ${id}. Look at ${requestUrls(id).self}, do not send it again.`;

@@ -53,9 +53,15 @@ const endNumbers = 4;
 /** A message that is open has been added, and so has its part. */
 const openNumbers = 2;
 
+export interface ResponseReaderOptions {
+  /** Called when something that was said stays no longer; what it throws `read` throws. */
+  onTakenBack?: () => void;
+}
+
 /** Follows a request's log from its first entry on, entries that were read before too. */
 export class ResponseReader {
   readonly #request: StoredResponse;
+  readonly #options: ResponseReaderOptions;
   readonly #itemsOf: ReturnType<typeof createTextReader>;
   readonly #calls: CallReader | undefined;
   #state: ResponseState = initialState;
@@ -63,9 +69,10 @@ export class ResponseReader {
   /** Of the last event after `in_progress`. */
   #number = startNumber;
 
-  constructor(request: StoredResponse) {
+  constructor(request: StoredResponse, options: ResponseReaderOptions = {}) {
     const { callMarkup } = request.input as StoredTextInput;
     this.#request = request;
+    this.#options = options;
     this.#itemsOf = createTextReader(request.id);
     this.#calls = callMarkup && new CallReader(callMarkup);
   }
@@ -99,6 +106,7 @@ export class ResponseReader {
     for (const item of this.#itemsOf(event)) {
       // What stands in a block is not there for good.
       if (item.type === 'added') yield* this.#add(item.text);
+      else if (item.type === 'taken-back') this.#takeBack(item.length);
       else if (item.type === 'finished') yield* this.#finish(item.output);
     }
     yield* this.#end(event);
@@ -180,6 +188,15 @@ export class ResponseReader {
       yield this.#itemEvent('content_part.done', { part: partView(last.text) });
     } else yield this.#itemEvent('function_call_arguments.done', { name: last.name, arguments: last.arguments });
     yield this.#outputEvent('output_item.done', { item: itemView(this.#last!, false) });
+  }
+
+  /** A rerun wrote another text. */
+  #takeBack(length: number): void {
+    const last = this.#last;
+    // Of models that others run nobody here takes calls out of texts, so there is one message.
+    if (last?.type === 'message') this.#setLast({ ...last, text: last.text.slice(0, length) });
+    this.#state = { ...this.#state, length };
+    this.#options.onTakenBack?.();
   }
 
   *#finish(output: NonNullable<ResponseState['output']>): Generator<ResponseEvent, void> {

@@ -1,6 +1,6 @@
 /** A response as OpenAI's clients know it. */
 import { type OutputInfo, type RequestStatus, timeOfRequestId } from '@darkroom/core';
-import { type StoredTextInput, textUsage } from '@darkroom/kinds';
+import { isForUpstream, type StoredTextInput, textUsage, type UpstreamTextInput } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { exampleId } from '../http/api-route.ts';
 import { choiceSchema, choiceView, formatSchema, formatView, toolSchema, toolViews } from './response-form.ts';
@@ -39,6 +39,12 @@ export function saidOf({ input }: Pick<StoredResponse, 'input'>): SaidResponse |
   return saidSchema.safeParse((input as StoredTextInput).said).data;
 }
 
+/** Null where the server that runs the model has its own. */
+function samplingOf(input: StoredTextInput | UpstreamTextInput): { temperature: number | null; topP: number | null } {
+  if (!isForUpstream(input)) return input;
+  return { temperature: input.asked.temperature ?? null, topP: input.asked.top_p ?? null };
+}
+
 const statuses = ['queued', 'in_progress', 'completed', 'incomplete', 'failed', 'cancelled'] as const;
 
 /** How far a response is. */
@@ -67,7 +73,9 @@ export type ResponseView = z.infer<typeof responseSchema>;
 
 export function responseView(request: StoredResponse, state: ResponseState): ResponseView {
   const { id, model } = request;
-  const { temperature, topP, form } = request.input as StoredTextInput;
+  const input = request.input as StoredTextInput | UpstreamTextInput;
+  const { temperature, topP } = samplingOf(input);
+  const form = isForUpstream(input) ? undefined : input.form;
   const shown = shownOf(request);
   const { status, output, error, completedAtMs } = state;
   const isOver = status !== 'queued' && status !== 'in_progress';
@@ -130,11 +138,11 @@ export const responseSchema = z
     parallel_tool_calls: z.boolean(),
     previous_response_id: z.string().nullable(),
     store: z.boolean(),
-    temperature: z.number(),
+    temperature: z.number().nullable(),
     text: z.strictObject({ format: formatSchema }),
     tool_choice: choiceSchema,
     tools: z.array(toolSchema).openapi({ description: 'Empty too where prompts are not kept.' }),
-    top_p: z.number(),
+    top_p: z.number().nullable(),
     truncation: z.literal('disabled'),
     usage: z
       .strictObject({

@@ -8,6 +8,7 @@ import { ApiError } from '../http/api-error.ts';
 import { errorBody } from '../http/error-response.ts';
 import { storedErrorOf } from '../openai/answer-stored.ts';
 import { followStored } from '../openai/follow-stored.ts';
+import { textChanged } from '../openai/stored-request-error.ts';
 import type { ClientWatch } from '../openai/watch-client.ts';
 import { afterNumber, ResponseReader } from './response-events.ts';
 import { idOf } from './response-ids.ts';
@@ -46,7 +47,10 @@ async function* framesOf(
   { request, after, watch }: Required<FollowedResponse>,
 ): AsyncGenerator<string, void> {
   const { id } = request;
-  const reader = new ResponseReader(request);
+  const onTakenBack = (): never => {
+    throw textChanged(id);
+  };
+  const reader = new ResponseReader(request, { onTakenBack });
   let last = after;
   try {
     for await (const item of followStored(context, id, watch, (event) => toAsync(reader.read(event)))) {

@@ -63,7 +63,10 @@ async function* addedTexts(
     if (event === 'heartbeat') continue;
     if (event === 'draining') throw new BrokenStream('This server stops; the request goes on.');
     if (event === 'done') throw new BrokenStream('The log ended before the text.');
-    for (const item of itemsOf(event)) if (item.type === 'added' && item.text !== '') yield item.text;
+    for (const item of itemsOf(event)) {
+      if (item.type === 'taken-back') throw new BrokenStream('The request was run again and wrote another text.');
+      if (item.type === 'added' && item.text !== '') yield item.text;
+    }
     if (event.type === 'succeeded') return;
     if (isEnd(event)) throw new BrokenStream(`The request has ${event.type}.`);
   }

@@ -37,6 +37,13 @@ export class LoadWatch {
     }
   }
 
+  /** The loading goes on, and cannot end for now. */
+  waitsFor(reason: string): void {
+    const { store, model, host, log } = this.#options;
+    log.warn({ reason }, 'not ready yet');
+    void this.#tell(reportLoadFailure(store, { model, host }, { reason, shownMs }));
+  }
+
   /** The model is loaded: what was said before is over. */
   clear(): Promise<void> {
     const { store, model, host } = this.#options;

@@ -12,6 +12,7 @@ const leaveReasons = {
   'request-done': 'done',
   'request-canceled': 'canceled',
   'request-failed': 'failed',
+  'request-lost': 'lost',
   'engine-lost': 'engine_lost',
 } as const;
 
@@ -29,7 +30,7 @@ export function isLoss(reason: DropReason): boolean {
 /** Counts what an engine does, from what it says anyway. */
 export class StepMeter {
   readonly #model: string;
-  readonly #capacity: number;
+  #capacity: number;
   readonly #series: ReturnType<typeof createWorkerSeries>;
   readonly #shapes = new Set<string>();
   /** Rows that have taken a step in the engine: `<request> <index> `, so that none begins with another's. */
@@ -39,7 +40,7 @@ export class StepMeter {
     this.#model = model;
     this.#capacity = capacity;
     this.#series = createWorkerSeries(metrics);
-    this.#series.capacity.set({ model }, capacity);
+    this.setCapacity(capacity);
     // Series that are there from the beginning: Prometheus sees no increase in one that begins with 1.
     this.#series.joined.inc({ model }, 0);
     this.#count({ read: 0, cached: 0, written: 0, calls: 0 });
@@ -47,6 +48,12 @@ export class StepMeter {
     this.#series.mistakenDeaths.inc({ model }, 0);
     for (const reason of Object.values(leaveReasons)) this.#series.left.inc({ model, reason }, 0);
     for (const reason of Object.values(lossLabels)) this.#series.leasesLost.inc({ model, reason }, 0);
+  }
+
+  /** An engine has found out how much room it has. */
+  setCapacity(capacity: number): void {
+    this.#capacity = capacity;
+    this.#series.capacity.set({ model: this.#model }, capacity);
   }
 
   observe(events: readonly ExecutorEvent[]): void {

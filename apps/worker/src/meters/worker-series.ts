@@ -33,7 +33,7 @@ export function createWorkerSeries(metrics: Metrics) {
     rows: gauge('darkroom_engine_rows', 'Rows that are under way.'),
     capacity: gauge('darkroom_engine_capacity_rows', 'Rows that can share a step.'),
     joined: counter('darkroom_rows_joined_total', 'Rows that took their first step here.'),
-    left: reasons('darkroom_rows_left_total', 'Rows that left: done, canceled, failed, engine_lost.'),
+    left: reasons('darkroom_rows_left_total', 'Rows that left: done, canceled, failed, lost, engine_lost.'),
     leasesLost: reasons(
       'darkroom_leases_lost_total',
       'Requests that were taken from this worker: buried (it was taken for dead), refused (a write was told so).',

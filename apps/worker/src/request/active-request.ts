@@ -136,6 +136,9 @@ export class ActiveRequest {
         return { state: 'succeeded', outputs: this.envelope.outputs };
       case 'request-canceled':
         return { state: 'canceled' };
+      case 'request-lost':
+        // It has not ended: it is given back.
+        return undefined;
     }
   }
 
@@ -186,11 +189,14 @@ export class ActiveRequest {
 
   #output({ index, output }: EventOf<'output'>): undefined {
     const { encoder, chunkBytes } = this.#options;
-    const endsAt = this.#texts.get(index)?.endsAt;
+    const left = this.#texts.get(index)?.shortened;
     const { done = 0, total = 0 } = this.#done.get(index) ?? {};
     this.#done.set(index, { done, total, isFinished: true });
     this.#enqueue(async () => {
-      if (endsAt !== undefined) this.#write({ type: 'reset', index, offset: endsAt });
+      if (left !== undefined) {
+        this.#write({ type: 'reset', index, offset: left.text.length });
+        this.#write({ type: 'snapshot', isWhole: true, index, ...left });
+      }
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
       for (const write of splitOutput(this.delivery, { index, contentType, data, facts: output.facts, chunkBytes }))
         this.#write(write);

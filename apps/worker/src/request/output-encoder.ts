@@ -1,3 +1,4 @@
+import type { RowOutput } from '@darkroom/core';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { type PictureInput, picture } from '@darkroom/kinds';
 import type { OutputEncoder } from './active-request.ts';
@@ -8,13 +9,17 @@ const ofPictures: OutputEncoder = {
   encodePreview,
 };
 
-/** Texts are UTF-8 as they come. */
-const asTheyAre: OutputEncoder = {
-  encodeOutput: (_input, { data }) => Promise.resolve({ data, contentType: 'text/plain; charset=utf-8' }),
-  encodePreview: ({ data }) => Promise.resolve({ data, contentType: 'text/plain; charset=utf-8' }),
+/** Texts are UTF-8 as they come, and what others have made says what it is. */
+export const asTheyAre: OutputEncoder = {
+  encodeOutput: (_input, output) => Promise.resolve(asItIs(output)),
+  encodePreview: (output) => Promise.resolve(asItIs(output)),
 };
 
-/** How outputs of a kind are written. */
+function asItIs({ data, contentType = 'text/plain; charset=utf-8' }: RowOutput) {
+  return { data, contentType };
+}
+
+/** How outputs of a kind are written that an engine of ours makes. */
 export function encoderOf(kind: string): OutputEncoder {
   return kind === picture.id ? ofPictures : asTheyAre;
 }

@@ -107,20 +107,20 @@ it('a piece that begins before the end takes the place of what stood there', () 
 it('never says that it knows everything when something was lost', () => {
   const log = new OutputTextLog(said({ type: 'delta', offset: 0, text: '01' }));
   expect(wholesOf(log, 5, 200)).toEqual([]);
-  expect(log.endsAt).toBeUndefined();
+  expect(log.shortened).toBeUndefined();
 });
 
 it('says from where on a rerun differs, and where it ends', () => {
   const log = new OutputTextLog(said({ type: 'delta', offset: 0, text: 'a red fox' }));
-  expect(log.endsAt).toBeUndefined();
+  expect(log.shortened).toBeUndefined();
   expect(say(log, 0, 'a red')).toEqual({ isRepeated: true });
-  expect(log.endsAt).toBe(5);
-  expect(say(log, 5, ' cat')).toEqual({ differsFrom: 5 });
+  expect(log.shortened).toEqual({ offset: 0, text: 'a red' });
+  expect(say(log, 5, ' cat')).toEqual({ differsFrom: 5, whole: { offset: 0, text: 'a red' } });
   expect(say(log, 9, ' on it')).toEqual({});
-  expect(log.endsAt).toBeUndefined();
+  expect(log.shortened).toBeUndefined();
   // What is worked on in place says by itself that it does.
   expect(log.add({ type: 'snapshot', offset: 6, text: 'o_l' })).toEqual({});
-  expect(log.endsAt).toBeUndefined();
+  expect(log.shortened).toBeUndefined();
 });
 
 it('takes what stands already as it is, and no less of it', () => {

@@ -9,9 +9,9 @@ export type SaidPiece = { type: 'delta' | 'snapshot' } & TextPiece;
 
 /** What is to be written beside a piece of text. */
 export interface TextNotes {
-  /** Before it: from here on it says something else than what stands, which a rerun may do. */
+  /** Before it: from here on it says something else than what stands, which a rerun may do. `whole` is there then. */
   differsFrom?: number;
-  /** Before it: all that stands before it and stays, in place of what was written of it. */
+  /** Before it: all that stands before it and stays, in place of what was written of it. Who comes later never reads what was taken back. */
   whole?: TextPiece;
   /** It stands already: readers have it. */
   isRepeated?: true;
@@ -47,15 +47,15 @@ export class OutputTextLog {
     if (this.#isPartial) return {};
     this.#saidTo = offset + text.length;
     if (this.#stands(piece)) return { isRepeated: true };
-    const whole = this.#take(piece);
     const differs = type === 'delta' && !text.startsWith(standing);
+    const whole = this.#take(piece, differs);
     return { ...(differs && { differsFrom: offset }), ...(whole && { whole }) };
   }
 
-  /** Where the text ends if less was said now than stands: the rest is not said again. */
-  get endsAt(): number | undefined {
+  /** What is left of the text if less was said now than stands: the rest is not said again. */
+  get shortened(): TextPiece | undefined {
     const isShorter = this.#saidTo !== undefined && this.#saidTo < this.#text.length && !this.#isPartial;
-    return isShorter ? this.#saidTo : undefined;
+    return isShorter ? { offset: 0, text: this.#text.slice(0, this.#saidTo) } : undefined;
   }
 
   /** Whether readers have it: a rerun says what was said before, and shows blocks in work that are done. */
@@ -73,7 +73,7 @@ export class OutputTextLog {
   }
 
   /** @returns all that stands before the piece and stays, when it should take the place of what was written of it. */
-  #take(said: SaidPiece): TextPiece | undefined {
+  #take(said: SaidPiece, differs = false): TextPiece | undefined {
     const { type, offset, text, done, facts } = said;
     const piece = { offset, text, ...(done !== undefined && { done }), ...(facts && { facts }) };
     // What stands before the place where the next piece begins is not worked on any more.
@@ -83,7 +83,7 @@ export class OutputTextLog {
     }
     this.#isPartial ||= offset > this.#stable.text.length;
     this.#cut(offset);
-    const whole = this.#isDue() ? this.#stable : undefined;
+    const whole = this.#isDue() || differs ? this.#stable : undefined;
     const isStable = stays(said);
     if (isStable) this.#stable = append(this.#stable, piece);
     this.#block = isStable ? undefined : piece;

@@ -1,6 +1,7 @@
 /** What the API answers about texts. */
 import type { ModelBase, RequestViewBase } from '../base-answers.ts';
 import type { ToolCall } from './text-form.ts';
+import type { RequestOptions } from '../request-options.ts';
 import type { TextRequest } from './text-request.ts';
 
 /** A text by now, or in the end. */
@@ -27,35 +28,16 @@ export interface TextUsage {
   nfe: number;
 }
 
-/** All that made the texts: submitted again, it makes the same ones. Messages stand as the prompt that became of them. */
-export interface TextParameters extends Pick<
-  TextRequest,
-  | 'logprobs'
-  | 'top_logprobs'
-  | 'response_format'
-  | 'grammar'
-  | 'tools'
-  | 'tool_choice'
-  | 'parallel_tool_calls'
-  | 'max_nfe'
-  | 'confidence_threshold'
-  | 'tokens_per_step'
-> {
+/**
+ * All that made the texts: submitted again, it makes the same ones. Messages stand as the prompt that became of them, and every
+ * default is filled in; but of a model that another server runs there is what was asked for.
+ */
+export interface TextParameters extends Omit<TextRequest, 'prompt' | keyof RequestOptions> {
   model: string;
-  /** Ids of tokens. Null once the request has ended, on a server that does not keep prompts. */
-  prompt: number[] | null;
-  max_tokens: number;
-  temperature: number;
-  top_p: number;
-  top_k: number;
-  min_p: number;
-  presence_penalty: number;
-  frequency_penalty: number;
-  logit_bias: Record<string, number>;
+  /** Ids of tokens, or what was sent. Null once the request has ended, on a server that does not keep prompts. */
+  prompt: string | number[] | null;
   n: number;
   seed: number;
-  stop: string | string[];
-  ignore_eos: boolean;
 }
 
 /** A request of texts as `get` sees it. */
@@ -77,10 +59,10 @@ export interface TextModel extends ModelBase {
   kind: 'text';
   /** One token after the other, or a block of tokens in place. */
   mode: 'autoregressive' | 'block_diffusion';
-  /** Tokens that it reads and writes together. */
-  max_model_len: number;
-  /** Ids of tokens are below this. */
-  vocabulary_size: number;
+  /** Tokens that it reads and writes together; absent where another server runs it, and does not say. */
+  max_model_len?: number;
+  /** Ids of tokens are below this; absent as above. */
+  vocabulary_size?: number;
   /** Whether it takes `messages`. */
   has_chat_template: boolean;
   /** Whether it calls tools. */
@@ -90,7 +72,8 @@ export interface TextModel extends ModelBase {
   deterministic_reason?: string;
   /** Of block diffusion. */
   block_size?: number;
-  defaults: {
+  /** Absent where another server runs it: they are that server's. */
+  defaults?: {
     max_tokens: number;
     temperature: number;
     top_p: number;

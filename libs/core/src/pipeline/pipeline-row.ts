@@ -3,6 +3,8 @@ import type { Facts, Progress, TextPiece } from '../request/request-event.ts';
 /** What a row gives out in the end, and now and then before: bytes, and the facts that are needed to read them. */
 export interface RowOutput {
   readonly data: Uint8Array;
+  /** Of bytes that are a file as they are; absent where they are raw, and the receiver encodes them. */
+  readonly contentType?: string;
   readonly facts: Facts;
 }
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { RequestOptions } from '../request-fields.ts';
 import { createTextCodec, encodeTextCodecFiles } from './codec/text-codec.ts';
 import type { TextCard } from './text-card.ts';
+import type { TextInput } from './text-input.ts';
 import { text } from './text.ts';
 
 const model = new URL('../../../../models/emoji-writer/', import.meta.url);
@@ -40,7 +41,7 @@ const options: RequestOptions = {
 async function inputOf(body: object, of = card) {
   const result = await text.resolve(body, of, options);
   if (result.status === 'invalid') throw new Error(result.problems.map(({ message }) => message).join('; '));
-  return result.request.input;
+  return result.request.input as TextInput;
 }
 
 async function problemsOf(body: object, of = card): Promise<string[]> {
@@ -145,7 +146,7 @@ describe('a tokenizer', () => {
     const idsOf = async (body: object) => {
       const of = { ...card, codec: 'with a first token' };
       const result = await text.resolve(body, of, withTokenizer({ post_processor: first }));
-      return result.status === 'resolved' ? result.request.input.prompt.slice(0, 2) : result.problems;
+      return result.status === 'resolved' ? (result.request.input as TextInput).prompt.slice(0, 2) : result.problems;
     };
     expect(await idsOf({ prompt: 'a' })).toEqual([1, 68]);
     expect(await idsOf({ messages: [{ role: 'user', content: 'a' }] })).toEqual([1, 283]);

@@ -8,6 +8,7 @@ import { formOf, toolsInUse } from './form/form-schema.ts';
 import { roomAfter, type TextCard } from './text-card.ts';
 import type { TextInput } from './text-input.ts';
 import { charactersOf, foreignTextFields, type TextRequest, textSchema } from './text-schema.ts';
+import type { UpstreamTextCard } from './upstream/upstream-text.ts';
 
 /** What normalizers and templates may leave out of a text: of so many times the most characters, no text fits a model. */
 const leftOut = 2;
@@ -41,7 +42,7 @@ export function resolveText(
 }
 
 /** What this model cannot do, or what goes together only. */
-function modeProblems(request: TextRequest, card: TextCard): FieldProblem[] {
+export function modeProblems(request: TextRequest, card: TextCard | UpstreamTextCard): FieldProblem[] {
   const problems: FieldProblem[] = [];
   if (card.block === undefined)
     for (const field of ['max_nfe', 'confidence_threshold', 'tokens_per_step'] as const)
@@ -67,12 +68,15 @@ function modeProblems(request: TextRequest, card: TextCard): FieldProblem[] {
 }
 
 /** Ids that are of no token. */
-function vocabularyProblems({ prompt, logit_bias: biases = {} }: TextRequest, card: TextCard): FieldProblem[] {
-  const expected = `an id below ${card.vocabularySize}, as many as ${card.id} has`;
+export function vocabularyProblems(
+  { prompt, logit_bias: biases = {} }: TextRequest,
+  { id, vocabularySize = Infinity }: TextCard | UpstreamTextCard,
+): FieldProblem[] {
+  const expected = `an id below ${vocabularySize}, as many as ${id} has`;
   const problems: FieldProblem[] = [];
-  const place = Array.isArray(prompt) ? prompt.findIndex((id) => id >= card.vocabularySize) : -1;
+  const place = Array.isArray(prompt) ? prompt.findIndex((id) => id >= vocabularySize) : -1;
   if (place >= 0) problems.push(invalidValue(`prompt.${place}`, (prompt as number[])[place], expected));
-  const bias = Object.keys(biases).find((id) => Number(id) >= card.vocabularySize);
+  const bias = Object.keys(biases).find((id) => Number(id) >= vocabularySize);
   if (bias !== undefined) problems.push(invalidValue('logit_bias', bias, expected));
   return problems;
 }

@@ -1,5 +1,6 @@
 /** The most bytes that a text request may keep in the store at once. */
 import type { TextInput } from './text-input.ts';
+import type { UpstreamTextInput } from './upstream/upstream-text.ts';
 
 /** UTF-8 of a token. Vocabularies have few that are longer, and a text is not made of those. */
 const tokenBytes = 16;
@@ -15,14 +16,15 @@ const logBytes = 64 * 512;
 /** Events beside those of text, the random numbers' state, the fields of the request. */
 const requestBytes = 16_384;
 
-export function textBytes(input: TextInput): number {
+export function textBytes(input: TextInput | UpstreamTextInput): number {
   const { n, maxTokens, logprobs } = input;
   const perToken = tokenCopies + (logprobs === undefined ? 0 : logprobBytes(logprobs + 1));
   return n * (maxTokens * perToken + logBytes) + givenBytes(input) + requestBytes;
 }
 
 /** What to lower when they are too many: what would leave the most bytes away. */
-export function heaviestTextField(input: TextInput, body?: unknown): string {
+export function heaviestTextField(input: TextInput | UpstreamTextInput, body?: unknown): string {
+  if ('asked' in input) return heaviestAskedField(input);
   const { n, maxTokens, logprobs = 0, prompt, said, logitBias, stop, constraint = {}, form = {} } = input;
   const [formField] = Object.keys(form);
   const isChat = typeof body === 'object' && body !== null && 'messages' in body;
@@ -36,6 +38,12 @@ export function heaviestTextField(input: TextInput, body?: unknown): string {
     max_tokens: maxTokens * tokenCopies,
   };
   return Object.entries(fields).reduce((heaviest, field) => (field[1] > heaviest[1] ? field : heaviest))[0];
+}
+
+function heaviestAskedField({ n, maxTokens, logprobs, asked: { prompt, messages } }: UpstreamTextInput): string {
+  if ((prompt ?? messages ?? []).length > n * maxTokens) return prompt === undefined ? 'messages' : 'prompt';
+  if (logprobs !== undefined && logprobs > 0) return 'top_logprobs';
+  return n > 1 ? 'n' : 'max_tokens';
 }
 
 /** What a client gave is stored with the prompt and without: where prompts are not kept, both are. */

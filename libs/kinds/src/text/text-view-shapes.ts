@@ -24,34 +24,26 @@ export const textRequestShape = {
     .meta({ description: 'What stands by now, and in the end.' }),
   parameters: textSchema
     .omit({
-      messages: true,
       priority: true,
       timeout_s: true,
       start_timeout_s: true,
       webhook_url: true,
       webhook_events: true,
     })
-    .required({
-      model: true,
-      max_tokens: true,
-      temperature: true,
-      top_p: true,
-      top_k: true,
-      min_p: true,
-      presence_penalty: true,
-      frequency_penalty: true,
-      logit_bias: true,
-      n: true,
-      seed: true,
-      stop: true,
-      ignore_eos: true,
-    })
+    .required({ model: true, n: true, seed: true })
     .extend({
-      prompt: z.array(count).nullable().meta({
-        description: 'Ids of tokens. Null when the request has ended on a server that does not keep prompts.',
-      }),
+      prompt: z
+        .union([z.array(count), z.string()])
+        .nullable()
+        .meta({
+          description:
+            'Ids of tokens. Of a model that another server runs, what was sent; null beside `messages`. Null when the request has ended on a server that does not keep prompts.',
+        }),
     })
-    .meta({ description: 'All that made the texts, as a body that makes the same ones again.' }),
+    .meta({
+      description:
+        'All that made the texts, as a body that makes the same ones again. Of a model that another server runs only what was asked for.',
+    }),
 };
 
 export const textResultShape = {
@@ -68,18 +60,21 @@ export const textResultShape = {
 /** Of a model. */
 export const textModelShape = {
   mode: z.enum(['autoregressive', 'block_diffusion']),
-  max_model_len: count.meta({ description: 'Tokens that it reads and writes together.' }),
-  vocabulary_size: count,
+  max_model_len: count.optional().meta({ description: 'Tokens that it reads and writes together, where it is known.' }),
+  vocabulary_size: count.optional(),
   has_chat_template: z.boolean().meta({ description: 'Whether it takes `messages`.' }),
   has_tools: z.boolean(),
   deterministic: z.boolean().meta({ description: 'Whether a text has the same bytes whoever shares its steps.' }),
   deterministic_reason: z.string().optional(),
   block_size: count.optional(),
-  defaults: z.strictObject({
-    max_tokens: count,
-    temperature: z.number(),
-    top_p: z.number(),
-    top_k: count,
-    confidence_threshold: z.number().optional(),
-  }),
+  defaults: z
+    .strictObject({
+      max_tokens: count,
+      temperature: z.number(),
+      top_p: z.number(),
+      top_k: count,
+      confidence_threshold: z.number().optional(),
+    })
+    .optional()
+    .meta({ description: 'Absent of a model that another server runs: they are that server’s.' }),
 };

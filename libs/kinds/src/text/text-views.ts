@@ -7,6 +7,7 @@ import { type ToolCallView, toolCallView } from './form/tool-call-view.ts';
 import type { TextCard } from './text-card.ts';
 import type { TextInput, TextOutputFacts } from './text-input.ts';
 import type { textModelShape, textRequestShape, textResultShape } from './text-view-shapes.ts';
+import { isForUpstream, type UpstreamTextCard, type UpstreamTextInput } from './upstream/upstream-text.ts';
 
 type View<Shape extends z.ZodRawShape> = z.infer<z.ZodObject<Shape>>;
 
@@ -112,14 +113,14 @@ export function textRequestView(
   { id, state, done, input, model, outputs }: RequestStatus,
   texts: readonly string[],
 ): View<typeof textRequestShape> {
-  const stored = input as StoredTextInput;
+  const stored = input as StoredTextInput | UpstreamTextInput;
   return {
     // In the end with those that have no text: what ended it.
     tokens: state === 'succeeded' ? textUsage(outputs).completion_tokens : done,
     progress: state === 'succeeded' ? 1 : Math.min(1, done / (stored.n * stored.maxTokens)),
     seed: stored.seed,
     texts: texts.map((text, index) => ({ index, text, ...callsIn(id, { index, text }, stored) })),
-    parameters: parametersOf(model, stored),
+    parameters: isForUpstream(stored) ? askedParameters(model, stored) : parametersOf(model, stored),
   };
 }
 
@@ -127,9 +128,10 @@ export function textRequestView(
 function callsIn(
   id: string,
   { index, text }: { index: number; text: string },
-  { callMarkup }: StoredTextInput,
+  input: StoredTextInput | UpstreamTextInput,
 ): { tool_calls?: ToolCallView[] } {
-  const calls = callMarkup === undefined ? [] : readCalls(callMarkup, text).calls;
+  const markup = isForUpstream(input) ? undefined : input.callMarkup;
+  const calls = markup === undefined ? [] : readCalls(markup, text).calls;
   return calls.length === 0 ? {} : { tool_calls: calls.map((call, at) => toolCallView(call, { id, index, at })) };
 }
 
@@ -159,23 +161,36 @@ function parametersOf(model: string, input: StoredTextInput): View<typeof textRe
   };
 }
 
-export function textModelView(card: TextCard): View<typeof textModelShape> {
-  const { block, deterministic, defaults } = card;
+/** What was not asked for was the server's to choose. */
+function askedParameters(
+  model: string,
+  { asked, n, seed }: UpstreamTextInput,
+): View<typeof textRequestShape>['parameters'] {
+  const { prompt = null, ...others } = asked;
+  return { model, ...others, prompt, n, seed };
+}
+
+export function textModelView(card: TextCard | UpstreamTextCard): View<typeof textModelShape> {
+  const { block, deterministic, maxModelTokens, vocabularySize } = card;
   return {
     mode: card.mode,
-    max_model_len: card.maxModelTokens,
-    vocabulary_size: card.vocabularySize,
+    ...(maxModelTokens !== undefined && { max_model_len: maxModelTokens }),
+    ...(vocabularySize !== undefined && { vocabulary_size: vocabularySize }),
     has_chat_template: card.hasChatTemplate,
     has_tools: card.hasTools,
     deterministic: deterministic.is,
     ...(!deterministic.is && { deterministic_reason: deterministic.reason }),
     ...(block !== undefined && { block_size: block.size }),
-    defaults: {
-      max_tokens: defaults.maxTokens,
-      temperature: defaults.temperature,
-      top_p: defaults.topP,
-      top_k: defaults.topK,
-      ...(block !== undefined && { confidence_threshold: block.confidenceThreshold }),
-    },
+    ...(card.codec !== undefined && { defaults: defaultsView(card) }),
+  };
+}
+
+function defaultsView({ defaults, block }: TextCard): NonNullable<View<typeof textModelShape>['defaults']> {
+  return {
+    max_tokens: defaults.maxTokens,
+    temperature: defaults.temperature,
+    top_p: defaults.topP,
+    top_k: defaults.topK,
+    ...(block !== undefined && { confidence_threshold: block.confidenceThreshold }),
   };
 }

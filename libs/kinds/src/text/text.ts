@@ -1,4 +1,4 @@
-import type { Kind, ResolveResult } from '../kind.ts';
+import type { Demand, Kind, ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
 import { createEncodingThread, type EncodingThread } from './codec/encoding-thread.ts';
 import { createTextCodec, type TextCodec } from './codec/text-codec.ts';
@@ -10,6 +10,10 @@ import type { TextCard } from './text-card.ts';
 import { textCost, type TextInput } from './text-input.ts';
 import { textSchema } from './text-schema.ts';
 import { textEventView, textModelView, textProgressView, textRequestView, textResultView } from './text-views.ts';
+import type { StoredTextInput } from './text-views.ts';
+import { resolveUpstreamText } from './upstream/resolve-upstream-text.ts';
+import { upstreamTextDemand } from './upstream/upstream-text-demand.ts';
+import { isForUpstream, publicAsk, type UpstreamTextCard, type UpstreamTextInput } from './upstream/upstream-text.ts';
 
 /** Codecs that a process keeps: the least recently used goes. */
 const maxCodecs = 16;
@@ -22,9 +26,11 @@ interface KeptCodec {
 }
 
 /** Texts, token by token or block by block. */
-export const text: Kind<TextInput, TextCard> = createText();
+export const text: TextKind = createText();
 
-function createText(): Kind<TextInput, TextCard> {
+type TextKind = Kind<TextInput | UpstreamTextInput, TextCard | UpstreamTextCard>;
+
+function createText(): TextKind {
   const codecs = new Map<string, Promise<KeptCodec>>();
   const grammars = new Grammars();
   return {
@@ -32,25 +38,13 @@ function createText(): Kind<TextInput, TextCard> {
     outputs: 'text',
     bodySchema: textSchema,
     resolve: async (body, card, options) =>
-      withConstraint(await resolveLong(body, card, options, await keptCodec(codecs, card, options)), grammars),
-    demandOf: (input) => ({
-      shapeKey: 'text',
-      outputs: input.n,
-      slots: input.n * (input.prompt.length + input.maxTokens),
-      cost: textCost(input),
-      bytes: textBytes(input),
-    }),
+      card.codec === undefined
+        ? resolveUpstreamText(body, card, options)
+        : withConstraint(await resolveLong(body, card, options, await keptCodec(codecs, card, options)), grammars),
+    demandOf: (input) => (isForUpstream(input) ? upstreamTextDemand(input) : demandOf(input)),
     heaviestField: heaviestTextField,
     stepsOf: ({ maxTokens }) => maxTokens,
-    withoutPrivate: ({
-      prompt: _prompt,
-      stop: _stop,
-      logitBias: _bias,
-      constraint: _constraint,
-      form: _form,
-      said: _said,
-      ...input
-    }) => input,
+    withoutPrivate,
     modelView: textModelView,
     requestView: textRequestView,
     resultView: textResultView,
@@ -90,6 +84,29 @@ async function withConstraint(result: ResolveResult<TextInput>, grammars: Gramma
   if (made === undefined) return result;
   if ('problems' in made) return { status: 'invalid', problems: made.problems };
   return { status: 'resolved', request: { ...result.request, input: { ...input, constraint: made.constraint } } };
+}
+
+function demandOf(input: TextInput): Demand {
+  const { n, prompt, maxTokens } = input;
+  const slots = n * (prompt.length + maxTokens);
+  return { shapeKey: 'text', outputs: n, slots, cost: textCost(input), bytes: textBytes(input) };
+}
+
+function withoutPrivate(input: TextInput | UpstreamTextInput): StoredTextInput | UpstreamTextInput {
+  if (isForUpstream(input)) {
+    const { said: _said, asked, ...others } = input;
+    return { ...others, asked: publicAsk(asked) };
+  }
+  const {
+    prompt: _prompt,
+    stop: _stop,
+    logitBias: _bias,
+    constraint: _constraint,
+    form: _form,
+    said: _said,
+    ...others
+  } = input;
+  return others;
 }
 
 /** Made once for all requests; one that could not be read is read again by the next. */

@@ -17,6 +17,7 @@ import type { ApiCall } from '../../http/api-env.ts';
 import { readJsonBody } from '../../http/read-json-body.ts';
 import type { SubmittedRequest } from '../../submit/submit-request.ts';
 import { answerStored, streamStored } from '../answer-stored.ts';
+import { textChanged } from '../stored-request-error.ts';
 import { type AddedText, followTexts } from './follow-texts.ts';
 import { ChoiceChunks, type ChoicePart } from './text-chunks.ts';
 import { finishReasonOf, openaiUsage, type TextShape } from './text-shape.ts';
@@ -65,7 +66,8 @@ async function wholeAnswer(
   const tokens = new Map<number, readonly TokenLogprob[] | undefined>();
   for await (const item of followTexts(context, { id: submitted.id, watch, withText: true })) {
     if (item === 'heartbeat' || item.type === 'block') continue;
-    if (item.type === 'added') {
+    if (item.type === 'taken-back') tokens.set(item.index, undefined);
+    else if (item.type === 'added') {
       const { index } = item;
       tokens.set(index, joined(tokens.has(index) ? tokens.get(index) : [], tokensOf(submitted, item)));
     } else {
@@ -126,6 +128,7 @@ async function* chunkFrames(
   const outputs: OutputInfo[] = [];
   for await (const item of followTexts(context, { id: submitted.id, watch })) {
     if (item === 'heartbeat') yield heartbeatFrame;
+    else if (item.type === 'taken-back') throw textChanged(submitted.id);
     else if (item.type === 'added') {
       const { index, text } = item;
       yield* framesOfParts(index, choiceOf(index).add(text, tokensOf(submitted, item)));

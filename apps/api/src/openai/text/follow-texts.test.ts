@@ -2,7 +2,9 @@ import type { OutputText } from '@darkroom/core';
 import { expect, it } from 'vitest';
 import { createTextReader } from './follow-texts.ts';
 
-type Piece = { type: 'delta' | 'snapshot'; isWhole?: true } & Omit<OutputText, 'index'>;
+type Piece =
+  | ({ type: 'delta' | 'snapshot'; isWhole?: true } & Omit<OutputText, 'index'>)
+  | { type: 'reset'; offset: number };
 
 /** What a reader makes of pieces of one text: where each begins, in tokens, its text and its ids. */
 function read(pieces: readonly Piece[]): unknown[] {
@@ -10,6 +12,7 @@ function read(pieces: readonly Piece[]): unknown[] {
   return pieces.flatMap((piece, at) =>
     [...itemsOf({ sequence: at + 1, timestampMs: 1, index: 0, ...piece })].map((item) => {
       if (item.type === 'finished') return item;
+      if (item.type === 'taken-back') return [item.type, item.length];
       const { type, tokenOffset, text, facts } = item;
       return [type, tokenOffset, text, facts?.['ids'], facts?.['logprobs']];
     }),
@@ -98,4 +101,41 @@ it('does without the facts of an older worker', () => {
     ['added', 0, 'a red fox', undefined, undefined],
     ['added', 0, '!', undefined, undefined],
   ]);
+});
+
+it('takes back what a rerun writes otherwise, and only that', () => {
+  const said = [delta(0, 'a red ', 2, '1,2,'), delta(6, 'fox on', 4, '3,4,')];
+  const kept: Piece = { type: 'snapshot', isWhole: true, offset: 0, text: 'a red ' };
+  const first = [
+    ['added', 0, 'a red ', '1,2,', undefined],
+    ['added', 2, 'fox on', '3,4,', undefined],
+  ];
+  // With the reset, or without it where it has been made one with what stands.
+  for (const back of [[{ type: 'reset', offset: 6 } as const], [{ type: 'reset', offset: 6 } as const, kept], [kept]]) {
+    expect(read([...said, ...back, delta(6, 'fog', 3, '9,'), delta(9, '!', 4, '8,')])).toEqual([
+      ...first,
+      ['taken-back', 8],
+      ['added', 4, 'g', undefined, undefined],
+      ['added', 3, '!', '8,', undefined],
+    ]);
+    // It came to the same.
+    expect(read([...said, ...back, delta(6, 'fox', 3, '9,'), delta(9, ' on it', 5, '8,7,')])).toEqual([
+      ...first,
+      ['added', 4, ' it', undefined, undefined],
+    ]);
+  }
+});
+
+it('takes back at the end what was not written again', () => {
+  const itemsOf = createTextReader('x');
+  const common = { sequence: 1, timestampMs: 1 };
+  const output = { index: 0, contentType: 'text/plain', bytes: 5, chunks: 1 };
+  const items = [
+    { ...common, type: 'delta' as const, index: 0, offset: 0, text: 'a red fox' },
+    { ...common, type: 'reset' as const, index: 0, offset: 5 },
+    { ...common, type: 'output' as const, output, chunkIndex: 0 },
+    { ...common, type: 'succeeded' as const, outputs: [output] },
+  ].flatMap((event) => [...itemsOf(event)]);
+  expect(items.map(({ type }) => type)).toEqual(['added', 'taken-back', 'finished']);
+  expect(items[1]).toEqual({ type: 'taken-back', index: 0, length: 5 });
 });

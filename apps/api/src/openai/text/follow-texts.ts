@@ -1,4 +1,4 @@
-import type { OutputInfo, OutputText, RequestEvent } from '@darkroom/core';
+import { type OutputInfo, type OutputText, type RequestEvent, textAfter, type TextEvent } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
 import type { ApiContext } from '../../context.ts';
 import { ApiError } from '../../http/api-error.ts';
@@ -32,7 +32,15 @@ export interface FinishedText {
   timestampMs: number;
 }
 
-export type TextItem = AddedText | ShownBlock | FinishedText;
+/** A rerun wrote another text: of what was added, only a beginning stays. */
+export interface TakenBackText {
+  type: 'taken-back';
+  index: number;
+  /** UTF-16 code units. */
+  length: number;
+}
+
+export type TextItem = AddedText | ShownBlock | FinishedText | TakenBackText;
 
 interface FollowTextsOptions {
   id: string;
@@ -68,6 +76,9 @@ async function wholeText({ askStore }: ApiContext, id: string, index: number): P
 interface Added {
   units: number;
   tokens: number;
+  text: string;
+  /** What stands in the log, while that is less than what was added, or another text. */
+  standing?: string | undefined;
 }
 
 /**
@@ -80,32 +91,17 @@ export function createTextReader(
 ): (event: RequestEvent) => Generator<TextItem, void> {
   const all = new Map<number, Added>();
   const finished = new Set<number>();
-  const finish = function* (output: OutputInfo, timestampMs: number): Generator<FinishedText, void> {
+  const finish = function* (output: OutputInfo, timestampMs: number): Generator<TextItem, void> {
     if (finished.has(output.index)) return;
+    yield* shorten(all, output.index);
     yield { type: 'finished', output, text: '', timestampMs };
     // Who could not take it is given it again.
     finished.add(output.index);
   };
   return function* (event) {
-    if (event.type === 'delta' || event.type === 'snapshot') {
-      const { index, timestampMs } = event;
-      const before = all.get(index) ?? { units: 0, tokens: 0 };
-      const isLost = event.offset > before.units;
-      if (isLost && !mayLose) throw textLost(id);
-      const { facts } = event;
-      // Without facts: of an older worker, that says nothing of them where a log was made shorter.
-      const stays =
-        event.type === 'delta' || event.isWhole === true || facts === undefined || facts['settled'] !== undefined;
-      if (stays) {
-        const piece = newPart(event, before);
-        if (piece === undefined) return;
-        all.set(index, piece.after);
-        const said = isLost ? undefined : piece.facts;
-        yield { type: 'added', index, text: piece.text, tokenOffset: before.tokens, facts: said, timestampMs };
-      } else if (event.offset === before.units)
-        // A worker that goes on where a lost one stood shows blocks again that are done.
-        yield { type: 'block', index, text: event.text, tokenOffset: before.tokens, facts, timestampMs };
-    } else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
+    if (event.type === 'delta' || event.type === 'snapshot' || event.type === 'reset')
+      yield* readText(all, event, { id, mayLose });
+    else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
       yield* finish(event.output, event.timestampMs);
     // All of them: the log may have lost what stood in its beginning.
     else if (event.type === 'succeeded') for (const output of event.outputs) yield* finish(output, event.timestampMs);
@@ -114,6 +110,72 @@ export function createTextReader(
 
 function textLost(id: string): ApiError {
   return new ApiError(410, 'text_lost', `The beginning of the text of request ${id} is no longer kept.`);
+}
+
+function* readText(
+  all: Map<number, Added>,
+  event: TextEvent,
+  { id, mayLose }: { id: string; mayLose: boolean },
+): Generator<TextItem, void> {
+  const { index, timestampMs } = event;
+  const before = all.get(index) ?? { units: 0, tokens: 0, text: '' };
+  const isCut = event.type === 'reset' ? event.offset < before.units : isShorterWhole(event, before);
+  if (isCut || before.standing !== undefined) return yield* compare(all, event, before);
+  if (event.type === 'reset') return;
+  const isLost = event.offset > before.units;
+  if (isLost && !mayLose) throw textLost(id);
+  const { facts } = event;
+  if (stays(event)) {
+    const piece = newPart(event, before);
+    if (piece === undefined) return;
+    all.set(index, { ...piece.after, text: before.text.padEnd(event.offset) + piece.text });
+    const said = isLost ? undefined : piece.facts;
+    yield { type: 'added', index, text: piece.text, tokenOffset: before.tokens, facts: said, timestampMs };
+  } else if (event.offset === before.units)
+    // A worker that goes on where a lost one stood shows blocks again that are done.
+    yield { type: 'block', index, text: event.text, tokenOffset: before.tokens, facts, timestampMs };
+}
+
+/** Without facts: of an older worker, that says nothing of them where a log was made shorter. */
+function stays(event: Exclude<TextEvent, { type: 'reset' }>): boolean {
+  const { type, isWhole, facts } = event;
+  return type === 'delta' || isWhole === true || facts === undefined || facts['settled'] !== undefined;
+}
+
+/** It took the place of a reset. */
+function isShorterWhole({ isWhole, offset, text }: Exclude<TextEvent, { type: 'reset' }>, { units }: Added): boolean {
+  return isWhole === true && offset + text.length < units;
+}
+
+/** A rerun may write what was said before, and then nobody has to know. */
+function* compare(all: Map<number, Added>, event: TextEvent, before: Added): Generator<TextItem, void> {
+  if (event.type !== 'reset' && !stays(event)) return;
+  const { index, timestampMs } = event;
+  const standing = textAfter(before.standing ?? before.text, event);
+  const { text, tokens: tokenOffset } = before;
+  if (text.startsWith(standing)) {
+    all.set(index, { ...before, standing: standing === text ? undefined : standing });
+    return;
+  }
+  const length = sharedLength(text, standing);
+  if (length < text.length) yield { type: 'taken-back', index, length };
+  const done = (event.type === 'reset' ? undefined : event.done) ?? tokenOffset;
+  all.set(index, { units: standing.length, tokens: done, text: standing });
+  yield { type: 'added', index, text: standing.slice(length), tokenOffset, timestampMs };
+}
+
+/** At its end a text is what stands. */
+function* shorten(all: Map<number, Added>, index: number): Generator<TakenBackText, void> {
+  const { standing, ...added } = all.get(index) ?? { standing: undefined, units: 0, tokens: 0, text: '' };
+  if (standing === undefined) return;
+  all.set(index, { ...added, units: standing.length, text: standing });
+  yield { type: 'taken-back', index, length: standing.length };
+}
+
+function sharedLength(one: string, other: string): number {
+  let length = 0;
+  while (length < one.length && one[length] === other[length]) length += 1;
+  return length;
 }
 
 /** What of a piece was not there before; undefined if nothing. */

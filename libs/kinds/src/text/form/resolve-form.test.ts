@@ -52,7 +52,7 @@ const format = (schema: unknown) => ({ type: 'json_schema', json_schema: { name:
 async function inputOf(body: object, of = card): Promise<TextInput> {
   const result = await text.resolve({ messages, ...body }, of, options);
   if (result.status === 'invalid') throw new Error(result.problems.map(({ message }) => message).join('; '));
-  return result.request.input;
+  return result.request.input as TextInput;
 }
 
 async function problemsOf(body: object, of = card): Promise<string[]> {

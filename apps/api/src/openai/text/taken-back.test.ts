@@ -1,0 +1,102 @@
+/** A rerun that writes another text, as every reader has it. */
+import { expect, it } from 'vitest';
+import type { RunningRequest } from '../../testing/fake-worker.ts';
+import { listen } from '../../testing/listen.ts';
+import { type Frame, readFrames } from '../../testing/sse-reader.ts';
+import { openTextApi, runNextText, textFacts, textModel } from '../../testing/text-model.ts';
+
+const facts = textFacts({ finish_reason: 'stop', completion_tokens: 3, calls: 3 });
+const chat = { model: textModel, messages: [{ role: 'user', content: 'something cold' }] };
+const prompt = { model: textModel, prompt: 'something cold' };
+
+/** As a worker says it: nothing is known of tokens. */
+async function rewrite(run: RunningRequest, rest: string): Promise<void> {
+  await run.entry({ type: 'reset', offset: 6 });
+  await run.entry({ type: 'snapshot', isWhole: true, offset: 0, text: 'a red ' });
+  await run.entry({ type: 'delta', offset: 6, text: rest });
+  await run.output(0, Buffer.from(`a red ${rest}`), 100, facts);
+  await run.finish({ state: 'succeeded', outputs: 1 });
+}
+
+async function begin(path: string, body: object, headers: Record<string, string> = {}) {
+  const test = await openTextApi('autoregressive');
+  const { url } = await listen(test);
+  const answer = fetch(`${url}${path}`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  await expect.poll(() => test.store.redis.zcard(test.store.keysOf(textModel).waiting)).toBe(1);
+  const run = await runNextText(test);
+  await run.entry({ type: 'delta', offset: 0, text: 'a red ' });
+  await run.entry({ type: 'delta', offset: 6, text: 'fox' });
+  return { answer, run, url, test };
+}
+
+/** Frames until one has this in it, and then all others. */
+async function streamOf(response: Response, run: RunningRequest, rest: string): Promise<Frame[]> {
+  const reader = readFrames(response);
+  const frames: Frame[] = [];
+  while (!frames.at(-1)?.data?.includes('fox')) frames.push((await reader.next())!);
+  await rewrite(run, rest);
+  return [...frames, ...(await reader.rest())];
+}
+
+const textOf = (frames: readonly Frame[]): string =>
+  frames
+    .filter(({ data }) => data !== '[DONE]')
+    .map(({ data }) => JSON.parse(data!) as { choices?: { delta: { content?: string } }[] })
+    .map(({ choices }) => choices?.[0]?.delta.content ?? '')
+    .join('');
+
+it('ends a stream of chunks with an error where it says otherwise', async () => {
+  const { answer, run } = await begin('/v1/chat/completions', { ...chat, stream: true });
+  const frames = await streamOf(await answer, run, 'cat');
+  expect(textOf(frames)).toBe('a red fox');
+  expect(JSON.parse(frames.at(-1)!.data!)).toMatchObject({ error: { code: 'text_changed' } });
+});
+
+it('goes on with a stream where it only says more', async () => {
+  const { answer, run } = await begin('/v1/chat/completions', { ...chat, stream: true });
+  const frames = await streamOf(await answer, run, 'fox on it');
+  expect(textOf(frames)).toBe('a red fox on it');
+  expect(frames.at(-1)).toEqual({ data: '[DONE]' });
+});
+
+it('is the answer where one answer comes', async () => {
+  const { answer, run } = await begin('/v1/chat/completions', { ...chat, logprobs: true });
+  await rewrite(run, 'cat');
+  const body = (await (await answer).json()) as { choices: object[] };
+  expect(body.choices).toMatchObject([{ message: { content: 'a red cat' }, logprobs: null }]);
+});
+
+it.each([
+  ['/generate', { ...prompt, stream: true }],
+  ['/v1/responses', { model: textModel, input: 'something cold', stream: true }],
+])('ends a stream of %s with an error event', async (path, body) => {
+  const { answer, run } = await begin(path, body);
+  const frames = await streamOf(await answer, run, 'cat');
+  expect(frames.at(-1)).toMatchObject({ event: 'error', data: expect.stringContaining('text_changed') as string });
+});
+
+it('breaks off a text in plain, and whoever comes later has the second whole', async () => {
+  const { answer, run, url } = await begin('/v1/predict', prompt, { Accept: 'text/plain' });
+  const response = await answer;
+  const reading = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  while (!text.endsWith('fox')) text += (await reading.read()).value ?? '';
+  await rewrite(run, 'cat');
+  await expect(reading.read()).rejects.toThrow('terminated');
+  const at = `${url}${response.headers.get('location')!}`;
+  expect(await (await fetch(at, { headers: { Accept: 'text/plain' } })).text()).toBe('a red cat');
+  expect(await (await fetch(at)).json()).toMatchObject({ texts: [{ index: 0, text: 'a red cat' }] });
+});
+
+it('is one answer of /generate and of a response', async () => {
+  const generated = await begin('/generate', prompt);
+  await rewrite(generated.run, 'cat');
+  expect(await (await generated.answer).json()).toMatchObject({ full_text: 'a red cat' });
+  const asked = await begin('/v1/responses', { model: textModel, input: 'something cold' });
+  await rewrite(asked.run, 'cat');
+  expect(JSON.stringify(await (await asked.answer).json())).toContain('"a red cat"');
+});

@@ -1,0 +1,64 @@
+/** A model that another server runs, through the door: it is asked for what was sent. */
+import { timeOfRequestId } from '@darkroom/core';
+import type { UpstreamTextCard } from '@darkroom/kinds';
+import { publishModel, readRequest } from '@darkroom/store';
+import { expect, it } from 'vitest';
+import { runNext, startWorker } from '../../testing/fake-worker.ts';
+import { ask, end } from '../../testing/open-text-api.ts';
+import { openTestApi } from '../../testing/test-api.ts';
+
+const card: UpstreamTextCard = {
+  id: 'far-away',
+  created: 1_700_000_000,
+  ownedBy: 'others',
+  kind: 'text',
+  pipeline: 'openai',
+  mode: 'autoregressive',
+  hasChatTemplate: true,
+  hasTools: false,
+  deterministic: { is: false, reason: 'another server runs it' },
+};
+const messages = [{ role: 'user', content: 'something cold' }];
+
+async function open() {
+  const test = await openTestApi();
+  await publishModel(test.store, card);
+  await startWorker(test.store, { model: card.id });
+  return test;
+}
+
+it('takes messages as they are, on every route that has some', async () => {
+  const test = await open();
+  const bodies: [path: string, body: object, asked: object][] = [
+    ['/v1/predict', { messages }, { messages }],
+    ['/v1/predict', { prompt: 'once', max_tokens: 3 }, { prompt: 'once', max_tokens: 3 }],
+    ['/v1/responses', { input: 'something cold', background: true, temperature: 0.5 }, { messages, temperature: 0.5 }],
+  ];
+  for (const [path, body, asked] of bodies) {
+    const answer = (await (await ask(test, path, { model: card.id, ...body })).json()) as Record<string, string>;
+    const id = answer['request_id'] ?? answer['id']!.replace(/^resp_/, '');
+    expect(await readRequest(test.store, id)).toMatchObject({ request: { input: { asked, n: 1 } } });
+  }
+});
+
+it('answers chats with what comes of it, without ids of tokens', async () => {
+  const test = await open();
+  const answer = ask(test, '/v1/chat/completions', { model: card.id, messages, seed: 3 });
+  await expect.poll(() => test.store.redis.zcard(test.store.keysOf(card.id).waiting)).toBe(1);
+  const run = await runNext(test.store, card.id);
+  await run.entry({ type: 'delta', offset: 0, text: 'an ice' });
+  await run.entry({ type: 'delta', offset: 6, text: ' cream' });
+  await end(run, 'an ice cream');
+  await run.finish({ state: 'succeeded', outputs: 1 });
+  const response = await answer;
+  const id = response.headers.get('x-request-id')!;
+  expect(await response.json()).toMatchObject({
+    created: Math.floor(timeOfRequestId(id) / 1000),
+    choices: [{ message: { content: 'an ice cream' }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 7, completion_tokens: 3 },
+  });
+  const view = (await (await test.api.request(`/v1/predict/${id}`)).json()) as { parameters: object };
+  expect(view.parameters).toEqual({ model: card.id, messages, prompt: null, n: 1, seed: 3 });
+  const { data } = (await (await test.api.request('/v1/models')).json()) as { data: { id: string }[] };
+  expect(data.find(({ id: each }) => each === card.id)).toMatchObject({ kind: 'text', deterministic: false });
+});

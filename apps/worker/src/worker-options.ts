@@ -1,0 +1,25 @@
+import type { ModelCard } from '@darkroom/core';
+import type { Executor, ExecutorListener } from '@darkroom/executor';
+import type { Metrics } from '@darkroom/service';
+import type { ModelAsset, StoreConnection } from '@darkroom/store';
+import type { EngineLifeOptions } from './engine/engine-life.ts';
+import type { ActiveRequestOptions } from './request/active-request.ts';
+
+export interface WorkerOptions
+  extends
+    Pick<ActiveRequestOptions, 'encoder' | 'chunkBytes'>,
+    Pick<EngineLifeOptions, 'loads' | 'sleepAfterMs' | 'stopSignal' | 'log'> {
+  store: StoreConnection;
+  /** All that has to be known before the engine has started. */
+  card: Pick<ModelCard, 'id'>;
+  asset?: ModelAsset | undefined;
+  workerId: string;
+  /** What fits at once: rows of pictures, tokens of text; of an engine that finds out by itself, what it may be. */
+  capacity: number;
+  heartbeatMs: number;
+  /** An engine that has work and says nothing for longer than this, and than its work should take, hangs. */
+  engineTimeoutMs: number;
+  info: Readonly<Record<string, string | number>>;
+  metrics: Metrics;
+  createExecutor: (listener: ExecutorListener) => Executor;
+}

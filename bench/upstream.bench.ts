@@ -1,0 +1,141 @@
+/**
+ * What a request costs that another server serves: the time to its first token, and the tokens a second at its slot count, asked
+ * directly, through the executor, and through a whole system in front of it. All three take turns. The server is llama.cpp's with
+ * SmolLM2 where tools/build-llama-server.mjs has been run, and another Darkroom with emoji-writer else.
+ */
+import { loadavg } from 'node:os';
+import { createOpenai, type ExecutorEvent, UpstreamExecutor } from '@darkroom/executor';
+import type { UpstreamTextInput } from '@darkroom/kinds';
+import { it } from 'vitest';
+import { startSystem, stopSystem } from '../test/e2e/system.ts';
+import { freePort, startLlamaServer, whyNoLlamaServer } from '../test/systems/llama-server.ts';
+import { median, quantile, report } from './report.ts';
+
+const slots = 2;
+const latencyRounds = 60;
+const throughputRounds = 9;
+const tokens = 48;
+const requestsPerSlot = 3;
+
+interface Behind {
+  url: string;
+  model: string;
+  stop: () => Promise<unknown>;
+}
+
+async function openLlama(): Promise<Behind> {
+  const port = await freePort();
+  const server = await startLlamaServer({ port, slots });
+  return { url: server.url, model: 'smollm2-135m-instruct.q4_1.gguf', stop: () => server.kill() };
+}
+
+async function openDarkroom(): Promise<Behind> {
+  const system = await startSystem({ environment: { MODEL_DIR: 'models/emoji-writer', BATCH_MAX_SIZE: `${slots}` } });
+  return { url: system.url, model: 'emoji-writer', stop: () => stopSystem(system) };
+}
+
+/** Writes a text to its end. @returns when its first token came, ms after it was asked for. */
+type Ask = (max: number, seed: number) => Promise<number>;
+
+const askOf = (max_tokens: number) => ({ prompt: 'Once upon a time', max_tokens, ignore_eos: true, temperature: 0 });
+
+/** As a client of OpenAI's API does it. */
+function clientOf(url: string, model: string): Ask {
+  return async (max, seed) => {
+    const begin = performance.now();
+    const body = JSON.stringify({ model, ...askOf(max), seed, stream: true });
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(`${url}/v1/completions`, { method: 'POST', headers, body });
+    let first: number | undefined;
+    for await (const chunk of response.body!)
+      if (Buffer.from(chunk).includes('"text":')) first ??= performance.now() - begin;
+    return first!;
+  };
+}
+
+function executorOf(url: string, model: string): { ask: Ask; executor: UpstreamExecutor } {
+  const listeners = new Map<string, (event: ExecutorEvent) => void>();
+  const executor = new UpstreamExecutor({
+    url,
+    createProtocol: createOpenai,
+    model,
+    maxSlots: slots,
+    onEvents: (events) => {
+      for (const event of events) if ('requestId' in event) listeners.get(event.requestId)?.(event);
+    },
+  });
+  let count = 0;
+  const ask: Ask = (max, seed) =>
+    new Promise((resolve, reject) => {
+      const id = `${count++}`;
+      const begin = performance.now();
+      let first: number | undefined;
+      listeners.set(id, (event) => {
+        if (event.type === 'delta') first ??= performance.now() - begin;
+        if (event.type === 'request-done') resolve(first!);
+        else if (event.type.startsWith('request-')) reject(new Error(JSON.stringify(event)));
+      });
+      const input: UpstreamTextInput = { asked: askOf(max), n: 1, seed, maxTokens: max };
+      executor.submit([{ id, input }]);
+    });
+  return { ask, executor };
+}
+
+async function tokensPerSecond(ask: Ask): Promise<number> {
+  const begin = performance.now();
+  await Promise.all(
+    Array.from({ length: slots }, async (_, slot) => {
+      for (let at = 0; at < requestsPerSlot; at++) await ask(tokens, slot * requestsPerSlot + at);
+    }),
+  );
+  return (slots * requestsPerSlot * tokens * 1000) / (performance.now() - begin);
+}
+
+/** Who comes after whom changes, too: what one leaves to be done costs the next. */
+function inTurn<Item>(items: readonly Item[], round: number): Item[] {
+  const from = round % items.length;
+  return [...items.slice(from), ...items.slice(0, from)];
+}
+
+it('first token and tokens a second, directly, through the executor, and through a system', async () => {
+  const behind = await (whyNoLlamaServer() === undefined ? openLlama() : openDarkroom());
+  const { ask: executed, executor } = executorOf(behind.url, behind.model);
+  await executor.start();
+  const front = await startSystem({ parts: ['api', 'batch-former', 'janitor'] });
+  try {
+    const { url: UPSTREAM_URL, model: MODEL_ID } = behind;
+    await front.start('worker', { EXECUTOR: 'http', UPSTREAM_URL, MODEL_ID, UPSTREAM_SLOTS: `${slots}` });
+    const ways = {
+      directly: clientOf(behind.url, behind.model),
+      executor: executed,
+      system: clientOf(front.url, behind.model),
+    };
+    const firsts: Record<string, number[]> = { directly: [], executor: [], system: [] };
+    const rates: Record<string, number[]> = { directly: [], executor: [], system: [] };
+    for (let round = 0; round < latencyRounds; round++)
+      for (const [name, ask] of inTurn(Object.entries(ways), round)) {
+        const first = await ask(2, round);
+        // The first ones warm all up.
+        if (round >= 5) firsts[name]!.push(first);
+      }
+    for (let round = 0; round < throughputRounds; round++)
+      for (const [name, ask] of inTurn(Object.entries(ways), round)) rates[name]!.push(await tokensPerSecond(ask));
+    const [direct, rate] = [median(firsts['directly']!), rates['directly']!];
+    report(`${behind.model} with ${slots} slots, load ${loadavg()[0]!.toFixed(1)}`, {
+      'directly: first token, p50, ms': direct,
+      // On a busy machine these are the ones that nobody has disturbed.
+      'directly: first token, p10, ms': quantile(firsts['directly']!, 0.1),
+      'executor: first token, p10, ms': quantile(firsts['executor']!, 0.1),
+      'system: first token, p10, ms': quantile(firsts['system']!, 0.1),
+      'executor: added, p50, ms': median(firsts['executor']!.map((first, at) => first - firsts['directly']![at]!)),
+      'system: added, p50, ms': median(firsts['system']!.map((first, at) => first - firsts['directly']![at]!)),
+      'directly: tokens/s': median(rate),
+      'executor / directly: tokens/s': median(rates['executor']!.map((each, at) => each / rate[at]!)),
+      'system / directly: tokens/s': median(rates['system']!.map((each, at) => each / rate[at]!)),
+    });
+  } finally {
+    await executor.shutdown();
+    await stopSystem(front);
+    await behind.stop();
+  }
+}, 1_800_000);

@@ -1,0 +1,145 @@
+/** llama.cpp's own API: `/health`, `/props` and `/completion`, as the README of its server has them. */
+import type { RowEvent, RowOutput } from '@darkroom/core';
+import { type ChatTemplate, createChatTemplate, type UpstreamTextCard, type UpstreamTextInput } from '@darkroom/kinds';
+import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
+import { GrowingText, mostTextEventBytes, secretsOf, seedOf, tokenLogprob } from './text-pieces.ts';
+import type { UpstreamHttp } from './upstream-http.ts';
+import { errorIn, streamFailure, UpstreamError } from './upstream-error.ts';
+import type { UpstreamCall, UpstreamFacts, UpstreamProtocol, UpstreamProtocolOptions } from './upstream-protocol.ts';
+
+/** For llama.cpp this seed means that it draws one. */
+const drawnSeed = 2 ** 32 - 1;
+
+export const createLlamaCpp = (options: UpstreamProtocolOptions): UpstreamProtocol => new LlamaCpp(options);
+
+class LlamaCpp implements UpstreamProtocol {
+  readonly #http: UpstreamHttp;
+  readonly #model: string;
+  readonly #created = Math.floor(Date.now() / 1000);
+  #template: ChatTemplate | undefined;
+  #bos: string | undefined;
+
+  constructor({ http, model }: UpstreamProtocolOptions) {
+    this.#http = http;
+    this.#model = model;
+  }
+
+  async describe(signal: AbortSignal): Promise<UpstreamFacts> {
+    await this.check(signal);
+    const props = await this.#http.get('/props', signal);
+    const slots = numberOf(props, 'total_slots');
+    const maxModelTokens = numberOf(fieldOf(props, 'default_generation_settings'), 'n_ctx');
+    if (slots === undefined || slots < 1 || maxModelTokens === undefined)
+      throw this.#otherServer('/props without total_slots and n_ctx');
+    this.#bos = textOf(props, 'bos_token');
+    this.#template = templateOf(textOf(props, 'chat_template'), {
+      bos_token: this.#bos,
+      eos_token: textOf(props, 'eos_token'),
+    });
+    const card: UpstreamTextCard = {
+      id: this.#model,
+      created: this.#created,
+      ownedBy: 'llama.cpp',
+      kind: 'text',
+      pipeline: 'llama.cpp',
+      mode: 'autoregressive',
+      maxModelTokens,
+      hasChatTemplate: this.#template !== undefined,
+      hasTools: false,
+      deterministic: { is: false, reason: 'another server runs it' },
+    };
+    return { card, slots };
+  }
+
+  async check(signal: AbortSignal): Promise<void> {
+    const health = await this.#http.get('/health', signal);
+    if (textOf(health, 'status') === undefined) throw this.#otherServer('/health without status');
+  }
+
+  async *run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<RowEvent, RowOutput, void> {
+    const { name } = this.#http;
+    const wish = input as UpstreamTextInput;
+    const body = { ...samplingOf(wish, index), prompt: promptOf(wish, this.#template, this.#bos), stream: true };
+    const secrets = secretsOf(wish);
+    const answer = await this.#http.post('/completion', body, { signal, secrets });
+    const text = new GrowingText(wish);
+    for await (const chunk of answer.events(mostTextEventBytes)) {
+      const said = errorIn(chunk);
+      if (said !== undefined) throw streamFailure(name, said, secrets);
+      const probabilities = listOf(chunk, 'completion_probabilities');
+      const tokens = probabilities.map((each) => tokenLogprob(each as object, wish.logprobs ?? 0));
+      yield* text.add(textOf(chunk, 'content') ?? '', tokens, numberOf(chunk, 'tokens_predicted'));
+      if (fieldOf(chunk, 'stop') === true) return text.output(factsOf(chunk));
+    }
+    throw new UpstreamError('unavailable', `${name} ended a text without its last chunk, expected stop: true`);
+  }
+
+  #otherServer(what: string): UpstreamError {
+    const expected = "expected llama.cpp's server (UPSTREAM_API=llama.cpp)";
+    return new UpstreamError('model_unsupported', `${this.#http.name} answers ${what}, ${expected}`);
+  }
+}
+
+function templateOf(
+  source: string | undefined,
+  { bos_token = '', eos_token = '' }: Record<'bos_token' | 'eos_token', string | undefined>,
+): ChatTemplate | undefined {
+  if (source === undefined || source === '') return undefined;
+  try {
+    return createChatTemplate(
+      { default: source },
+      { bos_token, eos_token },
+      [bos_token, eos_token].filter((text) => text !== ''),
+    );
+  } catch {
+    // Its server reads it in a way of its own; prompts still work.
+    return undefined;
+  }
+}
+
+function promptOf(
+  { asked: { prompt, messages = [] } }: UpstreamTextInput,
+  template: ChatTemplate | undefined,
+  bos = '',
+): string | readonly number[] {
+  if (prompt !== undefined) return prompt;
+  if (template === undefined)
+    throw new UpstreamError('invalid_request', 'messages: the model has no template for them');
+  const text = template.render(messages);
+  // The server puts it there.
+  return bos !== '' && text.startsWith(bos) ? text.slice(bos.length) : text;
+}
+
+/** What was not asked for is the server's to choose. */
+function samplingOf(input: UpstreamTextInput, index: number): object {
+  const {
+    prompt: _prompt,
+    messages: _messages,
+    max_tokens,
+    stop,
+    logit_bias,
+    logprobs: _,
+    top_logprobs,
+    ...same
+  } = input.asked;
+  return {
+    ...same,
+    seed: seedOf(input, index) % drawnSeed,
+    ...(max_tokens !== undefined && { n_predict: max_tokens }),
+    ...(stop !== undefined && { stop: typeof stop === 'string' ? [stop] : stop }),
+    ...(logit_bias && { logit_bias: Object.entries(logit_bias).map(([id, bias]) => [Number(id), bias]) }),
+    // Without others it says nothing of the one that was taken.
+    ...(input.logprobs !== undefined && { n_probs: Math.max(1, top_logprobs ?? 0) }),
+  };
+}
+
+function factsOf(last: unknown): Parameters<GrowingText['output']>[0] {
+  const stop = textOf(last, 'stopping_word') ?? '';
+  return {
+    finish_reason: textOf(last, 'stop_type') === 'limit' ? 'length' : 'stop',
+    ...(stop !== '' && { stop }),
+    prompt_tokens: numberOf(last, 'tokens_evaluated') ?? 0,
+    completion_tokens: numberOf(last, 'tokens_predicted') ?? 0,
+    cached_tokens: numberOf(fieldOf(last, 'timings'), 'cache_n') ?? 0,
+  };
+}

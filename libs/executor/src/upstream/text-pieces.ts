@@ -1,0 +1,71 @@
+/** What texts of all protocols have in common. */
+import type { RowEvent, RowOutput } from '@darkroom/core';
+import type { TextOutputFacts, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
+
+/** Bytes of an event: a token, and what is said of twenty others. */
+export const mostTextEventBytes = 1024 * 1024;
+
+/** What must not come back in an error. */
+export function secretsOf({ asked: { prompt, messages = [] } }: UpstreamTextInput): string[] {
+  return [typeof prompt === 'string' ? prompt : '', ...messages.map(({ content }) => content)];
+}
+
+/** Text `index` of a request has the next seed. */
+export function seedOf({ seed }: UpstreamTextInput, index: number): number {
+  return (seed + index) % 2 ** 32;
+}
+
+/** A text as its pieces come. Servers do not say which tokens a piece is made of, or not all of them. */
+export class GrowingText {
+  readonly #total: number | undefined;
+  #text = '';
+  /** Tokens, as far as the server says; else pieces, of which each has one as a rule. */
+  done = 0;
+
+  constructor({ asked }: UpstreamTextInput) {
+    this.#total = asked.max_tokens;
+  }
+
+  /** `done`: tokens by now, where the server says. */
+  *add(text: string, logprobs: readonly TokenLogprob[] = [], done = this.done + 1): Generator<RowEvent, void> {
+    if (text === '' && logprobs.length === 0) return;
+    const lines = logprobs.map((each) => `${JSON.stringify(each)}\n`).join('');
+    const offset = this.#text.length;
+    this.#text += text;
+    yield { type: 'delta', offset, text, ...(lines !== '' && { facts: { logprobs: lines } }) };
+    this.done = Math.max(this.done, done);
+    yield { type: 'progress', done: this.done, ...(this.#total !== undefined && { total: this.#total }) };
+  }
+
+  output(facts: Pick<TextOutputFacts, 'finish_reason' | 'stop'> & Partial<TextOutputFacts>): RowOutput {
+    const { completion_tokens = this.done, prompt_tokens = 0, cached_tokens = 0, ...others } = facts;
+    return {
+      data: new TextEncoder().encode(this.#text),
+      contentType: 'text/plain; charset=utf-8',
+      facts: { prompt_tokens, completion_tokens, cached_tokens, calls: completion_tokens, ...others },
+    };
+  }
+}
+
+/** What is said of a token, as OpenAI's chats and llama.cpp have it. */
+interface ForeignLogprob {
+  token?: unknown;
+  logprob?: unknown;
+  bytes?: unknown;
+  top_logprobs?: unknown;
+}
+
+/** `alternatives`: how many were asked for. */
+export function tokenLogprob(said: ForeignLogprob, alternatives: number): TokenLogprob {
+  const tops = Array.isArray(said.top_logprobs) ? (said.top_logprobs as ForeignLogprob[]) : [];
+  return { ...probable(said), top: tops.slice(0, alternatives).map((top) => probable(top)) };
+}
+
+function probable({ token, logprob, bytes }: ForeignLogprob): Omit<TokenLogprob, 'top'> {
+  const text = typeof token === 'string' ? token : '';
+  return {
+    token: text,
+    logprob: typeof logprob === 'number' ? logprob : -9999,
+    bytes: Array.isArray(bytes) ? (bytes as number[]) : [...Buffer.from(text)],
+  };
+}

@@ -1,0 +1,81 @@
+import { DarkroomError } from '@darkroom/core';
+
+/**
+ * What went wrong with an upstream, by its code: `invalid_request` is about one request, whose sender is told; `unavailable`
+ * may be over by itself, and the request can be tried again; `model_unsupported` takes an operator: it is no such server, or
+ * does not take the key.
+ */
+export class UpstreamError extends DarkroomError {
+  /** When it is worth another try, ms. */
+  readonly retryAfterMs: number;
+
+  constructor(
+    code: 'invalid_request' | 'unavailable' | 'model_unsupported',
+    message: string,
+    { retryAfterMs = 0, cause }: { retryAfterMs?: number; cause?: unknown } = {},
+  ) {
+    super(code, 'executor.upstream', message, cause);
+    this.name = 'UpstreamError';
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+const longestReason = 300;
+/** A run of so many characters is no accident. */
+const quoted = 12;
+const unsaid = 'The server that runs this model refused the request.';
+
+/** By which they say that it is not the request's doing; Darkroom's first. */
+const typesOfTheirs = [
+  'generation_error',
+  'server_error',
+  'internal_error',
+  'api_error',
+  'overloaded_error',
+  'unavailable_error',
+];
+
+/** What an error says, in the ways that servers say it. */
+export interface SaidError {
+  reason?: string;
+  /** Whether it is about the request; undefined where that is not said. */
+  isOfRequest?: boolean;
+}
+
+/** Undefined if it is no error. */
+export function errorIn(body: unknown): SaidError | undefined {
+  if (typeof body !== 'object' || body === null) return undefined;
+  const { error, message, detail, type, code } = body as Record<string, unknown>;
+  if (typeof error === 'object' && error !== null) return errorIn(error) ?? {};
+  const reason = [error, message, detail].find((each) => typeof each === 'string' && each !== '') as string | undefined;
+  if (reason === undefined) return undefined;
+  if (typeof type === 'string') return { reason, isOfRequest: !typesOfTheirs.includes(type) };
+  return { reason, ...(typeof code === 'number' && { isOfRequest: code < 500 }) };
+}
+
+/** A reason as its sender may see it, and logs may keep it: cut short, and nothing if it holds a secret. */
+export function shownReason(reason: string | undefined, secrets: readonly string[] = []): string {
+  const isSafe = reason !== undefined && !secrets.some((secret) => holds(reason, secret));
+  if (!isSafe) return unsaid;
+  return reason.length > longestReason ? `${reason.slice(0, longestReason - 1)}…` : reason;
+}
+
+/** Whether a part of the secret stands in the text. */
+function holds(text: string, secret: string): boolean {
+  if (secret.length < quoted) return secret.trim().length > 2 && text.includes(secret.trim());
+  // Every run of twice the length holds one of these whole.
+  for (let at = 0; at + quoted <= text.length; at += quoted)
+    if (secret.includes(text.slice(at, at + quoted))) return true;
+  return false;
+}
+
+/** What a stream says went wrong. */
+export function streamFailure(
+  name: string,
+  { reason, isOfRequest = false }: SaidError,
+  secrets: readonly string[],
+): UpstreamError {
+  const shown = shownReason(reason, secrets);
+  if (isOfRequest) return new UpstreamError('invalid_request', shown);
+  return new UpstreamError('unavailable', `${name} broke off: ${shown}`);
+}

@@ -1,0 +1,88 @@
+/** The suite, on an executor in front of servers of others, in each of their ways to speak. */
+import type { PictureInput, TextAsk, UpstreamTextInput } from '@darkroom/kinds';
+import { afterAll, describe } from 'vitest';
+import { describeExecutor, type ExecutorSubject } from '../testing/executor-conformance.ts';
+import { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
+import { ToyOpenai } from '../testing/toy-openai.ts';
+import { createLlamaCpp } from './llama-cpp.ts';
+import { createOpenai } from './openai.ts';
+import { UpstreamExecutor } from './upstream-executor.ts';
+
+const text = (asked: TextAsk, changes: Partial<UpstreamTextInput> = {}): UpstreamTextInput => ({
+  asked,
+  n: 1,
+  seed: 1,
+  maxTokens: asked.max_tokens ?? 4096,
+  ...changes,
+});
+const user = (content: string) => [{ role: 'user', content }];
+
+const prompts = {
+  shortInput: ({ number, outputs }) =>
+    text({ prompt: `${number} wishes`, max_tokens: 5 }, { n: outputs, seed: number }),
+  longInput: text({ prompt: 'wish' }),
+} satisfies Partial<ExecutorSubject>;
+const chats = {
+  shortInput: ({ number, outputs }) =>
+    text({ messages: user(`${number} wishes`), max_tokens: 5 }, { n: outputs, seed: number }),
+  longInput: text({ messages: user('wish') }),
+} satisfies Partial<ExecutorSubject>;
+
+const picture = (changes: Partial<PictureInput>): PictureInput => ({
+  prompt: 'a wish',
+  negativePrompt: '',
+  width: 64,
+  height: 64,
+  n: 1,
+  numInferenceSteps: 4,
+  guidanceScale: 1,
+  guidanceRescale: 0,
+  seed: 1,
+  scheduler: 'upstream',
+  outputFormat: 'png',
+  outputCompression: 100,
+  previewEvery: 1,
+  ...changes,
+});
+
+describe('with a server', async () => {
+  const llama = new ToyLlamaCpp();
+  const openai = new ToyOpenai();
+  const [llamaUrl, openaiUrl] = await Promise.all([llama.start(), openai.start()]);
+  afterAll(() => Promise.all([llama.stop(), openai.stop()]));
+  const ofLlama: ExecutorSubject['create'] = (onEvents) =>
+    new UpstreamExecutor({ url: llamaUrl, createProtocol: createLlamaCpp, model: 'toy', maxSlots: 8, onEvents });
+  const ofOpenai =
+    (model: string): ExecutorSubject['create'] =>
+    (onEvents) =>
+      new UpstreamExecutor({ url: openaiUrl, createProtocol: createOpenai, model, maxSlots: 2, onEvents });
+
+  const contextMessage = 'the request exceeds the available context size';
+  describeExecutor('with llama.cpp, with prompts', {
+    ...prompts,
+    create: ofLlama,
+    badInput: { input: text({ prompt: 'this is too long' }), message: contextMessage },
+  });
+  describeExecutor('with llama.cpp, with messages', {
+    ...chats,
+    create: ofLlama,
+    badInput: { input: text({ messages: user('this is too long') }), message: contextMessage },
+  });
+  const limitMessage = 'This model takes 512 tokens at most.';
+  describeExecutor("with OpenAI's API, with prompts", {
+    ...prompts,
+    create: ofOpenai('toy_writer'),
+    badInput: { input: text({ prompt: 'this is too long' }), message: limitMessage },
+  });
+  describeExecutor("with OpenAI's API, with messages", {
+    ...chats,
+    create: ofOpenai('toy_writer'),
+    badInput: { input: text({ messages: user('this is too long') }), message: limitMessage },
+  });
+  describeExecutor("with OpenAI's API, with pictures", {
+    shortInput: ({ number, outputs }) => picture({ prompt: `${number} wishes`, n: outputs }),
+    longInput: picture({ width: 4096, height: 4096 }),
+    create: ofOpenai('gpt-image-toy'),
+    badInput: { input: picture({ prompt: 'too long' }), message: 'It takes no such thing.' },
+  });
+});

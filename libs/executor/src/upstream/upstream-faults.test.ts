@@ -1,0 +1,382 @@
+/** Servers that are not what they should be: whose fault it is is said, memory is bounded, and the key stands nowhere. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { UpstreamTextInput } from '@darkroom/kinds';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { EventOf } from '../executor-event.ts';
+import { EventLog } from '../testing/event-log.ts';
+import { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
+import { ToyOpenai } from '../testing/toy-openai.ts';
+import type { ToyFault } from '../testing/toy-server.ts';
+import { createLlamaCpp } from './llama-cpp.ts';
+import { createOpenai } from './openai.ts';
+import { UpstreamExecutor, type UpstreamExecutorOptions } from './upstream-executor.ts';
+
+const key = 'sk-0123456789abcdef';
+const protocols = { 'llama.cpp': createLlamaCpp, openai: createOpenai };
+const toys = { 'llama.cpp': ToyLlamaCpp, openai: ToyOpenai };
+type Api = keyof typeof toys;
+const apis = Object.keys(toys) as Api[];
+
+function text(prompt: string, changes: Partial<UpstreamTextInput> = {}): UpstreamTextInput {
+  return { asked: { prompt, max_tokens: 5 }, n: 1, seed: 1, maxTokens: 5, ...changes };
+}
+
+/** An executor that looks nowhere by itself, and hears and says all into a log. */
+function executorOf(api: Api, url: string, options: Partial<UpstreamExecutorOptions> = {}) {
+  const log = new EventLog();
+  const waits: string[] = [];
+  let hear: ((reason: string) => void) | undefined;
+  /** The first reason to wait. */
+  const waited = new Promise<string>((resolve) => (hear = resolve));
+  const executor = new UpstreamExecutor({
+    url,
+    key,
+    createProtocol: protocols[api],
+    model: 'toy_writer',
+    maxSlots: 2,
+    retryMs: 1,
+    checkEveryMs: 600_000,
+    onEvents: log.listener,
+    onWaiting: (reason) => {
+      waits.push(reason);
+      hear?.(reason);
+    },
+    ...options,
+  });
+  onTestFinished(() => executor.shutdown());
+  return { log, waits, waited, executor };
+}
+
+async function open(api: Api, options: Partial<UpstreamExecutorOptions> = {}) {
+  const toy = new toys[api]();
+  const url = await toy.start();
+  const made = executorOf(api, url, options);
+  onTestFinished(() =>
+    made.executor
+      .shutdown()
+      .then(() => toy.stop())
+      .then(() => {}),
+  );
+  return { toy, url, ...made };
+}
+
+async function listen(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Its words after the headers of a stream. */
+const streams =
+  (...parts: (string | Uint8Array)[]): ToyFault =>
+  (_request, response, body) => {
+    if (body === undefined) return false;
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    for (const part of parts) response.write(part);
+    response.end();
+    return true;
+  };
+
+const line = (content: string): string =>
+  `data: ${JSON.stringify({ content, stop: false, choices: [{ text: content, finish_reason: null }] })}\n\n`;
+
+const refusal =
+  (message: string, status = 400): ToyFault =>
+  (_request, response, body) =>
+    body !== undefined &&
+    Boolean(response.writeHead(status).end(JSON.stringify({ error: { message, type: 'invalid_request_error' } })));
+
+describe.each(apis)('a start with %s', (api) => {
+  const expected = { 'llama.cpp': "llama.cpp's server", openai: "OpenAI's" }[api];
+  const other = { 'llama.cpp': 'openai', openai: 'llama.cpp' } as const;
+
+  it('waits for a server that is not there, and says which', async () => {
+    const toy = new toys[api]();
+    const url = await toy.start();
+    await toy.stop();
+    const { executor, waits } = executorOf(api, url);
+    const starting = executor.start();
+    await expect.poll(() => waits.length).toBeGreaterThan(2);
+    expect(waits[0]).toBe(`${url} cannot be reached, or broke off (ECONNREFUSED)`);
+    await toy.start();
+    expect(await starting).toMatchObject({ id: 'toy_writer', kind: 'text' });
+    await toy.stop();
+  });
+
+  it('ends when it is stopped while it waits', async () => {
+    const { executor, waits } = executorOf(api, 'http://127.0.0.1:9');
+    const starting = executor.start();
+    await expect.poll(() => waits.length).toBeGreaterThan(0);
+    await executor.shutdown();
+    await expect(starting).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringMatching('was stopped') as string,
+    });
+  });
+
+  it.each<[string, (url: string) => ToyFault, string]>([
+    [
+      'refuses the key',
+      () => (_request, response) => Boolean(response.writeHead(401).end(key)),
+      'expected that it takes the key of UPSTREAM_KEY',
+    ],
+    [
+      'redirects',
+      () => (_request, response) => Boolean(response.writeHead(302, { Location: 'http://127.0.0.1:9/' }).end()),
+      'with 302, expected 200',
+    ],
+    ['answers with a page', () => (_request, response) => Boolean(response.end('<html>')), 'no JSON'],
+    ['answers with other JSON', () => (_request, response) => Boolean(response.end('{"a":1}')), 'expected'],
+    [
+      'answers without end',
+      () => (_request, response) => {
+        const more = (): void => void (response.destroyed || response.write('x'.repeat(65_536), more));
+        more();
+        return true;
+      },
+      'more than 4194304 bytes',
+    ],
+  ])('says so when it %s', async (_name, faultOf, message) => {
+    const { toy, url, executor, waited } = await open(api);
+    toy.fault = faultOf(url);
+    const starting = executor.start();
+    starting.catch(() => {});
+    const error = await Promise.race([starting.then(String, (failed: Error) => failed.message), waited]);
+    expect(error).toContain(url);
+    expect(error).toContain(message);
+    expect(error).not.toContain(key);
+  });
+
+  it('says what was expected of a server that speaks otherwise', async () => {
+    const { url } = await open(other[api]);
+    const { executor } = executorOf(api, url);
+    const error = await executor.start().then(String, (failed: Error) => failed.message);
+    expect(error).toContain(url);
+    expect(error).toMatch(/with 404, expected 200: it is no such server/);
+    const empty = await listen((_request, response) => response.end('{}'));
+    await expect(executorOf(api, empty).executor.start()).rejects.toThrow(expected);
+  });
+});
+
+it('waits while llama.cpp loads its model', async () => {
+  const { toy, executor, waits, url } = await open('llama.cpp');
+  (toy as ToyLlamaCpp).isLoading = true;
+  const starting = executor.start();
+  await expect.poll(() => waits.at(-1)).toBe(`${url} answers GET /health with 503: Loading model`);
+  (toy as ToyLlamaCpp).isLoading = false;
+  expect(await starting).toMatchObject({ maxModelTokens: 512, hasChatTemplate: true });
+  expect(executor.maxSlots).toBe(2);
+});
+
+it('names the models that there are', async () => {
+  const { executor, url } = await open('openai', { model: 'toy-reader' });
+  await expect(executor.start()).rejects.toThrow(
+    `${url} has no model toy-reader: expected MODEL_ID to be one of toy_writer, gpt-image-toy`,
+  );
+});
+
+describe.each(apis)('a text of %s', (api) => {
+  /** What is said of a request, and of one after it. */
+  async function said(fault: ToyFault, input = text('a wish')) {
+    const { toy, executor, log, url } = await open(api);
+    await executor.start();
+    toy.fault = fault;
+    executor.submit([{ id: 'a', input }]);
+    const end = await log.end('a');
+    toy.fault = () => false;
+    executor.submit([{ id: 'b', input: text('another') }]);
+    expect(await log.end('b')).toMatchObject({ type: 'request-done' });
+    expect(JSON.stringify(log.events)).not.toContain(key);
+    return { end, url, log };
+  }
+  it.each<[string, ToyFault, string]>([
+    ['half a line', streams(line('one'), 'data: {"cont'), 'sent half a line, expected its end'],
+    ['10 MB in one line', streams(line('one'), `data: ${'x'.repeat(10_000_000)}`), 'a line of more than 1048576 bytes'],
+    [
+      'wrong UTF-8 in the middle of a character',
+      streams(line('one'), 'data: {"content":"', Uint8Array.of(0xc3), '"}\n\n'),
+      'bytes that are no UTF-8',
+    ],
+    ['no JSON', streams(line('one'), 'data: {one: 1}\n\n'), 'that is no JSON'],
+    ['no last chunk', streams(line('one')), 'without its last chunk'],
+    [
+      'nothing more',
+      (_request, response, body) => {
+        if (body === undefined) return false;
+        response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        response.write(line('one'), () => response.socket!.resetAndDestroy());
+        return true;
+      },
+      'cannot be reached, or broke off',
+    ],
+    [
+      'a redirect',
+      (_request, response, body) =>
+        body !== undefined && Boolean(response.writeHead(307, { Location: '/elsewhere' }).end()),
+      'with 307, expected 200',
+    ],
+    [
+      'a key refused',
+      (_request, response, body) => body !== undefined && Boolean(response.writeHead(401).end(key)),
+      'UPSTREAM_KEY',
+    ],
+    [
+      'too many requests',
+      (_request, response, body) =>
+        body !== undefined && Boolean(response.writeHead(429, { 'Retry-After': '0' }).end('{"error":"busy"}')),
+      'with 429: busy',
+    ],
+    [
+      'a fault of its own',
+      streams('data: {"error":{"code":500,"message":"out of memory","type":"server_error"}}\n\n'),
+      'broke off: out of memory',
+    ],
+  ])('that has %s goes back, and the others go on', async (_name, fault, message) => {
+    const { end, url } = await said(fault);
+    expect(end).toMatchObject({ type: 'request-lost', requestId: 'a' });
+    expect((end as EventOf<'request-lost'>).message).toContain(url);
+    expect((end as EventOf<'request-lost'>).message).toContain(message);
+  });
+
+  it.each([400, 404, 422])('that is refused with %s ends with the reason', async (status) => {
+    const { end } = await said(refusal('It takes no such thing.', status));
+    expect(end).toMatchObject({ type: 'request-failed', code: 'invalid_request', message: 'It takes no such thing.' });
+  });
+
+  it.each([
+    ['a long reason', `no ${'x'.repeat(1000)}`, `no ${'x'.repeat(296)}…`],
+    [
+      'a reason with the prompt in it',
+      'cannot read "my secret wish, which nobody knows" at all',
+      'The server that runs this model refused the request.',
+    ],
+    [
+      'a reason with a part of the prompt',
+      'bad: wish, which nobody knows',
+      'The server that runs this model refused the request.',
+    ],
+    ['a reason with the key', `wrong key ${key}`, 'The server that runs this model refused the request.'],
+  ])('shows of %s what may be shown', async (_name, reason, shown) => {
+    const { end } = await said(refusal(reason), text('my secret wish, which nobody knows'));
+    expect(end).toMatchObject({ type: 'request-failed', message: shown });
+  });
+
+  it('says what its tokens were like, and what it came to', async () => {
+    const { log, toy, executor } = await open(api);
+    await executor.start();
+    const asked = { prompt: 'wish', max_tokens: 2, logprobs: true, top_logprobs: 1, temperature: 0.5, stop: 'x' };
+    executor.submit([{ id: 'a', input: text('', { asked, logprobs: 1, n: 2 }), indexes: [1] }]);
+    await log.end('a');
+    const [delta] = log.of('delta');
+    const logprob = { token: delta!.text, logprob: -0.5, bytes: [...Buffer.from(delta!.text)] };
+    expect(JSON.parse(String(delta!.facts!['logprobs']))).toEqual({ ...logprob, top: [logprob] });
+    expect(log.of('progress').map(({ done, total }) => [done, total])).toEqual([
+      [1, 2],
+      [2, 2],
+    ]);
+    expect(log.of('output')[0]!.output).toMatchObject({
+      contentType: 'text/plain; charset=utf-8',
+      facts: { finish_reason: 'length', prompt_tokens: 7, completion_tokens: 2, cached_tokens: 3, calls: 2 },
+    });
+    expect(toy.bodies).toMatchObject([{ prompt: 'wish', seed: 2, temperature: 0.5, stream: true }]);
+    expect([...toy.keys]).toEqual([`Bearer ${key}`]);
+  });
+
+  it('that is canceled stops at the server, and frees its place', async () => {
+    const { log, toy, executor } = await open(api);
+    await executor.start();
+    executor.submit([
+      { id: 'a', input: text('', { asked: { prompt: 'wish' }, n: 3 }) },
+      { id: 'b', input: text('next') },
+    ]);
+    await log.firstWord('a');
+    expect(log.of('delta', 'b')).toEqual([]);
+    executor.cancel('a');
+    expect(await log.end('b')).toMatchObject({ type: 'request-done' });
+    await expect.poll(() => toy.openAnswers).toBe(0);
+    expect(toy.mostAnswers).toBe(2);
+  });
+
+  it('waits for a place where as many are served as the server takes', async () => {
+    const { log, toy, executor } = await open(api);
+    await executor.start();
+    const ids = ['a', 'b', 'c'];
+    executor.submit(ids.map((id) => ({ id, input: text('wish', { n: 2 }) })));
+    expect(await executor.checkHealth()).toMatchObject({ slots: 2, waitingRequests: 2 });
+    await Promise.all(ids.map((id) => log.end(id)));
+    expect(toy.mostAnswers).toBe(2);
+    expect(log.of('request-done').map(({ requestId }) => requestId)).toEqual(ids);
+  });
+
+  it('is lost with all others when its server is gone, which is waited for', async () => {
+    const { log, toy, executor, waits } = await open(api);
+    await executor.start();
+    const long = text('', { asked: { prompt: 'wish' } });
+    executor.submit(['a', 'b', 'c'].map((id) => ({ id, input: long })));
+    await Promise.all(['a', 'b'].map((id) => log.firstWord(id)));
+    await toy.stop();
+    const lost = await log.next(({ type }) => type === 'engine-lost');
+    expect(lost).toMatchObject({
+      requestIds: ['a', 'b', 'c'],
+      message: expect.stringContaining('ECONNREFUSED') as string,
+    });
+    expect(log.events.at(-1)).toBe(lost);
+    const starting = executor.start();
+    await expect.poll(() => waits.length).toBeGreaterThan(0);
+    await toy.start();
+    await starting;
+    executor.submit([{ id: 'a', input: text('wish') }]);
+    expect(await log.end('a')).toMatchObject({ type: 'request-done' });
+  });
+});
+
+it('notices a server that says nothing any more, also where nobody asks it for something', async () => {
+  const { toy, executor, log } = await open('llama.cpp', { checkEveryMs: 5, patienceMs: 50 });
+  await executor.start();
+  expect(await executor.checkHealth()).toMatchObject({ isHealthy: true });
+  // Frozen: it takes what comes, and never answers.
+  toy.fault = () => true;
+  expect(await log.next(({ type }) => type === 'engine-lost')).toMatchObject({ requestIds: [] });
+});
+
+it('keeps no more of a line than it may, however much comes', async () => {
+  const { toy, executor, log } = await open('openai');
+  await executor.start();
+  let written = 0;
+  toy.fault = (_request, response, body) => {
+    if (body === undefined) return false;
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    const more = (): void => {
+      written += 65_536;
+      if (!response.destroyed) response.write('x'.repeat(65_536), more);
+    };
+    more();
+    return true;
+  };
+  executor.submit([{ id: 'a', input: text('a wish') }]);
+  expect(await log.end('a')).toMatchObject({ type: 'request-lost' });
+  // What the sockets' buffers hold besides.
+  expect(written).toBeLessThan(16 * 1024 * 1024);
+});
+
+it('asks again, over a new connection, where those that it had kept open are closed', async () => {
+  const { toy, executor, log } = await open('openai');
+  await executor.start();
+  const served = new Set<object>();
+  toy.fault = ({ socket }, _response, body) => {
+    if (body === undefined) return false;
+    if (served.has(socket)) return Boolean(socket.destroy());
+    served.add(socket);
+    return false;
+  };
+  for (const ids of [['a', 'b'], ['c', 'd'], ['e']]) {
+    executor.submit(ids.map((id) => ({ id, input: text('a wish') })));
+    for (const id of ids) expect(await log.end(id)).toMatchObject({ type: 'request-done' });
+  }
+  expect(served.size).toBe(5);
+});

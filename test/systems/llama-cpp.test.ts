@@ -1,0 +1,149 @@
+/** A real llama.cpp server with a real model behind a worker, by its own API and by OpenAI's. */
+import { readRequest, readStats } from '@darkroom/store';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ended, poll, stream } from '../e2e/client.ts';
+import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { freePort, type LlamaServer, startLlamaServer, whyNoLlamaServer } from './llama-server.ts';
+
+const reason = whyNoLlamaServer();
+const key = 'sk-llama';
+const question = [{ role: 'user', content: 'What is the capital of France? Answer in one word.' }];
+
+async function busySlots(port: number): Promise<boolean[]> {
+  const answer = await fetch(`http://127.0.0.1:${port}/slots`, { headers: { Authorization: `Bearer ${key}` } });
+  return ((await answer.json()) as { is_processing: boolean }[]).map(({ is_processing: isBusy }) => isBusy);
+}
+
+describe.skipIf(reason !== undefined)(`llama.cpp's server${reason === undefined ? '' : ` (${reason})`}`, () => {
+  let llama: LlamaServer;
+  let system: System;
+  let port: number;
+  const apis = [
+    ['llama.cpp', 'smollm2-native', {}],
+    ['openai', 'smollm2-135m-instruct.q4_1.gguf', { UPSTREAM_SLOTS: '2' }],
+  ] as const;
+
+  beforeAll(async () => {
+    port = await freePort();
+    system = await startSystem({
+      parts: ['api', 'batch-former', 'janitor'],
+      environment: { ...patience, MAX_ATTEMPTS: '10' },
+    });
+    // Before there is a server: they wait.
+    const workers = apis.map(([UPSTREAM_API, MODEL_ID, more]) =>
+      system.start('worker', {
+        EXECUTOR: 'http',
+        UPSTREAM_URL: `http://127.0.0.1:${port}`,
+        UPSTREAM_API,
+        UPSTREAM_KEY: key,
+        MODEL_ID,
+        ...more,
+      }),
+    );
+    llama = await startLlamaServer({ port, key });
+    await Promise.all(workers);
+  }, 600_000);
+  afterAll(async () => {
+    if (system !== undefined) await stopSystem(system);
+    await llama?.kill();
+  });
+
+  async function post(path: string, body: object): Promise<Response> {
+    const headers = { 'content-type': 'application/json' };
+    return fetch(`${system.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  }
+
+  async function submit(body: object): Promise<string> {
+    return ((await (await post('/v1/predict', body)).json()) as { request_id: string }).request_id;
+  }
+
+  describe.each(apis)('by the API of %s', (_api, model) => {
+    const long = { model, prompt: 'Once upon a time', max_tokens: 24, ignore_eos: true, temperature: 0 };
+
+    it('answers', async () => {
+      const body = { model, messages: question, max_tokens: 12, temperature: 0, logprobs: true, top_logprobs: 2 };
+      const answer = (await (await post('/v1/chat/completions', body)).json()) as {
+        choices: {
+          message: { content: string };
+          finish_reason: string;
+          logprobs: { content: { top_logprobs: object[] }[] };
+        }[];
+        usage: { prompt_tokens: number; completion_tokens: number };
+      };
+      const [choice] = answer.choices;
+      expect(choice!.message.content).toContain('Paris');
+      expect(answer.usage.prompt_tokens).toBeGreaterThan(10);
+      expect(answer.usage.completion_tokens).toBeGreaterThan(0);
+      expect(choice!.logprobs.content[0]!.top_logprobs).toHaveLength(2);
+      const streamed = await (
+        await post('/v1/chat/completions', { ...body, logprobs: false, top_logprobs: undefined, stream: true })
+      ).text();
+      const pieces = streamed
+        .split('\n')
+        .filter((line) => line.startsWith('data: {'))
+        .map(
+          (line) =>
+            (JSON.parse(line.slice(6)) as { choices: { delta: { content?: string } }[] }).choices[0]?.delta.content ??
+            '',
+        );
+      expect(pieces.join('')).toBe(choice!.message.content);
+    });
+
+    it('ends at max_tokens and at a text, and refuses what it cannot hold', async () => {
+      const cut = await submit({ ...long, max_tokens: 5 });
+      expect(await ended(system.url, cut)).toBe('succeeded');
+      expect(await poll(system.url, cut)).toMatchObject({
+        finish_reasons: ['length'],
+        usage: { completion_tokens: 5 },
+      });
+      const { texts } = (await poll(system.url, cut)) as unknown as { texts: { text: string }[] };
+      const word = texts[0]!.text.trim().split(' ').at(-1)!;
+      const stopped = await submit({ ...long, stop: word });
+      expect(await ended(system.url, stopped)).toBe('succeeded');
+      expect(await poll(system.url, stopped)).toMatchObject({ finish_reasons: ['stop'] });
+      const wide = await submit({ model, prompt: 'word '.repeat(5000) });
+      expect(await ended(system.url, wide)).toBe('failed');
+      const { error } = (await poll(system.url, wide)) as unknown as { error: { code: string; message: string } };
+      expect(error).toMatchObject({
+        code: 'invalid_request',
+        message: expect.stringContaining('context size') as string,
+      });
+    });
+
+    it('stops when it is canceled, and serves the next', async () => {
+      const ids = await Promise.all([1, 2, 3].map((seed) => submit({ ...long, seed, max_tokens: 400 })));
+      await Promise.all(
+        ids.slice(0, 2).map((id) => stream(system.url, id, { until: ({ event }) => event === 'delta' })),
+      );
+      for (const id of ids) await fetch(`${system.url}/v1/predict/${id}`, { method: 'DELETE' });
+      for (const id of ids) expect(await ended(system.url, id)).toBe('canceled');
+      await expect.poll(() => busySlots(port), { timeout: 1000 }).toEqual([false, false]);
+    });
+
+    it('is killed in the middle and comes back, and nothing is lost or doubled', async () => {
+      const ids = await Promise.all([1, 2, 3].map((seed) => submit({ ...long, seed })));
+      await stream(system.url, ids[0]!, { until: ({ event }) => event === 'delta' });
+      await llama.kill();
+      await expect
+        .poll(() => readStats(system.store, model).then(({ workers }) => workers.loading), { timeout: 20_000 })
+        .toBe(1);
+      llama = await startLlamaServer({ port, key });
+      for (const id of ids) expect(await ended(system.url, id)).toBe('succeeded');
+      for (const id of ids) {
+        const events = await stream(system.url, id);
+        let text = '';
+        for (const { event, data } of events.filter(({ data: said }) => said !== '[DONE]')) {
+          const { offset, text: more } = JSON.parse(data) as { offset: number; text: string };
+          if (event === 'reset') text = text.slice(0, offset);
+          if (event === 'delta' || event === 'snapshot') text = text.slice(0, offset) + more;
+        }
+        const view = (await poll(system.url, id)) as unknown as { texts: { text: string }[]; usage: object };
+        expect(text).toBe(view.texts[0]!.text);
+        expect(view.usage).toMatchObject({ completion_tokens: 24 });
+      }
+      const found = await Promise.all(ids.map((id) => readRequest(system.store, id)));
+      const attempts = found.map((each) => (each as { request: { attempts: number } }).request.attempts);
+      expect(Math.max(...attempts)).toBeGreaterThan(0);
+    });
+  });
+});

@@ -1,0 +1,59 @@
+/** llama.cpp's own server with SmolLM2, where tools/build-llama-server.mjs has been run. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { provideSmollm2File } from './smollm2.ts';
+
+const server = new URL('../../.darkroom/llama-server-0.3.36/llama-server', import.meta.url).pathname;
+
+/** Why it cannot be had; undefined where it can. */
+export function whyNoLlamaServer(): string | undefined {
+  return existsSync(server) ? undefined : 'llama-server is not there: node tools/build-llama-server.mjs builds it';
+}
+
+export interface LlamaServer {
+  url: string;
+  /** SIGKILL, and wait for the end. */
+  kill(): Promise<void>;
+}
+
+/** Where it was before, with `port`. Answers before its model is loaded. @throws Error if it ends instead. */
+export async function startLlamaServer(options: { port: number; slots?: number; key?: string }): Promise<LlamaServer> {
+  const { port, slots = 2, key } = options;
+  const url = `http://127.0.0.1:${port}`;
+  const room = ['--parallel', `${slots}`, '--ctx-size', `${slots * 512}`, '--threads', '1'];
+  // With repacked weights this version crashes on CPUs that have AMX.
+  const plain = ['--no-repack', '--no-ui', ...(key === undefined ? [] : ['--api-key', key])];
+  const words = ['--model', await provideSmollm2File(), '--host', '127.0.0.1', '--port', `${port}`, ...room, ...plain];
+  const child = spawn(server, words, { stdio: 'ignore' });
+  const exited = once(child, 'exit');
+  const kill = async (): Promise<void> => {
+    child.kill('SIGKILL');
+    await exited;
+  };
+  while (!(await answers(url))) {
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`llama-server ended: ${String(child.exitCode ?? child.signalCode)}`);
+    await Promise.race([exited, delay(50)]);
+  }
+  return { url, kill };
+}
+
+function answers(url: string): Promise<boolean> {
+  return fetch(`${url}/health`).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** For a server that comes back to where it was. */
+export async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}

@@ -1,0 +1,196 @@
+/** Darkroom in front of another Darkroom: the whole way of texts and pictures, cancels, and an upstream that dies and comes back. */
+import { readFile } from 'node:fs/promises';
+import { createClient } from '@darkroom/client';
+import { readRequest, readStats } from '@darkroom/store';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { ended, poll } from '../e2e/client.ts';
+import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { freePort } from './llama-server.ts';
+
+const parts = ['api', 'batch-former', 'janitor'] as const;
+const [writer, painter] = ['emoji-writer', 'emoji-sd'];
+const messages = [{ role: 'user', content: 'something sweet for a birthday party' }];
+/** Long, and without end before. */
+const long = { model: writer, prompt: 'once', ignore_eos: true, temperature: 1, max_tokens: 240 };
+
+let behind: System;
+let front: System;
+let port: number;
+
+function upstreamOf(model: string, UPSTREAM_SLOTS = '4'): Record<string, string> {
+  const UPSTREAM_URL = `http://127.0.0.1:${port}/v1`;
+  return {
+    EXECUTOR: 'http',
+    UPSTREAM_URL,
+    UPSTREAM_API: 'openai',
+    UPSTREAM_KEY: 'sk-upstream',
+    UPSTREAM_SLOTS,
+    MODEL_ID: model,
+  };
+}
+
+beforeAll(async () => {
+  port = await freePort();
+  behind = await startSystem({
+    parts: [
+      'batch-former',
+      'janitor',
+      { name: 'api', environment: { PORT: `${port}`, API_KEYS: 'front:sk-upstream' } },
+    ],
+    environment: patience,
+  });
+  front = await startSystem({ parts, environment: { ...patience, MAX_ATTEMPTS: '10' } });
+  await Promise.all([writer, painter].map((model) => behind.start('worker', { MODEL_DIR: `models/${model}` })));
+  await Promise.all([writer, painter].map((model) => front.start('worker', upstreamOf(model))));
+}, 120_000);
+afterAll(async () => {
+  await Promise.all([front, behind].filter((system) => system !== undefined).map((system) => stopSystem(system)));
+});
+
+function post(system: System, path: string, body: object): Promise<Response> {
+  const key = system === behind ? { Authorization: 'Bearer sk-upstream' } : {};
+  const headers = { 'content-type': 'application/json', ...key };
+  return fetch(`${system.url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+}
+
+async function submit(body: object): Promise<string> {
+  const response = await post(front, '/v1/predict', body);
+  if (response.status !== 202) throw new Error(`${response.status} ${await response.text()}`);
+  return ((await response.json()) as { request_id: string }).request_id;
+}
+
+async function textOf(id: string): Promise<string> {
+  const { texts } = (await poll(front.url, id)) as unknown as { texts: { text: string }[] };
+  return texts[0]!.text;
+}
+
+/** Slots of the writer behind that are free. */
+const freeBehind = async (): Promise<number> => (await readStats(behind.store, writer)).freeSlots;
+
+it('answers as the other does', async () => {
+  const body = { model: writer, messages, logprobs: true, top_logprobs: 2, temperature: 0 };
+  const answers = await Promise.all(
+    [front, behind].map(
+      async (system) => (await (await post(system, '/v1/chat/completions', body)).json()) as Record<string, object>,
+    ),
+  );
+  expect(answers[0]!['choices']).toEqual(answers[1]!['choices']);
+  expect(answers[0]!['choices']).toMatchObject([{ message: { content: 'a birthday cake on a pink background' } }]);
+  const usage = (answers[1] as { usage: object }).usage;
+  expect(answers[0]!['usage']).toMatchObject({ ...usage, prompt_tokens_details: expect.any(Object) as object });
+  const sampled = { ...long, prompt: [5, 6, 7], seed: 7, n: 3, max_tokens: 20 };
+  const texts = await Promise.all(
+    [front, behind].map(
+      async (system) => (await (await post(system, '/v1/completions', sampled)).json()) as Record<string, object>,
+    ),
+  );
+  expect(texts[0]!['choices']).toEqual(texts[1]!['choices']);
+});
+
+it('draws as the other does, and shows pictures in the making', async () => {
+  const body = { model: painter, prompt: 'a red apple on a white background', size: '64x64', n: 2, seed: 7 };
+  const request = { ...body, num_inference_steps: 8, output_format: 'webp', response_format: 'b64_json' };
+  const [ours, theirs] = await Promise.all(
+    [front, behind].map(
+      async (system) => (await (await post(system, '/v1/images/generations', request)).json()) as { data: object[] },
+    ),
+  );
+  expect(ours!.data).toHaveLength(2);
+  expect(ours!.data).toEqual(theirs!.data);
+  const id = await submit({ ...body, num_inference_steps: 8, preview: { every: 2 } });
+  const events = await (await fetch(`${front.url}/v1/predict/${id}/events`)).text();
+  expect(events).toContain('data:image/jpeg;base64,');
+  expect(await poll(front.url, id)).toMatchObject({
+    status: 'succeeded',
+    images: [{ width: 64, seed: 7 }, { seed: 8 }],
+  });
+});
+
+it('shows its models as far as it knows them, and leaves the rest to the other', async () => {
+  const { data } = (await (await fetch(`${front.url}/v1/models`)).json()) as { data: { id: string }[] };
+  expect(data.map(({ id }) => id).toSorted()).toEqual([painter, writer].toSorted());
+  expect(data.find(({ id }) => id === writer)).toMatchObject({
+    kind: 'text',
+    max_model_len: 256,
+    vocabulary_size: 2048,
+  });
+  const refused = await submit({ ...long, max_tokens: 5000 });
+  expect(await ended(front.url, refused)).toBe('failed');
+  const { error } = (await poll(front.url, refused)) as unknown as { error: { code: string; message: string } };
+  expect(error).toMatchObject({
+    code: 'invalid_request',
+    message: expect.stringContaining('max_tokens is 5000') as string,
+  });
+});
+
+it('a cancel frees the place behind', async () => {
+  await expect.poll(freeBehind).toBeGreaterThan(0);
+  const free = await freeBehind();
+  const ids = await Promise.all([1, 2].map((seed) => submit({ ...long, n: 2, seed })));
+  await expect.poll(freeBehind).toBeLessThan(free);
+  for (const id of ids) await fetch(`${front.url}/v1/predict/${id}`, { method: 'DELETE' });
+  for (const id of ids) expect(await ended(front.url, id)).toBe('canceled');
+  await expect.poll(freeBehind).toBe(free);
+});
+
+it('loses and doubles nothing when the other is killed and comes back', async () => {
+  const bodies = Array.from({ length: 6 }, (_, seed) => ({ ...long, seed, max_tokens: 100 }));
+  const client = createClient({ baseUrl: front.url });
+  let killed: Promise<unknown> | undefined;
+  const restart = async (): Promise<void> => {
+    await behind.part('api').kill();
+    // The worker in front waits, and says so.
+    await expect.poll(() => readStats(front.store, writer).then(({ workers }) => workers.loading)).toBe(1);
+    await behind.start('api', { PORT: `${port}`, API_KEYS: 'front:sk-upstream' });
+  };
+  const grown = await Promise.all(
+    bodies.map(async (body) => {
+      const { request_id: id } = await client.submit(body);
+      let text = '';
+      let whole = '';
+      for await (const event of client.stream(id)) {
+        if (event.type === 'delta') text = text.slice(0, event.offset) + event.text;
+        if (event.type === 'reset') text = text.slice(0, event.offset);
+        if (event.type === 'text') whole = event.text;
+        if (text.length > 40) killed ??= restart();
+      }
+      return { id, text, whole };
+    }),
+  );
+  await killed;
+  const alone = await Promise.all(
+    bodies.map(async (body) => {
+      const answer = (await (await post(behind, '/v1/completions', body)).json()) as { choices: { text: string }[] };
+      return answer.choices[0]!.text;
+    }),
+  );
+  expect(grown.map(({ text }) => text)).toEqual(alone);
+  expect(grown.map(({ whole }) => whole)).toEqual(alone);
+  expect(await Promise.all(grown.map(({ id }) => textOf(id)))).toEqual(alone);
+  const requests = await Promise.all(grown.map(({ id }) => readRequest(front.store, id)));
+  const attempts = requests.map((found) => (found as { request: { attempts: number } }).request.attempts);
+  expect(Math.max(...attempts)).toBeGreaterThan(0);
+});
+
+it('says what is wrong with it, and no key', async () => {
+  const wrong = front.launch('worker', { ...upstreamOf(writer), UPSTREAM_KEY: 'sk-wrong', WORKER_ID: 'wrong' });
+  await expect(wrong.ready).rejects.toThrow('worker ended before it was ready');
+  expect(wrong.process.exitCode).not.toBe(0);
+  const { failed_to_load: failures } = (await (await fetch(`${front.url}/status`)).json()) as {
+    failed_to_load?: object[];
+  };
+  expect(JSON.stringify(failures)).toContain('expected that it takes the key of UPSTREAM_KEY');
+  expect(JSON.stringify(failures)).not.toContain('sk-wrong');
+});
+
+it('is started as docs/upstreams.md says', async () => {
+  const document = await readFile(new URL('../../docs/upstreams.md', import.meta.url), 'utf8');
+  const [, command] = /```sh\n(EXECUTOR=http UPSTREAM_URL=http:\/\/127\.0\.0\.1:8080 [^`]*)```/.exec(document)!;
+  const environment = Object.fromEntries(
+    [...command!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name, value]) => [name!, value!]),
+  );
+  const here = { REDIS_PREFIX: front.prefix, UPSTREAM_URL: environment['UPSTREAM_URL']!.replace('8080', `${port}`) };
+  const worker = await front.start('worker', { ...environment, ...here, UPSTREAM_KEY: 'sk-upstream' });
+  expect(await readStats(front.store, writer)).toMatchObject({ workers: { loading: 0 } });
+  await worker.stop();
+});

@@ -1,0 +1,39 @@
+// Builds llama.cpp's own server, which is in no package, from the sources that PyPI's llama-cpp-python carries, for
+// test/systems/llama-cpp.test.ts and bench/upstream.bench.ts: `node tools/build-llama-server.mjs`. Needs python3 with pip, cmake, ninja
+// and a C++ compiler, and 10 minutes of two cores. What it makes stays in .darkroom.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const version = '0.3.36';
+const directory = join(import.meta.dirname, `../.darkroom/llama-server-${version}`);
+const server = join(directory, 'llama-server');
+
+if (!existsSync(server)) build();
+console.log(server);
+
+function build() {
+  const scratch = mkdtempSync(join(tmpdir(), 'darkroom-llama-'));
+  const run = (command, ...words) => execFileSync(command, words, { cwd: scratch, stdio: 'inherit' });
+  try {
+    const sources = ['--no-deps', '--no-binary', 'llama-cpp-python', `llama-cpp-python==${version}`];
+    run('python3', '-m', 'pip', 'download', '--quiet', '--disable-pip-version-check', ...sources);
+    run(
+      'tar',
+      'xzf',
+      readdirSync(scratch).find((name) => name.endsWith('.tar.gz')),
+    );
+    const llama = join(scratch, `llama_cpp_python-${version}`, 'vendor/llama.cpp');
+    const off = ['BUILD_SHARED_LIBS', 'LLAMA_BUILD_TESTS', 'LLAMA_BUILD_EXAMPLES', 'LLAMA_BUILD_UI', 'LLAMA_OPENSSL'];
+    const options = ['CMAKE_BUILD_TYPE=Release', 'LLAMA_BUILD_SERVER=ON', ...off.map((name) => `${name}=OFF`)];
+    run('cmake', '-G', 'Ninja', '-S', llama, '-B', 'build', ...options.map((option) => `-D${option}`));
+    run('ninja', '-C', 'build', 'llama-server');
+    mkdirSync(directory, { recursive: true });
+    // Under its name only when it is whole.
+    execFileSync('cp', [join(scratch, 'build/bin/llama-server'), `${server}.part`]);
+    renameSync(`${server}.part`, server);
+  } finally {
+    rmSync(scratch, { recursive: true });
+  }
+}
