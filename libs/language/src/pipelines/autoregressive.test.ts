@@ -261,7 +261,14 @@ describe('a text', () => {
   });
 
   it('differs by the output and by the seed', async () => {
-    const input = textInput({ prompt: wish, temperature: 1.2, n: 3, seed: 2 ** 32 - 1, maxTokens: 40, ignoreEos: true });
+    const input = textInput({
+      prompt: wish,
+      temperature: 1.2,
+      n: 3,
+      seed: 2 ** 32 - 1,
+      maxTokens: 40,
+      ignoreEos: true,
+    });
     const table = new TextTable(pipeline);
     await table.join('a', input);
     await table.run();
