@@ -17,6 +17,8 @@ export interface GrammarThreadData {
 }
 
 export type GrammarQuestion =
+  /** The first one: whether it is there, with its vocabulary. */
+  | { readonly type: 'start' }
   /** Whether it is a constraint. */
   | { readonly type: 'check'; readonly constraint: TextConstraint }
   /** What may follow these tokens, and from now on be accepted under this number. */

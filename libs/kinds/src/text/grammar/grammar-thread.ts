@@ -35,9 +35,8 @@ async function createCompiler(): Promise<GrammarCompiler> {
 }
 
 async function compile(constraint: TextConstraint): Promise<CompiledGrammar> {
-  compiler ??= createCompiler();
   const key = JSON.stringify(constraint);
-  const grammar = compiled.get(key) ?? (await compileSealed(await compiler, constraint));
+  const grammar = compiled.get(key) ?? (await compileSealed(await compiler!, constraint));
   compiled.delete(key);
   compiled.set(key, grammar);
   const [oldest] = compiled.keys();
@@ -72,6 +71,10 @@ function hasOnlyEnds(word: number, at: number): boolean {
 
 async function answer(question: GrammarQuestion): Promise<GrammarAnswer> {
   switch (question.type) {
+    case 'start':
+      if (vocabulary !== undefined) compiler = createCompiler();
+      await compiler;
+      return { type: 'done' };
     case 'check': {
       const grammar = await library.Grammar.fromStructuralTag(question.constraint);
       grammar.dispose();

@@ -35,6 +35,8 @@ export type NextTokens =
   /** It cannot go on. */
   | { readonly type: 'refused'; readonly problem: string };
 
+/** A thread may take so long until it is there: that is no grammar's fault, and on a busy machine it is long. */
+const startLimitMs = 120_000;
 /** Characters of a constraint's JSON: it travels with its request. */
 const maxLength = 1_000_000;
 
@@ -109,8 +111,9 @@ export class Grammars {
   }
 
   #ask(asked: Asked): void {
+    const port = this.#startThread();
     this.#asked.push(asked);
-    this.#startThread().postMessage(asked.question, []);
+    port.postMessage(asked.question, []);
     if (this.#asked.length === 1) this.#startTimer();
   }
 
@@ -131,6 +134,7 @@ export class Grammars {
     worker.once('error', () => this.#replace(port, 'it cannot be read'));
     worker.once('exit', () => this.#replace(port, 'it cannot be read'));
     worker.unref();
+    this.#ask({ question: { type: 'start' }, hear: () => {} });
     return port;
   }
 
@@ -156,8 +160,9 @@ export class Grammars {
     if (this.#asked.length === 0) return port?.unref();
     if (port === undefined) return;
     port.ref();
-    const problem = `it takes longer than ${this.#limitMs / 1000} s to prepare`;
-    this.#timer = setTimeout(() => this.#replace(port, problem), this.#limitMs).unref();
+    const limitMs = this.#asked[0]!.question.type === 'start' ? startLimitMs : this.#limitMs;
+    const problem = `it takes longer than ${limitMs / 1000} s to prepare`;
+    this.#timer = setTimeout(() => this.#replace(port, problem), limitMs).unref();
   }
 
   /** Lets a thread go, with whatever was asked last, and asks another for the rest. */
@@ -170,8 +175,14 @@ export class Grammars {
     const [guilty, ...rest] = this.#asked;
     this.#asked = [];
     guilty?.hear({ type: 'refused', problem, isBroken: false });
+    if (guilty?.question.type === 'start') return this.#giveUp(rest, problem);
     for (const asked of rest) if (asked.question.type === 'check') this.#ask(asked);
     for (const matcher of this.#matchers.values()) matcher.reopen();
+  }
+
+  /** Without a thread that starts there is nobody to ask; who asks next tries again. */
+  #giveUp(asked: readonly Asked[], problem: string): void {
+    for (const { hear } of asked) hear({ type: 'refused', problem, isBroken: false });
   }
 }
 
