@@ -11,12 +11,15 @@ import { SetupError, say } from './say.mjs';
 import { System } from './system.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
+const questions = ['--help', '-h', '--version', '--print-config'];
+
 export async function start() {
   // Whoever read our output may be gone before we are.
   process.stdout.on('error', () => {});
   try {
-    const giveLockBack = takeInstanceLock(join(root, '.darkroom/start.lock'));
-    process.on('exit', giveLockBack);
+    // Who only asks may do so while the system runs.
+    const isQuestion = process.argv.slice(2).some((word) => questions.includes(word));
+    if (!isQuestion) process.on('exit', takeInstanceLock(join(root, '.darkroom/start.lock')));
     await run();
     process.exit(0);
   } catch (error) {

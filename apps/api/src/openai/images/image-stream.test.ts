@@ -1,14 +1,12 @@
-import { EventEmitter, once } from 'node:events';
 import { DarkroomError, type RequestEvent } from '@darkroom/core';
-import { connectStore, type EventHub, readEvents } from '@darkroom/store';
-import { startPrivateRedis } from '@darkroom/testing';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { type EventHub, readEvents } from '@darkroom/store';
+import { describe, expect, it } from 'vitest';
 import { drainGraceMs } from '../follow-stored.ts';
 import { checkMs, heartbeatMs } from '../../follow/tail-events.ts';
 import { frameBytes } from './image-frames.ts';
 import { type RunningRequest, runNext, startWorker, totalSteps } from '../../testing/fake-worker.ts';
 import { generate, stateOf } from '../../testing/generate.ts';
-import { holdPatience } from '../../testing/hold-patience.ts';
+import { openHangingRedis } from '../../testing/open-hanging-redis.ts';
 import { type Frame, readFrames, type SseReader } from '../../testing/sse-reader.ts';
 import { openTestApi, type TestApi, type TestApiOptions } from '../../testing/test-api.ts';
 
@@ -284,39 +282,18 @@ describe('the end', () => {
 });
 
 it('goes on over a Redis that hangs, with nothing lost and nothing twice', async () => {
-  const redis = await startPrivateRedis();
-  const store = connectStore({ url: redis.url });
-  onTestFinished(async () => {
-    redis.process.kill('SIGCONT');
-    await store.close();
-    await redis.stop();
-  });
-  // Connected before time is held.
-  await store.redis.ping();
-  const runOut = holdPatience(300);
-  const hanging = new EventEmitter();
-  // The event of the picture comes through, and the picture cannot be read.
-  const wrapHub = (hub: EventHub): EventHub => ({
-    ...hub,
-    subscribe: (id, listener) =>
-      hub.subscribe(id, (event) => {
-        if (event.type === 'output') redis.process.kill('SIGSTOP');
-        listener(event);
-        if (event.type === 'output') hanging.emit('picture');
-      }),
-  });
+  const { store, goOn, runOut, hangAtOutput: wrapHub, hangs } = await openHangingRedis(300);
   const { test, reader, run } = await open({ partial_images: 3 }, { store, wrapHub, storeWaitMs: 300 });
   await run.progress(1, preview(1));
   expect(dataOf(await reader.next())).toMatchObject({ partial_image_index: 0 });
   const waiting = reader.next();
   await expect.poll(() => test.timers()).toBe(3);
-  const hangs = once(hanging, 'picture');
   const writing = run.output(0, Buffer.from('picture'));
   await hangs;
   expect(await runOut(waiting)).toEqual({ comment: 'heartbeat' });
   const rest = reader.rest();
   await expect.poll(() => test.timers()).toBe(2);
-  redis.process.kill('SIGCONT');
+  goOn();
   await writing;
   await run.finish();
   test.tick(checkMs);

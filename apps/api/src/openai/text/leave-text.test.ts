@@ -1,12 +1,10 @@
 /** A client of texts that goes away, over real connections, and a Redis that does. */
-import { EventEmitter, once } from 'node:events';
-import { connectStore, type EventHub, readRequest } from '@darkroom/store';
-import { startPrivateRedis } from '@darkroom/testing';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { readRequest } from '@darkroom/store';
+import { describe, expect, it } from 'vitest';
 import { checkMs } from '../../follow/tail-events.ts';
 import { runNext } from '../../testing/fake-worker.ts';
 import { stateOf } from '../../testing/generate.ts';
-import { holdPatience } from '../../testing/hold-patience.ts';
+import { openHangingRedis } from '../../testing/open-hanging-redis.ts';
 import { listen } from '../../testing/listen.ts';
 import { ask, end, openTextApi, write, writer } from '../../testing/open-text-api.ts';
 import { readFrames } from '../../testing/sse-reader.ts';
@@ -114,33 +112,12 @@ it('a process that stops cancels nothing', async () => {
 it.each([false, true])(
   'goes on over a Redis that hangs, with nothing lost and nothing twice, streaming: %s',
   async (stream) => {
-    const redis = await startPrivateRedis();
-    const store = connectStore({ url: redis.url });
-    onTestFinished(async () => {
-      redis.process.kill('SIGCONT');
-      await store.close();
-      await redis.stop();
-    });
-    // Connected before time is held.
-    await store.redis.ping();
-    const runOut = holdPatience(300);
-    const hanging = new EventEmitter();
-    // The event of the text's end comes through, and the text cannot be read.
-    const wrapHub = (hub: EventHub): EventHub => ({
-      ...hub,
-      subscribe: (id, listener) =>
-        hub.subscribe(id, (event) => {
-          if (event.type === 'output') redis.process.kill('SIGSTOP');
-          listener(event);
-          if (event.type === 'output') hanging.emit('text');
-        }),
-    });
+    const { store, goOn, runOut, hangAtOutput: wrapHub, hangs } = await openHangingRedis(300);
     const test = await openTextApi({ store, wrapHub, storeWaitMs: 300 });
     const answering = Promise.resolve(ask(test, path, { messages, stream }));
     await expect.poll(() => test.timers()).toBe(3);
     const run = await runNext(test.store, writer.id);
     await write(run, ['an ', 'owl']);
-    const hangs = once(hanging, 'text');
     const writing = end(run, 'an owl');
     await hangs;
     const body = answering.then((response) => response.text());
@@ -149,7 +126,7 @@ it.each([false, true])(
     // One try to read the whole has failed, and the next waits; a stream needs none.
     await runOut(expect.poll(() => test.timers()).toBe(stream ? 3 : 2));
     expect(isOver).toBe(false);
-    redis.process.kill('SIGCONT');
+    goOn();
     await writing;
     await run.finish();
     test.tick(checkMs);

@@ -42,7 +42,7 @@ const maxLength = 1_000_000;
 
 interface Asked {
   readonly question: GrammarQuestion;
-  hear(answer: GrammarAnswer): void;
+  readonly hear: (answer: GrammarAnswer) => void;
 }
 
 // Always the built entry: Node runs no TypeScript, so tests of the sources need `npm run build` before them.
