@@ -3,7 +3,6 @@
  * executor and writes back what comes out. Inference runs in another process, so that none of this ever waits for it.
  */
 import { randomUUID } from 'node:crypto';
-import type { ModelCard } from '@darkroom/core';
 import type { EventOf, Executor, ExecutorListener } from '@darkroom/executor';
 import { BaseService, PeriodicLoop } from '@darkroom/service';
 import {
@@ -19,7 +18,7 @@ import {
   type WorkerIdentity,
   type WorkerInbox,
 } from '@darkroom/store';
-import { EngineLife, type EngineLifeOptions } from './engine/engine-life.ts';
+import { EngineLife } from './engine/engine-life.ts';
 import { EngineWatch } from './engine/engine-watch.ts';
 import { PaceMeter } from './meters/pace-meter.ts';
 import { type DropReason, StepMeter } from './meters/step-meter.ts';
