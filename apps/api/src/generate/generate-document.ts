@@ -1,7 +1,7 @@
 import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../http/api-route.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { endedWithoutResult } from '../openai/stored-request-error.ts';
+import { endedWithoutResult } from '../follow/stored-request-error.ts';
 import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
 import { generateAnswerSchema, generateBodySchema } from './generate-schema.ts';
 

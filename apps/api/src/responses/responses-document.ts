@@ -4,7 +4,7 @@ import { z } from '@hono/zod-openapi';
 import { ApiError, invalidField, overloaded, tooManyStreams } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, requestErrors, type RouteDocument } from '../http/api-route.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { endedWithoutResult } from '../openai/stored-request-error.ts';
+import { endedWithoutResult } from '../follow/stored-request-error.ts';
 import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
 import { ResponseReader } from './response-events.ts';
 import { idOf } from './response-ids.ts';

@@ -1,7 +1,7 @@
 /** Responses over HTTP, with a worker that does what the test says. */
 import { cancelRequest } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
-import { drainGraceMs } from '../openai/follow-stored.ts';
+import { drainGraceMs } from '../follow/follow-stored.ts';
 import { runNext } from '../testing/fake-worker.ts';
 import { stateOf } from '../testing/generate.ts';
 import { type Body, dataOf, finish, input, openResponse, path, viewOf } from '../testing/open-response.ts';

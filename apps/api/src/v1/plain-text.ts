@@ -8,7 +8,7 @@ import { isEnd, tailEvents } from '../follow/tail-events.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { invalidField } from '../http/api-error.ts';
 import { createTextReader } from '../openai/text/follow-texts.ts';
-import { endedWithoutResult } from '../openai/stored-request-error.ts';
+import { endedWithoutResult } from '../follow/stored-request-error.ts';
 
 /** Whether plain text is what the client would rather have. One that takes anything gets JSON. */
 export function wantsPlainText(c: ApiCall): boolean {

@@ -1,9 +1,9 @@
 import type { OutputInfo, RequestEvent } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
 import type { ApiContext } from '../../context.ts';
-import { followStored } from '../follow-stored.ts';
-import { endedWithoutResult } from '../stored-request-error.ts';
-import type { ClientWatch } from '../watch-client.ts';
+import { followStored } from '../../follow/follow-stored.ts';
+import { endedWithoutResult } from '../../follow/stored-request-error.ts';
+import type { ClientWatch } from '../../follow/watch-client.ts';
 
 /** A picture in the making, smaller than the one it becomes. */
 export interface PartialPicture {

@@ -1,7 +1,7 @@
 import { DarkroomError, type RequestEvent } from '@darkroom/core';
 import { type EventHub, readEvents } from '@darkroom/store';
 import { describe, expect, it } from 'vitest';
-import { drainGraceMs } from '../follow-stored.ts';
+import { drainGraceMs } from '../../follow/follow-stored.ts';
 import { checkMs, heartbeatMs } from '../../follow/tail-events.ts';
 import { frameBytes } from './image-frames.ts';
 import { type RunningRequest, runNext, startWorker, totalSteps } from '../../testing/fake-worker.ts';

@@ -2,7 +2,7 @@ import { cancelRequest, readEvents, readRequest } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { errorSchema } from '../../http/error-response.ts';
-import { drainGraceMs } from '../follow-stored.ts';
+import { drainGraceMs } from '../../follow/follow-stored.ts';
 import { imagesResponseSchema } from './openai-images-schema.ts';
 import { endOverdue } from '../../testing/end-overdue.ts';
 import { runNext, startWorker } from '../../testing/fake-worker.ts';

@@ -7,11 +7,11 @@ import type { Route } from '../../http/api-route.ts';
 import { readJsonBody } from '../../http/read-json-body.ts';
 import { absoluteUrl } from '../../http/urls.ts';
 import type { SubmittedRequest } from '../../submit/submit-request.ts';
-import { answerStored, streamStored } from '../answer-stored.ts';
+import { answerStored, streamStored } from '../../follow/answer-stored.ts';
 import { followPictures } from './follow-pictures.ts';
 import { chunkedFrames, imageEventFrames, imageUsage } from './image-frames.ts';
 import { imagesGenerationsDocument, type imagesResponseSchema, parseImagesBody } from './openai-images-schema.ts';
-import type { ClientWatch } from '../watch-client.ts';
+import type { ClientWatch } from '../../follow/watch-client.ts';
 
 export const imagesGenerationsRoute: Route = {
   ...imagesGenerationsDocument,

@@ -7,7 +7,7 @@ import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../../
 import { submitErrors, submitHeaders } from '../../submit/submit-document.ts';
 import type { PartialPicture } from './follow-pictures.ts';
 import { chunkedFrames, imageEventFrames, type ImageFrames, imageUsage, imageUsageSchema } from './image-frames.ts';
-import { endedWithoutResult } from '../stored-request-error.ts';
+import { endedWithoutResult } from '../../follow/stored-request-error.ts';
 
 const maxPartialImages = 3;
 

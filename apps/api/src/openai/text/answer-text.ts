@@ -16,12 +16,12 @@ import { heartbeatFrame, sseFrame } from '../../follow/sse-frame.ts';
 import type { ApiCall } from '../../http/api-env.ts';
 import { readJsonBody } from '../../http/read-json-body.ts';
 import type { SubmittedRequest } from '../../submit/submit-request.ts';
-import { answerStored, streamStored } from '../answer-stored.ts';
-import { textChanged } from '../stored-request-error.ts';
+import { answerStored, streamStored } from '../../follow/answer-stored.ts';
+import { textChanged } from '../../follow/stored-request-error.ts';
 import { type AddedText, followTexts } from './follow-texts.ts';
 import { ChoiceChunks, type ChoicePart } from './text-chunks.ts';
 import { finishReasonOf, openaiUsage, type TextShape } from './text-shape.ts';
-import type { ClientWatch } from '../watch-client.ts';
+import type { ClientWatch } from '../../follow/watch-client.ts';
 
 /** What one of the routes makes of a body. */
 export interface TextAsk {

@@ -10,7 +10,7 @@ import { type Frame, readFrames } from '../../testing/sse-reader.ts';
 import type { TestApi, TestApiOptions } from '../../testing/test-api.ts';
 import { heartbeatMs } from '../../follow/tail-events.ts';
 import { chatAnswerSchema } from './chat-schema.ts';
-import { drainGraceMs } from '../follow-stored.ts';
+import { drainGraceMs } from '../../follow/follow-stored.ts';
 
 const path = '/v1/chat/completions';
 const messages = [{ role: 'user', content: 'something cold' }];

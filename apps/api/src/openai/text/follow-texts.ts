@@ -2,9 +2,9 @@ import { type OutputInfo, type OutputText, type RequestEvent, textAfter, type Te
 import { readOutput } from '@darkroom/store';
 import type { ApiContext } from '../../context.ts';
 import { ApiError } from '../../http/api-error.ts';
-import { followStored } from '../follow-stored.ts';
-import { endedWithoutResult } from '../stored-request-error.ts';
-import type { ClientWatch } from '../watch-client.ts';
+import { followStored } from '../../follow/follow-stored.ts';
+import { endedWithoutResult } from '../../follow/stored-request-error.ts';
+import type { ClientWatch } from '../../follow/watch-client.ts';
 
 /** Something was added to a text, and stays. */
 export interface AddedText {

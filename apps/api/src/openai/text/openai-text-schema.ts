@@ -5,7 +5,7 @@ import { z } from '@hono/zod-openapi';
 import { invalidField, invalidFields, overloaded } from '../../http/api-error.ts';
 import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../../http/api-route.ts';
 import { submitErrors, submitHeaders } from '../../submit/submit-document.ts';
-import { endedWithoutResult } from '../stored-request-error.ts';
+import { endedWithoutResult } from '../../follow/stored-request-error.ts';
 
 /** As `POST /v1/predict` has them; the model says what they may be. */
 export const textFields = textSchema.pick({

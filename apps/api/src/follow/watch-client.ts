@@ -1,6 +1,6 @@
 import { cancelRequest } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
-import { onAbort } from '../follow/wake-signal.ts';
+import { onAbort } from './wake-signal.ts';
 import type { ApiCall } from '../http/api-env.ts';
 
 /** Whether the client is still there to take what it asked for. */

@@ -1,7 +1,7 @@
 import type { RequestEvent } from '@darkroom/core';
 import type { ApiContext } from '../context.ts';
-import { checkMs, isEnd, tailEvents } from '../follow/tail-events.ts';
-import { createWakeSignal, onAbort } from '../follow/wake-signal.ts';
+import { checkMs, isEnd, tailEvents } from './tail-events.ts';
+import { createWakeSignal, onAbort } from './wake-signal.ts';
 import type { ApiError } from '../http/api-error.ts';
 import { drainMs } from '../server/api-server.ts';
 import { isStoreAway } from '../server/store-guard.ts';

@@ -16,8 +16,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { ApiContext } from '../context.ts';
-import { streamEvents } from '../follow/stream-events.ts';
-import { doneFrame, sseFrame } from '../follow/sse-frame.ts';
+import { streamEvents } from './stream-events.ts';
+import { doneFrame, sseFrame } from './sse-frame.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import { errorBody } from '../http/error-response.ts';
