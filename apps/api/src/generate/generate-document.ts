@@ -1,16 +1,9 @@
-import { invalidField, overloaded } from '../http/api-error.ts';
-import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../http/api-route.ts';
+import { invalidField } from '../http/api-error.ts';
+import { errorAnswer, type RouteDocument } from '../http/api-route.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { endedWithoutResult } from '../follow/stored-request-error.ts';
-import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
+import { answerErrors, requestIdHeader } from '../follow/answer-document.ts';
+import { submitHeaders } from '../submit/submit-document.ts';
 import { generateAnswerSchema, generateBodySchema } from './generate-schema.ts';
-
-const requestIdHeader = {
-  'X-Request-Id': {
-    description: 'The id of the request, which all routes of `/v1/predict/{id}` take.',
-    schema: { type: 'string' as const, example: exampleId },
-  },
-};
 
 const description = `One text, with its tokens: a view of a request as \`POST /v1/predict\` makes it. The answer waits until it is
 written; with \`stream: true\` server-sent events come instead, and the headers at once:
@@ -46,8 +39,7 @@ export const generateDocument: RouteDocument = {
     },
   },
   responses: {
-    ...submitErrors,
-    500: { ...commonErrors[500], description: 'A fault on our side. Nothing is stored; the id is in the log too.' },
+    ...answerErrors('text'),
     200: {
       description: 'The text, or the events.',
       headers: requestIdHeader,
@@ -66,17 +58,5 @@ export const generateDocument: RouteDocument = {
       'A field is wrong, or the model cannot do it. Nothing is stored.',
       invalidField('stream_mode', 'denoise', '"block_append": emoji-writer is autoregressive'),
     ),
-    422: {
-      ...errorAnswer(
-        'The request was stored, and there is no text: it failed, was canceled or `request_expired`, or the server stops ' +
-          '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
-        endedWithoutResult(exampleId, 'failed', {
-          code: 'worker_lost',
-          message: 'The workers that ran this request were lost.',
-        }),
-      ),
-      headers: requestIdHeader,
-    },
-    503: errorAnswer('As of `POST /v1/predict`. Nothing is stored.', overloaded()),
   },
 };

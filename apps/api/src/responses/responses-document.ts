@@ -1,11 +1,11 @@
 /** How the routes of responses stand in the OpenAPI document. */
 import type { RequestState } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
-import { ApiError, invalidField, overloaded, tooManyStreams } from '../http/api-error.ts';
-import { commonErrors, errorAnswer, jsonAnswer, requestErrors, type RouteDocument } from '../http/api-route.ts';
+import { ApiError, invalidField, tooManyStreams } from '../http/api-error.ts';
+import { errorAnswer, jsonAnswer, requestErrors, type RouteDocument } from '../http/api-route.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { endedWithoutResult } from '../follow/stored-request-error.ts';
-import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
+import { answerErrors } from '../follow/answer-document.ts';
+import { submitHeaders } from '../submit/submit-document.ts';
 import { ResponseReader } from './response-events.ts';
 import { idOf } from './response-ids.ts';
 import { exampleRequest, responseSchema } from './response-view.ts';
@@ -103,8 +103,7 @@ export const responsesDocuments = {
       },
     },
     responses: {
-      ...submitErrors,
-      500: { ...commonErrors[500], description: 'A fault on our side. Nothing is stored; the id is in the log too.' },
+      ...answerErrors('text'),
       200: {
         ...responseAnswer('The response, or the events. With `background: true` as it is now: queued.', requestId),
         content: { ...responseAnswer('').content, ...eventStream },
@@ -113,12 +112,6 @@ export const responsesDocuments = {
         'A field is wrong. Nothing is stored.',
         invalidField('tools.0.type', 'web_search', '"function": there are no other tools here'),
       ),
-      422: errorAnswer(
-        'The request was stored, and there is no text: it failed, was canceled or `request_expired`, or the server stops ' +
-          '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
-        endedWithoutResult(exampleRequest.id, 'expired', undefined),
-      ),
-      503: errorAnswer('As of `POST /v1/predict`. Nothing is stored.', overloaded()),
     },
   },
   get: {

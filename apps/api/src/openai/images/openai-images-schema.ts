@@ -2,12 +2,12 @@
 import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
 import { foreignPictureFields, outputFormats, pictureSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { invalidField, invalidFields, overloaded } from '../../http/api-error.ts';
-import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../../http/api-route.ts';
-import { submitErrors, submitHeaders } from '../../submit/submit-document.ts';
+import { invalidField, invalidFields } from '../../http/api-error.ts';
+import { errorAnswer, exampleId, type RouteDocument } from '../../http/api-route.ts';
+import { submitHeaders } from '../../submit/submit-document.ts';
 import type { PartialPicture } from './follow-pictures.ts';
 import { chunkedFrames, imageEventFrames, type ImageFrames, imageUsage, imageUsageSchema } from './image-frames.ts';
-import { endedWithoutResult } from '../../follow/stored-request-error.ts';
+import { answerErrors, requestIdHeader } from '../../follow/answer-document.ts';
 
 const maxPartialImages = 3;
 
@@ -145,13 +145,6 @@ export const imagesResponseSchema = z
     },
   });
 
-const requestIdHeader = {
-  'X-Request-Id': {
-    description: 'The id of the request, which all routes of `/v1/predict/{id}` take.',
-    schema: { type: 'string' as const, example: exampleId },
-  },
-};
-
 /** A picture in the making, as the two kinds of streams have it. */
 const partial: PartialPicture = {
   type: 'partial',
@@ -206,8 +199,7 @@ export const imagesGenerationsDocument: RouteDocument = {
     },
   },
   responses: {
-    ...submitErrors,
-    500: { ...commonErrors[500], description: 'A fault on our side. Nothing is stored; the id is in the log too.' },
+    ...answerErrors('picture'),
     200: {
       description: 'The pictures, or the events.',
       headers: requestIdHeader,
@@ -226,23 +218,5 @@ export const imagesGenerationsDocument: RouteDocument = {
       'A field is wrong. Nothing is stored.',
       invalidField('partial_images', 9, 'a whole number from 0 to 3'),
     ),
-    422: {
-      ...errorAnswer(
-        'The request was stored, and there is no picture: it failed, was canceled or `request_expired`, or the server stops ' +
-          '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
-        endedWithoutResult(exampleId, 'failed', {
-          code: 'worker_lost',
-          message: 'The workers that ran this request were lost.',
-        }),
-      ),
-      headers: {
-        ...requestIdHeader,
-        'X-Should-Retry': {
-          description: 'For the SDKs: `false`, or `true` for a client with an `Idempotency-Key` whose server stops.',
-          schema: { type: 'string' as const },
-        },
-      },
-    },
-    503: errorAnswer('As of `POST /v1/predict`. Nothing is stored.', overloaded()),
   },
 };

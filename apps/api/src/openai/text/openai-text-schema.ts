@@ -2,10 +2,10 @@
 import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
 import { textSchema } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { invalidField, invalidFields, overloaded } from '../../http/api-error.ts';
-import { commonErrors, errorAnswer, exampleId, type RouteDocument } from '../../http/api-route.ts';
-import { submitErrors, submitHeaders } from '../../submit/submit-document.ts';
-import { endedWithoutResult } from '../../follow/stored-request-error.ts';
+import { invalidField, invalidFields } from '../../http/api-error.ts';
+import { errorAnswer, type RouteDocument } from '../../http/api-route.ts';
+import { submitHeaders } from '../../submit/submit-document.ts';
+import { answerErrors, requestIdHeader } from '../../follow/answer-document.ts';
 
 /** As `POST /v1/predict` has them; the model says what they may be. */
 export const textFields = textSchema.pick({
@@ -117,13 +117,6 @@ export function answerFields(object: string, idPrefix: string) {
   };
 }
 
-const requestIdHeader = {
-  'X-Request-Id': {
-    description: 'The id of the request, which all routes of `/v1/predict/{id}` take.',
-    schema: { type: 'string' as const, example: exampleId },
-  },
-};
-
 interface TextDocument {
   path: string;
   summary: string;
@@ -154,8 +147,7 @@ export function textDocument(options: TextDocument): RouteDocument {
       body: { required: true, content: { 'application/json': body } },
     },
     responses: {
-      ...submitErrors,
-      500: { ...commonErrors[500], description: 'A fault on our side. Nothing is stored; the id is in the log too.' },
+      ...answerErrors('text'),
       200: {
         description: 'The answer, or the chunks.',
         headers: requestIdHeader,
@@ -169,21 +161,6 @@ export function textDocument(options: TextDocument): RouteDocument {
         'A field is wrong, or prompt and answer are longer than the model (`context_length_exceeded`).',
         invalidField('top_p', 2, 'a number above 0, at most 1'),
       ),
-      422: {
-        ...errorAnswer(
-          'The request was stored, and there is no text: it failed, was canceled or `request_expired`, or the server stops ' +
-            '(`server_stopping`) and the request goes on. Sending it again makes a new one.',
-          endedWithoutResult(exampleId, 'canceled', undefined),
-        ),
-        headers: {
-          ...requestIdHeader,
-          'X-Should-Retry': {
-            description: 'For the SDKs: `false`, or `true` for a client with an `Idempotency-Key` whose server stops.',
-            schema: { type: 'string' as const },
-          },
-        },
-      },
-      503: errorAnswer('As of `POST /v1/predict`. Nothing is stored.', overloaded()),
     },
   };
 }
