@@ -7,6 +7,7 @@ import { flagOf, type Flags, noFlags } from './flags.ts';
 import { findMisspelledVariables } from './misspelled-variables.ts';
 import type { ReaderName, Setting } from './setting.ts';
 import { settings } from './settings.ts';
+import { workerProblems } from './worker-rules.ts';
 
 type Settings = typeof settings;
 
@@ -51,9 +52,9 @@ export function loadConfig<App extends ReaderName>(
   const given = { ...environment, ...flags.values };
   const read = settingsReadBy(app).map(([name, setting]) => [name, readSetting(setting, given, { flags, problems })]);
   const values = Object.fromEntries(read) as Values;
-  const isSet = (variable: string): boolean => Boolean(environment[variable]?.trim());
+  const isSet = (variable: string): boolean => Boolean(given[variable]?.trim());
   fillComputedDefaults(values, problems);
-  problems.push(...crossFieldProblems(values), ...executorProblems(values, isSet));
+  problems.push(...crossFieldProblems(values), ...workerProblems(values, isSet));
   const known = Object.values(settings).map(({ variable }) => variable);
   problems.push(...findMisspelledVariables(environment, known));
   if (problems.length > 0) throw new ConfigError(problems);
@@ -106,7 +107,7 @@ function fillComputedDefaults(values: Values, problems: string[]): void {
   const host = hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-');
   values.workerId ??= `${host.slice(0, 51) || 'worker'}-${randomBytes(6).toString('hex')}`;
   const directoryName = basename(values.modelDir);
-  if (values.executor === 'http') return;
+  if (values.executor === 'http' || values.modelDirs !== undefined) return;
   if (values.modelId === undefined && !isModelId(directoryName))
     problems.push(
       `MODEL_ID is not set and the name of MODEL_DIR, ${JSON.stringify(directoryName)}, cannot be an id: expected ${settings.modelId.kind.range}`,
@@ -135,25 +136,6 @@ function* crossFieldProblems(values: Values): Generator<string> {
   if (requestTimeoutS > requestTimeoutMaxS)
     yield `REQUEST_TIMEOUT_S is ${requestTimeoutS}, expected at most REQUEST_TIMEOUT_MAX_S (${requestTimeoutMaxS})`;
 }
-
-/** What a worker reads of one executor is an error with another: nothing would come of it. */
-function* executorProblems(values: Values, isSet: (variable: string) => boolean): Generator<string> {
-  const { executor, upstreamApi } = values;
-  if (executor === 'http') {
-    for (const variable of ['UPSTREAM_URL', 'MODEL_ID'])
-      if (!isSet(variable)) yield `${variable} is not set, expected one with EXECUTOR=http`;
-    for (const variable of ofEngines)
-      if (isSet(variable))
-        yield `${variable} is set and EXECUTOR is http, expected one of the two: another server runs the model`;
-    if (upstreamApi === 'llama.cpp' && isSet('UPSTREAM_SLOTS'))
-      yield 'UPSTREAM_SLOTS is set and UPSTREAM_API is llama.cpp, expected one of the two: llama.cpp says its slots itself';
-  } else if (executor !== undefined)
-    for (const variable of ofUpstreams)
-      if (isSet(variable)) yield `${variable} is set and EXECUTOR is ${executor}, expected EXECUTOR=http with it`;
-}
-
-const ofEngines = ['MODEL_DIR', 'MODEL_DTYPE', 'KV_TOKENS'];
-const ofUpstreams = ['UPSTREAM_URL', 'UPSTREAM_API', 'UPSTREAM_KEY', 'UPSTREAM_SLOTS'];
 
 /** `redis://user:secret@host` with the secret left out: error messages end in logs. */
 function maskPassword(text: string): string {

@@ -1,3 +1,4 @@
+import { modelDirectories } from './model-directories.ts';
 import { readBy } from './setting.ts';
 import { deviceList, dtypeChoice, modelId, multipleOf, nameList, oneOf, password, path } from './setting-kinds.ts';
 import { plainName, trueOrFalse, upstreamUrl, wholeNumber } from './setting-kinds.ts';
@@ -28,6 +29,17 @@ export const workerSettings = {
   modelDir: worker('MODEL_DIR', path, {
     default: 'models/emoji-sd',
     doc: 'The directory of the model: pictures in the diffusers ONNX layout, text in that of Optimum and transformers.js.',
+  }),
+  modelDirs: worker('MODEL_DIRS', modelDirectories, {
+    doc: 'Several models for one worker, in place of `MODEL_DIR`, each under the name of its directory. Each is loaded when it is asked for: [models.md](models.md#many-on-one-machine).',
+  }),
+  memoryBudgetMb: worker('MEMORY_BUDGET_MB', wholeNumber(1, 16_777_216, 'MB'), {
+    absent: 'none: all may be loaded at once',
+    doc: 'What the models of `MODEL_DIRS` may take together, of the memory of the GPU if `DEVICE` begins with one. Those used least lately are freed for others. It is that of each of `NUM_WORKER_PROCESSES`.',
+  }),
+  coldStartMaxWaitS: worker('COLD_START_MAX_WAIT_S', wholeNumber(0, 86_400, 's'), {
+    default: '30',
+    doc: 'How long a model of `MODEL_DIRS` waits for room while all that have it are at work. Then the one used least lately takes nothing new, ends what it has, and is freed.',
   }),
   modelId: worker('MODEL_ID', modelId, {
     computed: 'the name of the directory',

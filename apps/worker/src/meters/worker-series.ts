@@ -1,5 +1,16 @@
 import { durationBuckets, type Metrics } from '@darkroom/service';
 
+type WorkerSeries = ReturnType<typeof createWorkerSeries>;
+
+const seriesOf = new WeakMap<Metrics, WorkerSeries>();
+
+/** Of one process, whose workers share them. */
+export function workerSeriesOf(metrics: Metrics): WorkerSeries {
+  const series = seriesOf.get(metrics) ?? createWorkerSeries(metrics);
+  seriesOf.set(metrics, series);
+  return series;
+}
+
 export function createWorkerSeries(metrics: Metrics) {
   const labels = ['model'] as const;
   const counter = (name: string, help: string) => metrics.counter({ name, help, labels });
