@@ -100,7 +100,7 @@ export class Worker extends BaseService<WorkerOptions> {
     const { store, log } = this.options;
     const pace = this.#pace.read(this.#active);
     this.#watch.endIfHung(this.#executor, { pace, log });
-    this.#engine.sleepIfDue();
+    this.#engine.look();
     const { lastRead } = this.#inbox;
     if ((await heartbeatWorker(store, this.#identity, { pace, lastRead })) === 'alive') return;
     // Its inbox was buried with it, the drain's message included.
@@ -144,7 +144,8 @@ export class Worker extends BaseService<WorkerOptions> {
   async #register(): Promise<'registered' | 'leased'> {
     const { store, asset, loads, info } = this.options;
     const { state: own, loadMs, card } = this.#engine;
-    const state = own === 'stopping' ? 'loading' : own;
+    // In no open list: it gets no leases, and keeps what it has.
+    const state = own === 'ready' || own === 'asleep' ? own : 'loading';
     this.#capacity = this.#executor.maxSlots ?? this.#capacity;
     this.#meter.setCapacity(this.#capacity);
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
@@ -169,7 +170,8 @@ export class Worker extends BaseService<WorkerOptions> {
         return this.#markDrained();
       case 'sleep':
       case 'wake':
-        return this.#engine.ask(message.type);
+      case 'reload':
+        return void this.#engine[message.type]();
       case 'run': {
         const accepting = Promise.all(message.requests.map((leased) => this.#accept(leased)));
         // What else is said is heard while a model loads.
@@ -262,7 +264,10 @@ export class Worker extends BaseService<WorkerOptions> {
         log.error({ request_id: id, err: error }, 'could not finish');
         void this.#strange.giveBack(request.delivery, 'engine_failed');
       })
-      .finally(() => this.#active.delete(token));
+      .finally(() => {
+        this.#active.delete(token);
+        this.#engine.look();
+      });
   }
 
   async #giveBack(request: ActiveRequest, reason: GiveBackReason): Promise<void> {
@@ -277,19 +282,14 @@ export class Worker extends BaseService<WorkerOptions> {
     await Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
   }
 
-  /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started. */
+  /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started, as often as it takes. */
   async #onEngineLost({ message, requestIds: tokens }: EventOf<'engine-lost'>): Promise<void> {
     const { log } = this.options;
     log.error({ reason: message, requests: tokens.length }, 'engine lost');
     if (this.#engine.isStopping) return;
-    try {
-      await this.#engine.restart(() => this.#giveBackLost(tokens));
-      log.info({ capacity: this.#capacity }, 'serving again');
-    } catch (error) {
-      if (this.#engine.isStopping) return;
-      // Without an engine this process is of no use; its supervisor starts it again, and the janitor returns what it had.
-      log.fatal({ err: error }, 'could not start a new engine');
-      process.exit(1);
-    }
+    await this.#engine.restart(() =>
+      // What could not be given back is a strange lease.
+      this.#giveBackLost(tokens).catch((error: unknown) => log.error({ err: error }, 'could not give back')),
+    );
   }
 }

@@ -4,6 +4,8 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 import type { WorkerIdentity } from './register-worker.ts';
 
 type Outcome = 'draining' | 'resumed' | 'stopping' | 'removed' | 'asked' | 'unknown';
+/** What an operator may ask of a worker. */
+export type WorkerCommand = 'sleep' | 'wake' | 'reload';
 type WorkerName = Pick<WorkerIdentity, 'model' | 'workerId'>;
 
 /** No more leases for a worker that stops; what it has it keeps, and `drained` comes last in its inbox. False when it is not registered any more. */
@@ -29,8 +31,11 @@ export async function resumeWorker(store: StoreConnection, worker: WorkerName): 
   return (await run(store, worker, '', 'resume')) as ResumeWorkerResult;
 }
 
-/** An operator's: it is to sleep as soon as it has nothing to do, or to load its model now. False when there is none of this id. */
-export async function askWorker(store: StoreConnection, worker: WorkerName, to: 'sleep' | 'wake'): Promise<boolean> {
+/**
+ * An operator's: it is to finish what it has and sleep, to load its model now, or to finish what it has and load its model anew. False when
+ * there is none of this id.
+ */
+export async function askWorker(store: StoreConnection, worker: WorkerName, to: WorkerCommand): Promise<boolean> {
   return (await run(store, worker, '', to)) === 'asked';
 }
 
@@ -38,7 +43,7 @@ async function run(
   store: StoreConnection,
   { model, workerId }: WorkerName,
   incarnation: string,
-  action: 'drain' | 'resume' | 'remove' | 'sleep' | 'wake',
+  action: 'drain' | 'resume' | 'remove' | WorkerCommand,
 ): Promise<Outcome> {
   const values = [workerId, incarnation, action];
   return (await runScript(store, 'workers/drain-worker', store.keysOf(model), values)) as Outcome;
