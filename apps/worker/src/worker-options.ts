@@ -8,7 +8,7 @@ import type { ActiveRequestOptions } from './request/active-request.ts';
 export interface WorkerOptions
   extends
     Pick<ActiveRequestOptions, 'encoder' | 'chunkBytes'>,
-    Pick<EngineLifeOptions, 'loads' | 'sleepAfterMs' | 'retryMs' | 'stopSignal' | 'log'> {
+    Pick<EngineLifeOptions, 'loads' | 'shared' | 'sleepAfterMs' | 'retryMs' | 'stopSignal' | 'log'> {
   store: StoreConnection;
   /** All that has to be known before the engine has started. */
   card: Pick<ModelCard, 'id'>;

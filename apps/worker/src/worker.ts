@@ -188,6 +188,7 @@ export class Worker extends BaseService<WorkerOptions> {
     if (this.#active.has(leased.token)) return;
     const request = new ActiveRequest(leased, this.#requestOptions);
     this.#active.set(leased.token, request);
+    this.options.shared?.place.used();
     try {
       const left = await readLeftToDo(store, leased);
       request.resume(left);
@@ -211,8 +212,8 @@ export class Worker extends BaseService<WorkerOptions> {
 
   /** @returns false if the request was canceled meanwhile, or the model could not be loaded: then it is given back. */
   async #isAwakeFor(request: ActiveRequest): Promise<boolean> {
-    request.sayLoading(this.#engine.loadMs);
-    const isAwake = await this.#engine.wake();
+    request.sayLoading(this.#engine.expectedLoadMs);
+    const isAwake = await this.#engine.wake({ isAsked: false });
     if (request.ending !== undefined) return false;
     if (isAwake) return true;
     this.#active.delete(request.delivery.token);

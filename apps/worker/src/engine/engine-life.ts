@@ -3,6 +3,8 @@ import type { ModelCard } from '@darkroom/core';
 import type { Executor } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
 import { BackOff } from '../back-off.ts';
+import { loadInRoom } from '../memory/load-in-room.ts';
+import type { MemoryPlace } from '../memory/memory-keeper.ts';
 import type { LoadWatch } from './load-watch.ts';
 
 /** `vacating`: it takes no more leases, and its memory is free once what is here has ended. */
@@ -16,6 +18,8 @@ export interface EngineLifeOptions {
   sleepAfterMs?: number | undefined;
   /** Aborted when the process is asked to stop. */
   stopSignal?: AbortSignal | undefined;
+  /** Others share the memory: it begins asleep, with the card that its files tell, is loaded when it is asked for, and asks for room before. */
+  shared?: { place: MemoryPlace; card: ModelCard } | undefined;
   /** Whether there is work for it. */
   isBusy: () => boolean;
   /** Tells the system the state; `leased`: so it is, and there is work. */
@@ -38,6 +42,7 @@ export class EngineLife {
   /** What somebody asked for, of which sleep goes first: who wakes loads anew. */
   #isToSleep = false;
   #isToReload = false;
+  #isToWake = false;
   /** By `performance.now()`; undefined while it has work. */
   #idleSinceMs: number | undefined;
   /** What the system has not been told yet. */
@@ -48,6 +53,10 @@ export class EngineLife {
 
   constructor(options: EngineLifeOptions) {
     this.#options = options;
+    options.shared?.place.attach({
+      isWanted: () => options.isBusy() || this.#isToWake,
+      sleep: () => this.sleep(),
+    });
   }
 
   get state(): EngineState {
@@ -59,9 +68,15 @@ export class EngineLife {
     return this.#state === 'stopping';
   }
 
-  /** As the engine says it, which knows more than the files tell; undefined before the first load. */
+  /** As the engine says it, which knows more than the files tell; undefined where nothing is known before the first load. */
   get card(): ModelCard | undefined {
     return this.#card;
+  }
+
+  /** How long it may be until the model is in memory, ms: what the last load took, and a wait for room. undefined where nothing is known. */
+  get expectedLoadMs(): number | undefined {
+    const waitMs = this.#options.shared?.place.waitMs ?? 0;
+    return this.#loadMs === undefined && waitMs === 0 ? undefined : (this.#loadMs ?? 0) + waitMs;
   }
 
   /** What the last load took, ms. */
@@ -69,11 +84,13 @@ export class EngineLife {
     return this.#loadMs;
   }
 
-  /** The first load. A stop does not wait until the model is there: nothing has to be given back before that. */
+  /** The first load, where it does not begin asleep. A stop does not wait until the model is there: nothing has to be given back before that. */
   async load(): Promise<void> {
-    const { executor, register, stopSignal } = this.#options;
-    this.#state = 'loading';
+    const { executor, shared, register, stopSignal } = this.#options;
+    this.#state = shared === undefined ? 'loading' : 'asleep';
+    this.#card = shared?.card;
     await register();
+    if (shared !== undefined) return;
     stopSignal?.throwIfAborted();
     const abandon = (): void => void executor.shutdown();
     stopSignal?.addEventListener('abort', abandon, { once: true });
@@ -83,9 +100,10 @@ export class EngineLife {
     await register();
   }
 
-  /** After the engine was lost. Tries until the model is loaded; one that was about to be freed is. */
+  /** After the engine was lost. Tries until the model is loaded; one that was about to be freed is, and one that shares its memory. */
   async restart(giveBack: () => Promise<void>): Promise<void> {
     const wasVacating = this.#state === 'vacating';
+    this.#options.shared?.place.free();
     if (!wasVacating) this.#state = 'loading';
     await this.#tell();
     await giveBack();
@@ -96,6 +114,7 @@ export class EngineLife {
   stop(): void {
     this.#state = 'stopping';
     this.#stopping.abort();
+    this.#options.shared?.place.leave();
     this.#answer(false);
   }
 
@@ -105,6 +124,7 @@ export class EngineLife {
    * @returns whether it sleeps; false if somebody wakes it meanwhile, or it stops.
    */
   sleep(): Promise<boolean> {
+    this.#isToWake = false;
     if (this.#sleepsSoundly) return Promise.resolve(true);
     this.#isToSleep = true;
     return this.#wait('sleep');
@@ -123,9 +143,10 @@ export class EngineLife {
 
   /** To be called now and then, and when work has ended. */
   look(): void {
-    const { isBusy, log, sleepAfterMs = Infinity } = this.#options;
+    const { isBusy, shared, log, sleepAfterMs = Infinity } = this.#options;
     const nowMs = performance.now();
     this.#idleSinceMs = isBusy() ? undefined : (this.#idleSinceMs ?? nowMs);
+    shared?.place.look();
     if (this.#vacating !== undefined || this.isStopping) return;
     const isIdleForLong = nowMs - (this.#idleSinceMs ?? nowMs) >= sleepAfterMs;
     if (this.#state === 'ready' && (this.#isToSleep || this.#isToReload || isIdleForLong)) {
@@ -142,13 +163,15 @@ export class EngineLife {
   /**
    * Has the model in memory. All who wait share one load.
    *
+   * @param isAsked for itself, and not for work that there is.
    * @returns false if it could not be loaded, or is not wanted any more; the next who asks tries again.
    */
-  wake(): Promise<boolean> {
+  wake({ isAsked = true }: { isAsked?: boolean } = {}): Promise<boolean> {
+    this.#isToWake ||= isAsked;
     this.#isToSleep = false;
     this.#idleSinceMs = undefined;
     this.#answer(false, ['sleep']);
-    this.#waking ??= this.#wakeOnce().finally(() => (this.#waking = undefined));
+    this.#waking ??= this.#wakeOnce();
     return this.#waking;
   }
 
@@ -165,10 +188,16 @@ export class EngineLife {
     await executor.shutdown();
     if (this.isStopping) return;
     if (this.#isToReload && !this.#isToSleep) return this.#loadAnew();
+    await this.#fallAsleep();
+    log.info({ model: this.#card?.id }, 'asleep');
+  }
+
+  /** Nothing of the model is in memory. */
+  async #fallAsleep(): Promise<void> {
     this.#isToSleep = this.#isToReload = false;
     this.#state = 'asleep';
+    this.#options.shared?.place.free();
     await this.#tell();
-    log.info({ model: this.#card?.id }, 'asleep');
     this.#answer(true);
   }
 
@@ -179,11 +208,13 @@ export class EngineLife {
   }
 
   async #wakeOnce(): Promise<boolean> {
-    const { log } = this.#options;
-    await this.#vacating;
-    if (this.#state === 'vacating' && !this.#isToReload) await this.#goOn();
-    if (this.#state !== 'asleep') return !this.isStopping;
+    const { loads, shared, log } = this.#options;
     try {
+      await this.#vacating;
+      if (this.#state === 'vacating' && !this.#isToReload) await this.#goOn();
+      if (this.#state !== 'asleep') return !this.isStopping;
+      if (shared !== undefined && !(await loads.watch(() => shared.place.take()))) return false;
+      if (this.isStopping) return false;
       await this.#start();
       if (this.isStopping) return false;
       this.#state = 'ready';
@@ -193,11 +224,17 @@ export class EngineLife {
     } catch (error) {
       if (!this.isStopping) log.error({ err: error }, 'could not wake');
       return false;
+    } finally {
+      // At once, so that nobody shares an answer that was true a moment ago.
+      this.#waking = undefined;
+      this.#isToWake = false;
+      this.look();
     }
   }
 
-  /** In no open list meanwhile, so that nothing waits for what cannot be loaded. */
+  /** In no open list meanwhile, so that nothing waits for what cannot be loaded. What shares its memory waits asleep, for the next lease. */
   async #loadAnew(): Promise<void> {
+    if (this.#options.shared !== undefined) return this.#fallAsleep();
     const { log, retryMs = { firstMs: 1000, mostMs: 30_000 } } = this.#options;
     this.#state = 'loading';
     const backOff = new BackOff({ ...retryMs, calmMs: Infinity });
@@ -232,10 +269,10 @@ export class EngineLife {
   }
 
   async #start(): Promise<void> {
-    const { executor, loads } = this.#options;
+    const { executor, loads, shared } = this.#options;
     const startedAtMs = performance.now();
     this.#isToReload = false;
-    this.#card = await loads.watch(() => executor.start());
+    this.#card = await loads.watch(() => loadInRoom(executor, shared?.place));
     this.#loadMs = Math.round(performance.now() - startedAtMs);
     this.#idleSinceMs = undefined;
   }

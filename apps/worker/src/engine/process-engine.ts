@@ -40,10 +40,11 @@ export async function processEngine(
   const measure = async (): Promise<number | undefined> => executor?.enginePid && read(executor.enginePid);
   const cacheBytes = (memoryTokens ?? 0) * tokenBytes;
   const need = estimateNeed(card, { weightBytes, cacheBytes, device: config.devices[0] });
+  const place = await loads.watch(async () => memory?.open({ model: card.id, ...need, measure }));
   return {
-    card: memoryTokens === undefined ? card : withinRoom(card as TextCard, capacity),
+    card,
     asset,
-    place: await loads.watch(async () => memory?.open({ model: card.id, ...need, measure })),
+    shared: place && { place, card: memoryTokens === undefined ? card : withinRoom(card as TextCard, capacity) },
     capacity,
     encoder: encoderOf(card.kind),
     get device() {

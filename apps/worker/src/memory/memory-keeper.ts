@@ -37,6 +37,8 @@ export interface MemoryPlace {
   take(): Promise<boolean>;
   /** The model is loaded. @throws DarkroomError `model_unsupported` if it takes more than all may. */
   loaded(): Promise<void>;
+  /** How long it may wait for room from now on, ms; 0 where there is some, or nobody with work has to make it. */
+  readonly waitMs: number;
   /** There is work for it. */
   used(): void;
   /** To be called now and then, and when work has ended or is not wanted any more. */
@@ -101,7 +103,11 @@ export class MemoryKeeper {
       usedAtMs: performance.now(),
     };
     this.#places.push(place);
+    const waitMs = (): number => this.#waitMs(place);
     return {
+      get waitMs() {
+        return waitMs();
+      },
       attach: (tenant) => void (place.tenant = tenant),
       take: () => this.#take(place),
       loaded: () => this.#loaded(place),
@@ -176,7 +182,7 @@ export class MemoryKeeper {
   /** Gives room to whoever waits, as far as there is some, and makes some for the next. */
   #settle(): void {
     clearTimeout(this.#timer);
-    this.#answer(({ place }) => place.tenant?.isWanted() === false, false);
+    this.#answer(({ place }) => isIdle(place), false);
     for (;;) {
       const next = this.#waiters[0];
       if (next === undefined || next.place.needBytes > this.#freeBytes) break;
@@ -193,9 +199,13 @@ export class MemoryKeeper {
     else this.#freeAny(next.place.needBytes);
   }
 
+  #waitMs({ needBytes }: Place): number {
+    const idleBytes = sumOf(this.#places.filter(isIdle));
+    return this.#waiters.length === 0 && needBytes <= this.#freeBytes + idleBytes ? 0 : this.#options.maxWaitMs;
+  }
+
   /** @returns whether those without work are enough; if not, none of them is freed. */
   #freeIdle(neededBytes: number): boolean {
-    const isIdle = ({ tenant }: Place): boolean => tenant?.isWanted() === false;
     const idle = this.#inMemory().filter(isIdle);
     let bytes = this.#freeBytes + sumOf(this.#places.filter((place) => place.isLeaving && isIdle(place)));
     if (bytes + sumOf(idle) < neededBytes) return false;
@@ -209,9 +219,9 @@ export class MemoryKeeper {
 
   /** Those without work go first. */
   #freeAny(neededBytes: number): void {
-    const isBusy = ({ tenant }: Place): number => (tenant?.isWanted() === false ? 0 : 1);
+    const all = this.#inMemory();
     let bytes = this.#freeBytes + sumOf(this.#places.filter(({ isLeaving }) => isLeaving));
-    for (const place of this.#inMemory().toSorted((left, right) => isBusy(left) - isBusy(right))) {
+    for (const place of [...all.filter(isIdle), ...all.filter((one) => !isIdle(one))]) {
       if (bytes >= neededBytes) break;
       bytes += place.heldBytes;
       this.#send(place);
@@ -256,6 +266,10 @@ export class MemoryKeeper {
     const problem = `${model} takes ${needed} MB of memory, and MEMORY_BUDGET_MB is ${budget}`;
     throw new DarkroomError('model_unsupported', 'worker.memory', problem);
   }
+}
+
+function isIdle({ tenant }: Place): boolean {
+  return tenant?.isWanted() === false;
 }
 
 function sumOf(places: readonly Place[]): number {

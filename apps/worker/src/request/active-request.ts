@@ -111,7 +111,7 @@ export class ActiveRequest {
     return { units, cost: most > 0 ? (this.rowCost * units) / most : 0 };
   }
 
-  /** Its worker slept and loads the model first, which took so long the last time. */
+  /** Its worker slept, and loads the model first, which may take so long. */
   sayLoading(expectedMs: number | undefined): void {
     this.#enqueue(() => this.#write({ type: 'loading', ...(expectedMs !== undefined && { expectedMs }) }));
   }

@@ -91,7 +91,7 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
       return ['event', JSON.stringify({ type, index, offset }), '', '', '', index];
     }
     case 'loading':
-      return ['event', JSON.stringify({ type: write.type, expectedMs: write.expectedMs }), '', '', '', ''];
+      return ['loading', JSON.stringify({ type: write.type, expectedMs: write.expectedMs }), write.expectedMs ?? ''];
     case 'chunk': {
       const { info, chunkIndex, data } = write;
       const body = JSON.stringify({ type: 'output', output: info, chunkIndex });
