@@ -38,7 +38,7 @@ export async function processEngine(
   let executor: ProcessExecutor | undefined;
   const read = config.devices[0].startsWith('cuda') ? readGpuMemory : readProcessMemory;
   const measure = async (): Promise<number | undefined> => executor?.enginePid && read(executor.enginePid);
-  const cacheBytes = (memoryTokens ?? 0) * tokenBytes;
+  const cacheBytes = memoryTokens === undefined ? 0 : capacity * tokenBytes;
   const need = estimateNeed(card, { weightBytes, cacheBytes, device: config.devices[0] });
   const place = await loads.watch(async () => memory?.open({ model: card.id, ...need, measure }));
   return {

@@ -11,8 +11,8 @@ export interface MemoryNeed {
   cacheBytes: number;
 }
 
-/** An engine's process with next to no model, measured on Linux: Node, ONNX Runtime, and what trying a picture takes. */
-const processBytes = { text: 100e6, picture: 160e6 };
+/** An engine's process, measured on Linux: without a model, and with next to none, which was tried. */
+const processBytes = { least: 45e6, text: 100e6, picture: 160e6 };
 /** A context of CUDA with its kernels, as its documentation and others' measurements say; not measured. */
 const gpuContextBytes = 400e6;
 /** Weights of convolutions are INT8 in the file and fp32 in memory; those of products stay as they are. */
@@ -21,14 +21,15 @@ const pictureFactor = 2;
 /**
  * From the sizes of its files.
  *
- * @param cacheBytes what all its texts together may take; 0 for pictures.
+ * @param cacheBytes what as many texts take as it has room for; 0 for pictures.
  */
 export function estimateNeed(
   card: Pick<ModelCard, 'kind'>,
   { weightBytes, cacheBytes, device }: { weightBytes: number; cacheBytes: number; device: Device },
 ): MemoryNeed {
   const isText = card.kind === text.id;
-  const baseBytes = device === 'cpu' ? processBytes[isText ? 'text' : 'picture'] : gpuContextBytes;
+  const isOnCpu = device === 'cpu';
+  const baseBytes = isOnCpu ? processBytes[isText ? 'text' : 'picture'] : gpuContextBytes;
   const estimatedBytes = baseBytes + weightBytes * (isText ? 1 : pictureFactor) + cacheBytes;
-  return { leastBytes: weightBytes, estimatedBytes, cacheBytes };
+  return { leastBytes: weightBytes + (isOnCpu ? processBytes.least : 0), estimatedBytes, cacheBytes };
 }
