@@ -57,9 +57,18 @@ export async function openModels(
     budget,
     maxWaitMs = 600_000,
     thought = sizes,
-  }: { budget: number; maxWaitMs?: number; thought?: Readonly<Record<string, number>> },
+    store = openTestStore(),
+    host = 'w',
+  }: {
+    budget: number;
+    maxWaitMs?: number;
+    thought?: Readonly<Record<string, number>>;
+    /** What several machines share. */
+    store?: StoreConnection;
+    /** What the ids of workers begin with. */
+    host?: string;
+  },
 ): Promise<ModelsBench> {
-  const store = openTestStore();
   const keeper = new MemoryKeeper({ budgetBytes: budget, maxWaitMs, log: silentLogger() });
   const models = new Map<string, { worker: Worker; executor: ModelExecutor }>();
   for (const [id, bytes] of Object.entries(sizes)) {
@@ -76,7 +85,7 @@ export async function openModels(
     const worker = new Worker({
       ...optionsOf(store, (listener) => (executor = new ModelExecutor(listener, { id, bytes }))),
       card,
-      workerId: `w-${id}`,
+      workerId: `${host}-${id}`,
       shared: { place, card },
       loads: new LoadWatch({ store, model: id, host: 'box', log: silentLogger() }),
     });
@@ -92,7 +101,7 @@ export async function openModels(
     executor,
     ask: async (model) => {
       const id = await submit(store, { model });
-      const lease = { workerId: `w-${model}`, isExclusive: false, requestIds: [id] };
+      const lease = { workerId: `${host}-${model}`, isExclusive: false, requestIds: [id] };
       expect(await dispatchRequests(store, model, [lease])).toMatchObject([{ status: 'leased' }]);
       return id;
     },

@@ -11,7 +11,9 @@ import {
   readStats,
   type StoreConnection,
 } from '@darkroom/store';
+import { silentLogger } from '@darkroom/testing';
 import { expect, it } from 'vitest';
+import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
 import { openModels } from './models-bench.ts';
 import { stateOf, submit, types } from './worker-bench.ts';
 
@@ -184,6 +186,25 @@ it('an engine that dies leaves its room to whoever waits, and takes its turn aga
   await expect.poll(() => executor('b').submitted).toHaveLength(1);
   await completeAll('b');
   await expect.poll(() => executor('a').submitted).toHaveLength(1);
+});
+
+it('of several machines the one where the model is awake gets what it has room for, and then one that must load', async () => {
+  const first = await openModels({ a: 60, b: 60 }, { budget: 100, host: 'one' });
+  const { store } = first;
+  const second = await openModels({ a: 60 }, { budget: 100, host: 'two', store });
+  const submitted = (one: typeof first): number => one.executor('a').submitted.length;
+  await second.ask('a');
+  await expect.poll(() => submitted(second)).toBe(1);
+  const policy = { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
+  const former = new BatchFormer({ store, policy, wakeups: { listen: () => () => {} }, log: silentLogger() });
+  // Four places each; one is taken.
+  for (let count = 0; count < 3; count++) await submit(store, { model: 'a' });
+  await former.runOnce('a');
+  await expect.poll(() => submitted(second)).toBe(4);
+  expect(first.awake()).toEqual([]);
+  await submit(store, { model: 'a' });
+  await former.runOnce('a');
+  await expect.poll(() => submitted(first)).toBe(1);
 });
 
 it('is loaded for an operator as for a request, and stays until somebody else needs the room', async () => {

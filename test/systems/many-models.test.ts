@@ -88,6 +88,10 @@ it('loads each when it is asked for; with room for one they take turns, and a pi
   for (const id of ids) expect(await ended(url, id)).toBe('succeeded');
   expect(await picture(url, ids[0]!)).toEqual(await picture(url, first));
   const metrics = await (await fetch(`${system.part('worker').metricsUrl}/metrics`)).text();
+  const loads = models.map(
+    (model) => new RegExp(`darkroom_model_loads_total\\{model="${model}",[^}]*\\} (\\d+)`).exec(metrics)?.[1],
+  );
+  for (const count of loads) expect(Number(count)).toBeGreaterThanOrEqual(2);
   for (const model of models)
     expect(metrics).toMatch(new RegExp(`darkroom_rows_joined_total\\{model="${model}",[^}]*\\} [1-9]`));
 });

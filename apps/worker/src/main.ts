@@ -9,6 +9,7 @@ import { processEngine, type ProcessEngineOptions } from './engine/process-engin
 import { upstreamEngine } from './engine/upstream-engine.ts';
 import type { WorkerEngine } from './engine/worker-engine.ts';
 import { MemoryKeeper } from './memory/memory-keeper.ts';
+import { workerSeriesOf } from './meters/worker-series.ts';
 import { ModelWorkers, workerIdOf } from './models/model-workers.ts';
 import { WorkerProcesses } from './processes/worker-processes.ts';
 import { Worker } from './worker.ts';
@@ -42,10 +43,17 @@ function createModelWorkers(
   context: MainContext<'worker'>,
   { store, directories }: { store: StoreConnection; directories: readonly string[] },
 ): ModelWorkers {
-  const { config, log, stopSignal } = context;
+  const { config, log, metrics, stopSignal } = context;
   const { memoryBudgetMb = Infinity, coldStartMaxWaitS, workerId } = config;
   const budgetBytes = memoryBudgetMb * 1e6;
-  const memory = new MemoryKeeper({ budgetBytes, maxWaitMs: coldStartMaxWaitS * 1000, log });
+  const series = workerSeriesOf(metrics);
+  const memory = new MemoryKeeper({
+    budgetBytes,
+    maxWaitMs: coldStartMaxWaitS * 1000,
+    onLoaded: (model) => series.modelLoads.inc({ model }),
+    onHeld: (model, bytes) => series.modelMemory.set({ model }, bytes),
+    log,
+  });
   const createOne = (modelDir: string): Promise<Worker> => {
     const modelId = basename(modelDir);
     const own = { ...config, modelDir, modelId, workerId: workerIdOf(workerId, modelId) };

@@ -54,6 +54,10 @@ export interface MemoryKeeperOptions {
   budgetBytes: number;
   /** How long one waits for those that have work. */
   maxWaitMs: number;
+  /** Hears of each load. */
+  onLoaded?: (model: string) => void;
+  /** Hears what a model takes from now on, as it is counted, bytes; 0 when it is freed. */
+  onHeld?: (model: string, bytes: number) => void;
   log: Logger;
 }
 
@@ -138,6 +142,7 @@ export class MemoryKeeper {
   }
 
   async #loaded(place: Place): Promise<void> {
+    this.#options.onLoaded?.(place.model);
     place.measuredAtMs = performance.now();
     const bytes = await place.measure();
     if (bytes === undefined) return;
@@ -171,11 +176,16 @@ export class MemoryKeeper {
     if (bytes > budgetBytes && place.needBytes < budgetBytes)
       log.warn({ model: place.model, bytes, budget_bytes: budgetBytes }, 'takes more than MEMORY_BUDGET_MB by itself');
     place.needBytes = Math.min(bytes, budgetBytes);
-    place.heldBytes = place.needBytes;
+    this.#hold(place, place.needBytes);
+  }
+
+  #hold(place: Place, bytes: number): void {
+    place.heldBytes = bytes;
+    this.#options.onHeld?.(place.model, bytes);
   }
 
   #free(place: Place): void {
-    place.heldBytes = 0;
+    this.#hold(place, 0);
     this.#settle();
   }
 
@@ -186,7 +196,7 @@ export class MemoryKeeper {
     for (;;) {
       const next = this.#waiters[0];
       if (next === undefined || next.place.needBytes > this.#freeBytes) break;
-      next.place.heldBytes = next.place.needBytes;
+      this.#hold(next.place, next.place.needBytes);
       next.place.usedAtMs = performance.now();
       this.#answer((waiter) => waiter === next, true);
     }
