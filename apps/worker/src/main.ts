@@ -4,6 +4,7 @@ import { type MainContext, runMain, type Service, ServiceGroup, storeService } f
 import { checkServer, openStore } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
+import { ownEngine } from './engine/own-engine.ts';
 import { processEngine } from './engine/process-engine.ts';
 import { upstreamEngine } from './engine/upstream-engine.ts';
 import type { WorkerEngine } from './engine/worker-engine.ts';
@@ -66,5 +67,7 @@ function openEngine({ config, log }: MainContext<'worker'>, loads: LoadWatch): P
       return processEngine(config, loads, log);
     case 'http':
       return upstreamEngine(config, loads);
+    default:
+      return ownEngine(config);
   }
 }

@@ -5,6 +5,7 @@ import { isModelId } from '@darkroom/core';
 import { ConfigError } from './config-error.ts';
 import { flagOf, type Flags, noFlags } from './flags.ts';
 import { findMisspelledVariables } from './misspelled-variables.ts';
+import { isOwnModule } from './setting-kinds.ts';
 import type { ReaderName, Setting } from './setting.ts';
 import { settings } from './settings.ts';
 
@@ -105,13 +106,16 @@ function fillComputedDefaults(values: Values, problems: string[]): void {
   if (values.modelDir === undefined) return;
   const host = hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-');
   values.workerId ??= `${host.slice(0, 51) || 'worker'}-${randomBytes(6).toString('hex')}`;
-  const directoryName = basename(values.modelDir);
-  if (values.executor === 'http') return;
-  if (values.modelId === undefined && !isModelId(directoryName))
+  if (values.executor === undefined || values.executor === 'http') return;
+  // A package by its last part, a file without what says that it is JavaScript.
+  const [from, name] = isOwnModule(values.executor)
+    ? ['EXECUTOR', basename(values.executor).replace(/\.[cm]?[jt]s$/, '')]
+    : ['MODEL_DIR', basename(values.modelDir)];
+  if (values.modelId === undefined && !isModelId(name))
     problems.push(
-      `MODEL_ID is not set and the name of MODEL_DIR, ${JSON.stringify(directoryName)}, cannot be an id: expected ${settings.modelId.kind.range}`,
+      `MODEL_ID is not set and the name of ${from}, ${JSON.stringify(name)}, cannot be an id: expected ${settings.modelId.kind.range}`,
     );
-  values.modelId ??= directoryName;
+  values.modelId ??= name;
 }
 
 /** Whether nobody beyond this machine can reach what listens on `host`, or has asked for it by that name. */
@@ -147,9 +151,15 @@ function* executorProblems(values: Values, isSet: (variable: string) => boolean)
         yield `${variable} is set and EXECUTOR is http, expected one of the two: another server runs the model`;
     if (upstreamApi === 'llama.cpp' && isSet('UPSTREAM_SLOTS'))
       yield 'UPSTREAM_SLOTS is set and UPSTREAM_API is llama.cpp, expected one of the two: llama.cpp says its slots itself';
-  } else if (executor !== undefined)
-    for (const variable of ofUpstreams)
-      if (isSet(variable)) yield `${variable} is set and EXECUTOR is ${executor}, expected EXECUTOR=http with it`;
+    return;
+  }
+  if (executor === undefined) return;
+  for (const variable of ofUpstreams)
+    if (isSet(variable)) yield `${variable} is set and EXECUTOR is ${executor}, expected EXECUTOR=http with it`;
+  if (isOwnModule(executor))
+    for (const variable of ofEngines)
+      if (isSet(variable))
+        yield `${variable} is set and EXECUTOR is ${executor}, expected one of the two: the module brings its own model`;
 }
 
 const ofEngines = ['MODEL_DIR', 'MODEL_DTYPE', 'KV_TOKENS'];
