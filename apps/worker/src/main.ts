@@ -5,6 +5,7 @@ import { type MainContext, runMain, type Service, ServiceGroup, storeService } f
 import { checkServer, openStore, type StoreConnection } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
+import { ownEngine } from './engine/own-engine.ts';
 import { processEngine, type ProcessEngineOptions } from './engine/process-engine.ts';
 import { upstreamEngine } from './engine/upstream-engine.ts';
 import type { WorkerEngine } from './engine/worker-engine.ts';
@@ -105,5 +106,7 @@ function openEngine(config: Config<'worker'>, options: ProcessEngineOptions): Pr
       return processEngine(config, options);
     case 'http':
       return upstreamEngine(config, options.loads);
+    default:
+      return ownEngine(config);
   }
 }

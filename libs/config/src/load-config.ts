@@ -5,6 +5,7 @@ import { isModelId } from '@darkroom/core';
 import { ConfigError } from './config-error.ts';
 import { flagOf, type Flags, noFlags } from './flags.ts';
 import { findMisspelledVariables } from './misspelled-variables.ts';
+import { isOwnModule } from './setting-kinds.ts';
 import type { ReaderName, Setting } from './setting.ts';
 import { settings } from './settings.ts';
 import { workerProblems } from './worker-rules.ts';
@@ -106,13 +107,17 @@ function fillComputedDefaults(values: Values, problems: string[]): void {
   if (values.modelDir === undefined) return;
   const host = hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-');
   values.workerId ??= `${host.slice(0, 51) || 'worker'}-${randomBytes(6).toString('hex')}`;
-  const directoryName = basename(values.modelDir);
-  if (values.executor === 'http' || values.modelDirs !== undefined) return;
-  if (values.modelId === undefined && !isModelId(directoryName))
+  const { executor, modelDirs } = values;
+  if (executor === undefined || executor === 'http' || (modelDirs !== undefined && !isOwnModule(executor))) return;
+  // A package by its last part, a file without what says that it is JavaScript.
+  const [from, name] = isOwnModule(executor)
+    ? ['EXECUTOR', basename(executor).replace(/\.[cm]?[jt]s$/, '')]
+    : ['MODEL_DIR', basename(values.modelDir)];
+  if (values.modelId === undefined && !isModelId(name))
     problems.push(
-      `MODEL_ID is not set and the name of MODEL_DIR, ${JSON.stringify(directoryName)}, cannot be an id: expected ${settings.modelId.kind.range}`,
+      `MODEL_ID is not set and the name of ${from}, ${JSON.stringify(name)}, cannot be an id: expected ${settings.modelId.kind.range}`,
     );
-  values.modelId ??= directoryName;
+  values.modelId ??= name;
 }
 
 /** Whether nobody beyond this machine can reach what listens on `host`, or has asked for it by that name. */

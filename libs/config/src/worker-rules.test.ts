@@ -52,6 +52,28 @@ describe('settings of one executor with another', () => {
   });
 
   it.each([
+    ['MODEL_DIR', 'models/emoji-sd'],
+    ['MODEL_DIRS', 'models/*'],
+    ['MODEL_DTYPE', 'fp16'],
+    ['VAE_TILE_SIZE', '512'],
+    ['MEMORY_BUDGET_MB', '1000'],
+    ['COLD_START_MAX_WAIT_S', '10'],
+    ['KV_TOKENS', '4096'],
+    ['STEP_TOKENS', '32'],
+    ['CHECKPOINT_STEPS', '5'],
+    ['STRICT_PROVIDER', 'true'],
+  ])('%s is not for a module of one’s own', (variable, value) => {
+    expect(problemsOf({ EXECUTOR: './mine.mjs', [variable]: value })).toEqual([
+      `${variable} is set and EXECUTOR is ./mine.mjs, expected one of the two: the module brings its own model`,
+    ]);
+  });
+
+  it('a module of one’s own sleeps as an engine does, and may read of its device itself', () => {
+    const rest = { SLEEP_AFTER_S: '60', LOW_MEMORY: 'true', DEVICE: 'cuda', NUM_THREADS: '2' };
+    expect(problemsOf({ EXECUTOR: './mine.mjs', ...rest })).toEqual([]);
+  });
+
+  it.each([
     ['UPSTREAM_URL', 'http://127.0.0.1:8000'],
     ['UPSTREAM_API', 'llama.cpp'],
     ['UPSTREAM_KEY', 'secret'],

@@ -1,6 +1,7 @@
 /** Which of a worker's settings do not go together. */
 import type { Device } from '@darkroom/core';
 import { modelDirectoryProblems } from './model-directories.ts';
+import { isOwnModule } from './setting-kinds.ts';
 
 /** What rules are about; undefined what was refused already. */
 interface WorkerValues {
@@ -22,7 +23,7 @@ interface Rule {
 
 const ofUpstreams = ['UPSTREAM_URL', 'UPSTREAM_API', 'UPSTREAM_KEY', 'UPSTREAM_SLOTS'];
 const ofModelFiles = ['MODEL_DIR', 'MODEL_DIRS', 'MODEL_DTYPE', 'LOW_MEMORY', 'VAE_TILE_SIZE'];
-const ofMemory = ['MEMORY_BUDGET_MB', 'COLD_START_MAX_WAIT_S', 'SLEEP_AFTER_S'];
+const ofRoom = ['MEMORY_BUDGET_MB', 'COLD_START_MAX_WAIT_S'];
 const ofSteps = ['KV_TOKENS', 'STEP_TOKENS', 'CHECKPOINT_STEPS'];
 const ofDevices = ['DEVICE', 'STRICT_PROVIDER', 'NUM_THREADS'];
 
@@ -34,7 +35,7 @@ const rules: readonly Rule[] = [
     problem: (variable) => `${variable} is not set, expected one with EXECUTOR=http`,
   },
   {
-    variables: [...ofModelFiles, ...ofMemory, ...ofSteps, ...ofDevices],
+    variables: [...ofModelFiles, ...ofRoom, 'SLEEP_AFTER_S', ...ofSteps, ...ofDevices],
     holds: ({ executor }) => executor === 'http',
     problem: (variable) =>
       `${variable} is set and EXECUTOR is http, expected one of the two: another server runs the model`,
@@ -52,20 +53,26 @@ const rules: readonly Rule[] = [
       `${variable} is set and EXECUTOR is ${executor}, expected EXECUTOR=http with it`,
   },
   {
+    variables: [...ofModelFiles, ...ofRoom, ...ofSteps, 'STRICT_PROVIDER'].filter((name) => name !== 'LOW_MEMORY'),
+    holds: ({ executor = 'process' }) => isOwnModule(executor),
+    problem: (variable, { executor }) =>
+      `${variable} is set and EXECUTOR is ${executor}, expected one of the two: the module brings its own model`,
+  },
+  {
     variables: ['MODEL_DIR', 'MODEL_ID'],
-    holds: ({ executor }, isSet) => executor !== 'http' && isSet('MODEL_DIRS'),
+    holds: ({ executor }, isSet) => executor === 'process' && isSet('MODEL_DIRS'),
     problem: (variable) =>
       `${variable} is set and MODEL_DIRS is too, expected one of the two: each directory of MODEL_DIRS is a model under its own name`,
   },
   {
     variables: ['MEMORY_BUDGET_MB'],
-    holds: ({ executor }, isSet) => executor !== 'http' && !isSet('MODEL_DIRS'),
+    holds: ({ executor }, isSet) => executor === 'process' && !isSet('MODEL_DIRS'),
     problem: (variable) =>
       `${variable} is set and MODEL_DIRS is not, expected both: one model has nobody to make room for`,
   },
   {
     variables: ['COLD_START_MAX_WAIT_S'],
-    holds: ({ executor }, isSet) => executor !== 'http' && !isSet('MEMORY_BUDGET_MB'),
+    holds: ({ executor }, isSet) => executor === 'process' && !isSet('MEMORY_BUDGET_MB'),
     problem: (variable) =>
       `${variable} is set and MEMORY_BUDGET_MB is not, expected both: without a budget no model waits for room`,
   },
@@ -78,7 +85,7 @@ export function* workerProblems(values: WorkerValues, isSet: (variable: string) 
     if (holds(values, isSet))
       for (const variable of variables) if (isSet(variable) !== areNeeded) yield problem(variable, values);
   yield* deviceProblems(values);
-  if (values.executor !== 'http') yield* modelDirectoryProblems(values.modelDirs ?? []);
+  if (values.executor === 'process') yield* modelDirectoryProblems(values.modelDirs ?? []);
 }
 
 /** CUDA counts only those that may be used. Where `cuda` comes first they are dealt out to processes, and each has one. */

@@ -1,6 +1,16 @@
 import { modelDirectories } from './model-directories.ts';
 import { readBy } from './setting.ts';
-import { deviceList, dtypeChoice, modelId, multipleOf, nameList, oneOf, password, path } from './setting-kinds.ts';
+import {
+  deviceList,
+  dtypeChoice,
+  executorChoice,
+  modelId,
+  multipleOf,
+  nameList,
+  oneOf,
+  password,
+  path,
+} from './setting-kinds.ts';
 import { plainName, trueOrFalse, upstreamUrl, wholeNumber } from './setting-kinds.ts';
 
 const worker = readBy('worker');
@@ -8,9 +18,9 @@ const workerAndModel = readBy('worker', 'model');
 
 /** The part of the table of settings (settings.ts) that only the worker reads. */
 export const workerSettings = {
-  executor: worker('EXECUTOR', oneOf(['process', 'http']), {
+  executor: worker('EXECUTOR', executorChoice, {
     default: 'process',
-    doc: 'What runs the model: `process`, an engine in a process of its own, or `http`, another server: [upstreams.md](upstreams.md).',
+    doc: 'What runs the model: `process`, an engine in a process of its own; `http`, another server: [upstreams.md](upstreams.md); or a module of your own, such as `./my-executor.mjs`: [executors.md](executors.md).',
   }),
   upstreamUrl: worker('UPSTREAM_URL', upstreamUrl, {
     doc: 'The server behind `EXECUTOR=http`. Nothing is followed to where it redirects.',
@@ -42,7 +52,7 @@ export const workerSettings = {
     doc: 'How long a model of `MODEL_DIRS` waits for room while all that have it are at work. Then the one used least lately takes nothing new, ends what it has, and is freed.',
   }),
   modelId: worker('MODEL_ID', modelId, {
-    computed: 'the name of the directory',
+    computed: 'the name of the directory, or of the module of `EXECUTOR`',
     doc: 'The id the model is served under. With `EXECUTOR=http` it must be set: the name that the other server has for it, of `Qwen/Qwen3-0.6B` as `qwen3-0.6b`.',
   }),
   modelDtype: workerAndModel('MODEL_DTYPE', dtypeChoice, {
