@@ -10,7 +10,7 @@ import { processEngine, type ProcessEngineOptions } from './engine/process-engin
 import { upstreamEngine } from './engine/upstream-engine.ts';
 import type { WorkerEngine } from './engine/worker-engine.ts';
 import { MemoryKeeper } from './memory/memory-keeper.ts';
-import { workerSeriesOf } from './meters/worker-series.ts';
+import { createMemorySeries } from './memory/memory-series.ts';
 import { ModelWorkers, workerIdOf } from './models/model-workers.ts';
 import { WorkerProcesses } from './processes/worker-processes.ts';
 import { Worker } from './worker.ts';
@@ -47,12 +47,12 @@ function createModelWorkers(
   const { config, log, metrics, stopSignal } = context;
   const { memoryBudgetMb = Infinity, coldStartMaxWaitS, workerId } = config;
   const budgetBytes = memoryBudgetMb * 1e6;
-  const series = workerSeriesOf(metrics);
+  const series = createMemorySeries(metrics);
   const memory = new MemoryKeeper({
     budgetBytes,
     maxWaitMs: coldStartMaxWaitS * 1000,
-    onLoaded: (model) => series.modelLoads.inc({ model }),
-    onHeld: (model, bytes) => series.modelMemory.set({ model }, bytes),
+    onLoaded: (model) => series.loads.inc({ model }),
+    onHeld: (model, bytes) => series.memory.set({ model }, bytes),
     log,
   });
   const createOne = (modelDir: string): Promise<Worker> => {

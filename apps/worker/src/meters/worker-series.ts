@@ -49,11 +49,6 @@ export function createWorkerSeries(metrics: Metrics) {
       'darkroom_leases_lost_total',
       'Requests that were taken from this worker: buried (it was taken for dead), refused (a write was told so).',
     ),
-    modelLoads: counter('darkroom_model_loads_total', 'Times that a model of `MODEL_DIRS` was loaded.'),
-    modelMemory: gauge(
-      'darkroom_model_memory_bytes',
-      'What a model of `MODEL_DIRS` takes of `MEMORY_BUDGET_MB`: as it was measured, or is thought to; 0 while it sleeps.',
-    ),
     enginesLost: counter('darkroom_engines_lost_total', 'Engine processes that died.'),
     mistakenDeaths: counter(
       'darkroom_worker_mistaken_deaths_total',
