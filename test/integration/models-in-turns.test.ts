@@ -196,7 +196,12 @@ it('of several machines the one where the model is awake gets what it has room f
   await second.ask('a');
   await expect.poll(() => submitted(second)).toBe(1);
   const policy = { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
-  const former = new BatchFormer({ store, policy, wakeups: { listen: () => () => {} }, log: silentLogger() });
+  const former = new BatchFormer({
+    store,
+    policy,
+    wakeups: { listen: () => Promise.resolve(() => {}) },
+    log: silentLogger(),
+  });
   // Four places each; one is taken.
   for (let count = 0; count < 3; count++) await submit(store, { model: 'a' });
   await former.runOnce('a');
