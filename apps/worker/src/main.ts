@@ -28,7 +28,7 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
   const store = openStore(context);
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
   const engine = await openEngine(context, loads);
-  const { card, asset, capacity, encoder, createExecutor } = engine;
+  const { card, asset, files, prepare, capacity, encoder, createExecutor } = engine;
   const info = {
     host: hostname(),
     pid: process.pid,
@@ -41,6 +41,8 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
     store,
     card,
     asset,
+    files,
+    prepare,
     workerId: config.workerId,
     capacity,
     chunkBytes: config.chunkBytes,

@@ -12,6 +12,8 @@ export interface EngineLifeOptions {
   executor: Executor;
   /** Tells the system when the model cannot be loaded. */
   loads: LoadWatch;
+  /** Before each load: looks at what lies there. */
+  prepare?: (() => Promise<void>) | undefined;
   /** It sleeps once it has had nothing to do for so long; never if it is undefined. */
   sleepAfterMs?: number | undefined;
   /** Aborted when the process is asked to stop. */
@@ -232,9 +234,13 @@ export class EngineLife {
   }
 
   async #start(): Promise<void> {
-    const { executor, loads } = this.#options;
+    const { executor, loads, prepare, stopSignal } = this.#options;
     const startedAtMs = performance.now();
     this.#isToReload = false;
+    await loads.watch(() => prepare?.() ?? Promise.resolve());
+    // A stop that came meanwhile has found nothing to end.
+    stopSignal?.throwIfAborted();
+    this.#stopping.signal.throwIfAborted();
     this.#card = await loads.watch(() => executor.start());
     this.#loadMs = Math.round(performance.now() - startedAtMs);
     this.#idleSinceMs = undefined;
