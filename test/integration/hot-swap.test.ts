@@ -57,6 +57,7 @@ it('is done by one worker after the other', async () => {
   for (let beats = 0; beats < 3; beats++) for (const { worker } of benches) await worker.beatOnce();
   expect((await statesOf(one.store)).toSorted()).toEqual(['idle', 'loading']);
   expect(loads[second]).toHaveLength(0);
+  expect(await one.store.redis.pttl(one.store.keysOf('tiny').reloading)).toBeGreaterThan(600_000);
   loads[first]![0]!.finish();
   await beatUntil(benches[second]!, () => loads[second]!.length === 1);
   await expect.poll(() => benches[first]!.worker.isReady).toBe(true);
