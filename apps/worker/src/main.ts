@@ -69,7 +69,7 @@ async function createWorker(
 ): Promise<Worker> {
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
   const engine = await openEngine(config, { loads, memory, log });
-  const { card, asset, shared, capacity, encoder, createExecutor } = engine;
+  const { card, asset, files, prepare, shared, capacity, encoder, createExecutor } = engine;
   const info = {
     host: hostname(),
     pid: process.pid,
@@ -82,6 +82,8 @@ async function createWorker(
     store,
     card,
     asset,
+    files,
+    prepare,
     shared,
     workerId: config.workerId,
     capacity,

@@ -1,25 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ModelCard } from '@darkroom/core';
-import type { Executor } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
 import { BackOff } from '../back-off.ts';
-import { loadInRoom } from '../memory/load-in-room.ts';
-import type { MemoryPlace } from '../memory/memory-keeper.ts';
-import type { LoadWatch } from './load-watch.ts';
+import { loadEngine, type LoadEngineOptions } from './load-engine.ts';
 
 /** `vacating`: it takes no more leases, and its memory is free once what is here has ended. */
 export type EngineState = 'loading' | 'ready' | 'vacating' | 'asleep' | 'stopping';
 
-export interface EngineLifeOptions {
-  executor: Executor;
-  /** Tells the system when the model cannot be loaded. */
-  loads: LoadWatch;
+export interface EngineLifeOptions extends LoadEngineOptions {
   /** It sleeps once it has had nothing to do for so long; never if it is undefined. */
   sleepAfterMs?: number | undefined;
-  /** Aborted when the process is asked to stop. */
-  stopSignal?: AbortSignal | undefined;
-  /** Others share the memory: it begins asleep, with the card that its files tell, is loaded when it is asked for, and asks for room before. */
-  shared?: { place: MemoryPlace; card: ModelCard } | undefined;
   /** Whether there is work for it. */
   isBusy: () => boolean;
   /** Tells the system the state; `leased`: so it is, and there is work. */
@@ -269,10 +259,9 @@ export class EngineLife {
   }
 
   async #start(): Promise<void> {
-    const { executor, loads, shared } = this.#options;
     const startedAtMs = performance.now();
     this.#isToReload = false;
-    this.#card = await loads.watch(() => loadInRoom(executor, shared?.place));
+    this.#card = await loadEngine(this.#options, this.#stopping.signal);
     this.#loadMs = Math.round(performance.now() - startedAtMs);
     this.#idleSinceMs = undefined;
   }

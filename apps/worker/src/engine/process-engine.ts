@@ -1,14 +1,16 @@
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
+import { DarkroomError } from '@darkroom/core';
 import { type LoadModelOptions, ProcessExecutor } from '@darkroom/executor';
 import type { TextCard } from '@darkroom/kinds';
 import type { Logger } from '@darkroom/service';
+import { ModelFiles } from '../files/model-files.ts';
 import { estimateNeed } from '../memory/estimate-need.ts';
 import type { MemoryKeeper } from '../memory/memory-keeper.ts';
 import { readGpuMemory, readProcessMemory } from '../memory/read-memory.ts';
 import { encoderOf } from '../request/output-encoder.ts';
 import type { LoadWatch } from './load-watch.ts';
 import { logComponents } from './log-components.ts';
-import { readModel } from './read-model.ts';
+import { readModel, type WorkerModel } from './read-model.ts';
 import { roomOf } from './room.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
@@ -25,43 +27,75 @@ export async function processEngine(
   { loads, log, memory }: ProcessEngineOptions,
 ): Promise<WorkerEngine> {
   const model = modelOptions(config);
-  const { card, asset, weightBytes, tokenBytes = 0 } = await loads.watch(() => readModel(model, log));
-  const availableBytes = Math.min(process.availableMemory(), memory?.budgetBytes ?? Infinity);
-  const { slots: capacity, memoryTokens } = roomOf(card, { ...config, tokenBytes, availableBytes });
-  const options = {
-    model: { ...model, ...(memoryTokens !== undefined && { maxTokens: capacity, memoryTokens }) },
-    maxSlots: capacity,
-    checkpointEvery: config.checkpointSteps,
-    environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
+  const files = new ModelFiles(model);
+  const read = async () => {
+    await files.mark();
+    const { digest } = files;
+    return { digest, ...withRoom(await readModel(model, log), { config, model, memory }) };
   };
+  let current = await loads.watch(read);
+  const { kind } = current.card;
+  const checkpointEvery = config.checkpointSteps;
+  const environment = config.hasLowMemory ? memoryReturningEnvironment() : undefined;
   let device = config.devices.join(', ');
   let executor: ProcessExecutor | undefined;
-  const read = config.devices[0].startsWith('cuda') ? readGpuMemory : readProcessMemory;
-  const measure = async (): Promise<number | undefined> => executor?.enginePid && read(executor.enginePid);
-  const cacheBytes = memoryTokens === undefined ? 0 : capacity * tokenBytes;
-  const need = estimateNeed(card, { weightBytes, cacheBytes, device: config.devices[0] });
-  const place = await loads.watch(async () => memory?.open({ model: card.id, ...need, measure }));
+  const readMemory = config.devices[0].startsWith('cuda') ? readGpuMemory : readProcessMemory;
+  const measure = async (): Promise<number | undefined> => executor?.enginePid && readMemory(executor.enginePid);
+  const place = await loads.watch(async () => memory?.open({ model: current.card.id, ...current.need, measure }));
   return {
-    card,
-    asset,
-    shared: place && { place, card: memoryTokens === undefined ? card : withinRoom(card as TextCard, capacity) },
-    capacity,
-    encoder: encoderOf(card.kind),
+    ...current,
+    shared: place && { place, card: current.card },
+    files,
+    encoder: encoderOf(kind),
     get device() {
       return device;
     },
+    async prepare() {
+      await files.mark();
+      if (files.digest === current.digest) return undefined;
+      const next = await read();
+      if (next.card.kind !== kind) throw otherKind(kind, next.card.kind);
+      current = next;
+      return current;
+    },
     createExecutor: (onEvents) =>
       (executor = new ProcessExecutor({
-        ...options,
+        // As they are when it is started.
+        get model() {
+          return current.options;
+        },
+        get maxSlots() {
+          return current.capacity;
+        },
+        checkpointEvery,
+        environment,
         onEvents,
         onLoaded: (components) => (device = logComponents(components, { log, asked: config.devices }).join(', ')),
       })),
   };
 }
 
+function withRoom(
+  { card, asset, weightBytes, tokenBytes = 0 }: WorkerModel,
+  { config, model, memory }: { config: Config<'worker'>; model: LoadModelOptions; memory: MemoryKeeper | undefined },
+) {
+  const availableBytes = Math.min(process.availableMemory(), memory?.budgetBytes ?? Infinity);
+  const { slots: capacity, memoryTokens } = roomOf(card, { ...config, tokenBytes, availableBytes });
+  const isText = memoryTokens !== undefined;
+  const options = { ...model, ...(isText && { maxTokens: capacity, memoryTokens }) };
+  const cacheBytes = isText ? capacity * tokenBytes : 0;
+  const need = estimateNeed(card, { weightBytes, cacheBytes, device: config.devices[0] });
+  return { card: isText ? withinRoom(card as TextCard, capacity) : card, asset, capacity, options, need };
+}
+
 /** As an engine will say it: no text is longer than the room. */
 function withinRoom(card: TextCard, tokens: number): TextCard {
   return { ...card, maxModelTokens: Math.min(card.maxModelTokens, tokens) };
+}
+
+function otherKind(before: string, now: string): DarkroomError {
+  const message = `is of kind ${now}, expected ${before}, as it was: start the worker again for another`;
+  return new DarkroomError('model_unsupported', 'worker.load', `the model ${message}`);
 }
 
 function modelOptions(config: Config<'worker'>): LoadModelOptions {

@@ -67,6 +67,11 @@ export class StepMeter {
     if (reason !== undefined) this.#series.leasesLost.inc({ model: this.#model, reason });
   }
 
+  /** How many files of the model were replaced since it was loaded. */
+  filesChanged(count: number): void {
+    this.#series.filesChanged.set({ model: this.#model }, count);
+  }
+
   /** It was buried, and lives. */
   takenForDead(): void {
     this.#series.mistakenDeaths.inc({ model: this.#model });

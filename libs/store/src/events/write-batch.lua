@@ -42,8 +42,9 @@ write['output'] = function(id, request, body, bytes, index, chunk, info)
   end
   emitEvent(id, body)
 end
-write['checkpoint'] = function(id, request, index, bytes, done)
+write['checkpoint'] = function(id, request, index, bytes, done, origin)
   redis.call('SET', key('checkpoint', id) .. ':' .. index, bytes)
+  redis.call('HSET', request, 'origin:' .. index, origin)
   if tonumber(done) <= tonumber(redis.call('HGET', request, 'saved:' .. index) or 0) then return end
   redis.call('HSET', request, 'saved:' .. index, done, 'hasAdvanced', '1')
 end

@@ -39,6 +39,13 @@ export async function askWorker(store: StoreConnection, worker: WorkerName, to: 
   return (await run(store, worker, '', to)) === 'asked';
 }
 
+/** The same to all workers of a model. @returns their ids. Two round trips, however many there are. */
+export async function askWorkers(store: StoreConnection, model: string, to: WorkerCommand): Promise<string[]> {
+  const ids = await store.redis.zrange(store.keysOf(model).heard, '0', '-1');
+  const areThere = await Promise.all(ids.map((workerId) => askWorker(store, { model, workerId }, to)));
+  return ids.filter((_id, at) => areThere[at]).toSorted();
+}
+
 async function run(
   store: StoreConnection,
   { model, workerId }: WorkerName,
