@@ -1,10 +1,10 @@
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
-import { DarkroomError } from '@darkroom/core';
+import { DarkroomError, type Device, type ModelCard } from '@darkroom/core';
 import { type LoadModelOptions, ProcessExecutor } from '@darkroom/executor';
 import type { TextCard } from '@darkroom/kinds';
 import type { Logger } from '@darkroom/service';
 import { ModelFiles } from '../files/model-files.ts';
-import { estimateNeed } from '../memory/estimate-need.ts';
+import { estimateNeed, type MemoryNeed } from '../memory/estimate-need.ts';
 import type { MemoryKeeper } from '../memory/memory-keeper.ts';
 import { readGpuMemory, readProcessMemory } from '../memory/read-memory.ts';
 import { encoderOf } from '../request/output-encoder.ts';
@@ -39,12 +39,11 @@ export async function processEngine(
   const environment = config.hasLowMemory ? memoryReturningEnvironment() : undefined;
   let device = config.devices.join(', ');
   let executor: ProcessExecutor | undefined;
-  const readMemory = config.devices[0].startsWith('cuda') ? readGpuMemory : readProcessMemory;
-  const measure = async (): Promise<number | undefined> => executor?.enginePid && readMemory(executor.enginePid);
-  const place = await loads.watch(async () => memory?.open({ model: current.card.id, ...current.need, measure }));
+  const place = { memory, device: config.devices[0], pid: () => executor?.enginePid };
+  const shared = await loads.watch(async () => sharedOf(current, place));
   return {
     ...current,
-    shared: place && { place, card: current.card },
+    shared,
     files,
     encoder: encoderOf(kind),
     get device() {
@@ -73,6 +72,19 @@ export async function processEngine(
         onLoaded: (components) => (device = logComponents(components, { log, asked: config.devices }).join(', ')),
       })),
   };
+}
+
+/** Its part of the memory, where there are other models. */
+function sharedOf(
+  { card, need }: { card: ModelCard; need: MemoryNeed },
+  { memory, device, pid: read }: { memory: MemoryKeeper | undefined; device: Device; pid: () => number | undefined },
+): WorkerEngine['shared'] {
+  const readMemory = device.startsWith('cuda') ? readGpuMemory : readProcessMemory;
+  const measure = async (): Promise<number | undefined> => {
+    const pid = read();
+    return pid === undefined ? undefined : readMemory(pid);
+  };
+  return memory && { place: memory.open({ model: card.id, ...need, measure }), card };
 }
 
 function withRoom(
