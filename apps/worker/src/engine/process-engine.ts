@@ -22,21 +22,16 @@ export interface ProcessEngineOptions {
 }
 
 /** An engine of ours in a process of its own, on a model's directory. */
-export async function processEngine(
-  config: Config<'worker'>,
-  { loads, log, memory }: ProcessEngineOptions,
-): Promise<WorkerEngine> {
+export async function processEngine(config: Config<'worker'>, options: ProcessEngineOptions): Promise<WorkerEngine> {
+  const { loads, log, memory } = options;
   const model = modelOptions(config);
   const files = new ModelFiles(model);
   const read = async () => {
     await files.mark();
-    const { digest } = files;
-    return { digest, ...withRoom(await readModel(model, log), { config, model, memory }) };
+    return { digest: files.digest, ...withRoom(await readModel(model, log), { config, model, memory }) };
   };
   let current = await loads.watch(read);
   const { kind } = current.card;
-  const checkpointEvery = config.checkpointSteps;
-  const environment = config.hasLowMemory ? memoryReturningEnvironment() : undefined;
   let device = config.devices.join(', ');
   let executor: ProcessExecutor | undefined;
   const place = { memory, device: config.devices[0], pid: () => executor?.enginePid };
@@ -66,8 +61,8 @@ export async function processEngine(
         get maxSlots() {
           return current.capacity;
         },
-        checkpointEvery,
-        environment,
+        checkpointEvery: config.checkpointSteps,
+        environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
         onEvents,
         onLoaded: (components) => (device = logComponents(components, { log, asked: config.devices }).join(', ')),
       })),
