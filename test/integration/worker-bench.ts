@@ -25,6 +25,7 @@ export class FakeExecutor implements Executor {
   readonly submitted: RowRequest[] = [];
   readonly canceled: string[] = [];
   starting: () => Promise<ModelCard> = () => Promise.resolve(card);
+  card = card;
   isRunning = false;
   readonly emit: (events: readonly ExecutorEvent[]) => void;
 
@@ -34,7 +35,7 @@ export class FakeExecutor implements Executor {
   async start(): Promise<ModelCard> {
     await this.starting();
     this.isRunning = true;
-    return card;
+    return this.card;
   }
   submit(requests: readonly RowRequest[]): void {
     if (!this.isRunning) throw new Error('the engine is not running');

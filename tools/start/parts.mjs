@@ -37,9 +37,9 @@ export function partsOf({ root, environment, metricsPort }) {
   });
 }
 
-/** Whether somebody has said which model there is: a directory, or one that something else runs. */
-export function hasOwnModel({ MODEL_DIR, EXECUTOR }) {
-  return Boolean(MODEL_DIR?.trim()) || !['', 'process'].includes(EXECUTOR?.trim() ?? '');
+/** Whether somebody has said which models there are: in directories, or one that something else runs. */
+export function hasOwnModel({ MODEL_DIR, MODEL_DIRS, EXECUTOR }) {
+  return [MODEL_DIR, MODEL_DIRS].some((value) => value?.trim()) || !['', 'process'].includes(EXECUTOR?.trim() ?? '');
 }
 
 function portRank({ app, settings }) {

@@ -1,12 +1,17 @@
 import { hostname } from 'node:os';
-import { readVersion } from '@darkroom/config';
+import { basename } from 'node:path';
+import { type Config, readVersion } from '@darkroom/config';
 import { type MainContext, runMain, type Service, ServiceGroup, storeService } from '@darkroom/service';
-import { checkServer, openStore } from '@darkroom/store';
+import { checkServer, openStore, type StoreConnection } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
 import { LoadWatch } from './engine/load-watch.ts';
-import { processEngine } from './engine/process-engine.ts';
+import { ownEngine } from './engine/own-engine.ts';
+import { processEngine, type ProcessEngineOptions } from './engine/process-engine.ts';
 import { upstreamEngine } from './engine/upstream-engine.ts';
 import type { WorkerEngine } from './engine/worker-engine.ts';
+import { MemoryKeeper } from './memory/memory-keeper.ts';
+import { createMemorySeries } from './memory/memory-series.ts';
+import { ModelWorkers, workerIdOf } from './models/model-workers.ts';
 import { WorkerProcesses } from './processes/worker-processes.ts';
 import { Worker } from './worker.ts';
 
@@ -15,7 +20,7 @@ await runMain('worker', async (context) => {
   // With a number somebody else has dealt them out.
   const gpus = config.devices[0] === 'cuda' ? (config.cudaVisibleDevices ?? listGpus()) : [];
   const count = config.numWorkerProcesses ?? Math.max(1, gpus.length);
-  if (count === 1) return createWorker(context);
+  if (count === 1) return createService(context);
   const { workerId, metricsPort } = config;
   const script = import.meta.filename;
   const processes = new WorkerProcesses({ count, gpus, workerId, metricsPort, script, log: context.log });
@@ -23,12 +28,48 @@ await runMain('worker', async (context) => {
   return processes;
 });
 
-async function createWorker(context: MainContext<'worker'>): Promise<Service> {
-  const { config, log, metrics, readiness, stopSignal } = context;
+async function createService(context: MainContext<'worker'>): Promise<Service> {
+  const { config, log, readiness, stopSignal } = context;
   const store = openStore(context);
+  const workers =
+    config.modelDirs === undefined
+      ? await createWorker(context, { store })
+      : createModelWorkers(context, { store, directories: config.modelDirs });
+  readiness.check = () => workers.isReady;
+  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), workers]);
+}
+
+/** Of the directories of MODEL_DIRS. */
+function createModelWorkers(
+  context: MainContext<'worker'>,
+  { store, directories }: { store: StoreConnection; directories: readonly string[] },
+): ModelWorkers {
+  const { config, log, metrics, stopSignal } = context;
+  const { memoryBudgetMb = Infinity, coldStartMaxWaitS, workerId } = config;
+  const budgetBytes = memoryBudgetMb * 1e6;
+  const series = createMemorySeries(metrics);
+  const memory = new MemoryKeeper({
+    budgetBytes,
+    maxWaitMs: coldStartMaxWaitS * 1000,
+    onLoaded: (model) => series.loads.inc({ model }),
+    onHeld: (model, bytes) => series.memory.set({ model }, bytes),
+    log,
+  });
+  const createOne = (modelDir: string): Promise<Worker> => {
+    const modelId = basename(modelDir);
+    const own = { ...config, modelDir, modelId, workerId: workerIdOf(workerId, modelId) };
+    return createWorker({ ...context, config: own }, { store, memory });
+  };
+  return new ModelWorkers({ directories, createWorker: createOne, stopSignal, log });
+}
+
+async function createWorker(
+  { config, log, metrics, stopSignal }: MainContext<'worker'>,
+  { store, memory }: { store: StoreConnection; memory?: MemoryKeeper },
+): Promise<Worker> {
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
-  const engine = await openEngine(context, loads);
-  const { card, asset, capacity, encoder, createExecutor } = engine;
+  const engine = await openEngine(config, { loads, memory, log });
+  const { card, asset, files, prepare, shared, capacity, encoder, createExecutor } = engine;
   const info = {
     host: hostname(),
     pid: process.pid,
@@ -37,10 +78,13 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
     },
     version: readVersion(),
   };
-  const worker = new Worker({
+  return new Worker({
     store,
     card,
     asset,
+    files,
+    prepare,
+    shared,
     workerId: config.workerId,
     capacity,
     chunkBytes: config.chunkBytes,
@@ -55,16 +99,16 @@ async function createWorker(context: MainContext<'worker'>): Promise<Service> {
     loads,
     createExecutor,
   });
-  readiness.check = () => worker.isReady;
-  return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), worker]);
 }
 
 /** What EXECUTOR names. */
-function openEngine({ config, log }: MainContext<'worker'>, loads: LoadWatch): Promise<WorkerEngine> | WorkerEngine {
+function openEngine(config: Config<'worker'>, options: ProcessEngineOptions): Promise<WorkerEngine> | WorkerEngine {
   switch (config.executor) {
     case 'process':
-      return processEngine(config, loads, log);
+      return processEngine(config, options);
     case 'http':
-      return upstreamEngine(config, loads);
+      return upstreamEngine(config, options.loads);
+    default:
+      return ownEngine(config);
   }
 }

@@ -19,12 +19,13 @@ import {
   type WorkerInbox,
 } from '@darkroom/store';
 import { EngineLife } from './engine/engine-life.ts';
-import { EngineWatch } from './engine/engine-watch.ts';
-import { PaceMeter } from './meters/pace-meter.ts';
-import { type DropReason, StepMeter } from './meters/step-meter.ts';
+import { OperatorCommands } from './engine/operator-commands.ts';
+import { HotSwap } from './files/hot-swap.ts';
+import { EngineMeters } from './meters/engine-meters.ts';
+import type { DropReason } from './meters/step-meter.ts';
 import { ActiveRequest, type ActiveRequestOptions, type GiveBackReason } from './request/active-request.ts';
 import { gatherPreviews } from './request/gather-previews.ts';
-import { readLeftToDo } from './request/left-to-do.ts';
+import { checkpointsFor, readLeftToDo } from './request/left-to-do.ts';
 import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
 import type { WorkerOptions } from './worker-options.ts';
@@ -44,51 +45,61 @@ export class Worker extends BaseService<WorkerOptions> {
    * here twice until the engine has let go of the first, and what is said of one must not be taken for the other's.
    */
   readonly #active = new Map<string, ActiveRequest>();
-  readonly #receiving: PeriodicLoop;
+  /** Once its model is loaded. */
+  readonly #serving: readonly PeriodicLoop[];
   readonly #beating: PeriodicLoop;
   readonly #strange: StrangeLeases;
   readonly #inbox: WorkerInbox;
-  readonly #pace = new PaceMeter();
-  readonly #meter: StepMeter;
-  readonly #watch: EngineWatch;
+  readonly #meters: EngineMeters;
+  readonly #swap: HotSwap;
+  readonly #commands: OperatorCommands;
   #markDrained: () => void = () => {};
   readonly #drained = new Promise<void>((resolve) => (this.#markDrained = resolve));
-  /** As the engine found it, if it did. */
-  #capacity: number;
   #isReceiving = false;
 
   constructor(options: WorkerOptions) {
     super(options);
     const { store, card, workerId, capacity, chunkBytes, heartbeatMs, engineTimeoutMs, encoder, log } = options;
-    this.#capacity = capacity;
-    this.#meter = new StepMeter({ metrics: options.metrics, model: card.id, capacity });
-    this.#watch = new EngineWatch({ timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs });
+    const patience = { timeoutMs: engineTimeoutMs, longestPauseMs: 2 * heartbeatMs };
+    this.#meters = new EngineMeters({ metrics: options.metrics, model: card.id, capacity, ...patience });
     const identity = { model: card.id, workerId, incarnation: randomUUID() };
     this.#identity = identity;
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
-    const executor = this.#executor;
     const isBusy = (): boolean => this.#active.size > 0;
-    this.#engine = new EngineLife({ ...options, executor, isBusy, register: () => this.#register() });
+    const register = (): ReturnType<typeof registerWorker> => this.#register();
+    const prepare = (): Promise<void> => this.#swap.prepare();
+    this.#engine = new EngineLife({ ...options, executor: this.#executor, isBusy, prepare, register });
+    this.#swap = new HotSwap({ ...options, identity, engine: this.#engine, meter: this.#meters.steps, register });
+    this.#commands = new OperatorCommands({ engine: this.#engine, swap: this.#swap });
     const writes = new WriteQueue({ store, identity });
     this.#requestOptions = {
       writes,
       encoder: gatherPreviews(encoder),
       chunkBytes,
+      origin: () => this.#swap.origin,
       onRefused: (request, outcome) => this.#drop(request, outcome),
       onError: ({ delivery }, error) => log.error({ request_id: delivery.id, err: error }, 'could not write'),
     };
-    const isKnown = (token: string): boolean => this.#active.has(token);
-    this.#strange = new StrangeLeases({ store, identity, writes, heartbeatMs, isKnown, log });
+    this.#strange = new StrangeLeases({ ...options, identity, writes, isKnown: (token) => this.#active.has(token) });
     this.#inbox = openInbox(store, identity);
-    const loop = (name: string, intervalMs: number, runOnce: () => Promise<void>): PeriodicLoop =>
-      new PeriodicLoop({ name, intervalMs, runOnce, log });
-    this.#receiving = loop('inbox', 0, () => this.#receiveOnce());
-    this.#beating = loop('heartbeat', heartbeatMs, () => this.beatOnce());
+    const receiving = new PeriodicLoop({ name: 'inbox', intervalMs: 0, runOnce: () => this.#receiveOnce(), log });
+    this.#serving = [receiving, this.#strange, this.#swap];
+    this.#beating = new PeriodicLoop({
+      name: 'heartbeat',
+      intervalMs: heartbeatMs,
+      runOnce: () => this.beatOnce(),
+      log,
+    });
   }
 
   /** Whether it takes leases: its model is loaded, or asleep. */
   get isReady(): boolean {
     return this.#engine.state === 'ready' || this.#engine.state === 'asleep';
+  }
+
+  /** As the engine found it, if it did. */
+  get #capacity(): number {
+    return this.#executor.maxSlots ?? this.#swap.capacity;
   }
 
   get requestIds(): string[] {
@@ -98,14 +109,14 @@ export class Worker extends BaseService<WorkerOptions> {
   /** Says that it lives, by which its leases live too. One round trip. Ends an engine that hangs. */
   async beatOnce(): Promise<void> {
     const { store, log } = this.options;
-    const pace = this.#pace.read(this.#active);
-    this.#watch.endIfHung(this.#executor, { pace, log });
-    this.#engine.sleepIfDue();
+    const pace = this.#meters.read(this.#active, this.#executor, log);
+    this.#engine.look();
+    await this.#swap.keepTurn();
     const { lastRead } = this.#inbox;
     if ((await heartbeatWorker(store, this.#identity, { pace, lastRead })) === 'alive') return;
     // Its inbox was buried with it, the drain's message included.
     if (this.#engine.isStopping) return this.#markDrained();
-    this.#meter.takenForDead();
+    this.#meters.steps.takenForDead();
     log.warn({ requests: this.#active.size }, 'taken for dead while alive; registering again');
     for (const request of this.#active.values()) this.#drop(request, 'buried');
     this.#inbox.startOver();
@@ -118,8 +129,7 @@ export class Worker extends BaseService<WorkerOptions> {
     await this.#beating.start();
     await this.#engine.load();
     this.#isReceiving = true;
-    await this.#receiving.start();
-    await this.#strange.start();
+    for (const loop of this.#serving) await loop.start();
     log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.#capacity }, 'serving');
   }
 
@@ -129,8 +139,7 @@ export class Worker extends BaseService<WorkerOptions> {
     this.#engine.stop();
     // The inbox ends with the drain's own message, so that no lease before it is overlooked.
     if ((await drainWorker(store, this.#identity)) && this.#isReceiving) await this.#drained;
-    await this.#receiving.stop();
-    await this.#strange.stop();
+    for (const loop of this.#serving) await loop.stop();
     await this.#executor.shutdown({ shouldCheckpoint: true });
     await this.#beating.stop();
     // What has left the engine only has to be stored.
@@ -142,11 +151,12 @@ export class Worker extends BaseService<WorkerOptions> {
   }
 
   async #register(): Promise<'registered' | 'leased'> {
-    const { store, asset, loads, info } = this.options;
+    const { store, loads } = this.options;
+    const { info, asset } = this.#swap;
     const { state: own, loadMs, card } = this.#engine;
-    const state = own === 'stopping' ? 'loading' : own;
-    this.#capacity = this.#executor.maxSlots ?? this.#capacity;
-    this.#meter.setCapacity(this.#capacity);
+    // In no open list: it gets no leases, and keeps what it has.
+    const state = own === 'ready' || own === 'asleep' ? own : 'loading';
+    this.#meters.steps.setCapacity(this.#capacity);
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
     if (state !== 'loading' && card !== undefined) await Promise.all([publishModel(store, card, asset), loads.clear()]);
     return registerWorker(store, this.#identity, { state, capacity: this.#capacity, info, loadMs });
@@ -161,22 +171,19 @@ export class Worker extends BaseService<WorkerOptions> {
   }
 
   async #receive(message: InboxMessage): Promise<void> {
-    switch (message.type) {
-      case 'cancel':
-        if (!this.#active.has(message.token)) return this.#strange.giveBack(message);
-        return this.#drop(this.#active.get(message.token)!, 'canceled');
-      case 'drained':
-        return this.#markDrained();
-      case 'sleep':
-      case 'wake':
-        return this.#engine.ask(message.type);
-      case 'run': {
-        const accepting = Promise.all(message.requests.map((leased) => this.#accept(leased)));
-        // What else is said is heard while a model loads.
-        if (this.#engine.state !== 'asleep') await accepting;
-        else accepting.catch((error: unknown) => this.options.log.error({ err: error }, 'could not give back'));
-      }
-    }
+    if (message.type === 'run') return this.#acceptAll(message.requests);
+    if (message.type === 'drained') return this.#markDrained();
+    if (message.type !== 'cancel') return this.#commands.obey(message);
+    const request = this.#active.get(message.token);
+    if (request === undefined) return this.#strange.giveBack(message);
+    this.#drop(request, 'canceled');
+  }
+
+  async #acceptAll(requests: readonly LeasedRequest[]): Promise<void> {
+    const accepting = Promise.all(requests.map((leased) => this.#accept(leased)));
+    // What else is said is heard while a model loads.
+    if (this.#engine.state !== 'asleep') await accepting;
+    else accepting.catch((error: unknown) => this.options.log.error({ err: error }, 'could not give back'));
   }
 
   /** Begins what was leased, or gives it back: nothing may stay here that no engine has. */
@@ -186,18 +193,19 @@ export class Worker extends BaseService<WorkerOptions> {
     if (this.#active.has(leased.token)) return;
     const request = new ActiveRequest(leased, this.#requestOptions);
     this.#active.set(leased.token, request);
+    this.options.shared?.place.used();
     try {
       const left = await readLeftToDo(store, leased);
       request.resume(left);
-      const { indexes, checkpoints } = left;
       const { id, owner, outputs, input } = leased.envelope;
-      log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: checkpoints.size }, 'started');
+      log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: left.checkpoints.size }, 'started');
       if (this.#engine.state === 'asleep' && !(await this.#isAwakeFor(request))) return;
       // It was canceled, or this worker taken for dead, while this was read.
       if (request.dropped !== undefined) return this.#finish(request, { state: 'canceled' });
-      if (indexes.length === 0) return this.#finish(request, { state: 'succeeded', outputs });
-      this.#executor.submit([{ id: leased.token, owner, input, indexes, checkpoints }]);
-      this.#watch.submitted(leased.token);
+      if (left.indexes.length === 0) return this.#finish(request, { state: 'succeeded', outputs });
+      const checkpoints = checkpointsFor(left, this.#swap.origin);
+      this.#executor.submit([{ id: leased.token, owner, input, indexes: left.indexes, checkpoints }]);
+      this.#meters.watch.submitted(leased.token);
     } catch (error) {
       // Without an engine, because it has just died or this worker stops, it is none of the request's doing.
       const reason = this.#engine.state === 'ready' ? 'engine_failed' : 'worker_stopped';
@@ -209,8 +217,8 @@ export class Worker extends BaseService<WorkerOptions> {
 
   /** @returns false if the request was canceled meanwhile, or the model could not be loaded: then it is given back. */
   async #isAwakeFor(request: ActiveRequest): Promise<boolean> {
-    request.sayLoading(this.#engine.loadMs);
-    const isAwake = await this.#engine.wake();
+    request.sayLoading(this.#engine.expectedLoadMs);
+    const isAwake = await this.#engine.wake({ isAsked: false });
     if (request.ending !== undefined) return false;
     if (isAwake) return true;
     this.#active.delete(request.delivery.token);
@@ -224,7 +232,7 @@ export class Worker extends BaseService<WorkerOptions> {
     // Every row of it may be refused; it is dropped once.
     if (!this.#active.has(token) || request.dropped !== undefined) return;
     request.dropped = reason;
-    this.#meter.dropped(reason);
+    this.#meters.steps.dropped(reason);
     this.options.log.info({ request_id: id, reason }, 'dropping');
     // Nothing is in an engine that is not there yet.
     if (this.#engine.state === 'asleep') this.#finish(request, { state: 'canceled' });
@@ -233,16 +241,12 @@ export class Worker extends BaseService<WorkerOptions> {
 
   #onEvents(events: Parameters<ExecutorListener>[0]): void {
     const { log } = this.options;
-    this.#pace.observe(events, this.#active, performance.now());
-    this.#meter.observe(events);
-    this.#watch.observe(events);
+    this.#meters.observe(events, this.#active);
     for (const event of events) {
       if (event.type === 'engine-lost') void this.#onEngineLost(event);
       if (event.type === 'request-lost') {
         log.warn({ reason: event.message }, 'a request was lost');
-        this.#giveBackLost([event.requestId]).catch((error: unknown) =>
-          log.error({ err: error }, 'could not give back'),
-        );
+        void this.#giveBackLost([event.requestId]);
       }
       if (event.type === 'engine-lost' || event.type === 'request-lost' || event.type === 'stats') continue;
       const request = this.#active.get(event.requestId);
@@ -262,7 +266,10 @@ export class Worker extends BaseService<WorkerOptions> {
         log.error({ request_id: id, err: error }, 'could not finish');
         void this.#strange.giveBack(request.delivery, 'engine_failed');
       })
-      .finally(() => this.#active.delete(token));
+      .finally(() => {
+        this.#active.delete(token);
+        this.#engine.look();
+      });
   }
 
   async #giveBack(request: ActiveRequest, reason: GiveBackReason): Promise<void> {
@@ -274,22 +281,16 @@ export class Worker extends BaseService<WorkerOptions> {
   async #giveBackLost(tokens: readonly string[]): Promise<void> {
     const lost = tokens.map((token) => this.#active.get(token)).filter((request) => request !== undefined);
     for (const { delivery } of lost) this.#active.delete(delivery.token);
-    await Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
+    const givingBack = Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
+    // What could not be is a strange lease from then on.
+    await givingBack.catch((error: unknown) => this.options.log.error({ err: error }, 'could not give back'));
   }
 
-  /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started. */
+  /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started, as often as it takes. */
   async #onEngineLost({ message, requestIds: tokens }: EventOf<'engine-lost'>): Promise<void> {
     const { log } = this.options;
     log.error({ reason: message, requests: tokens.length }, 'engine lost');
     if (this.#engine.isStopping) return;
-    try {
-      await this.#engine.restart(() => this.#giveBackLost(tokens));
-      log.info({ capacity: this.#capacity }, 'serving again');
-    } catch (error) {
-      if (this.#engine.isStopping) return;
-      // Without an engine this process is of no use; its supervisor starts it again, and the janitor returns what it had.
-      log.fatal({ err: error }, 'could not start a new engine');
-      process.exit(1);
-    }
+    await this.#engine.restart(() => this.#giveBackLost(tokens));
   }
 }

@@ -225,6 +225,18 @@ describe('an executor', () => {
   });
 
   it.each([
+    ['./my-executor.mjs', 'my-executor'],
+    ['../elsewhere/mine.js', 'mine'],
+    ['/opt/executors/my.thing.ts', 'my.thing'],
+    ['my-package', 'my-package'],
+    ['@somebody/painter', 'painter'],
+    ['@somebody/painters/oil.mjs', 'oil'],
+  ])('is a module of one’s own: %s', (executor, modelId) => {
+    expect(loadConfig('worker', { EXECUTOR: executor })).toMatchObject({ executor, modelId });
+    expect(loadConfig('worker', { EXECUTOR: executor, MODEL_ID: 'other' })).toMatchObject({ modelId: 'other' });
+  });
+
+  it.each([
     [{ ...http, UPSTREAM_URL: '' }, ['UPSTREAM_URL is not set, expected one with EXECUTOR=http']],
     [{ ...http, MODEL_ID: '' }, ['MODEL_ID is not set, expected one with EXECUTOR=http']],
     [
@@ -236,7 +248,31 @@ describe('an executor', () => {
       ['UPSTREAM_SLOTS is set and UPSTREAM_API is llama.cpp, expected one of the two: llama.cpp says its slots itself'],
     ],
     [{ UPSTREAM_KEY: 'sk-secret' }, ['UPSTREAM_KEY is set and EXECUTOR is process, expected EXECUTOR=http with it']],
-    [{ ...http, EXECUTOR: 'https' }, ['EXECUTOR is "https", expected process or http']],
+    [
+      { ...http, EXECUTOR: 'https' },
+      [
+        'EXECUTOR is "https", expected process, http, the path of a module (which begins with . or /) or the name of a package',
+      ],
+    ],
+    [
+      { EXECUTOR: './mine.mjs', MODEL_DTYPE: 'int8', UPSTREAM_SLOTS: '2' },
+      [
+        'UPSTREAM_SLOTS is set and EXECUTOR is ./mine.mjs, expected EXECUTOR=http with it',
+        'MODEL_DTYPE is set and EXECUTOR is ./mine.mjs, expected one of the two: the module brings its own model',
+      ],
+    ],
+    [
+      { EXECUTOR: './My Executor.mjs' },
+      [
+        'MODEL_ID is not set and the name of EXECUTOR, "My Executor", cannot be an id: expected 1 to 64 characters of a-z, 0-9, ".", "_" and "-", with a letter or digit at both ends',
+      ],
+    ],
+    [
+      { EXECUTOR: 'my executor' },
+      [
+        'EXECUTOR is "my executor", expected process, http, the path of a module (which begins with . or /) or the name of a package',
+      ],
+    ],
     [
       { ...http, UPSTREAM_URL: 'http://ann:secret@127.0.0.1' },
       ['UPSTREAM_URL is "http://ann:***@127.0.0.1", expected an http or https URL without user, password and query'],

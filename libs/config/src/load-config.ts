@@ -5,8 +5,10 @@ import { isModelId } from '@darkroom/core';
 import { ConfigError } from './config-error.ts';
 import { flagOf, type Flags, noFlags } from './flags.ts';
 import { findMisspelledVariables } from './misspelled-variables.ts';
+import { isOwnModule } from './setting-kinds.ts';
 import type { ReaderName, Setting } from './setting.ts';
 import { settings } from './settings.ts';
+import { workerProblems } from './worker-rules.ts';
 
 type Settings = typeof settings;
 
@@ -51,9 +53,9 @@ export function loadConfig<App extends ReaderName>(
   const given = { ...environment, ...flags.values };
   const read = settingsReadBy(app).map(([name, setting]) => [name, readSetting(setting, given, { flags, problems })]);
   const values = Object.fromEntries(read) as Values;
-  const isSet = (variable: string): boolean => Boolean(environment[variable]?.trim());
+  const isSet = (variable: string): boolean => Boolean(given[variable]?.trim());
   fillComputedDefaults(values, problems);
-  problems.push(...crossFieldProblems(values), ...executorProblems(values, isSet));
+  problems.push(...crossFieldProblems(values), ...workerProblems(values, isSet));
   const known = Object.values(settings).map(({ variable }) => variable);
   problems.push(...findMisspelledVariables(environment, known));
   if (problems.length > 0) throw new ConfigError(problems);
@@ -105,13 +107,17 @@ function fillComputedDefaults(values: Values, problems: string[]): void {
   if (values.modelDir === undefined) return;
   const host = hostname().replaceAll(/[^A-Za-z0-9._-]/g, '-');
   values.workerId ??= `${host.slice(0, 51) || 'worker'}-${randomBytes(6).toString('hex')}`;
-  const directoryName = basename(values.modelDir);
-  if (values.executor === 'http') return;
-  if (values.modelId === undefined && !isModelId(directoryName))
+  const { executor, modelDirs } = values;
+  if (executor === undefined || executor === 'http' || (modelDirs !== undefined && !isOwnModule(executor))) return;
+  // A package by its last part, a file without what says that it is JavaScript.
+  const [from, name] = isOwnModule(executor)
+    ? ['EXECUTOR', basename(executor).replace(/\.[cm]?[jt]s$/, '')]
+    : ['MODEL_DIR', basename(values.modelDir)];
+  if (values.modelId === undefined && !isModelId(name))
     problems.push(
-      `MODEL_ID is not set and the name of MODEL_DIR, ${JSON.stringify(directoryName)}, cannot be an id: expected ${settings.modelId.kind.range}`,
+      `MODEL_ID is not set and the name of ${from}, ${JSON.stringify(name)}, cannot be an id: expected ${settings.modelId.kind.range}`,
     );
-  values.modelId ??= directoryName;
+  values.modelId ??= name;
 }
 
 /** Whether nobody beyond this machine can reach what listens on `host`, or has asked for it by that name. */
@@ -135,25 +141,6 @@ function* crossFieldProblems(values: Values): Generator<string> {
   if (requestTimeoutS > requestTimeoutMaxS)
     yield `REQUEST_TIMEOUT_S is ${requestTimeoutS}, expected at most REQUEST_TIMEOUT_MAX_S (${requestTimeoutMaxS})`;
 }
-
-/** What a worker reads of one executor is an error with another: nothing would come of it. */
-function* executorProblems(values: Values, isSet: (variable: string) => boolean): Generator<string> {
-  const { executor, upstreamApi } = values;
-  if (executor === 'http') {
-    for (const variable of ['UPSTREAM_URL', 'MODEL_ID'])
-      if (!isSet(variable)) yield `${variable} is not set, expected one with EXECUTOR=http`;
-    for (const variable of ofEngines)
-      if (isSet(variable))
-        yield `${variable} is set and EXECUTOR is http, expected one of the two: another server runs the model`;
-    if (upstreamApi === 'llama.cpp' && isSet('UPSTREAM_SLOTS'))
-      yield 'UPSTREAM_SLOTS is set and UPSTREAM_API is llama.cpp, expected one of the two: llama.cpp says its slots itself';
-  } else if (executor !== undefined)
-    for (const variable of ofUpstreams)
-      if (isSet(variable)) yield `${variable} is set and EXECUTOR is ${executor}, expected EXECUTOR=http with it`;
-}
-
-const ofEngines = ['MODEL_DIR', 'MODEL_DTYPE', 'KV_TOKENS'];
-const ofUpstreams = ['UPSTREAM_URL', 'UPSTREAM_API', 'UPSTREAM_KEY', 'UPSTREAM_SLOTS'];
 
 /** `redis://user:secret@host` with the secret left out: error messages end in logs. */
 function maskPassword(text: string): string {

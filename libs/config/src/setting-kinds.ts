@@ -1,6 +1,13 @@
 /** The kinds of values that settings have. Each reads text, because that is all an environment holds. */
 import { resolve } from 'node:path';
-import { dtypeChoiceRange, isModelId, parseDevices, parseDtypeChoice, parseRedisUrl } from '@darkroom/core';
+import {
+  dtypeChoiceRange,
+  editDistance,
+  isModelId,
+  parseDevices,
+  parseDtypeChoice,
+  parseRedisUrl,
+} from '@darkroom/core';
 import type { Device, DtypeChoice } from '@darkroom/core';
 import type { SettingKind } from './setting.ts';
 
@@ -62,6 +69,25 @@ export const address = textThat((text) => /^[^\s/]{1,255}$/.test(text), 'an addr
 
 /** Names of keys: a key's name is the owner of its requests, so it is part of keys in Redis and of logs. */
 export const keyNamePattern = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** Executors of ours. */
+const executorNames = ['process', 'http'] as const;
+export type ExecutorName = (typeof executorNames)[number];
+
+/** A scope or none, and the name of a package, or a part of it. */
+const packageName = /^(?:@[a-z0-9-~][a-z0-9-._~]*\/)?[a-z0-9-~][a-z0-9-._~]*(?:\/[A-Za-z0-9-._~]+)*$/;
+
+/** One of ours, or a module of somebody's own. A name that is nearly one of ours was meant to be it. */
+export const executorChoice = textThat((text) => {
+  if (/^[./]/.test(text)) return true;
+  const [name = ''] = executorNames.filter((name) => editDistance(name, text) <= 1);
+  return packageName.test(text) && (name === '' || name === text);
+}, 'process, http, the path of a module (which begins with . or /) or the name of a package');
+
+/** Whether a module of somebody's own is meant. */
+export function isOwnModule(executor: string): boolean {
+  return !executorNames.some((name) => name === executor);
+}
 
 /** A name that is safe in a Redis key. */
 export const plainName = textThat(

@@ -1,5 +1,16 @@
+import { modelDirectories } from './model-directories.ts';
 import { readBy } from './setting.ts';
-import { deviceList, dtypeChoice, modelId, multipleOf, nameList, oneOf, password, path } from './setting-kinds.ts';
+import {
+  deviceList,
+  dtypeChoice,
+  executorChoice,
+  modelId,
+  multipleOf,
+  nameList,
+  oneOf,
+  password,
+  path,
+} from './setting-kinds.ts';
 import { plainName, trueOrFalse, upstreamUrl, wholeNumber } from './setting-kinds.ts';
 
 const worker = readBy('worker');
@@ -7,9 +18,9 @@ const workerAndModel = readBy('worker', 'model');
 
 /** The part of the table of settings (settings.ts) that only the worker reads. */
 export const workerSettings = {
-  executor: worker('EXECUTOR', oneOf(['process', 'http']), {
+  executor: worker('EXECUTOR', executorChoice, {
     default: 'process',
-    doc: 'What runs the model: `process`, an engine in a process of its own, or `http`, another server: [upstreams.md](upstreams.md).',
+    doc: 'What runs the model: `process`, an engine in a process of its own; `http`, another server: [upstreams.md](upstreams.md); or a module of your own, such as `./my-executor.mjs`: [executors.md](executors.md).',
   }),
   upstreamUrl: worker('UPSTREAM_URL', upstreamUrl, {
     doc: 'The server behind `EXECUTOR=http`. Nothing is followed to where it redirects.',
@@ -29,8 +40,19 @@ export const workerSettings = {
     default: 'models/emoji-sd',
     doc: 'The directory of the model: pictures in the diffusers ONNX layout, text in that of Optimum and transformers.js.',
   }),
+  modelDirs: worker('MODEL_DIRS', modelDirectories, {
+    doc: 'Several models for one worker, in place of `MODEL_DIR`, each under the name of its directory. Each is loaded when it is asked for: [models.md](models.md#many-on-one-machine).',
+  }),
+  memoryBudgetMb: worker('MEMORY_BUDGET_MB', wholeNumber(1, 16_777_216, 'MB'), {
+    absent: 'none: all may be loaded at once',
+    doc: 'What the models of `MODEL_DIRS` may take together, of the memory of the GPU if `DEVICE` begins with one. Those used least lately are freed for others. It is that of each of `NUM_WORKER_PROCESSES`.',
+  }),
+  coldStartMaxWaitS: worker('COLD_START_MAX_WAIT_S', wholeNumber(0, 86_400, 's'), {
+    default: '30',
+    doc: 'How long a model of `MODEL_DIRS` waits for room while all that have it are at work. Then the one used least lately takes nothing new, ends what it has, and is freed.',
+  }),
   modelId: worker('MODEL_ID', modelId, {
-    computed: 'the name of the directory',
+    computed: 'the name of the directory, or of the module of `EXECUTOR`',
     doc: 'The id the model is served under. With `EXECUTOR=http` it must be set: the name that the other server has for it, of `Qwen/Qwen3-0.6B` as `qwen3-0.6b`.',
   }),
   modelDtype: workerAndModel('MODEL_DTYPE', dtypeChoice, {

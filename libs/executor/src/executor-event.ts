@@ -1,6 +1,6 @@
 import type { ErrorCode, RowCheckpoint, RowEvent, RowOutput, TokenCounts } from '@darkroom/core';
 
-interface OfOutput {
+export interface OfOutput {
   readonly requestId: string;
   readonly index: number;
 }

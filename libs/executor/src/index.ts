@@ -3,6 +3,8 @@ export * from './engine/engine.ts';
 export type { LoadModelOptions } from './engine/load-model.ts';
 export * from './executor-event.ts';
 export type * from './executor.ts';
+export * from './module/module-executor.ts';
+export type * from './module/own-executor.ts';
 export * from './process/process-executor.ts';
 export { createLlamaCpp } from './upstream/llama-cpp.ts';
 export { createOpenai } from './upstream/openai.ts';

@@ -22,6 +22,7 @@ export * from './workers/load-failures.ts';
 export * from './workers/model-registry.ts';
 export { readWorkers, type WorkerStatus } from './workers/read-workers.ts';
 export * from './workers/register-worker.ts';
+export * from './workers/reload-turn.ts';
 export * from './workers/sweep-workers.ts';
 export { type InboxMessage, type LeasedRequest, openInbox, type WorkerInbox } from './workers/worker-inbox.ts';
 

@@ -29,7 +29,11 @@ it('starts a worker for each model that is in the box', () => {
 });
 
 it('starts one for the model that is named, and no other', () => {
-  for (const named of [{ MODEL_DIR: 'models/mine' }, { EXECUTOR: 'http', MODEL_ID: 'mine' }]) {
+  for (const named of [
+    { MODEL_DIR: 'models/mine' },
+    { MODEL_DIRS: 'models/*' },
+    { EXECUTOR: 'http', MODEL_ID: 'mine' },
+  ]) {
     const names = parts(named).map(({ name }) => name);
     expect(names).toEqual(['api', 'batch-former', 'worker', 'webhook-sender', 'janitor']);
   }

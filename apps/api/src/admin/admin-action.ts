@@ -10,6 +10,7 @@ export interface AdminAction {
   action:
     | 'pause model'
     | 'resume model'
+    | 'reload model'
     | 'drain worker'
     | 'resume worker'
     | 'sleep worker'

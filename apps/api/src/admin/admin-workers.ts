@@ -81,7 +81,7 @@ export const adminWorkerRoutes: readonly Route[] = [
   askRoute('sleep', {
     summary: 'Have a worker free the memory of its model',
     description:
-      'As soon as it has nothing to do. It stays registered, and loads the model again for its next request.',
+      'It gets no more requests until then, and ends those it has. It stays registered, and loads the model again for its next request.',
   }),
   askRoute('wake', {
     summary: 'Have a worker load its model now',

@@ -84,6 +84,16 @@ it('pauses a model: requests are taken in, nobody says when they end, and resumi
   ]);
 });
 
+it('has all workers of a model load it anew, and says which', async () => {
+  const test = await openAdmin();
+  await startWorker(test.store);
+  const inbox = openInbox(test.store, { model: 'tiny', workerId: 'w1' });
+  onTestFinished(() => inbox.close());
+  expect(await ask(test, 'POST', '/models/tiny/reload')).toEqual([202, { model: 'tiny', workers: ['w1'] }]);
+  expect(await inbox.next(1)).toEqual([{ type: 'reload' }]);
+  expect(audited(test)).toEqual([{ admin: 'olga', action: 'reload model', model: 'tiny', outcome: 'asked' }]);
+});
+
 it('drains a worker and resumes it', async () => {
   const test = await openAdmin();
   await startWorker(test.store);
@@ -127,7 +137,7 @@ it('has a worker sleep and wake, wherever it is, and says when all that there ar
 it('knows nothing of models and workers that are not there, and stores nothing for them', async () => {
   const test = await openAdmin();
   const before = await test.store.redis.keys(`${test.store.prefix}:*`);
-  for (const verb of ['pause', 'resume'])
+  for (const verb of ['pause', 'resume', 'reload'])
     expect(await codeOf(ask(test, 'POST', `/models/other/${verb}`))).toEqual([404, 'model_not_found']);
   for (const verb of ['drain', 'resume']) {
     expect(await codeOf(ask(test, 'POST', `/models/tiny/workers/w9/${verb}`))).toEqual([404, 'worker_not_found']);

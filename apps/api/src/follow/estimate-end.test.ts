@@ -35,6 +35,13 @@ describe('an estimate', () => {
     expect(estimateEnd(waiting, worker)).toEqual({ min: 1, max: 2.2 });
   });
 
+  it('counts what a request waits for that runs already, while its model is loaded', () => {
+    const loading: EstimatedRequest = { ...waiting, state: 'running', loadingMs: 30_000 };
+    expect(estimateEnd({ ...waiting, state: 'running' }, worker)).toEqual({ min: 1, max: 2 });
+    expect(estimateEnd(loading, worker)).toEqual({ min: 31, max: 32 });
+    expect(estimateEnd(loading, worker, { loadMs: 4000, isAsleep: false })).toEqual({ min: 5, max: 32 });
+  });
+
   it('counts what is ahead and under way, worked off by all workers together', () => {
     const busy = { ...worker, remainingCost: 500 };
     expect(estimateEnd({ ...waiting, costAhead: 490 }, busy)).toEqual({ min: 10, max: 22 });

@@ -12,13 +12,11 @@ export interface EndEstimate {
   max: number;
 }
 
-export type EstimatedRequest = Pick<
-  RequestStatus,
-  'state' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done'
-> & {
-  /** Steps of one output. */
-  outputSteps: number;
-};
+export type EstimatedRequest = Pick<RequestStatus, 'state' | 'cost' | 'costAhead' | 'outputCount' | 'slots' | 'done'> &
+  Partial<Pick<RequestStatus, 'loadingMs'>> & {
+    /** Steps of one output. */
+    outputSteps: number;
+  };
 
 /**
  * When a request will have ended, from how fast the workers of its model have been of late. Undefined for a request that
@@ -29,17 +27,26 @@ export type EstimatedRequest = Pick<
  * been taken one after the other. Where outputs end before they come as far as they might, so much less is counted as was
  * usual of late.
  *
- * @param loadMs what has to be waited for first: a model that is not in memory.
+ * @param pool `loadMs`: what the last load of the model took; `isAsleep`: nobody has it in memory.
  */
-export function estimateEnd(request: EstimatedRequest, pace: PoolPace, loadMs = 0): EndEstimate | undefined {
+export function estimateEnd(
+  request: EstimatedRequest,
+  pace: PoolPace,
+  { loadMs, isAsleep }: { loadMs?: number | undefined; isAsleep: boolean } = { isAsleep: false },
+): EndEstimate | undefined {
   if (request.state !== 'queued' && request.state !== 'running') return undefined;
   const own = ownMs(request, pace);
-  if (request.state === 'running') return inSeconds(own);
+  if (request.state === 'running') {
+    const { loadingMs = 0 } = request;
+    // What it may wait for beside the load itself may be over at once.
+    return inSeconds({ min: own.min + Math.min(loadingMs, loadMs ?? loadingMs), max: own.max + loadingMs });
+  }
+  const firstMs = (isAsleep && loadMs) || 0;
   const work = request.costAhead + request.cost + pace.remainingCost;
   const { costPerMs, share } = pace;
   return inSeconds({
-    min: loadMs + Math.max(own.min, (work * share.fast) / costPerMs.fast),
-    max: loadMs + own.max + (work * share.slow) / costPerMs.slow,
+    min: firstMs + Math.max(own.min, (work * share.fast) / costPerMs.fast),
+    max: firstMs + own.max + (work * share.slow) / costPerMs.slow,
   });
 }
 
@@ -64,11 +71,6 @@ function inSeconds({ min, max }: EndEstimate): EndEstimate {
 type OpenRequest = Omit<EstimatedRequest, 'outputSteps'> &
   Pick<RequestStatus, 'model' | 'kind' | 'isPossible' | 'input'>;
 
-/** What is to be waited for where all workers sleep. */
-function loadMsOf({ workers, loadMs }: ModelStats): number | undefined {
-  return workers.idle + workers.busy === 0 ? loadMs : undefined;
-}
-
 /** When a request will have ended; undefined when that cannot be known. */
 export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest): Promise<EndEstimate | undefined> {
   const kind = kinds.of(request.kind);
@@ -77,7 +79,9 @@ export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest):
   if (kind === undefined || !isMoving) return undefined;
   const outputSteps = kind.stepsOf(request.input);
   const pool = await poolOf({ pools }, request.model);
-  return pool?.pace && estimateEnd({ ...request, outputSteps }, pool.pace, loadMsOf(pool));
+  if (pool?.pace === undefined) return undefined;
+  const { pace, loadMs, workers } = pool;
+  return estimateEnd({ ...request, outputSteps }, pace, { loadMs, isAsleep: workers.idle + workers.busy === 0 });
 }
 
 /**

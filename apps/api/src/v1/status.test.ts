@@ -110,6 +110,7 @@ it('workers in every state', async () => {
     device: 'cpu',
     host: 'box',
     version: '0.1.0',
+    changed_files: null,
     rows: 4,
     free_rows: 3,
     registered_at: await timeOf(store, 'busy', 'registeredAtMs'),

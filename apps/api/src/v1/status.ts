@@ -34,6 +34,10 @@ const workerStatusSchema = z
     device: z.string().nullable(),
     host: z.string().nullable(),
     version: z.string().nullable(),
+    changed_files: z.string().nullable().openapi({
+      description:
+        'Files of its model that were replaced since it was loaded: what was loaded is served until a reload.',
+    }),
     rows: count.openapi({ description: 'Pictures that can share a step there.' }),
     free_rows: count,
     registered_at: time,
@@ -151,6 +155,7 @@ function workerView({ workerId, model, state, info, pace, ...worker }: WorkerSta
     device: textOf(info['device']),
     host: textOf(info['host']),
     version: textOf(info['version']),
+    changed_files: textOf(info['changedFiles']),
     rows: worker.capacity,
     free_rows: worker.freeSlots,
     registered_at: isoTime(worker.registeredAtMs),

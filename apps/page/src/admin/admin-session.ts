@@ -24,6 +24,7 @@ export function openAdminSession(storage: PageStorage) {
       return { ...status, dead };
     },
     pauseModel: (model: string, isPaused: boolean) => post('models', model, isPaused ? 'pause' : 'resume'),
+    reloadModel: (model: string) => post('models', model, 'reload'),
     askWorker: (worker: string, to: 'sleep' | 'wake') => post('workers', worker, to),
     drainWorker: (model: string, worker: string, isDraining: boolean) =>
       post('models', model, 'workers', worker, isDraining ? 'drain' : 'resume'),

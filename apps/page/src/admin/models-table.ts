@@ -3,8 +3,8 @@ import type { QueueStatus, SystemStatus } from './system-status.ts';
 import type { TableOptions, Toned } from './table.ts';
 import { spanWords } from './time-words.ts';
 
-/** What becomes of requests, model by model, and the button that pauses one. */
-export function modelsTable({ pauseModel }: AdminSession): TableOptions<QueueStatus> {
+/** What becomes of requests, model by model, and the buttons that pause one and have its files loaded anew. */
+export function modelsTable({ pauseModel, reloadModel }: AdminSession): TableOptions<QueueStatus> {
   return {
     name: 'models',
     itemsOf: ({ queues }) => queues,
@@ -21,8 +21,13 @@ export function modelsTable({ pauseModel }: AdminSession): TableOptions<QueueSta
       ended: listWords({ ok: queue.ended.succeeded, ...queue.ended, succeeded: 0 }),
       requeued: listWords(queue.requeued).replaceAll('_', ' '),
       pause: queue.paused ? 'Resume' : 'Pause',
+      reload: 'Reload',
     }),
     actions: {
+      async reload({ model }) {
+        await reloadModel(model);
+        return `The workers of ${model} load its files anew, one after the other.`;
+      },
       async pause({ model, paused }) {
         await pauseModel(model, !paused);
         return paused ? `${model} goes on.` : `${model} is paused: what runs goes on to its end, what is queued waits.`;

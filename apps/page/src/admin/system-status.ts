@@ -10,6 +10,7 @@ export interface WorkerStatus {
   device: string | null;
   host: string | null;
   version: string | null;
+  changed_files: string | null;
   rows: number;
   free_rows: number;
   last_heartbeat_at: string;

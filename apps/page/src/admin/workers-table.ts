@@ -42,7 +42,7 @@ export function workersTable({ drainWorker, askWorker }: AdminSession): TableOpt
     actions: {
       async sleep({ id, state }) {
         await askWorker(id, state === 'asleep' ? 'wake' : 'sleep');
-        return state === 'asleep' ? `${id} loads its model.` : `${id} sleeps as soon as it has nothing to do.`;
+        return state === 'asleep' ? `${id} loads its model.` : `${id} finishes what it has, and sleeps.`;
       },
       async drain({ model, id, draining }) {
         await drainWorker(model, id, !draining);
@@ -61,6 +61,11 @@ function stepWords({ step_ms: stepMs }: WorkerStatus): string {
 }
 
 function stateOf(worker: WorkerStatus): Toned {
+  const [words, tone] = stateWords(worker);
+  return worker.changed_files === null ? [words, tone] : [`${words}, files replaced`, tone];
+}
+
+function stateWords(worker: WorkerStatus): Toned {
   const { state } = worker;
   if (state === 'silent') return ['silent', 'bad'];
   if (state === 'loading') return ['loading', 'busy'];

@@ -1,40 +1,52 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ModelCard } from '@darkroom/core';
-import type { Executor } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
-import type { LoadWatch } from './load-watch.ts';
+import { BackOff } from '../back-off.ts';
+import { loadEngine, type LoadEngineOptions } from './load-engine.ts';
 
-export type EngineState = 'loading' | 'ready' | 'asleep' | 'stopping';
+/** `vacating`: it takes no more leases, and its memory is free once what is here has ended. */
+export type EngineState = 'loading' | 'ready' | 'vacating' | 'asleep' | 'stopping';
 
-export interface EngineLifeOptions {
-  executor: Executor;
-  /** Tells the system when the model cannot be loaded. */
-  loads: LoadWatch;
+export interface EngineLifeOptions extends LoadEngineOptions {
   /** It sleeps once it has had nothing to do for so long; never if it is undefined. */
   sleepAfterMs?: number | undefined;
-  /** Aborted when the process is asked to stop. */
-  stopSignal?: AbortSignal | undefined;
   /** Whether there is work for it. */
   isBusy: () => boolean;
-  /** Tells the system the state; `leased`: there is work, and it must not sleep. */
+  /** Tells the system the state; `leased`: so it is, and there is work. */
   register: () => Promise<'registered' | 'leased'>;
+  /** The pauses between tries to load a model that was loaded before, ms. */
+  retryMs?: { firstMs: number; mostMs: number };
   log: Logger;
 }
 
-/** When the model of a worker is in memory: loaded at the start and after a loss, freed while there is nothing to do, loaded again for the next. */
+/**
+ * When the model of a worker is in memory: loaded at the start and after a loss, freed while there is nothing to do or somebody
+ * says so, loaded again for the next.
+ */
 export class EngineLife {
   readonly #options: EngineLifeOptions;
+  readonly #stopping = new AbortController();
   #state: EngineState = 'loading';
   #card: ModelCard | undefined;
   #loadMs: number | undefined;
-  /** An operator asked for it. */
+  /** What somebody asked for, of which sleep goes first: who wakes loads anew. */
   #isToSleep = false;
+  #isToReload = false;
+  #isToWake = false;
   /** By `performance.now()`; undefined while it has work. */
   #idleSinceMs: number | undefined;
-  #dozing: Promise<void> | undefined;
+  /** What the system has not been told yet. */
+  #isUntold = false;
+  #vacating: Promise<void> | undefined;
   #waking: Promise<boolean> | undefined;
+  #waiters: { for: 'sleep' | 'reload'; answer: (isDone: boolean) => void }[] = [];
 
   constructor(options: EngineLifeOptions) {
     this.#options = options;
+    options.shared?.place.attach({
+      isWanted: () => options.isBusy() || this.#isToWake,
+      sleep: () => this.sleep(),
+    });
   }
 
   get state(): EngineState {
@@ -46,9 +58,15 @@ export class EngineLife {
     return this.#state === 'stopping';
   }
 
-  /** As the engine says it, which knows more than the files tell; undefined before the first load. */
+  /** As the engine says it, which knows more than the files tell; undefined where nothing is known before the first load. */
   get card(): ModelCard | undefined {
     return this.#card;
+  }
+
+  /** How long it may be until the model is in memory, ms: what the last load took, and a wait for room. undefined where nothing is known. */
+  get expectedLoadMs(): number | undefined {
+    const waitMs = this.#options.shared?.place.waitMs ?? 0;
+    return this.#loadMs === undefined && waitMs === 0 ? undefined : (this.#loadMs ?? 0) + waitMs;
   }
 
   /** What the last load took, ms. */
@@ -56,11 +74,13 @@ export class EngineLife {
     return this.#loadMs;
   }
 
-  /** The first load. A stop does not wait until the model is there: nothing has to be given back before that. */
+  /** The first load, where it does not begin asleep. A stop does not wait until the model is there: nothing has to be given back before that. */
   async load(): Promise<void> {
-    const { executor, register, stopSignal } = this.#options;
-    this.#state = 'loading';
+    const { executor, shared, register, stopSignal } = this.#options;
+    this.#state = shared === undefined ? 'loading' : 'asleep';
+    this.#card = shared?.card;
     await register();
+    if (shared !== undefined) return;
     stopSignal?.throwIfAborted();
     const abandon = (): void => void executor.shutdown();
     stopSignal?.addEventListener('abort', abandon, { once: true });
@@ -70,87 +90,197 @@ export class EngineLife {
     await register();
   }
 
-  /** After the engine was lost. */
+  /** After the engine was lost. Tries until the model is loaded; one that was about to be freed is, and one that shares its memory. */
   async restart(giveBack: () => Promise<void>): Promise<void> {
-    this.#state = 'loading';
-    await this.#options.register();
+    const wasVacating = this.#state === 'vacating';
+    this.#options.shared?.place.free();
+    if (!wasVacating) this.#state = 'loading';
+    await this.#tell();
     await giveBack();
-    if (this.isStopping) return;
-    await this.#start();
-    if (this.isStopping) return;
-    this.#state = 'ready';
-    await this.#options.register();
+    if (wasVacating) this.look();
+    else if (!this.isStopping) await this.#loadAnew();
   }
 
   stop(): void {
     this.#state = 'stopping';
+    this.#stopping.abort();
+    this.#options.shared?.place.leave();
+    this.#answer(false);
   }
 
-  /** An operator's: to sleep as soon as there is nothing to do, or to have the model in memory now. */
-  ask(wanted: 'sleep' | 'wake'): void {
-    this.#isToSleep = wanted === 'sleep';
-    if (wanted === 'sleep') return this.sleepIfDue();
-    this.#idleSinceMs = undefined;
-    void this.wake();
+  /**
+   * Takes no more leases, lets what is here end, and frees the memory: then it is asleep, and the next lease wakes it.
+   *
+   * @returns whether it sleeps; false if somebody wakes it meanwhile, or it stops.
+   */
+  sleep(): Promise<boolean> {
+    this.#isToWake = false;
+    if (this.#sleepsSoundly) return Promise.resolve(true);
+    this.#isToSleep = true;
+    return this.#wait('sleep');
   }
 
-  /** To be called now and then. */
-  sleepIfDue(): void {
-    const { isBusy, log, sleepAfterMs = Infinity } = this.#options;
+  /**
+   * The same, and then it loads what lies there now: until it can be loaded. One that sleeps does that with its next lease.
+   *
+   * @returns whether it is so; false if it stops.
+   */
+  reload(): Promise<boolean> {
+    if (this.#sleepsSoundly) return Promise.resolve(true);
+    this.#isToReload = true;
+    return this.#wait('reload');
+  }
+
+  /** To be called now and then, and when work has ended. */
+  look(): void {
+    const { isBusy, shared, log, sleepAfterMs = Infinity } = this.#options;
     const nowMs = performance.now();
     this.#idleSinceMs = isBusy() ? undefined : (this.#idleSinceMs ?? nowMs);
-    const isDue = this.#isToSleep || nowMs - (this.#idleSinceMs ?? nowMs) >= sleepAfterMs;
-    if (!isDue || isBusy() || this.#state !== 'ready') return;
-    this.#dozing = this.#sleep()
-      .catch((error: unknown) => log.error({ err: error }, 'could not go to sleep'))
-      .finally(() => (this.#dozing = undefined));
+    shared?.place.look();
+    if (this.#vacating !== undefined || this.isStopping) return;
+    const isIdleForLong = nowMs - (this.#idleSinceMs ?? nowMs) >= sleepAfterMs;
+    if (this.#state === 'ready' && (this.#isToSleep || this.#isToReload || isIdleForLong)) {
+      this.#state = 'vacating';
+      this.#isUntold = true;
+    }
+    if (this.#state === 'vacating' && (this.#isUntold || !isBusy())) {
+      this.#vacating = this.#vacate()
+        .catch((error: unknown) => log.error({ err: error }, 'could not free the memory'))
+        .finally(() => (this.#vacating = undefined));
+    } else if (this.#isUntold) void this.#tell();
   }
 
   /**
    * Has the model in memory. All who wait share one load.
    *
+   * @param isAsked for itself, and not for work that there is.
    * @returns false if it could not be loaded, or is not wanted any more; the next who asks tries again.
    */
-  wake(): Promise<boolean> {
-    this.#waking ??= this.#wakeOnce().finally(() => (this.#waking = undefined));
+  wake({ isAsked = true }: { isAsked?: boolean } = {}): Promise<boolean> {
+    this.#isToWake ||= isAsked;
+    this.#isToSleep = false;
+    this.#idleSinceMs = undefined;
+    this.#answer(false, ['sleep']);
+    this.#waking ??= this.#wakeOnce();
     return this.#waking;
   }
 
-  /** Unless something was leased meanwhile: what is leased from then on finds it asleep. */
-  async #sleep(): Promise<void> {
-    const { executor, register, log } = this.#options;
-    this.#state = 'asleep';
-    if ((await register()) === 'leased') {
-      if (!this.isStopping) this.#state = 'ready';
-      return;
-    }
-    this.#isToSleep = false;
+  /** Where there is nothing left to do, it frees the memory; else it is called again. */
+  async #vacate(): Promise<void> {
+    const { executor, isBusy, log } = this.#options;
+    // What was leased before it was in no open list may still be in the inbox.
+    const told = await this.#tell();
+    if (told === 'untold' || this.isStopping) return;
+    const isWanted = this.#isToSleep || this.#isToReload;
+    if (told === 'leased' || isBusy()) return isWanted ? undefined : this.#goOn();
+    // Nobody asked, or has changed his mind.
+    if (!isWanted && this.#idleSinceMs === undefined) return this.#goOn();
     await executor.shutdown();
+    if (this.isStopping) return;
+    if (this.#isToReload && !this.#isToSleep) return this.#loadAnew();
+    await this.#fallAsleep();
     log.info({ model: this.#card?.id }, 'asleep');
   }
 
+  /** Nothing of the model is in memory. */
+  async #fallAsleep(): Promise<void> {
+    this.#isToSleep = this.#isToReload = false;
+    this.#state = 'asleep';
+    this.#options.shared?.place.free();
+    await this.#tell();
+    this.#answer(true);
+  }
+
+  async #goOn(): Promise<void> {
+    this.#state = 'ready';
+    this.#answer(false);
+    await this.#tell();
+  }
+
   async #wakeOnce(): Promise<boolean> {
-    const { register, log } = this.#options;
-    await this.#dozing;
-    if (this.#state !== 'asleep') return !this.isStopping;
+    const { loads, shared, log } = this.#options;
     try {
+      await this.#vacating;
+      if (this.#state === 'vacating' && !this.#isToReload) await this.#goOn();
+      if (this.#state !== 'asleep') return !this.isStopping;
+      if (shared !== undefined && !(await loads.watch(() => shared.place.take()))) return false;
+      if (this.isStopping) return false;
       await this.#start();
       if (this.isStopping) return false;
       this.#state = 'ready';
-      await register();
+      await this.#tell();
       log.info({ model: this.#card?.id, load_ms: this.#loadMs }, 'awake');
       return true;
     } catch (error) {
       if (!this.isStopping) log.error({ err: error }, 'could not wake');
       return false;
+    } finally {
+      // At once, so that nobody shares an answer that was true a moment ago.
+      this.#waking = undefined;
+      this.#isToWake = false;
+      this.look();
+    }
+  }
+
+  /** In no open list meanwhile, so that nothing waits for what cannot be loaded. What shares its memory waits asleep, for the next lease. */
+  async #loadAnew(): Promise<void> {
+    if (this.#options.shared !== undefined) return this.#fallAsleep();
+    const { log, retryMs = { firstMs: 1000, mostMs: 30_000 } } = this.#options;
+    this.#state = 'loading';
+    const backOff = new BackOff({ ...retryMs, calmMs: Infinity });
+    while (!this.isStopping) {
+      try {
+        await this.#start();
+        break;
+      } catch (error) {
+        if (this.isStopping) return;
+        const pauseMs = backOff.next();
+        log.error({ err: error, retry_ms: pauseMs }, 'could not load the model anew');
+        await delay(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
+      }
+    }
+    if (this.isStopping) return;
+    this.#state = 'ready';
+    await this.#tell();
+    log.info({ model: this.#card?.id, load_ms: this.#loadMs }, 'loaded anew');
+    if (!this.#isToReload) this.#answer(true, ['reload']);
+  }
+
+  /** What could not be told is told at the next look. */
+  async #tell(): Promise<'registered' | 'leased' | 'untold'> {
+    try {
+      this.#isUntold = false;
+      return await this.#options.register();
+    } catch (error) {
+      this.#isUntold = true;
+      this.#options.log.error({ err: error, state: this.#state }, 'could not say how the engine is');
+      return 'untold';
     }
   }
 
   async #start(): Promise<void> {
-    const { executor, loads } = this.#options;
     const startedAtMs = performance.now();
-    this.#card = await loads.watch(() => executor.start());
+    this.#isToReload = false;
+    this.#card = await loadEngine(this.#options, this.#stopping.signal);
     this.#loadMs = Math.round(performance.now() - startedAtMs);
     this.#idleSinceMs = undefined;
+  }
+
+  /** Nobody is about to wake it. */
+  get #sleepsSoundly(): boolean {
+    return this.#state === 'asleep' && this.#waking === undefined;
+  }
+
+  #wait(what: 'sleep' | 'reload'): Promise<boolean> {
+    if (this.isStopping) return Promise.resolve(false);
+    const answer = new Promise<boolean>((resolve) => this.#waiters.push({ for: what, answer: resolve }));
+    this.look();
+    return answer;
+  }
+
+  #answer(isDone: boolean, who: readonly ('sleep' | 'reload')[] = ['sleep', 'reload']): void {
+    const waiters = this.#waiters;
+    this.#waiters = waiters.filter((waiter) => !who.includes(waiter.for));
+    for (const waiter of waiters) if (who.includes(waiter.for)) waiter.answer(isDone);
   }
 }

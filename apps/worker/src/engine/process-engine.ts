@@ -1,44 +1,108 @@
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
+import { DarkroomError, type Device, type ModelCard } from '@darkroom/core';
 import { type LoadModelOptions, ProcessExecutor } from '@darkroom/executor';
+import type { TextCard } from '@darkroom/kinds';
 import type { Logger } from '@darkroom/service';
+import { ModelFiles } from '../files/model-files.ts';
+import { estimateNeed, type MemoryNeed } from '../memory/estimate-need.ts';
+import type { MemoryKeeper } from '../memory/memory-keeper.ts';
+import { readGpuMemory, readProcessMemory } from '../memory/read-memory.ts';
 import { encoderOf } from '../request/output-encoder.ts';
 import type { LoadWatch } from './load-watch.ts';
 import { logComponents } from './log-components.ts';
-import { readModel } from './read-model.ts';
+import { readModel, type WorkerModel } from './read-model.ts';
 import { roomOf } from './room.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
+export interface ProcessEngineOptions {
+  loads: LoadWatch;
+  log: Logger;
+  /** Of the models of this process, where there are several. */
+  memory?: MemoryKeeper | undefined;
+}
+
 /** An engine of ours in a process of its own, on a model's directory. */
-export async function processEngine(config: Config<'worker'>, loads: LoadWatch, log: Logger): Promise<WorkerEngine> {
+export async function processEngine(config: Config<'worker'>, options: ProcessEngineOptions): Promise<WorkerEngine> {
+  const { loads, log, memory } = options;
   const model = modelOptions(config);
-  const { card, asset, tokenBytes } = await loads.watch(() => readModel(model, log));
-  const { slots: capacity, memoryTokens } = roomOf(card, {
-    ...config,
-    tokenBytes,
-    availableBytes: process.availableMemory(),
-  });
-  const options = {
-    model: { ...model, ...(memoryTokens !== undefined && { maxTokens: capacity, memoryTokens }) },
-    maxSlots: capacity,
-    checkpointEvery: config.checkpointSteps,
-    environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
+  const files = new ModelFiles(model);
+  const read = async () => {
+    await files.mark();
+    return { digest: files.digest, ...withRoom(await readModel(model, log), { config, model, memory }) };
   };
+  let current = await loads.watch(read);
+  const { kind } = current.card;
   let device = config.devices.join(', ');
+  let executor: ProcessExecutor | undefined;
+  const place = { memory, device: config.devices[0], pid: () => executor?.enginePid };
+  const shared = await loads.watch(async () => sharedOf(current, place));
   return {
-    card,
-    asset,
-    capacity,
-    encoder: encoderOf(card.kind),
+    ...current,
+    shared,
+    files,
+    encoder: encoderOf(kind),
     get device() {
       return device;
     },
+    async prepare() {
+      await files.mark();
+      if (files.digest === current.digest) return undefined;
+      const next = await read();
+      if (next.card.kind !== kind) throw otherKind(kind, next.card.kind);
+      current = next;
+      return current;
+    },
     createExecutor: (onEvents) =>
-      new ProcessExecutor({
-        ...options,
+      (executor = new ProcessExecutor({
+        // As they are when it is started.
+        get model() {
+          return current.options;
+        },
+        get maxSlots() {
+          return current.capacity;
+        },
+        checkpointEvery: config.checkpointSteps,
+        environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
         onEvents,
         onLoaded: (components) => (device = logComponents(components, { log, asked: config.devices }).join(', ')),
-      }),
+      })),
   };
+}
+
+/** Its part of the memory, where there are other models. */
+function sharedOf(
+  { card, need }: { card: ModelCard; need: MemoryNeed },
+  { memory, device, pid: read }: { memory: MemoryKeeper | undefined; device: Device; pid: () => number | undefined },
+): WorkerEngine['shared'] {
+  const readMemory = device.startsWith('cuda') ? readGpuMemory : readProcessMemory;
+  const measure = async (): Promise<number | undefined> => {
+    const pid = read();
+    return pid === undefined ? undefined : readMemory(pid);
+  };
+  return memory && { place: memory.open({ model: card.id, ...need, measure }), card };
+}
+
+function withRoom(
+  { card, asset, weightBytes, tokenBytes = 0 }: WorkerModel,
+  { config, model, memory }: { config: Config<'worker'>; model: LoadModelOptions; memory: MemoryKeeper | undefined },
+) {
+  const availableBytes = Math.min(process.availableMemory(), memory?.budgetBytes ?? Infinity);
+  const { slots: capacity, memoryTokens } = roomOf(card, { ...config, tokenBytes, availableBytes });
+  const isText = memoryTokens !== undefined;
+  const options = { ...model, ...(isText && { maxTokens: capacity, memoryTokens }) };
+  const cacheBytes = isText ? capacity * tokenBytes : 0;
+  const need = estimateNeed(card, { weightBytes, cacheBytes, device: config.devices[0] });
+  return { card: isText ? withinRoom(card as TextCard, capacity) : card, asset, capacity, options, need };
+}
+
+/** As an engine will say it: no text is longer than the room. */
+function withinRoom(card: TextCard, tokens: number): TextCard {
+  return { ...card, maxModelTokens: Math.min(card.maxModelTokens, tokens) };
+}
+
+function otherKind(before: string, now: string): DarkroomError {
+  const message = `is of kind ${now}, expected ${before}, as it was: start the worker again for another`;
+  return new DarkroomError('model_unsupported', 'worker.load', `the model ${message}`);
 }
 
 function modelOptions(config: Config<'worker'>): LoadModelOptions {

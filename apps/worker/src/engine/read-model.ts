@@ -1,4 +1,4 @@
-import { describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
+import { describeGraphFile, describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { ModelCard } from '@darkroom/core';
 import type { TextCodec } from '@darkroom/kinds';
 import type { LoadModelOptions } from '@darkroom/executor';
@@ -11,6 +11,8 @@ export interface WorkerModel {
   card: ModelCard;
   /** What readers of the card need beside it. */
   asset?: ModelAsset;
+  /** Of the files that are loaded. */
+  weightBytes: number;
   /** Of text: bytes of cache that each token takes. */
   tokenBytes?: number;
 }
@@ -31,7 +33,7 @@ export async function readModel(options: LoadModelOptions, log: Logger): Promise
     const cost = 'a step costs one model call for each timestep among its pictures, not one for all';
     log.warn({ model: directory.card.id, cost }, 'the denoiser was exported with one timestep for all rows');
   }
-  return directory;
+  return { card: directory.card, weightBytes: graphs.reduce((sum, { bytes }) => sum + bytes, 0) };
 }
 
 async function readTextModel(options: LoadModelOptions, log: Logger): Promise<WorkerModel> {
@@ -41,8 +43,9 @@ async function readTextModel(options: LoadModelOptions, log: Logger): Promise<Wo
   const reason = card.hasChatTemplate ? reasonOfRefusal(codec) : undefined;
   if (reason !== undefined)
     log.warn({ model: card.id, reason }, 'the chat template takes no message, so chats are refused');
+  const { bytes: weightBytes } = describeGraphFile(options.directory, graph);
   // Keys and values, in fp32.
-  return { card, asset: { name: card.codec, bytes }, tokenBytes: 2 * layers * keyHeads * headWidth * 4 };
+  return { card, asset: { name: card.codec, bytes }, weightBytes, tokenBytes: 2 * layers * keyHeads * headWidth * 4 };
 }
 
 /** Why not even the simplest chat can be had. */

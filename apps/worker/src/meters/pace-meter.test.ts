@@ -152,9 +152,11 @@ it('measures texts that grow by several tokens in a step', () => {
 
 it('goes on where an earlier worker stood', () => {
   const meter = createMeter(text);
-  meter.active
-    .get('a')!
-    .resume({ indexes: [0], checkpoints: new Map([[0, { done: 10, data: new Uint8Array() }]]), said: new Map() });
+  meter.active.get('a')!.resume({
+    indexes: [0],
+    checkpoints: new Map([[0, { done: 10, data: new Uint8Array(), origin: '' }]]),
+    said: new Map(),
+  });
   meter.observe([stats(10), { type: 'progress', requestId: 'a', index: 0, done: 11, total: 20 }], 1000);
   expect(meter.read()).toEqual({
     costMs: { fast: 5, slow: 5 },

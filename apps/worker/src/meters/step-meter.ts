@@ -2,7 +2,7 @@ import type { TokenCounts } from '@darkroom/core';
 import { type EventOf, type ExecutorEvent, isRequestEnd } from '@darkroom/executor';
 import type { Metrics } from '@darkroom/service';
 import type { WriteOutcome } from '@darkroom/store';
-import { createWorkerSeries } from './worker-series.ts';
+import { workerSeriesOf } from './worker-series.ts';
 
 /** Shapes with a label of their own; clients choose shapes, and must not be able to make series without end. */
 const mostShapes = 32;
@@ -31,7 +31,7 @@ export function isLoss(reason: DropReason): boolean {
 export class StepMeter {
   readonly #model: string;
   #capacity: number;
-  readonly #series: ReturnType<typeof createWorkerSeries>;
+  readonly #series: ReturnType<typeof workerSeriesOf>;
   readonly #shapes = new Set<string>();
   /** Rows that have taken a step in the engine: `<request> <index> `, so that none begins with another's. */
   readonly #inside = new Set<string>();
@@ -39,7 +39,7 @@ export class StepMeter {
   constructor({ metrics, model, capacity }: { metrics: Metrics; model: string; capacity: number }) {
     this.#model = model;
     this.#capacity = capacity;
-    this.#series = createWorkerSeries(metrics);
+    this.#series = workerSeriesOf(metrics);
     this.setCapacity(capacity);
     // Series that are there from the beginning: Prometheus sees no increase in one that begins with 1.
     this.#series.joined.inc({ model }, 0);
@@ -65,6 +65,11 @@ export class StepMeter {
   dropped(why: DropReason): void {
     const reason = lossLabels[why];
     if (reason !== undefined) this.#series.leasesLost.inc({ model: this.#model, reason });
+  }
+
+  /** How many files of the model were replaced since it was loaded. */
+  filesChanged(count: number): void {
+    this.#series.filesChanged.set({ model: this.#model }, count);
   }
 
   /** It was buried, and lives. */

@@ -1,5 +1,16 @@
 import { durationBuckets, type Metrics } from '@darkroom/service';
 
+type WorkerSeries = ReturnType<typeof createWorkerSeries>;
+
+const seriesOf = new WeakMap<Metrics, WorkerSeries>();
+
+/** Of one process, whose workers share them. */
+export function workerSeriesOf(metrics: Metrics): WorkerSeries {
+  const series = seriesOf.get(metrics) ?? createWorkerSeries(metrics);
+  seriesOf.set(metrics, series);
+  return series;
+}
+
 export function createWorkerSeries(metrics: Metrics) {
   const labels = ['model'] as const;
   const counter = (name: string, help: string) => metrics.counter({ name, help, labels });
@@ -23,15 +34,13 @@ export function createWorkerSeries(metrics: Metrics) {
       'darkroom_model_rows_total',
       "Rows of the model's batches: two for each row that guidance doubles.",
     ),
-    promptTokens: counter('darkroom_prompt_tokens_total', 'Tokens of prompts that the model has read; 0 of pictures.'),
-    cachedPromptTokens: counter(
-      'darkroom_cached_prompt_tokens_total',
-      'Tokens of prompts that it did not have to read, because other texts began with them.',
-    ),
-    writtenTokens: counter('darkroom_written_tokens_total', 'Tokens that were written.'),
-    textCalls: counter('darkroom_text_calls_total', 'Calls of the model after the prompt, those of each text (nfe).'),
+    ...textSeries(counter),
     rows: gauge('darkroom_engine_rows', 'Rows that are under way.'),
     capacity: gauge('darkroom_engine_capacity_rows', 'Rows that can share a step.'),
+    filesChanged: gauge(
+      'darkroom_model_files_changed',
+      'Files of the model that were replaced since it was loaded: what was loaded is served until a reload.',
+    ),
     joined: counter('darkroom_rows_joined_total', 'Rows that took their first step here.'),
     left: reasons('darkroom_rows_left_total', 'Rows that left: done, canceled, failed, lost, engine_lost.'),
     leasesLost: reasons(
@@ -43,5 +52,17 @@ export function createWorkerSeries(metrics: Metrics) {
       'darkroom_worker_mistaken_deaths_total',
       'Times that this worker was buried alive, because its heartbeat came too late.',
     ),
+  };
+}
+
+function textSeries(counter: (name: string, help: string) => ReturnType<Metrics['counter']>) {
+  return {
+    promptTokens: counter('darkroom_prompt_tokens_total', 'Tokens of prompts that the model has read; 0 of pictures.'),
+    cachedPromptTokens: counter(
+      'darkroom_cached_prompt_tokens_total',
+      'Tokens of prompts that it did not have to read, because other texts began with them.',
+    ),
+    writtenTokens: counter('darkroom_written_tokens_total', 'Tokens that were written.'),
+    textCalls: counter('darkroom_text_calls_total', 'Calls of the model after the prompt, those of each text (nfe).'),
   };
 }

@@ -30,6 +30,8 @@ export interface ActiveRequestOptions {
   writes: WriteQueue;
   encoder: OutputEncoder;
   chunkBytes: number;
+  /** What rows are made with. */
+  origin: () => string;
   /** The engine is to drop the request: it was canceled, or is not ours any more. */
   onRefused: (request: ActiveRequest, outcome: DropReason) => void;
   /** A write failed for another reason than the fence. */
@@ -111,7 +113,7 @@ export class ActiveRequest {
     return { units, cost: most > 0 ? (this.rowCost * units) / most : 0 };
   }
 
-  /** Its worker slept and loads the model first, which took so long the last time. */
+  /** Its worker slept, and loads the model first, which may take so long. */
   sayLoading(expectedMs: number | undefined): void {
     this.#enqueue(() => this.#write({ type: 'loading', ...(expectedMs !== undefined && { expectedMs }) }));
   }
@@ -206,7 +208,10 @@ export class ActiveRequest {
   #checkpoint({ index, checkpoint }: EventOf<'checkpoint'>): undefined {
     const { done } = checkpoint;
     const data = encodeCheckpoint(checkpoint);
-    this.#enqueue(() => this.#write({ type: 'checkpoint', index, done, data, isOfText: this.#texts.has(index) }));
+    const origin = this.#options.origin();
+    this.#enqueue(() =>
+      this.#write({ type: 'checkpoint', index, done, data, origin, isOfText: this.#texts.has(index) }),
+    );
   }
 
   /** Ends the request after everything written before. One that was lost meanwhile is only let go of. */

@@ -5,7 +5,7 @@ export interface LeftToDo {
   /** Outputs that are yet to be made. */
   indexes: number[];
   /** Where their rows go on; those without one begin anew. */
-  checkpoints: ReadonlyMap<number, RowCheckpoint>;
+  checkpoints: ReadonlyMap<number, RowCheckpoint & { origin: string }>;
   /** What was said of the text of outputs that have any, by index. */
   said: ReadonlyMap<number, readonly TextEvent[]>;
 }
@@ -31,7 +31,18 @@ export async function readLeftToDo(store: StoreConnection, { envelope, isResumed
   const { finished, checkpoints, said } = await readResumePoint(store, envelope);
   return {
     indexes: all.filter((index) => !finished.has(index)),
-    checkpoints: new Map([...checkpoints].map(([index, bytes]) => [index, decodeCheckpoint(bytes)])),
+    checkpoints: new Map(
+      [...checkpoints].map(([index, { data, origin }]) => [index, { ...decodeCheckpoint(data), origin }]),
+    ),
     said,
   };
+}
+
+/** Those that were made with the same model. Nothing is known of those without an origin, nor by those without. */
+export function checkpointsFor({ checkpoints }: LeftToDo, origin: string): ReadonlyMap<number, RowCheckpoint> {
+  return new Map(
+    [...checkpoints].flatMap(([index, { origin: other, ...checkpoint }]) =>
+      other === origin || other === '' || origin === '' ? [[index, checkpoint] as const] : [],
+    ),
+  );
 }

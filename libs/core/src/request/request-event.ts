@@ -77,6 +77,8 @@ export interface RequestStatus extends FixedFacts {
   isPossible: boolean;
   /** Of the requests that will be dispatched before it; 0 once it is running. */
   costAhead: number;
+  /** How long it may take until its model is in memory, as its worker said; 0 where it is, or nobody knows. */
+  loadingMs: number;
   /** Deliveries to a worker so far. */
   attempts: number;
   /** It has ended so long after it was stored. */

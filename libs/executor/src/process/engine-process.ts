@@ -2,11 +2,11 @@
  * The entry of an engine's process: one model on one device, told what to do by the process that forked it. It holds no
  * lease, no lock and no connection, so it may block for a whole step, and be killed at any time.
  */
-import { Worker } from 'node:worker_threads';
 import { DarkroomError, type Pipeline, type PipelineRow } from '@darkroom/core';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import { Engine } from '../engine/engine.ts';
 import { loadModel } from '../engine/load-model.ts';
+import { obeyParent } from './parent-channel.ts';
 
 let engine: Engine<PipelineRow> | undefined;
 let pipeline: Pipeline<PipelineRow> | undefined;
@@ -50,12 +50,6 @@ async function receive(message: MessageToEngine): Promise<void> {
   }
 }
 
-// The parent decides when this ends. A Ctrl-C reaches the whole process group, and must not cost the last checkpoints.
-process.on('SIGINT', () => {});
-process.on('SIGTERM', () => {});
-// The kernel closes channels however the parent dies, kill -9 included.
-process.on('disconnect', () => process.exit(0));
-// A step that never returns would keep this from being heard, and the device taken.
-new Worker(new URL('./parent-guard.js', import.meta.url)).unref();
+obeyParent();
 // A rejection is a defect of ours: it ends the process, and the parent sees `engine-lost`.
 process.on('message', (message: MessageToEngine) => void receive(message));

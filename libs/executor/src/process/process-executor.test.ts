@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { PipelineComponent } from '@darkroom/core';
 import { describe, expect, it, vi } from 'vitest';
-import { EventLog } from '../testing/event-log.ts';
+import { EventLog } from '../conformance/event-log.ts';
 import { ProcessExecutor } from './process-executor.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../models/emoji-sd');

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { DarkroomError, type ModelCard, type PipelineComponent, type RowRequest } from '@darkroom/core';
+import { endOfChild } from './end-of-child.ts';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import { type ExecutorListener, isRequestEnd } from '../executor-event.ts';
 import type { EngineStatus, Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
@@ -122,7 +123,7 @@ export class ProcessExecutor implements Executor {
 
   /** Waits for the end of the engine's process. @returns how it ended. */
   async #watch(child: ChildProcess): Promise<string> {
-    const how = await endOf(child);
+    const how = await endOfChild(child);
     const wasReady = this.#isReady;
     const requestIds = [...this.#open];
     this.#isReady = false;
@@ -137,25 +138,6 @@ export class ProcessExecutor implements Executor {
     // A closed channel is seen by #watch; the callback keeps it from being thrown here as well.
     this.#child?.send(message, () => {});
   }
-}
-
-/** How a process ended, once everything it sent has been read: `disconnect` may come later than `exit`. */
-function endOf(child: ChildProcess): Promise<string> {
-  return new Promise((resolve) => {
-    let how: string | undefined;
-    const settle = () => {
-      if (how !== undefined && !child.connected) resolve(how);
-    };
-    child.once('exit', (code, signal) => {
-      how = signal === null ? `exited with code ${String(code)}` : `was killed by ${signal}`;
-      settle();
-    });
-    child.once('disconnect', settle);
-    child.on('error', (error) => {
-      // Without a pid it never was; other errors concern one message, and `exit` is still to come.
-      if (child.pid === undefined) resolve(`could not be started: ${error.message}`);
-    });
-  });
 }
 
 function unavailable(op: string, message: string): DarkroomError {

@@ -7,8 +7,8 @@ import { InProcessExecutor } from './in-process-executor.ts';
 import { ProcessExecutor } from '../process/process-executor.ts';
 import { type ForwardedInput, ForwardingExecutor } from './forwarding-executor.ts';
 import { ToyUpstream } from './toy-upstream.ts';
-import { EventLog } from './event-log.ts';
-import { describeExecutor, type ExecutorSubject } from './executor-conformance.ts';
+import { EventLog } from '../conformance/event-log.ts';
+import { describeExecutor, type ExecutorSubject } from '../conformance/executor-conformance.ts';
 import { describeRows, type RowSubject } from './row-conformance.ts';
 
 const model = { directory: resolve(import.meta.dirname, '../../../../models/emoji-sd'), threads: 1 };

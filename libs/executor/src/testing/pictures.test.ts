@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { loadPipeline } from '@darkroom/diffusion';
 import type { ModelCard, RowCheckpoint, RowRequest } from '@darkroom/core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { EventLog } from './event-log.ts';
+import { EventLog } from '../conformance/event-log.ts';
 import type { ExecutorEvent } from '../executor-event.ts';
 import { InProcessExecutor } from './in-process-executor.ts';
 import { ProcessExecutor } from '../process/process-executor.ts';

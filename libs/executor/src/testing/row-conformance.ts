@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { RowCheckpoint, RowRequest } from '@darkroom/core';
 import type { ExecutorListener } from '../executor-event.ts';
 import type { Executor } from '../executor.ts';
-import { EventLog } from './event-log.ts';
-import type { ExecutorSubject } from './executor-conformance.ts';
+import { EventLog } from '../conformance/event-log.ts';
+import type { ExecutorSubject } from '../conformance/executor-conformance.ts';
 
 /** Made with room for exactly three of the short inputs, and with a checkpoint of each row after every second step. */
 export interface RowSubject extends Pick<ExecutorSubject, 'shortInput' | 'longInput'> {

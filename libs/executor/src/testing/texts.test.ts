@@ -5,8 +5,8 @@ import { textAfter } from '@darkroom/core';
 import { maskText, type TextInput } from '@darkroom/kinds';
 import { describe, expect, it } from 'vitest';
 import { ProcessExecutor } from '../process/process-executor.ts';
-import { EventLog } from './event-log.ts';
-import { describeExecutor, type ExecutorSubject } from './executor-conformance.ts';
+import { EventLog } from '../conformance/event-log.ts';
+import { describeExecutor, type ExecutorSubject } from '../conformance/executor-conformance.ts';
 import { InProcessExecutor } from './in-process-executor.ts';
 import { describeRows, type RowSubject } from './row-conformance.ts';
 

@@ -1,7 +1,7 @@
 /** Pictures of others: what is asked for, and what comes through as it is. */
 import type { PictureCard, PictureInput } from '@darkroom/kinds';
 import { expect, it, onTestFinished } from 'vitest';
-import { EventLog } from '../testing/event-log.ts';
+import { EventLog } from '../conformance/event-log.ts';
 import { ToyOpenai } from '../testing/toy-openai.ts';
 import { createOpenai } from './openai.ts';
 import { UpstreamExecutor } from './upstream-executor.ts';

@@ -1,7 +1,7 @@
 /** The suite, on an executor in front of servers of others, in each of their ways to speak. */
 import type { PictureInput, TextAsk, UpstreamTextInput } from '@darkroom/kinds';
 import { afterAll, describe } from 'vitest';
-import { describeExecutor, type ExecutorSubject } from '../testing/executor-conformance.ts';
+import { describeExecutor, type ExecutorSubject } from '../conformance/executor-conformance.ts';
 import { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
 import { ToyOpenai } from '../testing/toy-openai.ts';
 import { createLlamaCpp } from './llama-cpp.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { UpstreamTextInput } from '@darkroom/kinds';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { EventOf } from '../executor-event.ts';
-import { EventLog } from '../testing/event-log.ts';
+import { EventLog } from '../conformance/event-log.ts';
 import { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
 import { ToyOpenai } from '../testing/toy-openai.ts';
 import type { ToyFault } from '../testing/toy-server.ts';

@@ -12,6 +12,7 @@ import {
   readWebhookSecret,
   type StoreConnection,
   sweepWorkers,
+  takeReloadTurn,
   withdrawWorker,
 } from '../index.ts';
 
@@ -52,6 +53,7 @@ async function seedAll(): Promise<StoreConnection> {
   await seedRequest(store, { ...asked, options: { promptless: { ...asked, input: {} } } });
   await pauseModel(store, 'tiny');
   await dispatchRequests(store, 'tiny', [], { reserveWorkerId: 'w1' });
+  await takeReloadTurn(store, worker, 1000);
   return store;
 }
 

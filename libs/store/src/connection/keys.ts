@@ -60,6 +60,7 @@ export function modelKeys(prefix: string, model: string) {
     swept: `${base}:swept`,
     room: `${base}:room`,
     reserved: `${base}:reserved`,
+    reloading: `${base}:reloading`,
     webhooks: `${base}:webhooks`,
     wakeup: `${base}:wakeup`,
   };

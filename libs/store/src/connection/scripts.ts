@@ -19,6 +19,7 @@ const scriptPaths = [
   'workers/drain-worker',
   'workers/heartbeat-worker',
   'workers/register-worker',
+  'workers/reload-turn',
   'workers/sweep-workers',
 ] as const;
 type ScriptPath = (typeof scriptPaths)[number];

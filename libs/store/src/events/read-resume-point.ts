@@ -3,19 +3,21 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 import { readTextEvents } from './read-texts.ts';
 
 /**
- * What earlier deliveries of a request have left: indexes of finished outputs, the last checkpoint of others, and what was
- * said of the text of those that have any, by index. One round trip, and one more where there is text.
+ * What earlier deliveries of a request have left: indexes of finished outputs, the last checkpoint of others and what that was made
+ * with (`origin`, empty where nobody said), and what was said of the text of those that have any, by index. One round trip, and one more where there is text.
  */
 export async function readResumePoint(store: StoreConnection, { model, id, outputs }: RequestEnvelope) {
   const keys = store.keysOf(model);
   const indexes = Array.from({ length: outputs }, (_value, index) => index);
-  const [infos, spans, bytes] = await Promise.all([
+  const [infos, spans, origins, bytes] = await Promise.all([
     store.redis.hmget(keys.request(id), ...indexes.map((index) => `output:${index}`)),
     store.redis.hmget(keys.request(id), ...indexes.map((index) => `span:${index}`)),
+    store.redis.hmget(keys.request(id), ...indexes.map((index) => `origin:${index}`)),
     store.redis.mgetBuffer(indexes.map((index) => keys.checkpoint(id, index))),
   ]);
-  const checkpoints = new Map<number, Buffer>();
-  for (const [index, value] of bytes.entries()) if (value !== null) checkpoints.set(index, value);
+  const checkpoints = new Map<number, { data: Buffer; origin: string }>();
+  for (const [index, data] of bytes.entries())
+    if (data !== null) checkpoints.set(index, { data, origin: origins[index] ?? '' });
   const written = indexes.filter((index) => spans[index] !== null);
   const all = written.length === 0 ? [] : await readTextEvents(store, id);
   const said = new Map(written.map((index) => [index, all.filter((event) => event.index === index)]));

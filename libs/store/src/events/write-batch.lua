@@ -18,6 +18,11 @@ write['event'] = function(id, request, body, preview, done, total, span)
   local sequence = emitEvent(id, body, preview ~= '' and preview or nil, span ~= '' and span or nil)
   if span ~= '' then redis.call('HSETNX', request, 'span:' .. span, sequence) end
 end
+-- expectedMs: how long its model takes to be in memory, as far as that is known.
+write['loading'] = function(id, request, body, expectedMs)
+  if expectedMs ~= '' then redis.call('HSET', request, 'loadedAtMs', timeMs() + expectedMs) end
+  emitEvent(id, body)
+end
 -- In place of all that was written of an output's text, and of the progress with it. told: who has read all that knows it already.
 write['snapshot'] = function(id, request, body, span, told)
   local from = redis.call('HGET', request, 'span:' .. span)
@@ -37,8 +42,9 @@ write['output'] = function(id, request, body, bytes, index, chunk, info)
   end
   emitEvent(id, body)
 end
-write['checkpoint'] = function(id, request, index, bytes, done)
+write['checkpoint'] = function(id, request, index, bytes, done, origin)
   redis.call('SET', key('checkpoint', id) .. ':' .. index, bytes)
+  redis.call('HSET', request, 'origin:' .. index, origin)
   if tonumber(done) <= tonumber(redis.call('HGET', request, 'saved:' .. index) or 0) then return end
   redis.call('HSET', request, 'saved:' .. index, done, 'hasAdvanced', '1')
 end

@@ -246,10 +246,17 @@ it('tells whoever goes on what is finished and where the rest stands', async () 
   const { worker, delivery } = await seedRunning(store, envelope);
   const info = { index: 1, contentType: 'image/png', bytes: 1, chunks: 1 };
   await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') });
-  await write(store, worker, { type: 'checkpoint', delivery, index: 2, done: 5, data: Buffer.from([0, 255]) });
+  await write(store, worker, {
+    type: 'checkpoint',
+    delivery,
+    index: 2,
+    done: 5,
+    data: Buffer.from([0, 255]),
+    origin: 'fine',
+  });
   expect(await readResumePoint(store, envelope)).toEqual({
     finished: new Set([1]),
-    checkpoints: new Map([[2, Buffer.from([0, 255])]]),
+    checkpoints: new Map([[2, { data: Buffer.from([0, 255]), origin: 'fine' }]]),
     said: new Map(),
   });
   await write(store, worker, delta(delivery, 0, 'a fox', 2), delta(delivery, 5, ' sat', 2), delta(delivery, 0, '', 0));

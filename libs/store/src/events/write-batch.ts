@@ -29,8 +29,11 @@ export type RequestWrite = { delivery: Delivery } & (
   | { type: 'reset'; index: number; offset: number }
   | { type: 'loading'; expectedMs?: number }
   | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
-  /** `done` says whether this is further than any checkpoint before. `isOfText`: of an output that writes text, which it waits with. */
-  | { type: 'checkpoint'; index: number; done: number; data: Uint8Array; isOfText?: boolean }
+  /**
+   * `done` says whether this is further than any checkpoint before. `origin`: what it was made with; others cannot go on from it.
+   * `isOfText`: of an output that writes text, which it waits with.
+   */
+  | { type: 'checkpoint'; index: number; done: number; data: Uint8Array; origin?: string; isOfText?: boolean }
   /** Promises slots of the lease to others before the request has ended. */
   | { type: 'release'; slots: number }
   | { type: 'end'; end: RequestEnd }
@@ -91,14 +94,14 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
       return ['event', JSON.stringify({ type, index, offset }), '', '', '', index];
     }
     case 'loading':
-      return ['event', JSON.stringify({ type: write.type, expectedMs: write.expectedMs }), '', '', '', ''];
+      return ['loading', JSON.stringify({ type: write.type, expectedMs: write.expectedMs }), write.expectedMs ?? ''];
     case 'chunk': {
       const { info, chunkIndex, data } = write;
       const body = JSON.stringify({ type: 'output', output: info, chunkIndex });
       return ['output', body, data, info.index, chunkIndex, chunkIndex === info.chunks - 1 ? JSON.stringify(info) : ''];
     }
     case 'checkpoint':
-      return ['checkpoint', write.index, write.data, write.done];
+      return ['checkpoint', write.index, write.data, write.done, write.origin ?? ''];
     case 'release':
       return ['release', write.slots];
     case 'end': {

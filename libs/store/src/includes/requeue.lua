@@ -19,7 +19,7 @@ local function requeue(id, reason, mostAttempts)
   end
   redis.call('HINCRBY', tallyKey, 'requeue:' .. reason, 1)
   moveTo(id, 'queued', timeMs())
-  redis.call('HDEL', request, 'worker', 'token', 'hasAdvanced')
+  redis.call('HDEL', request, 'worker', 'token', 'hasAdvanced', 'loadedAtMs')
   rejoinFront({ id = id, owner = owner, order = order, cost = cost, createdAtMs = createdAtMs })
   emitEvent(id, '{"type":"queued","position":' .. positionOf(id, owner) .. ',"attempt":' .. attempts + 1 .. '}')
   redis.call('PUBLISH', base .. ':wakeup', 'requeued')

@@ -3,7 +3,14 @@ import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { anyOwner, type Missing, whyMissing } from './request-ids.ts';
 
-type Found = [fields: string[], envelope: string, position: number, isPossible: 0 | 1, costAhead: string];
+type Found = [
+  fields: string[],
+  envelope: string,
+  position: number,
+  isPossible: 0 | 1,
+  costAhead: string,
+  loadingMs: number,
+];
 
 export type ReadRequestResult = { status: 'found'; request: RequestStatus } | Missing;
 
@@ -20,7 +27,7 @@ export async function readRequest(
   return { status: 'found', request: decode(reply) };
 }
 
-function decode([pairs, envelope, position, isPossible, costAhead]: Found): RequestStatus {
+function decode([pairs, envelope, position, isPossible, costAhead, loadingMs]: Found): RequestStatus {
   const { id, model, owner, kind, slots, cost, outputs, timeoutMs, input } = JSON.parse(envelope) as RequestEnvelope;
   const fields = new Map<string, string>();
   for (let index = 0; index + 1 < pairs.length; index += 2) fields.set(pairs[index]!, pairs[index + 1]!);
@@ -56,5 +63,6 @@ function decode([pairs, envelope, position, isPossible, costAhead]: Found): Requ
     queuePosition: position >= 0 ? position : undefined,
     isPossible: isPossible === 1,
     costAhead: Number(costAhead),
+    loadingMs,
   };
 }

@@ -4,6 +4,8 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 import type { WorkerIdentity } from './register-worker.ts';
 
 type Outcome = 'draining' | 'resumed' | 'stopping' | 'removed' | 'asked' | 'unknown';
+/** What an operator may ask of a worker. */
+export type WorkerCommand = 'sleep' | 'wake' | 'reload';
 type WorkerName = Pick<WorkerIdentity, 'model' | 'workerId'>;
 
 /** No more leases for a worker that stops; what it has it keeps, and `drained` comes last in its inbox. False when it is not registered any more. */
@@ -29,16 +31,26 @@ export async function resumeWorker(store: StoreConnection, worker: WorkerName): 
   return (await run(store, worker, '', 'resume')) as ResumeWorkerResult;
 }
 
-/** An operator's: it is to sleep as soon as it has nothing to do, or to load its model now. False when there is none of this id. */
-export async function askWorker(store: StoreConnection, worker: WorkerName, to: 'sleep' | 'wake'): Promise<boolean> {
+/**
+ * An operator's: it is to finish what it has and sleep, to load its model now, or to finish what it has and load its model anew. False when
+ * there is none of this id.
+ */
+export async function askWorker(store: StoreConnection, worker: WorkerName, to: WorkerCommand): Promise<boolean> {
   return (await run(store, worker, '', to)) === 'asked';
+}
+
+/** The same to all workers of a model. @returns their ids. Two round trips, however many there are. */
+export async function askWorkers(store: StoreConnection, model: string, to: WorkerCommand): Promise<string[]> {
+  const ids = await store.redis.zrange(store.keysOf(model).heard, '0', '-1');
+  const areThere = await Promise.all(ids.map((workerId) => askWorker(store, { model, workerId }, to)));
+  return ids.filter((_id, at) => areThere[at]).toSorted();
 }
 
 async function run(
   store: StoreConnection,
   { model, workerId }: WorkerName,
   incarnation: string,
-  action: 'drain' | 'resume' | 'remove' | 'sleep' | 'wake',
+  action: 'drain' | 'resume' | 'remove' | WorkerCommand,
 ): Promise<Outcome> {
   const values = [workerId, incarnation, action];
   return (await runScript(store, 'workers/drain-worker', store.keysOf(model), values)) as Outcome;

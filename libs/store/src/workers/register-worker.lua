@@ -1,6 +1,7 @@
--- Announces a worker, or says that it has loaded, or that it is asleep. An earlier life under the same id is buried first.
+-- Announces a worker, or says that it has loaded, that it is asleep, or that it takes no leases for now ('loading'): it keeps what it has.
+-- An earlier life under the same id is buried first.
 -- ARGV: 1 worker id, 2 incarnation, 3 'loading' | 'ready' | 'asleep', 4 capacity in slots, 5 info JSON, 6 most attempts, 7 ms that the last load took, or ''
--- Returns: 'registered' | 'leased' (it has leases, so it must not sleep: nothing is changed)
+-- Returns: 'registered' | 'leased' (and it has leases; one that was to be asleep must not be: nothing is changed)
 --- @include "requeue"
 local workerId, incarnation, drained, worker = ARGV[1], ARGV[2], key('drained', ARGV[1]), key('worker', ARGV[1])
 local known = redis.call('HGET', worker, 'incarnation')
@@ -12,7 +13,8 @@ elseif redis.call('HGET', worker, 'list') == 'loading' then
   changeFree(workerId, ARGV[4] - redis.call('HGET', worker, 'capacity'))
   redis.call('HSET', worker, 'capacity', ARGV[4])
 end
-if ARGV[3] == 'asleep' and redis.call('EXISTS', key('leases', workerId)) == 1 then return 'leased' end
+local answer = redis.call('EXISTS', key('leases', workerId)) == 1 and 'leased' or 'registered'
+if ARGV[3] == 'asleep' and answer == 'leased' then return answer end
 redis.call('HSET', worker, 'info', ARGV[5], 'loading', ARGV[3] == 'loading' and '1' or '0', 'asleep', ARGV[3] == 'asleep' and '1' or '0')
 if ARGV[7] ~= '' then redis.call('HSET', tallyKey, 'loadMs', ARGV[7]) end
 redis.call('ZADD', heardKey, redis.call('HGET', sweptKey, 'count') or 0, workerId)
@@ -24,4 +26,4 @@ elseif redis.call('HGET', worker, 'list') ~= 'draining' then
   if ARGV[3] == 'loading' then moveWorker(workerId, 'loading') else openWorker(workerId) end
   redis.call('PUBLISH', base .. ':wakeup', 'registered')
 end
-return 'registered'
+return answer

@@ -11,9 +11,10 @@ export interface WorkerIdentity {
 }
 
 /**
- * Announces a worker, or says that it has loaded and takes leases from now on, or that it is asleep and takes them too. `capacity`: its
- * room, in slots; `info` is shown to operators: device, host, pid, version. `leased`: it has leases and cannot be asleep; nothing is changed. `loadMs`: what
- * loading the model took the last time, for estimates.
+ * Announces a worker, or says that it has loaded and takes leases from now on, that it is asleep and takes them too, or (`loading`) that
+ * it takes none for now and keeps those it has. `capacity`: its room, in slots; `info` is shown to operators: device, host, pid, version.
+ * `loadMs`: what loading the model took the last time, for estimates. `leased`: it has leases; one that was to be `asleep` cannot be, and
+ * nothing is changed.
  */
 export async function registerWorker(
   store: StoreConnection,

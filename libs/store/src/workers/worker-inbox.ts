@@ -4,6 +4,7 @@
  */
 import type { RequestEnvelope } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
+import type { WorkerCommand } from './drain-worker.ts';
 import type { WorkerIdentity } from './register-worker.ts';
 
 export interface LeasedRequest {
@@ -24,7 +25,7 @@ export type InboxMessage =
   | { type: 'cancel'; id: string; token: string }
   | { type: 'drained' }
   /** An operator asks for it. */
-  | { type: 'sleep' | 'wake' };
+  | { type: WorkerCommand };
 
 /** How much later than it should an answer may come, before the connection counts as broken. */
 const silenceMs = 5000;

@@ -1,0 +1,41 @@
+import type { ModelCard } from '@darkroom/core';
+import type { Executor } from '@darkroom/executor';
+import type { MemoryPlace } from '../memory/memory-keeper.ts';
+import type { LoadWatch } from './load-watch.ts';
+
+export interface LoadEngineOptions {
+  executor: Executor;
+  /** Tells the system when the model cannot be loaded. */
+  loads: LoadWatch;
+  /** Before each load: looks at what lies there. */
+  prepare?: (() => Promise<void>) | undefined;
+  /** Others share the memory: it begins asleep, with the card that its files tell, is loaded when it is asked for, and asks for room before. */
+  shared?: { place: MemoryPlace; card: ModelCard } | undefined;
+  /** Aborted when the process is asked to stop. */
+  stopSignal?: AbortSignal | undefined;
+}
+
+/**
+ * Loads what lies there now, in the room that was taken for it where others share the memory. What could not be loaded takes none.
+ *
+ * @param stopping the worker stops, which is no failure.
+ * @throws what the executor throws, or that the model takes more than it may.
+ */
+export async function loadEngine(
+  { executor, loads, prepare, shared, stopSignal }: LoadEngineOptions,
+  stopping: AbortSignal,
+): Promise<ModelCard> {
+  try {
+    await loads.watch(() => prepare?.() ?? Promise.resolve());
+    // A stop that came meanwhile has found nothing to end.
+    stopSignal?.throwIfAborted();
+    stopping.throwIfAborted();
+    const card = await loads.watch(() => executor.start());
+    await loads.watch(() => shared?.place.loaded() ?? Promise.resolve());
+    return card;
+  } catch (error) {
+    if (shared !== undefined) await executor.shutdown();
+    shared?.place.free();
+    throw error;
+  }
+}

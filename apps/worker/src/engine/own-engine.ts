@@ -1,0 +1,33 @@
+import { type Config, memoryReturningEnvironment } from '@darkroom/config';
+import { ModuleExecutor } from '@darkroom/executor';
+import { asTheyAre, encoderOf } from '../request/output-encoder.ts';
+import type { OutputEncoder } from '../request/active-request.ts';
+import type { WorkerEngine } from './worker-engine.ts';
+
+/** A module of somebody's own in a process of its own. What it is, and how much it makes at once, is known when it has started. */
+export function ownEngine(config: Config<'worker'>): WorkerEngine {
+  const { modelId: model, executor: module, engineTimeoutS, hasLowMemory } = config;
+  return {
+    card: { id: model },
+    capacity: 1,
+    encoder: whatIsRaw,
+    device: module,
+    createExecutor: (onEvents) =>
+      new ModuleExecutor({
+        module,
+        model,
+        patienceMs: engineTimeoutS * 1000,
+        environment: hasLowMemory ? memoryReturningEnvironment() : undefined,
+        onEvents,
+      }),
+  };
+}
+
+const ofPictures = encoderOf('picture');
+
+/** Only pixels have no type. */
+const whatIsRaw: OutputEncoder = {
+  encodeOutput: (input, output) =>
+    (output.contentType === undefined ? ofPictures : asTheyAre).encodeOutput(input, output),
+  encodePreview: (output) => asTheyAre.encodePreview(output),
+};

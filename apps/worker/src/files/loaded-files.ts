@@ -1,0 +1,34 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describeGraphFile, describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
+import type { LoadModelOptions } from '@darkroom/executor';
+import { isTextModel, readTextModelDirectory } from '@darkroom/language';
+
+/** Configuration, tokenizers and templates, of which each model reads its own. */
+const smallFile = /\.(?:json|txt|jinja|model)$/;
+
+/**
+ * The files that a model is loaded from, in order, relative to its directory: graphs, their weights, and what else says how to run them.
+ * Other variants of its weights are none of them.
+ *
+ * @throws DarkroomError `model_unsupported` naming a file that is missing or not whole.
+ */
+export async function listLoadedFiles(options: LoadModelOptions): Promise<string[]> {
+  const { directory } = options;
+  const [weights, folders] = await Promise.all([listWeights(options), readdir(directory, { withFileTypes: true })]);
+  const inFolders = await Promise.all(
+    folders
+      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+      .map(async ({ name }) => (await readdir(join(directory, name))).map((file) => `${name}/${file}`)),
+  );
+  const small = [...folders.map(({ name }) => name), ...inFolders.flat()].filter((name) => smallFile.test(name));
+  return [...new Set([...weights, ...small])].toSorted();
+}
+
+async function listWeights(options: LoadModelOptions): Promise<readonly string[]> {
+  const { directory } = options;
+  if (!(await isTextModel(directory)))
+    return describeModel(await readModelDirectory(directory, options)).graphs.flatMap(({ files }) => files);
+  const { graph } = await readTextModelDirectory(directory, options);
+  return describeGraphFile(directory, graph).files;
+}

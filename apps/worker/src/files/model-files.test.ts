@@ -1,0 +1,66 @@
+import { cp, mkdtemp, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { ModelFiles } from './model-files.ts';
+
+const models = resolve(import.meta.dirname, '../../../../models');
+
+/** A copy of a model of its own, and what was marked of it. */
+async function openFiles(model: string) {
+  const directory = await mkdtemp(join(tmpdir(), 'darkroom-files-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  await cp(join(models, model), directory, { recursive: true });
+  const files = new ModelFiles({ directory, id: 'copy', dtypes: { all: 'auto', parts: {} }, devices: ['cpu'] });
+  await files.mark();
+  return { directory, files };
+}
+
+/** What is there by another name takes its place. */
+async function replace(file: string, change: (bytes: Buffer) => void): Promise<void> {
+  const bytes = await readFile(file);
+  change(bytes);
+  await writeFile(`${file}.new`, bytes);
+  await rename(`${file}.new`, file);
+}
+
+it.each([
+  ['emoji-sd', ['unet/model_int8.onnx', 'tokenizer/vocab.json', 'scheduler/scheduler_config.json', 'model_index.json']],
+  ['emoji-writer', ['onnx/model_int8.onnx', 'tokenizer.json', 'config.json', 'generation_config.json']],
+])('notices each file that %s is loaded from, once, and none that is not', async (model, names) => {
+  const { directory, files } = await openFiles(model);
+  await writeFile(join(directory, 'README.md'), 'another');
+  await writeFile(join(directory, 'weights.part'), 'on its way');
+  expect([await files.look(), files.changed]).toEqual([false, []]);
+  const before = files.digest;
+  for (const name of names) await replace(join(directory, name), (bytes) => bytes.fill(32, bytes.length - 1));
+  expect([await files.look(), await files.look(), files.changed]).toEqual([true, false, names.toSorted()]);
+  expect(files.digest).toBe(before);
+});
+
+it('notices one of the same size and time, one of the same bytes, and one that is gone', async () => {
+  const { directory, files } = await openFiles('emoji-sd');
+  const weights = join(directory, 'unet/model_int8.onnx');
+  await utimes(weights, 1e9, 1e9);
+  await files.mark();
+  await replace(weights, (bytes) => bytes.fill(7, bytes.length >> 1, (bytes.length >> 1) + 9));
+  await utimes(weights, 1e9, 1e9);
+  await utimes(join(directory, 'model_index.json'), 1e9, 1e9);
+  await rm(join(directory, 'darkroom.json'));
+  await files.look();
+  expect(files.changed).toEqual(['darkroom.json', 'model_index.json', 'unet/model_int8.onnx']);
+});
+
+it('has one digest for the same files, whenever they were written, and another for others', async () => {
+  const [one, other] = await Promise.all([openFiles('emoji-sd'), openFiles('emoji-sd')]);
+  expect(one.files.digest).toBe(other.files.digest);
+  await replace(join(one.directory, 'darkroom.json'), (bytes) => bytes.fill(10, bytes.length - 1));
+  await one.files.look();
+  await one.files.mark();
+  expect([one.files.changed, one.files.digest === other.files.digest]).toEqual([[], true]);
+  await replace(join(one.directory, 'unet/model_int8.onnx'), (bytes) =>
+    bytes.fill(7, bytes.length >> 1, (bytes.length >> 1) + 9),
+  );
+  await one.files.mark();
+  expect(one.files.digest).not.toBe(other.files.digest);
+});

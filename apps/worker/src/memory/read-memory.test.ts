@@ -1,0 +1,35 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { readGpuMemory, readProcessMemory } from './read-memory.ts';
+
+/** A program that says this of the GPU's processes. */
+function driver(answer: string): string {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-smi-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const file = join(directory, 'nvidia-smi');
+  writeFileSync(file, `#!/bin/sh\n[ "$1" = --query-compute-apps=pid,used_memory ] && printf '${answer}'\n`);
+  chmodSync(file, 0o755);
+  return file;
+}
+
+it('reads what a process takes of the memory', async () => {
+  const bytes = await readProcessMemory(process.pid);
+  expect(bytes).toBeGreaterThan(10e6);
+  expect(bytes).toBeLessThan(1.5 * process.memoryUsage().rss);
+  expect(await readProcessMemory(2 ** 22)).toBeUndefined();
+});
+
+it.each<[string, number | undefined]>([
+  ['12, 400\\n34, 512\\n34, 100\\n', 612 * 2 ** 20],
+  ['12, 400\\n', undefined],
+  ['34, [N/A]\\n', undefined],
+  ['No devices were found\\n', undefined],
+])('reads of a driver that says %j what a process takes of its GPUs', async (answer, bytes) => {
+  expect(await readGpuMemory(34, driver(answer))).toBe(bytes);
+});
+
+it('knows nothing without a driver', async () => {
+  expect(await readGpuMemory(34, '/nowhere/nvidia-smi')).toBeUndefined();
+});

@@ -1,0 +1,92 @@
+/**
+ * Six models and room for two of them: what the loading costs those who ask, beside a worker for each model. Who asks for what is
+ * drawn from a Zipf distribution: the first model is asked for six times as often as the last.
+ */
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { it } from 'vitest';
+import { ended, submit } from '../test/e2e/client.ts';
+import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
+import { quantile, report } from './report.ts';
+
+const models = ['m1', 'm2', 'm3', 'm4', 'm5', 'm6'];
+const requests = 60;
+const services = ['api', 'batch-former', 'janitor'] as const;
+
+/** Which model each request is for: the same in every run. */
+function drawModels(): string[] {
+  const weights = models.map((_model, rank) => 1 / (rank + 1));
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  let state = 1;
+  return Array.from({ length: requests }, () => {
+    state = (state * 48_271) % 2_147_483_647;
+    let left = (state / 2_147_483_647) * sum;
+    return models.find((_model, rank) => (left -= weights[rank]!) <= 0) ?? models.at(-1)!;
+  });
+}
+
+/** Times from submitting to the end, s, with so many clients that each ask for the next when they have got the last. */
+async function runClients(url: string, clients: number): Promise<number[]> {
+  const drawn = drawModels();
+  const times: number[] = [];
+  const client = async (): Promise<void> => {
+    for (let model = drawn.shift(); model !== undefined; model = drawn.shift()) {
+      const begin = performance.now();
+      const body = { model, prompt: 'a red apple', num_inference_steps: 4, preview: 'off', seed: times.length };
+      const id = await submit(url, body);
+      const outcome = await ended(url, id);
+      if (outcome !== 'succeeded') throw new Error(`${id} ${outcome}`);
+      times.push((performance.now() - begin) / 1000);
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, client));
+  return times;
+}
+
+async function loadsOf(system: System): Promise<number> {
+  const metrics = await (await fetch(`${system.part('worker').metricsUrl}/metrics`)).text();
+  return [...metrics.matchAll(/^darkroom_model_loads_total\{.*\} (\d+)$/gm)].reduce((sum, [, n]) => sum + Number(n), 0);
+}
+
+async function withSystem(workers: Record<string, string>[], use: (system: System) => Promise<void>): Promise<void> {
+  const parts = workers.map((environment) => ({ name: 'worker' as const, environment }));
+  const system = await startSystem({ parts: [...services, ...parts], environment: patience });
+  try {
+    await use(system);
+  } finally {
+    await stopSystem(system);
+  }
+}
+
+it('six models in turns, beside six workers', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-bench-'));
+  for (const model of models) cpSync('models/emoji-sd', join(directory, model), { recursive: true });
+  const rows: Record<string, string> = {};
+  const add = (title: string, times: readonly number[], loads?: number): void => {
+    const [p50, p99] = [0.5, 0.99].map((share) => quantile(times, share).toFixed(2));
+    rows[title] =
+      `p50 ${p50} s, p99 ${p99} s${loads === undefined ? '' : `, ${(loads / requests).toFixed(2)} loads per request`}`;
+  };
+  try {
+    // What two take, and not three.
+    await withSystem([{ MODEL_DIRS: `${directory}/*`, MEMORY_BUDGET_MB: '500' }], async (system) => {
+      let before = 0;
+      for (const clients of [1, 4]) {
+        const times = await runClients(system.url, clients);
+        const loads = await loadsOf(system);
+        add(`room for two, clients: ${clients}`, times, loads - before);
+        before = loads;
+      }
+    });
+    await withSystem(
+      models.map((model) => ({ MODEL_DIR: join(directory, model) })),
+      async ({ url }) => {
+        for (const clients of [1, 4]) add(`a worker for each, clients: ${clients}`, await runClients(url, clients));
+      },
+    );
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+  report(`six models, ${requests} pictures of 4 steps`, rows);
+}, 900_000);

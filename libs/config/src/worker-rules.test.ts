@@ -1,0 +1,186 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ConfigError } from './config-error.ts';
+import { readFlags } from './flags.ts';
+import { loadConfig } from './load-config.ts';
+
+function problemsOf(environment: Readonly<Record<string, string>>): readonly string[] {
+  try {
+    loadConfig('worker', environment);
+    return [];
+  } catch (error) {
+    return (error as ConfigError).problems;
+  }
+}
+
+/** With a model in each of these directories. */
+function modelsAt(...names: string[]): string {
+  const parent = mkdtempSync(join(tmpdir(), 'darkroom-models-'));
+  onTestFinished(() => rmSync(parent, { recursive: true }));
+  for (const name of names) {
+    mkdirSync(join(parent, name), { recursive: true });
+    writeFileSync(join(parent, name, 'config.json'), '{}');
+  }
+  return parent;
+}
+
+const http = { EXECUTOR: 'http', UPSTREAM_URL: 'http://127.0.0.1:8000/v1', MODEL_ID: 'qwen' };
+const otherServer = 'another server runs the model';
+
+describe('settings of one executor with another', () => {
+  it.each([
+    ['MODEL_DIR', 'models/emoji-sd'],
+    ['MODEL_DIRS', 'models/*'],
+    ['MODEL_DTYPE', 'fp16'],
+    ['LOW_MEMORY', 'true'],
+    ['VAE_TILE_SIZE', '512'],
+    ['MEMORY_BUDGET_MB', '1000'],
+    ['COLD_START_MAX_WAIT_S', '10'],
+    ['SLEEP_AFTER_S', '60'],
+    ['KV_TOKENS', '4096'],
+    ['STEP_TOKENS', '32'],
+    ['CHECKPOINT_STEPS', '5'],
+    ['DEVICE', 'cuda'],
+    ['STRICT_PROVIDER', 'true'],
+    ['NUM_THREADS', '4'],
+  ])('%s is for an engine of ours', (variable, value) => {
+    const problem = `${variable} is set and EXECUTOR is http, expected one of the two: ${otherServer}`;
+    expect(problemsOf({ ...http, [variable]: value })).toEqual([problem]);
+    expect(problemsOf({ ...http, [variable]: '' })).toEqual([]);
+  });
+
+  it.each([
+    ['MODEL_DIR', 'models/emoji-sd'],
+    ['MODEL_DIRS', 'models/*'],
+    ['MODEL_DTYPE', 'fp16'],
+    ['VAE_TILE_SIZE', '512'],
+    ['MEMORY_BUDGET_MB', '1000'],
+    ['COLD_START_MAX_WAIT_S', '10'],
+    ['KV_TOKENS', '4096'],
+    ['STEP_TOKENS', '32'],
+    ['CHECKPOINT_STEPS', '5'],
+    ['STRICT_PROVIDER', 'true'],
+  ])('%s is not for a module of one’s own', (variable, value) => {
+    expect(problemsOf({ EXECUTOR: './mine.mjs', [variable]: value })).toEqual([
+      `${variable} is set and EXECUTOR is ./mine.mjs, expected one of the two: the module brings its own model`,
+    ]);
+  });
+
+  it('a module of one’s own sleeps as an engine does, and may read of its device itself', () => {
+    const rest = { SLEEP_AFTER_S: '60', LOW_MEMORY: 'true', DEVICE: 'cuda', NUM_THREADS: '2' };
+    expect(problemsOf({ EXECUTOR: './mine.mjs', ...rest })).toEqual([]);
+  });
+
+  it.each([
+    ['UPSTREAM_URL', 'http://127.0.0.1:8000'],
+    ['UPSTREAM_API', 'llama.cpp'],
+    ['UPSTREAM_KEY', 'secret'],
+    ['UPSTREAM_SLOTS', '4'],
+  ])('%s is for another server', (variable, value) => {
+    expect(problemsOf({ [variable]: value })).toEqual([
+      `${variable} is set and EXECUTOR is process, expected EXECUTOR=http with it`,
+    ]);
+  });
+
+  it.each(['UPSTREAM_URL', 'MODEL_ID'])('another server needs %s', (variable) => {
+    expect(problemsOf({ ...http, [variable]: '' })).toEqual([
+      `${variable} is not set, expected one with EXECUTOR=http`,
+    ]);
+  });
+
+  it('llama.cpp says its slots itself', () => {
+    const given = { ...http, UPSTREAM_API: 'llama.cpp', UPSTREAM_SLOTS: '4' };
+    expect(problemsOf(given)).toEqual([
+      'UPSTREAM_SLOTS is set and UPSTREAM_API is llama.cpp, expected one of the two: llama.cpp says its slots itself',
+    ]);
+  });
+
+  it('are known by their flags too', () => {
+    const words = ['--executor', 'http', '--upstream-url', 'http://127.0.0.1:1', '--model-id', 'qwen'];
+    expect(loadConfig('worker', {}, readFlags(['worker'], words))).toMatchObject({ executor: 'http', modelId: 'qwen' });
+    expect(() => loadConfig('worker', {}, readFlags(['worker'], [...words, '--device', 'cuda']))).toThrow(
+      'DEVICE is set and EXECUTOR is http',
+    );
+  });
+});
+
+describe('several models', () => {
+  it('are named one by one, or all of a directory', () => {
+    const parent = modelsAt('b', 'a', 'more/c');
+    rmSync(join(parent, 'b/config.json'));
+    writeFileSync(join(parent, 'b/model_index.json'), '{}');
+    mkdirSync(join(parent, 'more/.cache'));
+    symlinkSync(join(parent, 'more/c'), join(parent, 'more/linked'));
+    writeFileSync(join(parent, 'more/README.md'), '');
+    const all = `${parent}/a,${parent}/more/*,${parent}/a`;
+    expect(loadConfig('worker', { MODEL_DIRS: `${parent}/b, ${parent}/a` }).modelDirs).toEqual([
+      join(parent, 'b'),
+      join(parent, 'a'),
+    ]);
+    expect(loadConfig('worker', { MODEL_DIRS: all }).modelDirs).toEqual(
+      ['a', 'more/c', 'more/linked'].map((name) => join(parent, name)),
+    );
+    expect(loadConfig('worker', { MODEL_DIRS: `${parent}/a` })).toMatchObject({
+      memoryBudgetMb: undefined,
+      coldStartMaxWaitS: 30,
+    });
+  });
+
+  it('are models, with ids that differ', () => {
+    const parent = modelsAt('a', 'more/a', 'A model');
+    mkdirSync(join(parent, 'none'));
+    mkdirSync(join(parent, 'empty'));
+    expect(problemsOf({ MODEL_DIRS: `${parent}/a,${parent}/none` })).toEqual([
+      `MODEL_DIRS has "${parent}/none", expected a directory with a model_index.json or a config.json in it`,
+    ]);
+    expect(problemsOf({ MODEL_DIRS: `${parent}/empty/*` })).toEqual([
+      `MODEL_DIRS has "${parent}/empty/*", expected directories in ${parent}/empty, and there is none`,
+    ]);
+    expect(problemsOf({ MODEL_DIRS: `${parent}/a,${parent}/more/a` })).toEqual([
+      `MODEL_DIRS has "${parent}/a" and "${parent}/more/a", expected one model of the id a`,
+    ]);
+    expect(problemsOf({ MODEL_DIRS: `${parent}/A model` })).toEqual([
+      expect.stringMatching(/^MODEL_DIRS has ".*A model", expected a name that can be an id: 1 to 64 characters/),
+    ]);
+    expect(problemsOf({ MODEL_DIRS: 'a,,b' })).toEqual([
+      'MODEL_DIRS is "a,,b", expected paths with commas between them, `/*` at the end of one for all directories in it',
+    ]);
+  });
+
+  it.each([
+    ['MODEL_DIR', 'models/emoji-sd'],
+    ['MODEL_ID', 'mine'],
+  ])('%s is for one', (variable, value) => {
+    const MODEL_DIRS = `${modelsAt('a')}/a`;
+    expect(problemsOf({ MODEL_DIRS, [variable]: value })).toEqual([
+      `${variable} is set and MODEL_DIRS is too, expected one of the two: each directory of MODEL_DIRS is a model under its own name`,
+    ]);
+  });
+
+  it('share a budget; one has nobody to share it with', () => {
+    expect(problemsOf({ MEMORY_BUDGET_MB: '100' })).toEqual([
+      'MEMORY_BUDGET_MB is set and MODEL_DIRS is not, expected both: one model has nobody to make room for',
+    ]);
+    const MODEL_DIRS = `${modelsAt('a')}/*`;
+    expect(problemsOf({ MODEL_DIRS, COLD_START_MAX_WAIT_S: '5' })).toEqual([
+      'COLD_START_MAX_WAIT_S is set and MEMORY_BUDGET_MB is not, expected both: without a budget no model waits for room',
+    ]);
+    expect(problemsOf({ MODEL_DIRS, MEMORY_BUDGET_MB: '100', COLD_START_MAX_WAIT_S: '5' })).toEqual([]);
+  });
+
+  it('go with workers on several GPUs, and with what one model may be told', () => {
+    const MODEL_DIRS = `${modelsAt('a')}/*`;
+    const rest = { NUM_WORKER_PROCESSES: '2', SLEEP_AFTER_S: '60', KV_TOKENS: '100', DEVICE: 'cuda' };
+    expect(problemsOf({ MODEL_DIRS, MEMORY_BUDGET_MB: '100', ...rest })).toEqual([]);
+  });
+});
+
+it('a GPU that CUDA does not show cannot be meant', () => {
+  const problem =
+    'DEVICE has cuda:2 and CUDA_VISIBLE_DEVICES names 2, expected a number below that: CUDA counts from 0 those that may be used';
+  expect(problemsOf({ DEVICE: 'cuda:2,cpu', CUDA_VISIBLE_DEVICES: '4,5' })).toEqual([problem]);
+  expect(problemsOf({ DEVICE: 'cuda:1,cpu', CUDA_VISIBLE_DEVICES: '4,5' })).toEqual([]);
+  expect(problemsOf({ DEVICE: 'cpu', CUDA_VISIBLE_DEVICES: '4' })).toEqual([]);
+});

@@ -1,0 +1,229 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { DarkroomError, type ModelCard, type RowRequest } from '@darkroom/core';
+import type { ExecutorListener, RequestEndEvent } from '../executor-event.ts';
+import type { Executor, ExecutorHealth } from '../executor.ts';
+import { UpstreamError } from '../upstream/upstream-error.ts';
+import type { Caller } from './caller.ts';
+
+export interface CallOptions {
+  /** Calls at once, where the other side does not say how many it takes. */
+  maxSlots: number;
+  /** Between two looks whether it lives, ms. */
+  checkEveryMs?: number;
+  /** How long it may take to say that it lives, ms. What computes may be slow to answer. */
+  patienceMs?: number;
+  /** How long one try to start it may take, ms; as long as that by default. */
+  startPatienceMs?: number;
+  /** The first pause of those in which `start` waits for it, ms; each is twice the one before, up to 20 times this. */
+  retryMs?: number;
+  onEvents: ExecutorListener;
+  /** Hears why `start` waits, each time it has looked. */
+  onWaiting?: (reason: string) => void;
+}
+
+/** A request that has not ended. */
+interface OpenRequest {
+  readonly id: string;
+  readonly input: unknown;
+  /** Outputs that are yet to come. */
+  left: number;
+  readonly controller: AbortController;
+}
+
+const longestPauses = 20;
+
+/** Hands whole requests to somebody who runs the model, one call for each output, and says what comes back. */
+export class CallExecutor implements Executor {
+  readonly #options: Required<CallOptions>;
+  readonly #caller: Caller;
+  /** Aborted when it is stopped, or the other side is lost; undefined while it is neither started nor starting. */
+  #life: AbortController | undefined;
+  #isReady = false;
+  #maxSlots: number;
+  readonly #open = new Map<string, OpenRequest>();
+  /** Outputs that wait for a place. */
+  #line: { request: OpenRequest; index: number }[] = [];
+  #calls = 0;
+
+  constructor(caller: Caller, options: CallOptions) {
+    const { checkEveryMs = 5000, patienceMs = 60_000, retryMs = 250, onWaiting = () => {} } = options;
+    const { startPatienceMs = patienceMs } = options;
+    this.#options = { ...options, checkEveryMs, patienceMs, startPatienceMs, retryMs, onWaiting };
+    this.#caller = caller;
+    this.#maxSlots = options.maxSlots;
+  }
+
+  /** What the other side said, once it is started. */
+  get maxSlots(): number {
+    return this.#maxSlots;
+  }
+
+  /** Waits for a server that is away or not ready; throws where waiting is of no use. */
+  async start(): Promise<ModelCard> {
+    if (this.#life !== undefined) throw unavailable('executor.start', 'it is running or starting');
+    const life = new AbortController();
+    this.#life = life;
+    try {
+      const { card, slots } = await this.#describe(life.signal);
+      if (slots !== undefined) this.#maxSlots = slots;
+      this.#isReady = true;
+      void this.#watch(life);
+      return card;
+    } catch (error) {
+      if (this.#life === life) this.#life = undefined;
+      throw life.signal.aborted ? unavailable('executor.start', 'it was stopped before it was ready') : error;
+    }
+  }
+
+  submit(requests: readonly RowRequest[]): void {
+    if (!this.#isReady) throw unavailable('executor.submit', 'it is not running');
+    for (const { id, input, indexes } of requests) {
+      if (this.#open.has(id)) continue;
+      const all = indexes ?? Array.from({ length: (input as { n: number }).n }, (_, index) => index);
+      const request = { id, input, left: all.length, controller: new AbortController() };
+      this.#open.set(id, request);
+      this.#line.push(...all.map((index) => ({ request, index })));
+    }
+    this.#callNext();
+  }
+
+  cancel(requestId: string): void {
+    const request = this.#open.get(requestId);
+    if (request !== undefined) this.#end(request, { type: 'request-canceled', requestId });
+  }
+
+  /** A server is not ours to kill: all that it does for us is dropped. */
+  kill(): void {
+    if (this.#isReady) this.#lose('was dropped');
+  }
+
+  async checkHealth(): Promise<ExecutorHealth> {
+    const startedAtMs = performance.now();
+    const isHealthy = this.#isReady && (await this.#reasonNotAlive(this.#life!.signal)) === undefined;
+    const waiting = new Set(this.#line.map(({ request }) => request));
+    const latencyMs = performance.now() - startedAtMs;
+    return { isHealthy, slots: this.#calls, waitingRequests: waiting.size, latencyMs };
+  }
+
+  shutdown(): Promise<void> {
+    this.#drop();
+    return this.#caller.rest(false);
+  }
+
+  async #describe(signal: AbortSignal) {
+    const { retryMs, startPatienceMs, onWaiting } = this.#options;
+    for (let pauseMs = retryMs; ; pauseMs = Math.min(2 * pauseMs, longestPauses * retryMs)) {
+      try {
+        return await this.#caller.describe(AbortSignal.any([signal, AbortSignal.timeout(startPatienceMs)]));
+      } catch (error) {
+        if (signal.aborted || !(error instanceof UpstreamError) || error.code !== 'unavailable') throw error;
+        onWaiting(error.message);
+      }
+      await delay(pauseMs, undefined, { signal });
+    }
+  }
+
+  /** Looks whether it lives, so that a worker without work knows it too, and one that waits for an answer that never comes. */
+  async #watch(life: AbortController): Promise<void> {
+    const { signal } = life;
+    for (;;) {
+      await delay(this.#options.checkEveryMs, undefined, { signal, ref: false }).catch(() => {});
+      if (signal.aborted) return;
+      const reason = await this.#reasonNotAlive(signal);
+      if (signal.aborted) return;
+      if (reason !== undefined) return this.#lose(reason);
+    }
+  }
+
+  async #reasonNotAlive(signal: AbortSignal): Promise<string | undefined> {
+    try {
+      await this.#caller.check(AbortSignal.any([signal, AbortSignal.timeout(this.#options.patienceMs)]));
+      return undefined;
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  #lose(message: string): void {
+    const requestIds = this.#drop();
+    void this.#caller.rest(true);
+    this.#options.onEvents([{ type: 'engine-lost', message, requestIds }]);
+  }
+
+  #drop(): string[] {
+    const requests = [...this.#open.values()];
+    this.#isReady = false;
+    this.#life?.abort();
+    this.#life = undefined;
+    this.#open.clear();
+    this.#line = [];
+    for (const { controller } of requests) controller.abort();
+    return requests.map(({ id }) => id);
+  }
+
+  #callNext(): void {
+    while (this.#calls < this.#maxSlots && this.#line.length > 0) void this.#call(this.#line.shift()!);
+  }
+
+  async #call({ request, index }: { request: OpenRequest; index: number }): Promise<void> {
+    const { signal } = request.controller;
+    this.#calls += 1;
+    try {
+      await this.#run(request, index);
+    } catch (error) {
+      if (!signal.aborted) await this.#fail(request, error);
+    } finally {
+      this.#calls -= 1;
+      this.#callNext();
+    }
+  }
+
+  async #run(request: OpenRequest, index: number): Promise<void> {
+    const { id: requestId, input, controller } = request;
+    const { onEvents } = this.#options;
+    const pieces = this.#caller.run({ input, index }, controller.signal);
+    for (;;) {
+      const { done, value } = await pieces.next();
+      if (done === true) {
+        if (controller.signal.aborted) return;
+        onEvents([{ type: 'output', requestId, index, output: value }]);
+        request.left -= 1;
+        if (request.left === 0) this.#end(request, { type: 'request-done', requestId });
+        return;
+      }
+      // Once it is not wanted it is asked on, to its end: it may have more to do for that than to say.
+      if (!controller.signal.aborted) onEvents([{ ...value, requestId, index }]);
+    }
+  }
+
+  /** A server that is away is away for all. One that is busy gets the place of this request later. */
+  async #fail(request: OpenRequest, error: unknown): Promise<void> {
+    const { id: requestId, controller } = request;
+    const message = messageOf(error);
+    if (DarkroomError.isInstance(error) && error.code === 'invalid_request')
+      return this.#end(request, { type: 'request-failed', requestId, code: error.code, message });
+    const reason = await this.#reasonNotAlive(controller.signal);
+    if (controller.signal.aborted) return;
+    if (reason !== undefined) return this.#lose(reason);
+    const retryAfterMs = error instanceof UpstreamError ? error.retryAfterMs : 0;
+    await delay(retryAfterMs, undefined, { signal: controller.signal }).catch(() => {});
+    if (!controller.signal.aborted) this.#end(request, { type: 'request-lost', requestId, message });
+  }
+
+  #end(request: OpenRequest, event: RequestEndEvent): void {
+    this.#open.delete(request.id);
+    this.#line = this.#line.filter((waiting) => waiting.request !== request);
+    // What is done has said all; its connection can be used again.
+    if (event.type !== 'request-done') request.controller.abort();
+    this.#options.onEvents([event]);
+    this.#callNext();
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function unavailable(op: string, message: string): DarkroomError {
+  return new DarkroomError('unavailable', op, message);
+}

@@ -1,0 +1,236 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
+import { deserialize } from 'node:v8';
+import { DarkroomError, type ModelCard, type RowEvent, type RowOutput } from '@darkroom/core';
+import type { PictureInput, UpstreamTextInput } from '@darkroom/kinds';
+import type { Call, Caller, CallerFacts } from '../calls/caller.ts';
+import { type CallMessage, ModuleChild } from './module-child.ts';
+import type { OwnPictureRequest, OwnTextRequest } from './own-executor.ts';
+import { PictureReader } from './picture-reader.ts';
+import { readCard, readSlots } from './read-card.ts';
+import { TextReader } from './text-reader.ts';
+
+export interface ModuleCallerOptions {
+  /** As EXECUTOR has it: a path that begins with . or /, or the name of a package. */
+  module: string;
+  /** As it is served here. */
+  model: string;
+  /** How long a call may say nothing once it has begun to speak, and how long one that is aborted may go on, ms. */
+  patienceMs: number;
+  /** Of its process; that of this one if absent. */
+  environment?: Record<string, string | undefined> | undefined;
+}
+
+/** Before its first word a call has so much more time. */
+const firstWordFactor = 10;
+/** What all calls together may say in such a time is bounded, so that one that floods does not keep the worker from its other work. */
+const turnMs = 10;
+const mostPerTurn = 50;
+const longestRefusal = 300;
+
+/** A module in a process of its own. */
+export class ModuleCaller implements Caller {
+  readonly #options: ModuleCallerOptions;
+  /** Seconds since the epoch. */
+  readonly #created = Math.floor(Date.now() / 1000);
+  #child: ModuleChild | undefined;
+  #kind: ModelCard['kind'] | undefined;
+  #slots = 1;
+  #nextCall = 0;
+  /** Calls that have not ended, read or not, and those that wait for one of them to end. */
+  #inside = 0;
+  readonly #waiting: (() => void)[] = [];
+  #turn: Promise<void> | undefined;
+  #readInTurn = 0;
+
+  constructor(options: ModuleCallerOptions) {
+    this.#options = options;
+  }
+
+  /** Of the module's process; undefined while there is none. */
+  get pid(): number | undefined {
+    return this.#child?.how === undefined ? this.#child?.pid : undefined;
+  }
+
+  async describe(signal: AbortSignal): Promise<CallerFacts> {
+    // One that was killed has to be gone, with what it held of a device.
+    await Promise.race([this.#child?.ended, aborted(signal)]);
+    if (signal.aborted) throw this.#unfit('its last process cannot be ended');
+    const { model, environment } = this.#options;
+    const child = new ModuleChild({ specifier: await this.#find(), model, environment });
+    this.#child = child;
+    try {
+      return await this.#meet(child, signal);
+    } catch (error) {
+      child.kill();
+      throw error;
+    }
+  }
+
+  async check(signal: AbortSignal): Promise<void> {
+    const child = this.#alive();
+    const isAlive = await Promise.race([
+      child.ping().then(() => true),
+      child.ended.then(() => false),
+      aborted(signal).then(() => false),
+    ]);
+    if (isAlive) return;
+    throw this.#lost(child.how ?? 'does not answer');
+  }
+
+  async *run({ input, index }: Call, signal: AbortSignal): AsyncGenerator<RowEvent, RowOutput, void> {
+    await this.#enter();
+    const call = this.#nextCall++;
+    const child = this.#child;
+    let isOver = false;
+    try {
+      const isText = this.#kind === 'text';
+      const reader = isText
+        ? new TextReader(input as UpstreamTextInput)
+        : new PictureReader(input as PictureInput, index);
+      const request = isText ? textRequest(input, index) : pictureRequest(input, index);
+      this.#alive().open(call);
+      child?.send({ type: 'run', call, request, mostBytes: reader.mostBytes });
+      for await (const message of this.#hear(call, signal)) {
+        isOver = message.type !== 'said';
+        if (message.type === 'threw') throw this.#thrown(message);
+        if (message.type === 'returned') return this.#read(() => reader.end(deserialize(message.value)));
+        yield* this.#read(() => [...reader.read(deserialize(message.value))]);
+      }
+      throw this.#lost('was not heard to its end');
+    } finally {
+      // Who waits for this is told at once, and its place is taken until it has ended.
+      const leaving = isOver || child === undefined ? Promise.resolve() : this.#abandon(child, call);
+      void leaving.then(() => this.#leave(child, call));
+    }
+  }
+
+  async rest(isHurried: boolean): Promise<void> {
+    const child = this.#child;
+    if (isHurried) child?.kill();
+    else await child?.close();
+  }
+
+  /** What to import: the URL of a file, or the name of a package. */
+  async #find(): Promise<string> {
+    const { module } = this.#options;
+    if (!/^[./]/.test(module)) return module;
+    const path = resolve(module);
+    const found = await stat(path).catch(() => undefined);
+    if (found?.isFile() !== true) throw this.#unfit('expected the path of a module, and there is no such file');
+    return pathToFileURL(path).href;
+  }
+
+  async #meet(child: ModuleChild, signal: AbortSignal): Promise<CallerFacts> {
+    const message = await Promise.race([child.started, aborted(signal).then(() => 'late' as const)]);
+    if (message === 'late')
+      throw this.#unfit(`createExecutor is not done in time, which is ten times ENGINE_TIMEOUT_S`);
+    if (message === undefined) throw this.#unfit('it ended before createExecutor was done', await child.ended);
+    if (message.type === 'unfit') throw this.#unfit(message.message, message.thrown);
+    try {
+      const card = readCard(deserialize(message.card), { id: this.#options.model, created: this.#created });
+      const slots = readSlots(deserialize(message.slots));
+      this.#kind = card.kind;
+      this.#slots = slots;
+      return { card, slots };
+    } catch (error) {
+      throw this.#unfit((error as Error).message);
+    }
+  }
+
+  #alive(): ModuleChild {
+    const child = this.#child;
+    if (child !== undefined && child.how === undefined) return child;
+    throw this.#lost(child?.how ?? 'is not running');
+  }
+
+  /** What a call says, until it is aborted. */
+  async *#hear(call: number, signal: AbortSignal): AsyncGenerator<CallMessage, void> {
+    const child = this.#alive();
+    for (let patienceMs = firstWordFactor * this.#options.patienceMs; ; { patienceMs } = this.#options) {
+      const message = await child.next(call, { signal, patienceMs });
+      if (signal.aborted) return;
+      if (message === undefined)
+        throw this.#lost(child.how ?? `has said nothing of an output for ${patienceMs / 1000} s`);
+      yield message;
+      await this.#takeTurn();
+      child.send({ type: 'taken', call });
+    }
+  }
+
+  /** Has a call end that nobody reads any more. One that never does takes the process with it. */
+  async #abandon(child: ModuleChild, call: number): Promise<void> {
+    child.send({ type: 'abort', call });
+    for (;;) {
+      const message = await child.next(call, this.#options);
+      if (message === undefined && child.how === undefined) child.dismiss('it went on after its signal was aborted');
+      if (message?.type !== 'said') return;
+    }
+  }
+
+  /** Waits for a place where calls go on that nobody reads any more. */
+  async #enter(): Promise<void> {
+    if (this.#inside >= this.#slots) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#inside += 1;
+  }
+
+  #leave(child: ModuleChild | undefined, call: number): void {
+    child?.forget(call);
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#inside -= 1;
+    else next();
+  }
+
+  /** Waits where much was said already. */
+  async #takeTurn(): Promise<void> {
+    this.#turn ??= delay(turnMs).then(() => {
+      this.#turn = undefined;
+      this.#readInTurn = 0;
+    });
+    if (++this.#readInTurn > mostPerTurn) await this.#turn;
+  }
+
+  #read<Result>(read: () => Result): Result {
+    try {
+      return read();
+    } catch (error) {
+      throw this.#lost(`broke its contract: ${(error as Error).message}`);
+    }
+  }
+
+  #thrown({ isRefusal, message }: { isRefusal: boolean; message: string }): DarkroomError {
+    if (isRefusal && message !== '')
+      return new DarkroomError('invalid_request', 'executor.module', message.slice(0, longestRefusal));
+    return this.#lost(`threw: ${message}`);
+  }
+
+  #lost(why: string): DarkroomError {
+    return new DarkroomError('unavailable', 'executor.module', `${this.#options.module} ${why}`);
+  }
+
+  /** It cannot start. The module's own words are for the log only, which errors of ours with another code are not. */
+  #unfit(why: string, thrown = ''): DarkroomError {
+    const message = `EXECUTOR is ${this.#options.module}: ${why}${thrown === '' ? '' : `: ${thrown}`}`;
+    return new DarkroomError(thrown === '' ? 'model_unsupported' : 'internal', 'executor.start', message);
+  }
+}
+
+function textRequest(given: unknown, index: number): OwnTextRequest {
+  const { asked, maxTokens, n, seed, logprobs } = given as UpstreamTextInput;
+  const input = { asked, maxTokens, n, ...(logprobs !== undefined && { logprobs }) };
+  return { index, seed: (seed + index) % 2 ** 32, input };
+}
+
+function pictureRequest(given: unknown, index: number): OwnPictureRequest {
+  const input = given as PictureInput;
+  return { index, seed: (input.seed + index) % 2 ** 32, input };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,370 @@
+/** Modules that cannot start, and modules that say and do what they should not. What runs there is built: `npm run build` first. */
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { EventLog } from '../conformance/event-log.ts';
+import { ModuleExecutor, type ModuleExecutorOptions } from './module-executor.ts';
+
+const fixture = (name: string): string => fileURLToPath(new URL(`./__fixtures__/${name}.mjs`, import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'darkroom-module-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+let files = 0;
+
+function fileOf(source: string): string {
+  const file = join(folder, `module-${files++}.mjs`);
+  writeFileSync(file, source);
+  return file;
+}
+
+function open(module: string, options: Partial<ModuleExecutorOptions> = {}) {
+  const log = new EventLog();
+  const executor = new ModuleExecutor({
+    module,
+    model: 'mine',
+    onEvents: log.listener,
+    checkEveryMs: 600_000,
+    ...options,
+  });
+  onTestFinished(() => executor.shutdown());
+  return { log, executor };
+}
+
+const text = (prompt: string, changes: object = {}) => ({
+  asked: { prompt },
+  n: 1,
+  seed: 1,
+  maxTokens: 5,
+  ...changes,
+});
+
+const picture = (prompt: string, changes: object = {}) => ({
+  prompt,
+  negativePrompt: '',
+  width: 16,
+  height: 16,
+  n: 1,
+  numInferenceSteps: 4,
+  guidanceScale: 1,
+  guidanceRescale: 0,
+  seed: 7,
+  scheduler: 'own',
+  outputFormat: 'png',
+  outputCompression: 100,
+  previewEvery: 2,
+  ...changes,
+});
+
+describe('a start', () => {
+  const card = `card: { kind: 'text' }`;
+  it.each<[string, string, string | RegExp, string]>([
+    [
+      'wrong syntax',
+      'export function (',
+      /^it could not be loaded: .*Unexpected token|Function statements/,
+      'internal',
+    ],
+    [
+      'a package that is not there',
+      `import 'nowhere-at-all';`,
+      /^it could not be loaded: Cannot find package 'nowhere-at-all'/,
+      'internal',
+    ],
+    [
+      'no createExecutor',
+      'export default () => {};',
+      'expected a module that exports a function createExecutor',
+      'model_unsupported',
+    ],
+    [
+      'a createExecutor that throws',
+      `export function createExecutor() { throw new Error('no such file'); }`,
+      'createExecutor threw: no such file',
+      'internal',
+    ],
+    ['one that throws at load', `throw new Error('no licence');`, 'it could not be loaded: no licence', 'internal'],
+    ['one that exits', 'process.exit(4);', 'it ended before createExecutor was done: exited with code 4', 'internal'],
+    [
+      'one that gives nothing',
+      'export const createExecutor = () => undefined;',
+      'createExecutor gave no function run, expected { card, slots, run }',
+      'model_unsupported',
+    ],
+    [
+      'no card',
+      'export const createExecutor = () => ({ run() {} });',
+      'card is undefined, expected an object with kind',
+      'model_unsupported',
+    ],
+    [
+      'another kind',
+      `export const createExecutor = () => ({ run() {}, card: { kind: 'music' } });`,
+      'card.kind is "music", expected "text" or "picture"',
+      'model_unsupported',
+    ],
+    [
+      'another id',
+      `export const createExecutor = () => ({ run() {}, card: { kind: 'text', id: 'yours' } });`,
+      'card.id is "yours", expected mine, as it is served: leave it out, or set MODEL_ID to it',
+      'model_unsupported',
+    ],
+    [
+      'a field that is none',
+      `export const createExecutor = () => ({ run() {}, card: { kind: 'text', maxTokens: 5 } });`,
+      'card.maxTokens is 5, expected no such field of a text: there are kind, id, ownedBy, maxModelTokens, takesMessages',
+      'model_unsupported',
+    ],
+    [
+      'no room',
+      `export const createExecutor = () => ({ run() {}, ${card}, slots: 0.5 });`,
+      'slots is 0.5, expected a whole number from 1 to 4096',
+      'model_unsupported',
+    ],
+    [
+      'steps in no order',
+      `export const createExecutor = () => ({ run() {}, card: { kind: 'picture', steps: { min: 4, max: 2, default: 3 } } });`,
+      'card.steps is { min: 4, max: 2, default: 3 }, expected { min, max, default } with whole numbers from 1 to 1000 and default between min and max',
+      'model_unsupported',
+    ],
+    [
+      'a card that cannot be sent',
+      `export const createExecutor = () => ({ run() {}, card: { kind: () => {} } });`,
+      /^createExecutor gave no card that could be read: .*could not be cloned/,
+      'internal',
+    ],
+  ])('with %s says so in one line, and names the setting', async (_name, source, message, code) => {
+    const module = fileOf(source);
+    const { executor, log } = open(module);
+    const error = (await executor.start().then(String, (failed: unknown) => failed)) as {
+      message: string;
+      code: string;
+    };
+    expect(error.message).toContain(`EXECUTOR is ${module}: `);
+    expect(error.message.slice(`EXECUTOR is ${module}: `.length)).toMatch(message);
+    expect(error.code).toBe(code);
+    expect(error.message).not.toContain('\n');
+    expect(log.events).toEqual([]);
+  });
+
+  it('without a file says so', async () => {
+    const { executor } = open('./nowhere.mjs');
+    await expect(executor.start()).rejects.toThrow(
+      'EXECUTOR is ./nowhere.mjs: expected the path of a module, and there is no such file',
+    );
+  });
+
+  it.each([
+    ['takes too long', 'export const createExecutor = () => new Promise(() => {});'],
+    ['never lets go', 'export const createExecutor = () => { for (;;); };'],
+  ])('that %s ends, and can be tried again', async (_name, source) => {
+    const { executor } = open(fileOf(source), { patienceMs: 50 });
+    for (const attempt of [1, 2])
+      await expect(executor.start(), `attempt ${attempt}`).rejects.toThrow(
+        'createExecutor is not done in time, which is ten times ENGINE_TIMEOUT_S',
+      );
+    await expect.poll(() => executor.enginePid).toBeUndefined();
+  });
+
+  it('ends when it is stopped while it waits', async () => {
+    const { executor } = open(fileOf('export const createExecutor = () => new Promise(() => {});'));
+    const starting = executor.start();
+    starting.catch(() => {});
+    await expect.poll(() => executor.enginePid).toBeDefined();
+    await executor.shutdown();
+    await expect(starting).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringMatching('was stopped') as string,
+    });
+    expect(executor.enginePid).toBeUndefined();
+  });
+});
+
+describe('a text', () => {
+  const writer = fixture('writer');
+
+  it.each<[string, string]>([
+    ['throw at once', 'threw: thrown at once'],
+    ['throw later', 'threw: thrown later'],
+    ['throw nothing', 'threw: undefined'],
+    ['no iterator', 'broke its contract: run returned 7, expected nothing, or { finishReason'],
+    ['a number', 'broke its contract: run gave out 5, expected text, or { text, tokens }'],
+    [
+      'a wrong type',
+      'broke its contract: run gave out { type: text of 5 characters, text: text of 1 characters }, expected text, or',
+    ],
+    [
+      'tokens that are NaN',
+      'broke its contract: run gave out { text: text of 1 characters, tokens: NaN }, expected text, or',
+    ],
+    [
+      'half a character',
+      'broke its contract: run gave out text of 1 characters, expected text that does not end within a character',
+    ],
+    ['what cannot be sent', "threw: () => 'x' could not be cloned"],
+    ['100 MB', 'threw: it said something of 100000007 bytes, expected at most 1048576'],
+    ['too long a text', 'broke its contract: run wrote a text of 5000, expected at most 1104 bytes for 5 tokens'],
+    ['a wrong end', 'broke its contract: run returned { finishReason: text of 5 characters }, expected nothing, or'],
+  ])('that is %s goes back, and the others go on', async (fault, why) => {
+    const { log, executor } = open(writer);
+    await executor.start();
+    executor.submit([
+      { id: 'a', input: text('wish', { maxTokens: 200 }) },
+      { id: 'bad', input: text(fault) },
+      { id: 'b', input: text('wish', { n: 2 }) },
+    ]);
+    const end = await log.end('bad');
+    expect(end).toMatchObject({ type: 'request-lost', requestId: 'bad' });
+    expect((end as { message: string }).message).toContain(`${writer} ${why}`);
+    await Promise.all(['a', 'b'].map((id) => log.end(id)));
+    expect(new Set(log.of('request-done').map(({ requestId }) => requestId))).toEqual(new Set(['a', 'b']));
+    expect(log.of('engine-lost')).toEqual([]);
+  });
+
+  it.each<[string, string | RegExp]>([
+    ['exit', 'exited with code 3'],
+    ['an unhandled rejection', 'exited with code 1: nobody caught this'],
+    ['a word with the parent', 'was killed by SIGKILL: it said something of a call that is over, or never was'],
+    ['a word of another shape', 'was killed by SIGKILL: it said what nobody asked it for'],
+  ])('with %s takes its process along, and another is started', async (fault, how) => {
+    const { log, executor } = open(writer);
+    await executor.start();
+    executor.submit([{ id: 'a', input: text('wish', { maxTokens: 100_000 }) }]);
+    await log.firstWord('a');
+    executor.submit([{ id: 'bad', input: text(fault) }]);
+    const lost = await log.next(({ type }) => type === 'engine-lost');
+    expect(lost).toEqual({ type: 'engine-lost', message: `${writer} ${String(how)}`, requestIds: ['a', 'bad'] });
+    expect(log.events.at(-1)).toBe(lost);
+    await executor.start();
+    executor.submit([{ id: 'a', input: text('wish') }]);
+    expect(await log.end('a')).toMatchObject({ type: 'request-done' });
+  });
+
+  it('in an infinite loop is found by who looks whether it lives', async () => {
+    const { log, executor } = open(writer, { checkEveryMs: 10, patienceMs: 200 });
+    await executor.start();
+    executor.submit([{ id: 'bad', input: text('an infinite loop') }]);
+    const lost = await log.next(({ type }) => type === 'engine-lost');
+    expect(lost).toMatchObject({ message: `${writer} does not answer`, requestIds: ['bad'] });
+    await executor.start();
+    executor.submit([{ id: 'a', input: text('wish') }]);
+    expect(await log.end('a')).toMatchObject({ type: 'request-done' });
+  });
+
+  it('that falls silent is lost alone, and one that goes on after that takes its process along', async () => {
+    const { log, executor } = open(writer, { patienceMs: 300 });
+    await executor.start();
+    executor.submit([{ id: 'bad', input: text('silence') }]);
+    expect(await log.end('bad')).toMatchObject({
+      type: 'request-lost',
+      message: `${writer} has said nothing of an output for 0.3 s`,
+    });
+    // Its place is taken, and two are left.
+    executor.submit([{ id: 'a', input: text('wish', { n: 3 }) }]);
+    expect(await log.end('a')).toMatchObject({ type: 'request-done' });
+    const lost = await log.next(({ type }) => type === 'engine-lost' || type === 'request-lost');
+    expect(lost).toMatchObject({ requestId: 'bad' });
+    await expect.poll(() => executor.enginePid).toBeUndefined();
+    expect(await executor.checkHealth()).toMatchObject({ isHealthy: false });
+  });
+
+  it('that floods is read as fast as is good for the others, and ends', async () => {
+    const { log, executor } = open(writer);
+    await executor.start();
+    let ticks = 0;
+    const timer = setInterval(() => (ticks += 1), 5);
+    onTestFinished(() => clearInterval(timer));
+    executor.submit([
+      { id: 'flood', input: text('a flood of nothing', { maxTokens: 2000 }) },
+      { id: 'a', input: text('wish', { maxTokens: 50 }) },
+    ]);
+    expect(await log.end('a')).toMatchObject({ type: 'request-done' });
+    executor.cancel('flood');
+    expect(ticks).toBeGreaterThan(0);
+    const said = log.of('delta', 'flood').length;
+    expect(said).toBeLessThan(20_000);
+    executor.submit([{ id: 'b', input: text('wish') }]);
+    expect(await log.end('b')).toMatchObject({ type: 'request-done' });
+    expect(log.of('delta', 'flood')).toHaveLength(said);
+  });
+
+  it('says what it came to', async () => {
+    const { log, executor } = open(writer);
+    await executor.start();
+    executor.submit([
+      { id: 'a', input: text('wish', { asked: { prompt: 'wish', max_tokens: 2 }, maxTokens: 2, n: 2 }), indexes: [1] },
+    ]);
+    await log.end('a');
+    expect(log.of('delta').map(({ text }) => text)).toEqual(['wishé🦊2/1 ', 'ishé🦊2/1 ']);
+    expect(log.of('progress').map(({ done, total }) => [done, total])).toEqual([
+      [1, 2],
+      [2, 2],
+    ]);
+    expect(log.of('output')[0]!.output).toMatchObject({
+      contentType: 'text/plain; charset=utf-8',
+      facts: { finish_reason: 'length', prompt_tokens: 4, completion_tokens: 2 },
+    });
+  });
+});
+
+describe('a picture', () => {
+  const painter = fixture('painter');
+
+  it('has steps, the previews that were asked for, and pixels', async () => {
+    const { log, executor } = open(painter);
+    expect(await executor.start()).toMatchObject({
+      id: 'mine',
+      kind: 'picture',
+      schedulers: ['own'],
+      defaultScheduler: 'own',
+    });
+    expect(executor.maxSlots).toBe(2);
+    executor.submit([{ id: 'a', input: picture('apples') }]);
+    await log.end('a');
+    expect(log.of('progress').map(({ done, total, preview }) => [done, total, preview?.contentType])).toEqual([
+      [1, 4, undefined],
+      [2, 4, 'image/png'],
+      [3, 4, undefined],
+      [4, 4, undefined],
+    ]);
+    expect(log.of('output')[0]!.output).toMatchObject({ facts: { width: 16, height: 16, seed: 7 } });
+    expect(log.outputs('a').get(0)).toHaveLength(16 * 16 * 3);
+    executor.submit([{ id: 'b', input: picture('file') }]);
+    await log.end('b');
+    expect(log.of('output', 'b')[0]!.output).toMatchObject({ contentType: 'image/png', facts: { width: 16, seed: 7 } });
+  });
+
+  it.each<[string, string]>([
+    [
+      'a clamped array',
+      'run returned { data: 3 bytes of Uint8ClampedArray }, expected { data } of 768 bytes, RGB of 16x16, or with a contentType',
+    ],
+    ['too few pixels', 'run returned { data: 12 bytes }, expected { data } of 768 bytes'],
+    [
+      'no such file',
+      'run returned { data: 70 bytes, contentType: text of 10 characters }, expected data that is a file, and its contentType, one of image/png',
+    ],
+    ['nothing', 'run returned undefined, expected { data } of 768 bytes'],
+    [
+      'steps back',
+      'run gave out { step: 1, preview: an object }, expected { step, preview } with step a whole number from 3 to 4',
+    ],
+    [
+      'too many steps',
+      'run gave out { step: 5, preview: an object }, expected { step, preview } with step a whole number from 1 to 4',
+    ],
+    ['half a step', 'run gave out { step: 0.5, preview: an object }, expected { step, preview }'],
+    ['a wrong preview', 'run gave out a preview { data: 70 bytes }, expected data that is a file, and its contentType'],
+  ])('with %s goes back', async (prompt, why) => {
+    const { log, executor } = open(painter);
+    await executor.start();
+    executor.submit([
+      { id: 'bad', input: picture(prompt) },
+      { id: 'a', input: picture('apples') },
+    ]);
+    const end = await log.end('bad');
+    expect(end).toMatchObject({ type: 'request-lost' });
+    expect((end as { message: string }).message).toContain(`${painter} broke its contract: ${why}`);
+    expect(await log.end('a')).toMatchObject({ type: 'request-done' });
+  });
+});

@@ -1,0 +1,13 @@
+/** What every process that an executor forks owes the one that forked it. */
+import { Worker } from 'node:worker_threads';
+
+/** Ends with its parent, however that dies and whatever this does then, and by nothing else. */
+export function obeyParent(): void {
+  // The parent decides when this ends. A Ctrl-C reaches the whole process group, and must not cost the last checkpoints.
+  process.on('SIGINT', () => {});
+  process.on('SIGTERM', () => {});
+  // The kernel closes channels however the parent dies, kill -9 included.
+  process.on('disconnect', () => process.exit(0));
+  // A step that never returns would keep this from being heard, and the device taken.
+  new Worker(new URL('./parent-guard.js', import.meta.url)).unref();
+}
