@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ModelCard } from '@darkroom/core';
 import type { Executor } from '@darkroom/executor';
 import type { Logger } from '@darkroom/service';
-import { BackOff } from '../back-off.ts';
+import { BackOff, type BackOffOptions } from '../back-off.ts';
 import type { LoadWatch } from './load-watch.ts';
 
 /** `vacating`: it takes no more leases, and its memory is free once what is here has ended. */
@@ -22,10 +22,13 @@ export interface EngineLifeOptions {
   isBusy: () => boolean;
   /** Tells the system the state; `leased`: so it is, and there is work. */
   register: () => Promise<'registered' | 'leased'>;
-  /** The pauses between tries to load a model that was loaded before, ms. */
-  retryMs?: { firstMs: number; mostMs: number };
+  /** The pauses before a model that was loaded before is loaded again: what was lost, or could not be loaded (`BackOff`). */
+  retryMs?: Omit<BackOffOptions, 'calmMs'> | undefined;
   log: Logger;
 }
+
+/** An engine that was lost so long after it was loaded is not one that dies of being loaded, ms. */
+const calmMs = 60_000;
 
 /**
  * When the model of a worker is in memory: loaded at the start and after a loss, freed while there is nothing to do or somebody
@@ -34,9 +37,11 @@ export interface EngineLifeOptions {
 export class EngineLife {
   readonly #options: EngineLifeOptions;
   readonly #stopping = new AbortController();
+  readonly #backOff: BackOff;
   #state: EngineState = 'loading';
   #card: ModelCard | undefined;
   #loadMs: number | undefined;
+  #loadedAtMs = -Infinity;
   /** What somebody asked for, of which sleep goes first: who wakes loads anew. */
   #isToSleep = false;
   #isToReload = false;
@@ -50,6 +55,8 @@ export class EngineLife {
 
   constructor(options: EngineLifeOptions) {
     this.#options = options;
+    const { retryMs = { firstMs: 1000, mostMs: 30_000 } } = options;
+    this.#backOff = new BackOff({ ...retryMs, calmMs });
   }
 
   get state(): EngineState {
@@ -92,7 +99,7 @@ export class EngineLife {
     await this.#tell();
     await giveBack();
     if (wasVacating) this.look();
-    else if (!this.isStopping) await this.#loadAnew();
+    else if (!this.isStopping) await this.#loadAnew(this.#backOff.next(performance.now() - this.#loadedAtMs));
   }
 
   stop(): void {
@@ -199,19 +206,20 @@ export class EngineLife {
   }
 
   /** In no open list meanwhile, so that nothing waits for what cannot be loaded. */
-  async #loadAnew(): Promise<void> {
-    const { log, retryMs = { firstMs: 1000, mostMs: 30_000 } } = this.#options;
+  async #loadAnew(firstPauseMs = this.#backOff.next(Infinity)): Promise<void> {
+    const { log } = this.#options;
     this.#state = 'loading';
-    const backOff = new BackOff({ ...retryMs, calmMs: Infinity });
+    let pauseMs = firstPauseMs;
     while (!this.isStopping) {
+      await delay(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
+      if (this.isStopping) return;
       try {
         await this.#start();
         break;
       } catch (error) {
         if (this.isStopping) return;
-        const pauseMs = backOff.next();
+        pauseMs = this.#backOff.next();
         log.error({ err: error, retry_ms: pauseMs }, 'could not load the model anew');
-        await delay(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
       }
     }
     if (this.isStopping) return;
@@ -242,7 +250,8 @@ export class EngineLife {
     stopSignal?.throwIfAborted();
     this.#stopping.signal.throwIfAborted();
     this.#card = await loads.watch(() => executor.start());
-    this.#loadMs = Math.round(performance.now() - startedAtMs);
+    this.#loadedAtMs = performance.now();
+    this.#loadMs = Math.round(this.#loadedAtMs - startedAtMs);
     this.#idleSinceMs = undefined;
   }
 
