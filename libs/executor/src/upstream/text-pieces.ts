@@ -1,13 +1,29 @@
 /** What texts of all protocols have in common. */
 import type { RowEvent, RowOutput } from '@darkroom/core';
-import type { TextOutputFacts, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
+import type { TextAsk, TextOutputFacts, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
 
 /** Bytes of an event: a token, and what is said of twenty others. */
 export const mostTextEventBytes = 1024 * 1024;
 
 /** What must not come back in an error. */
-export function secretsOf({ asked: { prompt, messages = [] } }: UpstreamTextInput): string[] {
-  return [typeof prompt === 'string' ? prompt : '', ...messages.map(({ content }) => content)];
+export function secretsOf({ asked }: UpstreamTextInput): string[] {
+  const { prompt, messages = [], tools = [] } = asked;
+  return [
+    typeof prompt === 'string' ? prompt : '',
+    ...messages.flatMap(({ content, tool_calls: calls }) => [
+      content,
+      ...(calls ?? []).map(({ function: { arguments: given } }) =>
+        typeof given === 'string' ? given : JSON.stringify(given),
+      ),
+    ]),
+    ...tools.map(({ function: { description } }) => description ?? ''),
+  ];
+}
+
+/** What llama.cpp's server calls a `response_format`: the schema alone. */
+export function bareSchema(format: TextAsk['response_format']): { json_schema?: object } {
+  if (format?.type === 'json_object') return { json_schema: { type: 'object' } };
+  return format?.type === 'json_schema' ? { json_schema: format.json_schema.schema } : {};
 }
 
 /** Text `index` of a request has the next seed. */
