@@ -112,8 +112,10 @@ function baseCard(entry: unknown, id: string) {
 }
 
 function textCard(entry: unknown, model: string): UpstreamTextCard {
-  const maxModelTokens = numberOf(entry, 'max_model_len');
-  const vocabularySize = numberOf(entry, 'vocabulary_size');
+  // llama.cpp's server says both in `meta`.
+  const meta = fieldOf(entry, 'meta');
+  const maxModelTokens = numberOf(entry, 'max_model_len') ?? numberOf(meta, 'n_ctx');
+  const vocabularySize = numberOf(entry, 'vocabulary_size') ?? numberOf(meta, 'n_vocab');
   const hasTools = fieldOf(entry, 'has_tools');
   const { takesGrammar, takesFormatOfPrompt } = textDialectOf(entry);
   return {

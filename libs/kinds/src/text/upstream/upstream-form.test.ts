@@ -4,6 +4,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { RequestOptions } from '../../request-fields.ts';
 import { createTextCodec, encodeTextCodecFiles } from '../codec/text-codec.ts';
 import { Grammars } from '../grammar/grammars.ts';
+import type { CallMarkup } from '../form/call-markup.ts';
 import { text } from '../text.ts';
 import { type UpstreamTextCard, type UpstreamTextInput, writtenCalls } from './upstream-text.ts';
 
@@ -160,7 +161,7 @@ describe('a grammar of calls', () => {
   const listOf = (...calls: string[]) => `[CALLS] [${calls.join(', ')}]`;
   const [drawn, stopped] = ['{"name": "draw", "arguments": {"color": "red"}}', '{"name": "stop", "arguments": {}}'];
 
-  const ways: [name: string, body: object, markup: typeof listed, whole: string[], cut: [string, string][]][] = [
+  const ways: [name: string, body: object, markup: CallMarkup, whole: string[], cut: [string, string][]][] = [
     [
       'text and calls',
       {},
