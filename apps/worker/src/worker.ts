@@ -198,6 +198,7 @@ export class Worker extends BaseService<WorkerOptions> {
       if (indexes.length === 0) return this.#finish(request, { state: 'succeeded', outputs });
       this.#executor.submit([{ id: leased.token, owner, input, indexes, checkpoints }]);
       this.#watch.submitted(leased.token);
+      this.#pace.submitted(performance.now());
     } catch (error) {
       // Without an engine, because it has just died or this worker stops, it is none of the request's doing.
       const reason = this.#engine.state === 'ready' ? 'engine_failed' : 'worker_stopped';

@@ -77,7 +77,9 @@ class LlamaCpp implements UpstreamProtocol {
       const probabilities = listOf(chunk, 'completion_probabilities');
       const tokens = probabilities.map((each) => tokenLogprob(each as object, wish.logprobs ?? 0));
       yield* text.add(textOf(chunk, 'content') ?? '', tokens, numberOf(chunk, 'tokens_predicted'));
-      if (fieldOf(chunk, 'stop') === true) return text.output(factsOf(chunk));
+      if (fieldOf(chunk, 'stop') !== true) continue;
+      yield* text.progress();
+      return text.output(factsOf(chunk));
     }
     throw new UpstreamError('unavailable', `${name} ended a text without its last chunk, expected stop: true`);
   }

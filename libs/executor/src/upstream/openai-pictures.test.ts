@@ -84,9 +84,10 @@ it('of another Darkroom is asked for with all that it takes, and has its limits'
   });
   const previews = log.of('progress');
   expect(previews.map(({ done, total }) => [done, total])).toEqual([
-    [1, 12],
-    [2, 12],
-    [3, 12],
+    [1, 8],
+    [2, 8],
+    [3, 8],
+    [8, 8],
   ]);
   expect(previews[0]!.preview).toMatchObject({ contentType: 'image/png', data: drawn });
   const { output } = log.of('output')[0]!;

@@ -53,6 +53,7 @@ export async function* runOpenaiText(
       `${http.name} ended a text without its last chunk, expected a finish_reason`,
     );
   yield* text.add(calls.end(), [], text.done);
+  yield* text.progress();
   const details = fieldOf(usage, 'prompt_tokens_details');
   return text.output({
     ...end,

@@ -59,7 +59,6 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
       model: id,
       input: input as PictureInput,
       index,
-      card: card as PictureCard,
       dialect: dialectOf(entry),
     };
     return yield* runOpenaiPicture(http, ask, signal);

@@ -5,6 +5,9 @@ import type { TextAsk, TextOutputFacts, TokenLogprob, UpstreamTextInput } from '
 /** Bytes of an event: a token, and what is said of twenty others. */
 export const mostTextEventBytes = 1024 * 1024;
 
+/** Nobody is told oftener how far a text is. */
+const progressIntervalMs = 50;
+
 /** What must not come back in an error. */
 export function secretsOf({ asked }: UpstreamTextInput): string[] {
   const { prompt, messages = [], tools = [] } = asked;
@@ -33,13 +36,16 @@ export function seedOf({ seed }: UpstreamTextInput, index: number): number {
 
 /** A text as its pieces come. Servers do not say which tokens a piece is made of, or not all of them. */
 export class GrowingText {
-  readonly #total: number | undefined;
+  readonly #total: number;
   #text = '';
+  /** By `performance.now()`. */
+  #saidAtMs = -Infinity;
+  #saidDone = 0;
   /** Tokens, as far as the server says; else pieces, of which each has one as a rule. */
   done = 0;
 
-  constructor({ asked }: UpstreamTextInput) {
-    this.#total = asked.max_tokens;
+  constructor({ maxTokens }: UpstreamTextInput) {
+    this.#total = maxTokens;
   }
 
   /** `done`: tokens by now, where the server says. */
@@ -50,7 +56,15 @@ export class GrowingText {
     this.#text += text;
     yield { type: 'delta', offset, text, ...(lines !== '' && { facts: { logprobs: lines } }) };
     this.done = Math.max(this.done, done);
-    yield { type: 'progress', done: this.done, ...(this.#total !== undefined && { total: this.#total }) };
+    if (performance.now() - this.#saidAtMs >= progressIntervalMs) yield* this.progress();
+  }
+
+  /** How far it is, if that was not said. */
+  *progress(): Generator<RowEvent, void> {
+    if (this.#saidDone === this.done) return;
+    this.#saidAtMs = performance.now();
+    this.#saidDone = this.done;
+    yield { type: 'progress', done: this.done, total: this.#total };
   }
 
   output(facts: Pick<TextOutputFacts, 'finish_reason' | 'stop'> & Partial<TextOutputFacts>): RowOutput {

@@ -270,7 +270,7 @@ describe.each(apis)('a text of %s', (api) => {
     const { log, toy, executor } = await open(api);
     await executor.start();
     const asked = { prompt: 'wish', max_tokens: 2, logprobs: true, top_logprobs: 1, temperature: 0.5, stop: 'x' };
-    executor.submit([{ id: 'a', input: text('', { asked, logprobs: 1, n: 2 }), indexes: [1] }]);
+    executor.submit([{ id: 'a', input: text('', { asked, maxTokens: 2, logprobs: 1, n: 2 }), indexes: [1] }]);
     await log.end('a');
     const [delta] = log.of('delta');
     const logprob = { token: delta!.text, logprob: -0.5, bytes: [...Buffer.from(delta!.text)] };
