@@ -169,15 +169,14 @@ describe.skipIf(reason !== undefined)(`llama.cpp's server${reason === undefined 
         })
       ).json()) as { choices: { message: { content: string } }[] };
       expect(Object.keys(JSON.parse(answer.choices[0]!.message.content) as object)).toEqual(['town', 'isLarge']);
-      const format = { type: 'json_schema', json_schema };
-      for (const form of [{ response_format: format }, { grammar: 'root ::= "{" [a-z]{3} "}"' }]) {
+      const textOf = async (form: object): Promise<string> => {
         const id = await submit({ model, prompt: 'Once', max_tokens: 200, temperature: 0, ...form });
         expect(await ended(system.url, id)).toBe('succeeded');
-        const { texts } = (await poll(system.url, id)) as unknown as { texts: { text: string }[] };
-        const [{ text }] = texts as [{ text: string }];
-        if ('grammar' in form) expect(text).toMatch(/^\{[a-z]{3}\}$/);
-        else expect(Object.keys(JSON.parse(text) as object)).toEqual(['town', 'isLarge']);
-      }
+        return ((await poll(system.url, id)) as unknown as { texts: [{ text: string }] }).texts[0].text;
+      };
+      const ofSchema = await textOf({ response_format: { type: 'json_schema', json_schema } });
+      expect(Object.keys(JSON.parse(ofSchema) as object)).toEqual(['town', 'isLarge']);
+      expect(await textOf({ grammar: 'root ::= "{" [a-z]{3} "}"' })).toMatch(/^\{[a-z]{3}\}$/);
       const wrong = await submit({ model, prompt: 'Once', grammar: 'root ::= (' });
       expect(await ended(system.url, wrong)).toBe('failed');
       expect(await poll(system.url, wrong)).toMatchObject({

@@ -117,6 +117,9 @@ it('keeps to forms as the other does', async () => {
   }
 });
 
+const called = (answer: OpenAI.ChatCompletion) =>
+  answer.choices[0]!.message.tool_calls!.map((call) => (call as OpenAI.ChatCompletionMessageFunctionToolCall).function);
+
 it("calls tools as the other does, for OpenAI's SDK", async () => {
   const asked = { model: caller, max_completion_tokens: 200, tools };
   const body = {
@@ -127,10 +130,6 @@ it("calls tools as the other does, for OpenAI's SDK", async () => {
   const [ours, theirs] = await Promise.all(
     [front, behind].map((system) => clientOf(system).chat.completions.create(body)),
   );
-  const called = (answer: OpenAI.ChatCompletion) =>
-    answer.choices[0]!.message.tool_calls!.map(
-      (call) => (call as OpenAI.ChatCompletionMessageFunctionToolCall).function,
-    );
   expect(called(ours!)).toEqual(called(theirs!));
   expect(called(ours!)).not.toEqual([]);
   expect(ours!.choices[0]).toMatchObject({

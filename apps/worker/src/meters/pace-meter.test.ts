@@ -164,13 +164,14 @@ it('goes on where an earlier worker stood', () => {
   });
 });
 
+const said = (requestId: string, done: number): ExecutorEvent[] => [
+  { type: 'delta', requestId, index: 0, offset: done - 1, text: 'a' },
+  { type: 'progress', requestId, index: 0, done, total: 20 },
+];
+
 it('measures what has no steps by the time in which all have come further', () => {
   const meter = createMeter(text);
   meter.active.set('b', request(text));
-  const said = (requestId: string, done: number): ExecutorEvent[] => [
-    { type: 'delta', requestId, index: 0, offset: done - 1, text: 'a' },
-    { type: 'progress', requestId, index: 0, done, total: 20 },
-  ];
   meter.submitted(1000);
   // In turns, and each by itself: 40 ms from a token of a text to its next.
   for (let token = 1; token <= 8; token++) {

@@ -37,40 +37,40 @@ async function open(toy: ToyServer, createProtocol: CreateUpstreamProtocol) {
   return { toy, log, card, write };
 }
 
-describe("OpenAI's API", () => {
-  const openOpenai = (entry: object = {}) => {
-    const toy = new ToyOpenai();
-    toy.models = [{ id: 'toy_writer', object: 'model', created: 7, owned_by: 'toys', ...entry }];
-    return open(toy, createOpenai);
+const openOpenai = (entry: object = {}) => {
+  const toy = new ToyOpenai();
+  toy.models = [{ id: 'toy_writer', object: 'model', created: 7, owned_by: 'toys', ...entry }];
+  return open(toy, createOpenai);
+};
+
+const call = (index: number, name: string | undefined, args: string) => ({
+  delta: {
+    tool_calls: [{ index, ...(name && { id: `x${index}`, type: 'function' }), function: { name, arguments: args } }],
+  },
+  finish_reason: null,
+});
+const ended = (reason = 'tool_calls') => ({ delta: {}, finish_reason: reason });
+const said = (content: string) => ({ delta: { content }, finish_reason: null });
+
+/** A chat that answers with these pieces. */
+async function answered(choices: object[]) {
+  const { toy, log, write } = await openOpenai();
+  toy.fault = (_request, response, body) => {
+    if (body === undefined) return false;
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    for (const choice of choices) response.write(`data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`);
+    response.end('data: [DONE]\n\n');
+    return true;
   };
+  const end = await write({ messages, tools }, { callMarkup: writtenCalls });
+  const text = log.of('delta').reduce((grown, { offset, text: more }) => grown.slice(0, offset) + more, '');
+  const [output] = log
+    .of('output')
+    .map(({ output: { data, facts } }) => ({ facts, text: new TextDecoder().decode(data) }));
+  return { end, text, output, told: readCalls(writtenCalls, text) };
+}
 
-  /** A chat that answers with these pieces. */
-  async function answered(choices: object[]) {
-    const { toy, log, write } = await openOpenai();
-    toy.fault = (_request, response, body) => {
-      if (body === undefined) return false;
-      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-      for (const choice of choices)
-        response.write(`data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`);
-      response.end('data: [DONE]\n\n');
-      return true;
-    };
-    const end = await write({ messages, tools }, { callMarkup: writtenCalls });
-    const text = log.of('delta').reduce((grown, { offset, text: more }) => grown.slice(0, offset) + more, '');
-    const [output] = log
-      .of('output')
-      .map(({ output: { data, facts } }) => ({ facts, text: new TextDecoder().decode(data) }));
-    return { end, text, output, told: readCalls(writtenCalls, text) };
-  }
-  const call = (index: number, name: string | undefined, args: string) => ({
-    delta: {
-      tool_calls: [{ index, ...(name && { id: `x${index}`, type: 'function' }), function: { name, arguments: args } }],
-    },
-    finish_reason: null,
-  });
-  const ended = (reason = 'tool_calls') => ({ delta: {}, finish_reason: reason });
-  const said = (content: string) => ({ delta: { content }, finish_reason: null });
-
+describe("OpenAI's API", () => {
   it('is asked for forms and tools as they are', async () => {
     const { toy, write } = await openOpenai();
     const made = [{ id: 'x', type: 'function', function: { name: 'look', arguments: { city: 'Oslo' } } }];
@@ -161,13 +161,13 @@ describe("OpenAI's API", () => {
   });
 });
 
-describe("llama.cpp's API", () => {
-  const openLlama = (template?: string) => {
-    const toy = new ToyLlamaCpp();
-    if (template !== undefined) toy.template = template;
-    return open(toy, createLlamaCpp);
-  };
+const openLlama = (template?: string) => {
+  const toy = new ToyLlamaCpp();
+  if (template !== undefined) toy.template = template;
+  return open(toy, createLlamaCpp);
+};
 
+describe("llama.cpp's API", () => {
   it('is asked for schemas and grammars by its own names', async () => {
     const { toy, write } = await openLlama();
     await write({ prompt: 'a', response_format: format });

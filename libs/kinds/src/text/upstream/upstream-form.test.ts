@@ -123,6 +123,8 @@ it('shows the calls in a text, and of a model whether it calls some', async () =
   expect(text.modelView({ ...card, hasTools: false })).toMatchObject({ has_tools: false });
 });
 
+const listOf = (...calls: string[]) => `[CALLS] [${calls.join(', ')}]`;
+
 describe('a grammar of calls', () => {
   const model = new URL('../../../../../models/emoji-writer/', import.meta.url);
   const read = (file: string): object => JSON.parse(readFileSync(new URL(file, model), 'utf8')) as object;
@@ -158,7 +160,6 @@ describe('a grammar of calls', () => {
   const listed = { ...writtenCalls, open: '[CALLS] [', begin: '{"name": "', end: '}', separator: ', ', close: ']' };
   const draw = '<tool_call>\n{"name": "draw", "arguments": {"color": "red"}}\n</tool_call>';
   const stop = '<tool_call>\n{"name": "stop", "arguments": {}}\n</tool_call>';
-  const listOf = (...calls: string[]) => `[CALLS] [${calls.join(', ')}]`;
   const [drawn, stopped] = ['{"name": "draw", "arguments": {"color": "red"}}', '{"name": "stop", "arguments": {}}'];
 
   const ways: [name: string, body: object, markup: CallMarkup, whole: string[], cut: [string, string][]][] = [
@@ -168,7 +169,7 @@ describe('a grammar of calls', () => {
       writtenCalls,
       ['', 'so <tool', 'a < b <<tool_cal', draw, `so\n${draw}\n${stop} and`, `<tool_${draw}`],
       [
-        [`${draw.slice(0, -30)}`, draw.slice(0, -30)],
+        [draw.slice(0, -30), draw.slice(0, -30)],
         ['<tool_call>\n{"name": "sing"', '<tool_call>\n{"name": "s'],
         ['<tool_call>\n{"name": "draw", "arguments": {"colour', '<tool_call>\n{"name": "draw", "arguments": {"colo'],
       ],
