@@ -266,6 +266,9 @@ it('says what is wrong with it, and no key', async () => {
   };
   expect(JSON.stringify(failures)).toContain('expected that it takes the key of UPSTREAM_KEY');
   expect(JSON.stringify(failures)).not.toContain('sk-wrong');
+  const log = await readFile(front.logFile, 'utf8');
+  expect(log).toContain('expected that it takes the key of UPSTREAM_KEY');
+  for (const key of ['sk-wrong', 'sk-upstream']) expect(log).not.toContain(key);
 });
 
 it('is started as docs/upstreams.md says', async () => {

@@ -97,8 +97,9 @@ function bytesOf(value: unknown): Uint8Array | undefined {
 
 /** By the first bytes: what was asked for and what came may differ. */
 function contentTypeOf(data: Uint8Array): string {
-  const [first, second] = data;
-  if (first === 0x89 && second === 0x50) return 'image/png';
-  if (first === 0xff && second === 0xd8) return 'image/jpeg';
-  return 'image/webp';
+  const begins = Buffer.from(data.subarray(0, 12)).toString('latin1');
+  if (begins.startsWith('\x89PNG')) return 'image/png';
+  if (begins.startsWith('\xff\xd8')) return 'image/jpeg';
+  if (/^RIFF.{4}WEBP/s.test(begins)) return 'image/webp';
+  throw new UpstreamError('unavailable', `sent ${data.byteLength} bytes as a picture, expected PNG, JPEG or WebP`);
 }

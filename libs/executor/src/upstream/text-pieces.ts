@@ -1,10 +1,13 @@
 /** What texts of all protocols have in common. */
 import type { RowEvent, RowOutput } from '@darkroom/core';
 import type { TextAsk, TextOutputFacts, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
+import { UpstreamError } from './upstream-error.ts';
 
 /** Bytes of an event: a token, and what is said of twenty others. */
 export const mostTextEventBytes = 1024 * 1024;
 
+/** UTF-16 units of a token, far above what texts are made of: who sends more does not stop. */
+const unitsPerToken = 64;
 /** Nobody is told oftener how far a text is. */
 const progressIntervalMs = 50;
 
@@ -37,6 +40,7 @@ export function seedOf({ seed }: UpstreamTextInput, index: number): number {
 /** A text as its pieces come. Servers do not say which tokens a piece is made of, or not all of them. */
 export class GrowingText {
   readonly #total: number;
+  readonly #mostUnits: number;
   #text = '';
   /** By `performance.now()`. */
   #saidAtMs = -Infinity;
@@ -46,6 +50,7 @@ export class GrowingText {
 
   constructor({ maxTokens }: UpstreamTextInput) {
     this.#total = maxTokens;
+    this.#mostUnits = 65_536 + unitsPerToken * maxTokens;
   }
 
   /** `done`: tokens by now, where the server says. */
@@ -53,6 +58,11 @@ export class GrowingText {
     if (text === '' && logprobs.length === 0) return;
     const lines = logprobs.map((each) => `${JSON.stringify(each)}\n`).join('');
     const offset = this.#text.length;
+    if (offset + text.length > this.#mostUnits)
+      throw new UpstreamError(
+        'unavailable',
+        `sent a text of more than ${this.#mostUnits} characters, expected max_tokens to end it`,
+      );
     this.#text += text;
     yield { type: 'delta', offset, text, ...(lines !== '' && { facts: { logprobs: lines } }) };
     this.done = Math.max(this.done, done);

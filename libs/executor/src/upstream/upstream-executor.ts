@@ -204,13 +204,12 @@ export class UpstreamExecutor implements Executor {
   /** A server that is away is away for all. One that is busy gets the place of this request later. */
   async #fail(request: OpenRequest, error: unknown): Promise<void> {
     const { id: requestId, controller } = request;
-    const message = messageOf(error);
     if (DarkroomError.isInstance(error) && error.code === 'invalid_request')
-      return this.#end(request, { type: 'request-failed', requestId, code: error.code, message });
+      return this.#end(request, { type: 'request-failed', requestId, code: error.code, message: error.message });
+    const { message, retryAfterMs } = this.#http.named(error);
     const reason = await this.#reasonNotAlive(controller.signal);
     if (controller.signal.aborted) return;
     if (reason !== undefined) return this.#lose(reason);
-    const retryAfterMs = error instanceof UpstreamError ? error.retryAfterMs : 0;
     await delay(retryAfterMs, undefined, { signal: controller.signal }).catch(() => {});
     if (!controller.signal.aborted) this.#end(request, { type: 'request-lost', requestId, message });
   }

@@ -232,6 +232,17 @@ describe.each(apis)('a text of %s', (api) => {
       'with 429: busy',
     ],
     [
+      'no place for it',
+      (_request, response, body) =>
+        body !== undefined && Boolean(response.writeHead(503, { 'Retry-After': '0' }).end('{"error":"full"}')),
+      'with 503: full',
+    ],
+    [
+      'no end',
+      streams(...Array.from({ length: 8 }, () => line('x'.repeat(10_000)))),
+      'sent a text of more than 65856 characters',
+    ],
+    [
       'a fault of its own',
       streams('data: {"error":{"code":500,"message":"out of memory","type":"server_error"}}\n\n'),
       'broke off: out of memory',
