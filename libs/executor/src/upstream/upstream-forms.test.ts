@@ -143,7 +143,10 @@ describe("OpenAI's API", () => {
       ],
     });
     expect(output).toMatchObject({ text, facts: { finish_reason: 'stop' } });
-    expect(text.endsWith('</tool_call>')).toBe(true);
+    const ofName = (name: string, json: string) =>
+      `<tool_call>\n{"name": "${name}", "arguments": ${json}}\n</tool_call>`;
+    const calls = told.calls.map((each) => ofName(each.name, each.arguments));
+    expect(text).toBe(`I look.${calls.join('\n')}`);
   });
 
   it('keeps what there is of a call that was cut', async () => {
@@ -196,7 +199,7 @@ describe("llama.cpp's API", () => {
     await write({ messages, tools, tool_choice: 'none' });
     const [shown, hidden] = toy.bodies as { prompt: string }[];
     expect(shown).toMatchObject({ grammar: 'root ::= "b"' });
-    expect(shown!.prompt).toContain('look');
+    expect(shown!.prompt).toMatch(/^<\|im_start\|>system\nlook /);
     expect(shown!.prompt).toContain('<tool_call>\n{"name": "look", "arguments": {"city": "Oslo"}}\n</tool_call>');
     expect(hidden!.prompt).not.toContain('look');
     for (const field of ['tools', 'tool_choice', 'messages']) expect(shown).not.toHaveProperty(field);
