@@ -1,9 +1,14 @@
 /**
  * What a request costs that another server serves: the time to its first token, and the tokens a second at its slot count, asked
- * directly, through the executor, and through a whole system in front of it. All three take turns. The server is llama.cpp's with
- * SmolLM2 where tools/build-llama-server.mjs has been run, and another Darkroom with emoji-writer else.
+ * directly, through the executor, and through a whole system in front of it. All three take turns. The servers are one that takes
+ * its time and no core of this machine, and llama.cpp's with SmolLM2 where tools/build-llama-server.mjs has been run, and another
+ * Darkroom with emoji-writer else.
  */
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { loadavg } from 'node:os';
+import { json } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createOpenai, type ExecutorEvent, UpstreamExecutor } from '@darkroom/executor';
 import type { UpstreamTextInput } from '@darkroom/kinds';
 import { it } from 'vitest';
@@ -16,6 +21,8 @@ const latencyRounds = 60;
 const throughputRounds = 9;
 const tokens = 48;
 const requestsPerSlot = 3;
+/** A token of the paced server. */
+const pacedMs = 10;
 
 interface Behind {
   url: string;
@@ -27,6 +34,35 @@ async function openLlama(): Promise<Behind> {
   const port = await freePort();
   const server = await startLlamaServer({ port, slots });
   return { url: server.url, model: 'smollm2-135m-instruct.q4_1.gguf', stop: () => server.kill() };
+}
+
+/** A server on another machine: it takes its time, and nobody's core. */
+async function openPaced(): Promise<Behind> {
+  const model = 'paced';
+  const server = createServer((request, response) => {
+    if (request.url === '/v1/models') return void response.end(JSON.stringify({ data: [{ id: model }] }));
+    void json(request).then((body) => writePaced(response, (body as { max_tokens: number }).max_tokens));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const stop = (): Promise<unknown> => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  };
+  return { url: `http://127.0.0.1:${port}`, model, stop };
+}
+
+async function writePaced(response: ServerResponse, most: number): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const say = (choice: object) => response.write(`data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`);
+  const begin = performance.now();
+  for (let at = 1; at <= most; at++) {
+    // When each is due does not depend on how late the one before was.
+    await delay(Math.max(0, begin + at * pacedMs - performance.now()));
+    say({ text: ' word', finish_reason: null });
+  }
+  say({ text: '', finish_reason: 'length' });
+  response.end('data: [DONE]\n\n');
 }
 
 async function openDarkroom(): Promise<Behind> {
@@ -81,14 +117,15 @@ function executorOf(url: string, model: string): { ask: Ask; executor: UpstreamE
   return { ask, executor };
 }
 
-async function tokensPerSecond(ask: Ask): Promise<number> {
+/** @param clients who each ask for one text after the other. */
+async function tokensPerSecond(ask: Ask, clients = slots): Promise<number> {
   const begin = performance.now();
   await Promise.all(
-    Array.from({ length: slots }, async (_, slot) => {
-      for (let at = 0; at < requestsPerSlot; at++) await ask(tokens, slot * requestsPerSlot + at);
+    Array.from({ length: clients }, async (_, client) => {
+      for (let at = 0; at < requestsPerSlot; at++) await ask(tokens, client * requestsPerSlot + at);
     }),
   );
-  return (slots * requestsPerSlot * tokens * 1000) / (performance.now() - begin);
+  return (clients * requestsPerSlot * tokens * 1000) / (performance.now() - begin);
 }
 
 /** Who comes after whom changes, too: what one leaves to be done costs the next. */
@@ -97,45 +134,57 @@ function inTurn<Item>(items: readonly Item[], round: number): Item[] {
   return [...items.slice(from), ...items.slice(0, from)];
 }
 
-it('first token and tokens a second, directly, through the executor, and through a system', async () => {
-  const behind = await (whyNoLlamaServer() === undefined ? openLlama() : openDarkroom());
-  const { ask: executed, executor } = executorOf(behind.url, behind.model);
-  await executor.start();
-  const front = await startSystem({ parts: ['api', 'batch-former', 'janitor'] });
-  try {
-    const { url: UPSTREAM_URL, model: MODEL_ID } = behind;
-    await front.start('worker', { EXECUTOR: 'http', UPSTREAM_URL, MODEL_ID, UPSTREAM_SLOTS: `${slots}` });
-    const ways = {
-      directly: clientOf(behind.url, behind.model),
-      executor: executed,
-      system: clientOf(front.url, behind.model),
-    };
-    const firsts: Record<string, number[]> = { directly: [], executor: [], system: [] };
-    const rates: Record<string, number[]> = { directly: [], executor: [], system: [] };
-    for (let round = 0; round < latencyRounds; round++)
-      for (const [name, ask] of inTurn(Object.entries(ways), round)) {
-        const first = await ask(2, round);
-        // The first ones warm all up.
-        if (round >= 5) firsts[name]!.push(first);
-      }
-    for (let round = 0; round < throughputRounds; round++)
-      for (const [name, ask] of inTurn(Object.entries(ways), round)) rates[name]!.push(await tokensPerSecond(ask));
-    const [direct, rate] = [median(firsts['directly']!), rates['directly']!];
-    report(`${behind.model} with ${slots} slots, load ${loadavg()[0]!.toFixed(1)}`, {
-      'directly: first token, p50, ms': direct,
-      // On a busy machine these are the ones that nobody has disturbed.
-      'directly: first token, p10, ms': quantile(firsts['directly']!, 0.1),
-      'executor: first token, p10, ms': quantile(firsts['executor']!, 0.1),
-      'system: first token, p10, ms': quantile(firsts['system']!, 0.1),
-      'executor: added, p50, ms': median(firsts['executor']!.map((first, at) => first - firsts['directly']![at]!)),
-      'system: added, p50, ms': median(firsts['system']!.map((first, at) => first - firsts['directly']![at]!)),
-      'directly: tokens/s': median(rate),
-      'executor / directly: tokens/s': median(rates['executor']!.map((each, at) => each / rate[at]!)),
-      'system / directly: tokens/s': median(rates['system']!.map((each, at) => each / rate[at]!)),
-    });
-  } finally {
-    await executor.shutdown();
-    await stopSystem(front);
-    await behind.stop();
-  }
-}, 1_800_000);
+const servers: [name: string, open: () => Promise<Behind>][] = [
+  ['a paced server', openPaced],
+  whyNoLlamaServer() === undefined ? ["llama.cpp's server", openLlama] : ['another Darkroom', openDarkroom],
+];
+
+it.each(servers)(
+  'first token and tokens a second of %s, directly, through the executor, and through a system',
+  async (_name, open) => {
+    const behind = await open();
+    const { ask: executed, executor } = executorOf(behind.url, behind.model);
+    await executor.start();
+    const front = await startSystem({ parts: ['api', 'batch-former', 'janitor'] });
+    try {
+      const { url: UPSTREAM_URL, model: MODEL_ID } = behind;
+      await front.start('worker', { EXECUTOR: 'http', UPSTREAM_URL, MODEL_ID, UPSTREAM_SLOTS: `${slots}` });
+      const ways = {
+        directly: clientOf(behind.url, behind.model),
+        executor: executed,
+        system: clientOf(front.url, behind.model),
+      };
+      const firsts: Record<string, number[]> = { directly: [], executor: [], system: [] };
+      const rates: Record<string, number[]> = { directly: [], executor: [], system: [], queued: [] };
+      for (let round = 0; round < latencyRounds; round++)
+        for (const [name, ask] of inTurn(Object.entries(ways), round)) {
+          const first = await ask(2, round);
+          // The first ones warm all up.
+          if (round >= 5) firsts[name]!.push(first);
+        }
+      for (let round = 0; round < throughputRounds; round++)
+        for (const [name, ask] of inTurn(Object.entries({ ...ways, queued: ways.system }), round))
+          // Of those that wait there is always one for a place that gets free.
+          rates[name]!.push(await tokensPerSecond(ask, name === 'queued' ? 2 * slots : slots));
+      const [direct, rate] = [median(firsts['directly']!), rates['directly']!];
+      report(`${behind.model} with ${slots} slots, load ${loadavg()[0]!.toFixed(1)}`, {
+        'directly: first token, p50, ms': direct,
+        // On a busy machine these are the ones that nobody has disturbed.
+        'directly: first token, p10, ms': quantile(firsts['directly']!, 0.1),
+        'executor: first token, p10, ms': quantile(firsts['executor']!, 0.1),
+        'system: first token, p10, ms': quantile(firsts['system']!, 0.1),
+        'executor: added, p50, ms': median(firsts['executor']!.map((first, at) => first - firsts['directly']![at]!)),
+        'system: added, p50, ms': median(firsts['system']!.map((first, at) => first - firsts['directly']![at]!)),
+        'directly: tokens/s': median(rate),
+        'executor / directly: tokens/s': median(rates['executor']!.map((each, at) => each / rate[at]!)),
+        'system / directly: tokens/s': median(rates['system']!.map((each, at) => each / rate[at]!)),
+        'system, others waiting / directly: tokens/s': median(rates['queued']!.map((each, at) => each / rate[at]!)),
+      });
+    } finally {
+      await executor.shutdown();
+      await stopSystem(front);
+      await behind.stop();
+    }
+  },
+  1_800_000,
+);

@@ -7,7 +7,54 @@ import { freePort, type LlamaServer, startLlamaServer, whyNoLlamaServer } from '
 
 const reason = whyNoLlamaServer();
 const key = 'sk-llama';
+const template = new URL('llama-chat.jinja', import.meta.url);
 const question = [{ role: 'user', content: 'What is the capital of France? Answer in one word.' }];
+
+const town = {
+  type: 'object',
+  properties: { town: { enum: ['Paris', 'Oslo'] }, isLarge: { type: 'boolean' } },
+  required: ['town', 'isLarge'],
+  additionalProperties: false,
+};
+const unit = {
+  type: 'object',
+  properties: { unit: { enum: ['C', 'F'] } },
+  required: ['unit'],
+  additionalProperties: false,
+};
+const tools = [
+  { type: 'function', function: { name: 'look', description: 'Looks at the weather.', parameters: unit } },
+];
+
+interface Turn {
+  role: string;
+  content?: string;
+  tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[];
+  tool_call_id?: string;
+}
+
+/** Who has called a tool each time calls it again, however small. */
+const talk: Turn[] = [0, 1, 2].flatMap((at) => [
+  { role: 'user', content: 'The weather?' },
+  {
+    role: 'assistant',
+    content: '',
+    tool_calls: [{ id: `c${at}`, type: 'function', function: { name: 'look', arguments: '{"unit": "C"}' } }],
+  },
+  { role: 'tool', tool_call_id: `c${at}`, content: 'rain' },
+]);
+talk.push({ role: 'user', content: 'The weather?' });
+const items = talk.map(({ role, content, tool_calls: [call] = [], tool_call_id: id }) => {
+  if (call !== undefined) return { type: 'function_call', call_id: call.id, ...call.function };
+  return id === undefined ? { role, content } : { type: 'function_call_output', call_id: id, output: content };
+});
+
+interface Completion {
+  choices: {
+    message: { content: string | null; tool_calls?: { id: string; function: { name: string; arguments: string } }[] };
+    finish_reason: string;
+  }[];
+}
 
 async function busySlots(port: number): Promise<boolean[]> {
   const answer = await fetch(`http://127.0.0.1:${port}/slots`, { headers: { Authorization: `Bearer ${key}` } });
@@ -40,7 +87,7 @@ describe.skipIf(reason !== undefined)(`llama.cpp's server${reason === undefined 
         ...more,
       }),
     );
-    llama = await startLlamaServer({ port, key });
+    llama = await startLlamaServer({ port, key, template });
     await Promise.all(workers);
   }, 600_000);
   afterAll(async () => {
@@ -110,6 +157,57 @@ describe.skipIf(reason !== undefined)(`llama.cpp's server${reason === undefined 
       });
     });
 
+    it('keeps to a schema and to a grammar, and says what is wrong with one', async () => {
+      const json_schema = { name: 'town', schema: town };
+      const answer = (await (
+        await post('/v1/chat/completions', {
+          model,
+          messages: question,
+          max_tokens: 200,
+          temperature: 0,
+          response_format: { type: 'json_schema', json_schema },
+        })
+      ).json()) as { choices: { message: { content: string } }[] };
+      expect(Object.keys(JSON.parse(answer.choices[0]!.message.content) as object)).toEqual(['town', 'isLarge']);
+      const textOf = async (form: object): Promise<string> => {
+        const id = await submit({ model, prompt: 'Once', max_tokens: 200, temperature: 0, ...form });
+        expect(await ended(system.url, id)).toBe('succeeded');
+        return ((await poll(system.url, id)) as unknown as { texts: [{ text: string }] }).texts[0].text;
+      };
+      const ofSchema = await textOf({ response_format: { type: 'json_schema', json_schema } });
+      expect(Object.keys(JSON.parse(ofSchema) as object)).toEqual(['town', 'isLarge']);
+      expect(await textOf({ grammar: 'root ::= "{" [a-z]{3} "}"' })).toMatch(/^\{[a-z]{3}\}$/);
+      const wrong = await submit({ model, prompt: 'Once', grammar: 'root ::= (' });
+      expect(await ended(system.url, wrong)).toBe('failed');
+      expect(await poll(system.url, wrong)).toMatchObject({
+        error: { code: 'invalid_request', message: expect.stringMatching(/grammar/i) as string },
+      });
+    });
+
+    it('calls tools', async () => {
+      const asked = { model, tools, tool_choice: 'required', temperature: 0 };
+      const chat = { ...asked, messages: talk, max_tokens: 100 };
+      const answer = (await (await post('/v1/chat/completions', chat)).json()) as Completion;
+      expect(answer.choices).toMatchObject([{ message: { content: null }, finish_reason: 'tool_calls' }]);
+      const { name, arguments: json } = answer.choices[0]!.message.tool_calls![0]!.function;
+      expect(name).toBe('look');
+      expect(Object.keys(JSON.parse(json) as object)).toEqual(['unit']);
+      const streamed = await (await post('/v1/chat/completions', { ...chat, stream: true })).text();
+      expect(streamed).toContain('"tool_calls":[{"index":0,"id":"call_');
+      expect(streamed).toContain('"finish_reason":"tool_calls"');
+      const functions = tools.map(({ type, function: of }) => ({ type, ...of }));
+      const input = { ...asked, tools: functions, input: items, max_output_tokens: 100 };
+      const response = (await (await post('/v1/responses', input)).json()) as object;
+      expect(response).toMatchObject({
+        tools: functions,
+        tool_choice: 'required',
+        output: [{ type: 'function_call', name: 'look', status: 'completed' }],
+      });
+      const id = await submit(chat);
+      expect(await ended(system.url, id)).toBe('succeeded');
+      expect(await poll(system.url, id)).toMatchObject({ texts: [{ tool_calls: [{ function: { name: 'look' } }] }] });
+    });
+
     it('stops when it is canceled, and serves the next', async () => {
       const ids = await Promise.all([1, 2, 3].map((seed) => submit({ ...long, seed, max_tokens: 400 })));
       await Promise.all(
@@ -127,7 +225,7 @@ describe.skipIf(reason !== undefined)(`llama.cpp's server${reason === undefined 
       await expect
         .poll(() => readStats(system.store, model).then(({ workers }) => workers.loading), { timeout: 20_000 })
         .toBe(1);
-      llama = await startLlamaServer({ port, key });
+      llama = await startLlamaServer({ port, key, template });
       for (const id of ids) expect(await ended(system.url, id)).toBe('succeeded');
       for (const id of ids) {
         const events = await stream(system.url, id);

@@ -20,14 +20,34 @@ export interface LlamaServer {
   kill(): Promise<void>;
 }
 
+export interface LlamaServerOptions {
+  port: number;
+  /** Requests at once. */
+  slots?: number;
+  key?: string;
+  /** A file with a template for chats, in place of the model's own. */
+  template?: URL;
+}
+
 /** Where it was before, with `port`. Answers before its model is loaded. @throws Error if it ends instead. */
-export async function startLlamaServer(options: { port: number; slots?: number; key?: string }): Promise<LlamaServer> {
-  const { port, slots = 2, key } = options;
+export async function startLlamaServer(options: LlamaServerOptions): Promise<LlamaServer> {
+  const { port, slots = 2, key, template } = options;
   const url = `http://127.0.0.1:${port}`;
   const room = ['--parallel', `${slots}`, '--ctx-size', `${slots * 512}`, '--threads', '1'];
   // With repacked weights this version crashes on CPUs that have AMX.
   const plain = ['--no-repack', '--no-ui', ...(key === undefined ? [] : ['--api-key', key])];
-  const words = ['--model', await provideSmollm2File(), '--host', '127.0.0.1', '--port', `${port}`, ...room, ...plain];
+  const chat = template === undefined ? [] : ['--jinja', '--chat-template-file', template.pathname];
+  const words = [
+    '--model',
+    await provideSmollm2File(),
+    '--host',
+    '127.0.0.1',
+    '--port',
+    `${port}`,
+    ...room,
+    ...plain,
+    ...chat,
+  ];
   const child = spawn(server, words, { stdio: 'ignore' });
   const exited = once(child, 'exit');
   const kill = async (): Promise<void> => {

@@ -14,7 +14,13 @@ let system: System;
 beforeAll(async () => {
   const UPSTREAM_URL = await toy.start();
   system = await startSystem({ parts: ['api', 'batch-former', 'janitor'], environment: patience });
-  await system.start('worker', { EXECUTOR: 'http', UPSTREAM_URL, MODEL_ID: model, ENGINE_TIMEOUT_S: '1' });
+  await system.start('worker', {
+    EXECUTOR: 'http',
+    UPSTREAM_URL,
+    MODEL_ID: model,
+    UPSTREAM_SLOTS: '1',
+    ENGINE_TIMEOUT_S: '1',
+  });
 }, 120_000);
 afterAll(async () => {
   if (system !== undefined) await stopSystem(system);
@@ -100,6 +106,22 @@ it('a stream of chunks, which takes nothing back, ends with an error', async () 
   expect(said).toContain('"code":"text_changed"');
   expect(said).not.toContain('cat');
   expect(said).not.toContain('[DONE]');
+});
+
+it('says who comes when, and when each will have ended', async () => {
+  const running = await submit();
+  await expect.poll(() => textOf(running)).toBe(texts[0]);
+  const waiting = [await submit(), await submit()];
+  expect((await poll(system.url, waiting[0]!)).queue_position).toBe(0);
+  expect((await poll(system.url, waiting[1]!)).queue_position).toBe(1);
+  // The worker says with its heartbeat how fast it was.
+  const endOf = async (id: string) =>
+    ((await poll(system.url, id)) as { eta_seconds?: { max: number } }).eta_seconds?.max;
+  await expect.poll(() => endOf(running), { timeout: 20_000 }).toBeDefined();
+  const ends = await Promise.all(waiting.map(endOf));
+  expect(ends[1]!).toBeGreaterThan(ends[0]!);
+  first!.destroy();
+  for (const id of [running, ...waiting]) expect(await ended(system.url, id)).toBe('succeeded');
 });
 
 it('a server that freezes is given up, and waited for', async () => {

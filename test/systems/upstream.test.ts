@@ -3,6 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { createClient } from '@darkroom/client';
 import { readRequest, readStats } from '@darkroom/store';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import OpenAI from 'openai';
+import { caller, makeCaller } from '../e2e/caller-model.ts';
 import { ended, poll } from '../e2e/client.ts';
 import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
 import { freePort } from './llama-server.ts';
@@ -40,8 +42,9 @@ beforeAll(async () => {
     environment: patience,
   });
   front = await startSystem({ parts, environment: { ...patience, MAX_ATTEMPTS: '10' } });
-  await Promise.all([writer, painter].map((model) => behind.start('worker', { MODEL_DIR: `models/${model}` })));
-  await Promise.all([writer, painter].map((model) => front.start('worker', upstreamOf(model))));
+  const directories = [`models/${writer}`, `models/${painter}`, await makeCaller()];
+  await Promise.all(directories.map((MODEL_DIR) => behind.start('worker', { MODEL_DIR })));
+  await Promise.all([writer, painter, caller].map((model) => front.start('worker', upstreamOf(model))));
 }, 120_000);
 afterAll(async () => {
   await Promise.all([front, behind].filter((system) => system !== undefined).map((system) => stopSystem(system)));
@@ -87,6 +90,76 @@ it('answers as the other does', async () => {
   expect(texts[0]!['choices']).toEqual(texts[1]!['choices']);
 });
 
+const color = { type: 'object', properties: { color: { enum: ['red', 'blue'] } }, required: ['color'] };
+const tools = ['draw', 'paint'].map((name) => ({ type: 'function' as const, function: { name, parameters: color } }));
+const clientOf = ({ url }: System): OpenAI =>
+  new OpenAI({ baseURL: `${url}/v1`, apiKey: 'sk-upstream', maxRetries: 0 });
+
+it('keeps to forms as the other does', async () => {
+  const format = { type: 'json_schema', json_schema: { name: 'color', schema: color } };
+  const all: [path: string, body: object][] = [
+    ['/v1/chat/completions', { messages, response_format: format }],
+    [
+      '/v1/completions',
+      { prompt: 'once', response_format: { type: 'json_object' }, max_tokens: 40, seed: 3, temperature: 1 },
+    ],
+    ['/v1/completions', { prompt: 'once', grammar: 'root ::= "a " ("red" | "blue") " fox"' }],
+  ];
+  for (const [path, body] of all) {
+    const answers = await Promise.all(
+      [front, behind].map(
+        async (system) =>
+          (await post(system, path, { model: writer, ...body })).json() as Promise<{ choices: object[] }>,
+      ),
+    );
+    expect(answers[0]!.choices).toEqual(answers[1]!.choices);
+    expect(answers[0]!.choices).toMatchObject([{ index: 0 }]);
+  }
+});
+
+const called = (answer: OpenAI.ChatCompletion) =>
+  answer.choices[0]!.message.tool_calls!.map((call) => (call as OpenAI.ChatCompletionMessageFunctionToolCall).function);
+
+it("calls tools as the other does, for OpenAI's SDK", async () => {
+  const asked = { model: caller, max_completion_tokens: 200, tools };
+  const body = {
+    ...asked,
+    messages: messages.map(({ content }) => ({ role: 'user' as const, content })),
+    tool_choice: 'required' as const,
+  };
+  const [ours, theirs] = await Promise.all(
+    [front, behind].map((system) => clientOf(system).chat.completions.create(body)),
+  );
+  expect(called(ours!)).toEqual(called(theirs!));
+  expect(called(ours!)).not.toEqual([]);
+  expect(ours!.choices[0]).toMatchObject({
+    finish_reason: theirs!.choices[0]!.finish_reason,
+    message: { content: null },
+  });
+  const streamed = await clientOf(front).chat.completions.stream(body).finalChatCompletion();
+  expect(called(streamed)).toEqual(called(ours!));
+  const [call] = ours!.choices[0]!.message.tool_calls!;
+  const after = {
+    ...body,
+    messages: [
+      ...body.messages,
+      ours!.choices[0]!.message,
+      { role: 'tool' as const, tool_call_id: call!.id, content: 'drawn' },
+    ],
+  };
+  const next = await Promise.all([front, behind].map((system) => clientOf(system).chat.completions.create(after)));
+  expect(called(next[0]!)).toEqual(called(next[1]!));
+  const functions = tools.map(({ type, function: of }) => ({ type, ...of, strict: true }));
+  const response = await clientOf(front).responses.create({
+    model: caller,
+    input: 'something cold',
+    max_output_tokens: 200,
+    tools: functions,
+    tool_choice: 'required',
+  });
+  expect(response.output).toMatchObject([{ type: 'function_call', status: 'completed' }]);
+});
+
 it('draws as the other does, and shows pictures in the making', async () => {
   const body = { model: painter, prompt: 'a red apple on a white background', size: '64x64', n: 2, seed: 7 };
   const request = { ...body, num_inference_steps: 8, output_format: 'webp', response_format: 'b64_json' };
@@ -97,6 +170,10 @@ it('draws as the other does, and shows pictures in the making', async () => {
   );
   expect(ours!.data).toHaveLength(2);
   expect(ours!.data).toEqual(theirs!.data);
+  const streamed = { ...body, n: 1, num_inference_steps: 8, stream: true, partial_images: 2 };
+  const frames = await (await post(front, '/v1/images/generations', streamed)).text();
+  const types = [...frames.matchAll(/"type":"image_generation\.(\w+)"/g)].map(([, type]) => type);
+  expect(types).toEqual(['partial_image', 'partial_image', 'completed']);
   const id = await submit({ ...body, num_inference_steps: 8, preview: { every: 2 } });
   const events = await (await fetch(`${front.url}/v1/predict/${id}/events`)).text();
   expect(events).toContain('data:image/jpeg;base64,');
@@ -108,12 +185,20 @@ it('draws as the other does, and shows pictures in the making', async () => {
 
 it('shows its models as far as it knows them, and leaves the rest to the other', async () => {
   const { data } = (await (await fetch(`${front.url}/v1/models`)).json()) as { data: { id: string }[] };
-  expect(data.map(({ id }) => id).toSorted()).toEqual([painter, writer].toSorted());
+  expect(data.map(({ id }) => id).toSorted()).toEqual([caller, painter, writer].toSorted());
   expect(data.find(({ id }) => id === writer)).toMatchObject({
     kind: 'text',
     max_model_len: 256,
     vocabulary_size: 2048,
+    has_tools: false,
   });
+  expect(data.find(({ id }) => id === caller)).toMatchObject({ has_tools: true });
+  const { message } = (await (
+    await post(front, '/v1/predict', { ...long, messages, prompt: undefined, tools })
+  ).json()) as {
+    message: string;
+  };
+  expect(message).toContain('nothing: emoji-writer calls none, for its server says so');
   const refused = await submit({ ...long, max_tokens: 5000 });
   expect(await ended(front.url, refused)).toBe('failed');
   const { error } = (await poll(front.url, refused)) as unknown as { error: { code: string; message: string } };
@@ -181,6 +266,9 @@ it('says what is wrong with it, and no key', async () => {
   };
   expect(JSON.stringify(failures)).toContain('expected that it takes the key of UPSTREAM_KEY');
   expect(JSON.stringify(failures)).not.toContain('sk-wrong');
+  const log = await readFile(front.logFile, 'utf8');
+  expect(log).toContain('expected that it takes the key of UPSTREAM_KEY');
+  for (const key of ['sk-wrong', 'sk-upstream']) expect(log).not.toContain(key);
 });
 
 it('is started as docs/upstreams.md says', async () => {

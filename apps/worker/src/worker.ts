@@ -207,7 +207,7 @@ export class Worker extends BaseService<WorkerOptions> {
       if (left.indexes.length === 0) return this.#finish(request, { state: 'succeeded', outputs });
       const checkpoints = checkpointsFor(left, this.#swap.origin);
       this.#executor.submit([{ id: leased.token, owner, input, indexes: left.indexes, checkpoints }]);
-      this.#meters.watch.submitted(leased.token);
+      this.#meters.submitted(leased.token);
     } catch (error) {
       // Without an engine, because it has just died or this worker stops, it is none of the request's doing.
       const reason = this.#engine.state === 'ready' ? 'engine_failed' : 'worker_stopped';

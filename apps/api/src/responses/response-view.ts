@@ -1,6 +1,6 @@
 /** A response as OpenAI's clients know it. */
 import { type OutputInfo, type RequestStatus, timeOfRequestId } from '@darkroom/core';
-import { isForUpstream, type StoredTextInput, textUsage, type UpstreamTextInput } from '@darkroom/kinds';
+import { formOf, isForUpstream, type StoredTextInput, textUsage, type UpstreamTextInput } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { exampleId } from '../http/api-route.ts';
 import { choiceSchema, choiceView, formatSchema, formatView, toolSchema, toolViews } from './response-form.ts';
@@ -75,7 +75,7 @@ export function responseView(request: StoredResponse, state: ResponseState): Res
   const { id, model } = request;
   const input = request.input as StoredTextInput | UpstreamTextInput;
   const { temperature, topP } = samplingOf(input);
-  const form = isForUpstream(input) ? undefined : input.form;
+  const form = isForUpstream(input) ? formOf(input.asked) : input.form;
   const shown = shownOf(request);
   const { status, output, error, completedAtMs } = state;
   const isOver = status !== 'queued' && status !== 'in_progress';

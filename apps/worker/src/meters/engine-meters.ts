@@ -23,6 +23,11 @@ export class EngineMeters {
     this.watch.observe(events);
   }
 
+  submitted(token: string): void {
+    this.#pace.submitted(performance.now());
+    this.watch.submitted(token);
+  }
+
   /** How fast it is. Ends an engine that hangs. To be called again and again. */
   read(active: ReadonlyMap<string, ActiveRequest>, executor: Executor, log: Logger): WorkerPace | undefined {
     const pace = this.#pace.read(active);

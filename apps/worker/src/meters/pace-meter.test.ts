@@ -32,6 +32,7 @@ function createMeter(envelope: Partial<RequestEnvelope>) {
       for (const event of events)
         if (event.type !== 'stats' && event.type !== 'engine-lost') active.get(event.requestId)?.observe(event);
     },
+    submitted: (nowMs: number) => meter.submitted(nowMs),
     read: () => meter.read(active),
   };
 }
@@ -163,4 +164,38 @@ it('goes on where an earlier worker stood', () => {
     stepMs: { fast: 10, slow: 10 },
     remainingCost: 18,
   });
+});
+
+const said = (requestId: string, done: number): ExecutorEvent[] => [
+  { type: 'delta', requestId, index: 0, offset: done - 1, text: 'a' },
+  { type: 'progress', requestId, index: 0, done, total: 20 },
+];
+
+it('measures what has no steps by the time in which all have come further', () => {
+  const meter = createMeter(text);
+  meter.active.set('b', request(text));
+  meter.submitted(1000);
+  // In turns, and each by itself: 40 ms from a token of a text to its next.
+  for (let token = 1; token <= 8; token++) {
+    meter.observe(said('a', token), 1000 + 40 * token - 20);
+    meter.observe(said('b', token), 1000 + 40 * token);
+  }
+  const { stepMs, costMs } = meter.read()!;
+  expect(stepMs).toEqual({ fast: 40, slow: 40 });
+  // Two units of cost are a token, and two texts share the time.
+  expect(costMs).toEqual({ fast: 10, slow: 10 });
+});
+
+it('measures what has no steps and is soon over, with the wait for its beginning and without the time after', () => {
+  const meter = createMeter(text);
+  meter.submitted(1000);
+  meter.observe([{ type: 'progress', requestId: 'a', index: 0, done: 10, total: 20 }], 1100);
+  expect(meter.read()).toBeUndefined();
+  meter.observe(done, 1100);
+  expect(meter.read()).toMatchObject({ stepMs: { slow: 10 }, costMs: { slow: 5 }, share: { slow: 0.5 } });
+  meter.active.set('a', request(text));
+  meter.submitted(60_000);
+  meter.observe([{ type: 'progress', requestId: 'a', index: 0, done: 10, total: 20 }], 60_100);
+  meter.observe(done, 60_100);
+  expect(meter.read()).toMatchObject({ stepMs: { slow: 10 } });
 });

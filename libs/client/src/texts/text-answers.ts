@@ -65,8 +65,8 @@ export interface TextModel extends ModelBase {
   vocabulary_size?: number;
   /** Whether it takes `messages`. */
   has_chat_template: boolean;
-  /** Whether it calls tools. */
-  has_tools: boolean;
+  /** Whether it calls tools; absent where only the server that runs it knows. */
+  has_tools?: boolean;
   /** Whether a text has the same bytes whoever shares its steps; if not, why. */
   deterministic: boolean;
   deterministic_reason?: string;

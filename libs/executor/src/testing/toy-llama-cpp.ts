@@ -12,6 +12,8 @@ interface ToyAsk {
 export class ToyLlamaCpp extends ToyServer {
   isLoading = false;
   slots = 2;
+  template =
+    '{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }} {% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}';
 
   protected override async answer(path: string, body: Record<string, unknown> | undefined, response: ServerResponse) {
     if (this.isLoading)
@@ -30,8 +32,7 @@ export class ToyLlamaCpp extends ToyServer {
       model_path: '/models/toy.gguf',
       bos_token: '<s>',
       eos_token: '</s>',
-      chat_template:
-        '{{ bos_token }}{% for m in messages %}[{{ m.role }}] {{ m.content }} {% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}',
+      chat_template: this.template,
     };
   }
 

@@ -1,8 +1,14 @@
 /** llama.cpp's own API: `/health`, `/props` and `/completion`, as the README of its server has them. */
 import type { RowEvent, RowOutput } from '@darkroom/core';
-import { type ChatTemplate, createChatTemplate, type UpstreamTextCard, type UpstreamTextInput } from '@darkroom/kinds';
+import {
+  type ChatTemplate,
+  createChatTemplate,
+  toolsInUse,
+  type UpstreamTextCard,
+  type UpstreamTextInput,
+} from '@darkroom/kinds';
 import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
-import { GrowingText, mostTextEventBytes, secretsOf, seedOf, tokenLogprob } from './text-pieces.ts';
+import { bareSchema, GrowingText, mostTextEventBytes, secretsOf, seedOf, tokenLogprob } from './text-pieces.ts';
 import type { UpstreamHttp } from './upstream-http.ts';
 import { errorIn, streamFailure, UpstreamError } from './upstream-error.ts';
 import type { UpstreamCall, UpstreamFacts, UpstreamProtocol, UpstreamProtocolOptions } from './upstream-protocol.ts';
@@ -32,10 +38,8 @@ class LlamaCpp implements UpstreamProtocol {
     if (slots === undefined || slots < 1 || maxModelTokens === undefined)
       throw this.#otherServer('/props without total_slots and n_ctx');
     this.#bos = textOf(props, 'bos_token');
-    this.#template = templateOf(textOf(props, 'chat_template'), {
-      bos_token: this.#bos,
-      eos_token: textOf(props, 'eos_token'),
-    });
+    this.#template = templateOf(props);
+    const calls = this.#template?.calls ?? { reason: 'it has no template for messages' };
     const card: UpstreamTextCard = {
       id: this.#model,
       created: this.#created,
@@ -45,7 +49,11 @@ class LlamaCpp implements UpstreamProtocol {
       mode: 'autoregressive',
       maxModelTokens,
       hasChatTemplate: this.#template !== undefined,
-      hasTools: false,
+      hasTools: 'markup' in calls,
+      calls,
+      callsByGrammar: true,
+      takesGrammar: true,
+      takesFormatOfPrompt: true,
       deterministic: { is: false, reason: 'another server runs it' },
     };
     return { card, slots };
@@ -69,7 +77,9 @@ class LlamaCpp implements UpstreamProtocol {
       const probabilities = listOf(chunk, 'completion_probabilities');
       const tokens = probabilities.map((each) => tokenLogprob(each as object, wish.logprobs ?? 0));
       yield* text.add(textOf(chunk, 'content') ?? '', tokens, numberOf(chunk, 'tokens_predicted'));
-      if (fieldOf(chunk, 'stop') === true) return text.output(factsOf(chunk));
+      if (fieldOf(chunk, 'stop') !== true) continue;
+      yield* text.progress();
+      return text.output(factsOf(chunk));
     }
     throw new UpstreamError('unavailable', `${name} ended a text without its last chunk, expected stop: true`);
   }
@@ -80,14 +90,13 @@ class LlamaCpp implements UpstreamProtocol {
   }
 }
 
-function templateOf(
-  source: string | undefined,
-  { bos_token = '', eos_token = '' }: Record<'bos_token' | 'eos_token', string | undefined>,
-): ChatTemplate | undefined {
-  if (source === undefined || source === '') return undefined;
+function templateOf(props: unknown): ChatTemplate | undefined {
+  const [source = '', withTools = ''] = ['chat_template', 'chat_template_tool_use'].map((name) => textOf(props, name));
+  if (source === '') return undefined;
+  const [bos_token = '', eos_token = ''] = ['bos_token', 'eos_token'].map((name) => textOf(props, name));
   try {
     return createChatTemplate(
-      { default: source },
+      { default: source, ...(withTools !== '' && { tool_use: withTools }) },
       { bos_token, eos_token },
       [bos_token, eos_token].filter((text) => text !== ''),
     );
@@ -98,14 +107,16 @@ function templateOf(
 }
 
 function promptOf(
-  { asked: { prompt, messages = [] } }: UpstreamTextInput,
+  { asked }: UpstreamTextInput,
   template: ChatTemplate | undefined,
   bos = '',
 ): string | readonly number[] {
+  const { prompt, messages = [] } = asked;
+  const tools = toolsInUse(asked);
   if (prompt !== undefined) return prompt;
   if (template === undefined)
     throw new UpstreamError('invalid_request', 'messages: the model has no template for them');
-  const text = template.render(messages);
+  const text = template.render(messages, { ...(tools && { tools }) });
   // The server puts it there.
   return bos !== '' && text.startsWith(bos) ? text.slice(bos.length) : text;
 }
@@ -120,11 +131,18 @@ function samplingOf(input: UpstreamTextInput, index: number): object {
     logit_bias,
     logprobs: _,
     top_logprobs,
+    response_format,
+    grammar = input.callGrammar,
+    tools: _tools,
+    tool_choice: _choice,
+    parallel_tool_calls: _parallel,
     ...same
   } = input.asked;
   return {
     ...same,
     seed: seedOf(input, index) % drawnSeed,
+    ...bareSchema(response_format),
+    ...(grammar !== undefined && { grammar }),
     ...(max_tokens !== undefined && { n_predict: max_tokens }),
     ...(stop !== undefined && { stop: typeof stop === 'string' ? [stop] : stop }),
     ...(logit_bias && { logit_bias: Object.entries(logit_bias).map(([id, bias]) => [Number(id), bias]) }),

@@ -84,9 +84,10 @@ it('of another Darkroom is asked for with all that it takes, and has its limits'
   });
   const previews = log.of('progress');
   expect(previews.map(({ done, total }) => [done, total])).toEqual([
-    [1, 12],
-    [2, 12],
-    [3, 12],
+    [1, 8],
+    [2, 8],
+    [3, 8],
+    [8, 8],
   ]);
   expect(previews[0]!.preview).toMatchObject({ contentType: 'image/png', data: drawn });
   const { output } = log.of('output')[0]!;
@@ -102,4 +103,26 @@ it.each([
   expect(card).toMatchObject({ kind: 'picture', steps: { min: 4, max: 4 }, guidance: { min: 1, max: 1 } });
   expect(body).toEqual({ model: entry.id, prompt: 'a wish', n: 1, size: '64x96', ...more });
   expect(log.of('output')).toMatchObject([{ index: 1, output: { data: drawn, contentType: 'image/png' } }]);
+});
+
+it('is lost if it is none, and says whose', async () => {
+  const toy = new ToyOpenai();
+  toy.models = [{ id: 'flux', type: 'image' }];
+  const log = new EventLog();
+  const url = await toy.start();
+  const options = { url, createProtocol: createOpenai, model: 'flux', maxSlots: 2, onEvents: log.listener };
+  const executor = new UpstreamExecutor(options);
+  onTestFinished(async () => {
+    await executor.shutdown();
+    await toy.stop();
+  });
+  await executor.start();
+  toy.fault = (_request, response, body) =>
+    body !== undefined && Boolean(response.end(JSON.stringify({ data: [{ b64_json: btoa('<html>no</html>') }] })));
+  executor.submit([{ id: 'a', input, indexes: [0] }]);
+  expect(await log.end('a')).toMatchObject({
+    type: 'request-lost',
+    message: `${url} sent 15 bytes as a picture, expected PNG, JPEG or WebP`,
+  });
+  expect(log.of('output')).toEqual([]);
 });

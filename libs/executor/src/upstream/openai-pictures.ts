@@ -1,6 +1,6 @@
 /** Pictures by `/v1/images/generations`, as OpenAI's API reference has it, with the fields that another Darkroom takes besides. */
 import type { RowEvent, RowOutput } from '@darkroom/core';
-import { type PictureCard, type PictureInput, seedOfPicture } from '@darkroom/kinds';
+import { type PictureInput, seedOfPicture } from '@darkroom/kinds';
 import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
 import { errorIn, streamFailure, UpstreamError } from './upstream-error.ts';
 import type { UpstreamHttp } from './upstream-http.ts';
@@ -21,7 +21,6 @@ interface PictureAsk {
   model: string;
   input: PictureInput;
   index: number;
-  card: PictureCard;
 }
 
 export async function* runOpenaiPicture(
@@ -29,19 +28,21 @@ export async function* runOpenaiPicture(
   ask: PictureAsk & { dialect: PictureDialect },
   signal: AbortSignal,
 ): AsyncGenerator<RowEvent, RowOutput, void> {
-  const { input, index, card } = ask;
+  const { input, index } = ask;
   const path = '/v1/images/generations';
   const secrets = [input.prompt, input.negativePrompt];
   const answer = await http.post(path, bodyOf(ask), { signal, secrets });
-  const outputOf = (data: Uint8Array): RowOutput => ({
-    data,
-    contentType: contentTypeOf(data),
-    facts: { width: input.width, height: input.height, seed: seedOfPicture(input.seed, index) },
-  });
+  const total = input.numInferenceSteps;
+  function* outputOf(data: Uint8Array): Generator<RowEvent, RowOutput> {
+    // Who shows nothing in the making has come far, too.
+    yield { type: 'progress', done: total, total };
+    const facts = { width: input.width, height: input.height, seed: seedOfPicture(input.seed, index) };
+    return { data, contentType: contentTypeOf(data), facts };
+  }
   if (answer.contentType !== 'text/event-stream') {
     const [picture] = listOf(await answer.json(mostEventBytes), 'data');
     const data = bytesOf(picture);
-    if (data !== undefined) return outputOf(data);
+    if (data !== undefined) return yield* outputOf(data);
     throw new UpstreamError('unavailable', `${http.name} answers ${path} without data[0].b64_json`);
   }
   for await (const event of answer.events(mostEventBytes)) {
@@ -50,11 +51,11 @@ export async function* runOpenaiPicture(
     const data = bytesOf(event);
     if (data === undefined) continue;
     const type = textOf(event, 'type') ?? '';
-    if (type.endsWith('.completed')) return outputOf(data);
+    if (type.endsWith('.completed')) return yield* outputOf(data);
     if (type.endsWith('.partial_image'))
       yield {
         type: 'progress',
-        ...placeOf(event, card),
+        ...placeOf(event, total),
         preview: { data, contentType: contentTypeOf(data), facts: {} },
       };
   }
@@ -62,12 +63,9 @@ export async function* runOpenaiPicture(
 }
 
 /** Of what is sent as a picture in the making: which step it shows. */
-function placeOf(event: unknown, { steps }: PictureCard): { done: number; total: number } {
+function placeOf(event: unknown, total: number): { done: number; total: number } {
   const partial = numberOf(event, 'partial_image_index') ?? 0;
-  return {
-    done: numberOf(event, 'step') ?? partial + 1,
-    total: numberOf(event, 'total_steps') ?? steps.default,
-  };
+  return { done: numberOf(event, 'step') ?? partial + 1, total: numberOf(event, 'total_steps') ?? total };
 }
 
 function bodyOf({ model, input, index, dialect }: PictureAsk & { dialect: PictureDialect }): object {
@@ -99,8 +97,9 @@ function bytesOf(value: unknown): Uint8Array | undefined {
 
 /** By the first bytes: what was asked for and what came may differ. */
 function contentTypeOf(data: Uint8Array): string {
-  const [first, second] = data;
-  if (first === 0x89 && second === 0x50) return 'image/png';
-  if (first === 0xff && second === 0xd8) return 'image/jpeg';
-  return 'image/webp';
+  const begins = Buffer.from(data.subarray(0, 12)).toString('latin1');
+  if (begins.startsWith('\x89PNG')) return 'image/png';
+  if (begins.startsWith('\xff\xd8')) return 'image/jpeg';
+  if (/^RIFF.{4}WEBP/s.test(begins)) return 'image/webp';
+  throw new UpstreamError('unavailable', `sent ${data.byteLength} bytes as a picture, expected PNG, JPEG or WebP`);
 }

@@ -1,26 +1,36 @@
 /** Texts by `/v1/chat/completions` and `/v1/completions`, as OpenAI's API reference has them. */
 import type { RowEvent, RowOutput } from '@darkroom/core';
-import type { TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
+import type { TextAsk, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
+import { CallWriter } from './call-writer.ts';
 import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
-import { GrowingText, mostTextEventBytes, secretsOf, seedOf, tokenLogprob } from './text-pieces.ts';
+import { bareSchema, GrowingText, mostTextEventBytes, secretsOf, seedOf, tokenLogprob } from './text-pieces.ts';
 import { errorIn, streamFailure, UpstreamError } from './upstream-error.ts';
-import type { UpstreamHttp } from './upstream-http.ts';
+import type { UpstreamAnswer, UpstreamHttp } from './upstream-http.ts';
+
+/** What such servers differ in. */
+export interface TextDialect {
+  /** Whether a `prompt` goes with the schema of its answer alone: llama.cpp passes over a `response_format` there. */
+  hasBareSchema: boolean;
+}
+
+interface OpenaiTextAsk {
+  model: string;
+  input: UpstreamTextInput;
+  index: number;
+  dialect: TextDialect;
+}
 
 export async function* runOpenaiText(
   http: UpstreamHttp,
-  { model, input, index }: { model: string; input: UpstreamTextInput; index: number },
+  ask: OpenaiTextAsk,
   signal: AbortSignal,
 ): AsyncGenerator<RowEvent, RowOutput, void> {
+  const { input } = ask;
   const isChat = input.asked.messages !== undefined;
-  const path = isChat ? '/v1/chat/completions' : '/v1/completions';
   const secrets = secretsOf(input);
-  const answer = await http.post(path, bodyOf(input, { model, index, isChat }), { signal, secrets });
-  if (answer.contentType !== 'text/event-stream')
-    throw new UpstreamError(
-      'unavailable',
-      `${http.name} answers ${path} with ${answer.contentType || 'no type'}, expected text/event-stream`,
-    );
+  const answer = await askFor(http, ask, { isChat, signal, secrets });
   const text = new GrowingText(input);
+  const calls = new CallWriter(input.callMarkup);
   let end: { finish_reason: 'stop' | 'length'; stop?: string } | undefined;
   let usage: unknown;
   try {
@@ -29,7 +39,7 @@ export async function* runOpenaiText(
       if (said !== undefined) throw streamFailure(http.name, said, secrets);
       usage = fieldOf(chunk, 'usage') ?? usage;
       const [choice] = listOf(chunk, 'choices');
-      const piece = isChat ? textOf(fieldOf(choice, 'delta'), 'content') : textOf(choice, 'text');
+      const piece = isChat ? calls.push(fieldOf(choice, 'delta')) : textOf(choice, 'text');
       yield* text.add(piece ?? '', logprobsOf(choice, input.logprobs), numberOf(usage, 'completion_tokens'));
       end = endOf(choice) ?? end;
     }
@@ -42,6 +52,8 @@ export async function* runOpenaiText(
       'unavailable',
       `${http.name} ended a text without its last chunk, expected a finish_reason`,
     );
+  yield* text.add(calls.end(), [], text.done);
+  yield* text.progress();
   const details = fieldOf(usage, 'prompt_tokens_details');
   return text.output({
     ...end,
@@ -51,21 +63,44 @@ export async function* runOpenaiText(
   });
 }
 
+async function askFor(
+  http: UpstreamHttp,
+  ask: OpenaiTextAsk,
+  { isChat, ...options }: { isChat: boolean; signal: AbortSignal; secrets: readonly string[] },
+): Promise<UpstreamAnswer> {
+  const path = isChat ? '/v1/chat/completions' : '/v1/completions';
+  const answer = await http.post(path, bodyOf(ask, isChat), options);
+  if (answer.contentType === 'text/event-stream') return answer;
+  const came = answer.contentType || 'no type';
+  throw new UpstreamError('unavailable', `${http.name} answers ${path} with ${came}, expected text/event-stream`);
+}
+
 /** What was not asked for is the server's to choose. */
-function bodyOf(
-  input: UpstreamTextInput,
-  { model, index, isChat }: { model: string; index: number; isChat: boolean },
-): object {
-  const { logprobs, top_logprobs, ...asked } = input.asked;
+function bodyOf({ model, input, index, dialect }: OpenaiTextAsk, isChat: boolean): object {
+  const { logprobs, top_logprobs, messages, response_format, ...asked } = input.asked;
   const probabilities = isChat ? { logprobs, top_logprobs } : { logprobs: input.logprobs };
   return {
     model,
     ...asked,
+    ...(messages && { messages: messages.map(withJsonArguments) }),
+    ...(dialect.hasBareSchema && !isChat ? bareSchema(response_format) : { response_format }),
     ...(logprobs === true && probabilities),
     seed: seedOf(input, index),
     stream: true,
     stream_options: { include_usage: true },
   };
+}
+
+/** Arguments of calls may come here as objects; there they are JSON in a text. */
+function withJsonArguments(message: NonNullable<TextAsk['messages']>[number]): object {
+  const { tool_calls: calls } = message;
+  if (calls == null) return message;
+  const tool_calls = calls.map((call) => {
+    const { arguments: given } = call.function;
+    const json = typeof given === 'string' ? given : JSON.stringify(given);
+    return { ...call, function: { ...call.function, arguments: json } };
+  });
+  return { ...message, tool_calls };
 }
 
 /** Why a text ended, as far as our readers know reasons; vLLM says which stop text it was. */

@@ -1,6 +1,12 @@
 /** Servers that speak as OpenAI's: `/v1/models`, and the routes of texts and pictures. */
 import type { ModelCard, RowEvent, RowOutput } from '@darkroom/core';
-import type { PictureCard, PictureInput, UpstreamTextCard, UpstreamTextInput } from '@darkroom/kinds';
+import {
+  type PictureCard,
+  type PictureInput,
+  type UpstreamTextCard,
+  type UpstreamTextInput,
+  writtenCalls,
+} from '@darkroom/kinds';
 import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
 import { type PictureDialect, runOpenaiPicture } from './openai-pictures.ts';
 import { runOpenaiText } from './openai-texts.ts';
@@ -44,12 +50,15 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
     if (known === undefined) throw new UpstreamError('unavailable', `${http.name} was not asked for its models`);
     const { entry, id, card } = known;
     if (card.kind === 'text')
-      return yield* runOpenaiText(http, { model: id, input: input as UpstreamTextInput, index }, signal);
+      return yield* runOpenaiText(
+        http,
+        { model: id, input: input as UpstreamTextInput, index, dialect: textDialectOf(entry) },
+        signal,
+      );
     const ask = {
       model: id,
       input: input as PictureInput,
       index,
-      card: card as PictureCard,
       dialect: dialectOf(entry),
     };
     return yield* runOpenaiPicture(http, ask, signal);
@@ -83,14 +92,31 @@ function dialectOf(entry: unknown): PictureDialect {
   return { hasOurFields, hasStream: hasOurFields || openaiPictures.test(textOf(entry, 'id') ?? '') };
 }
 
+/** Another Darkroom says what its models make; these two say who they are. */
+function textDialectOf(entry: unknown) {
+  const isDarkroom = textOf(entry, 'kind') === 'text';
+  const isLlamaCpp = textOf(entry, 'owned_by') === 'llamacpp';
+  const isVllm = textOf(entry, 'owned_by') === 'vllm';
+  return {
+    /** As `TextDialect`; the others as `UpstreamTextCard`. */
+    hasBareSchema: isLlamaCpp,
+    takesGrammar: isDarkroom || isLlamaCpp,
+    takesFormatOfPrompt: isDarkroom || isLlamaCpp || isVllm,
+  };
+}
+
 function baseCard(entry: unknown, id: string) {
   const ownedBy = textOf(entry, 'owned_by') ?? 'upstream';
   return { id, created: numberOf(entry, 'created') ?? 0, ownedBy, pipeline: 'openai' };
 }
 
 function textCard(entry: unknown, model: string): UpstreamTextCard {
-  const maxModelTokens = numberOf(entry, 'max_model_len');
-  const vocabularySize = numberOf(entry, 'vocabulary_size');
+  // llama.cpp's server says both in `meta`.
+  const meta = fieldOf(entry, 'meta');
+  const maxModelTokens = numberOf(entry, 'max_model_len') ?? numberOf(meta, 'n_ctx');
+  const vocabularySize = numberOf(entry, 'vocabulary_size') ?? numberOf(meta, 'n_vocab');
+  const hasTools = fieldOf(entry, 'has_tools');
+  const { takesGrammar, takesFormatOfPrompt } = textDialectOf(entry);
   return {
     ...baseCard(entry, model),
     kind: 'text',
@@ -98,7 +124,10 @@ function textCard(entry: unknown, model: string): UpstreamTextCard {
     ...(maxModelTokens !== undefined && { maxModelTokens }),
     ...(vocabularySize !== undefined && { vocabularySize }),
     hasChatTemplate: fieldOf(entry, 'has_chat_template') !== false,
-    hasTools: false,
+    ...(typeof hasTools === 'boolean' && { hasTools }),
+    calls: hasTools === false ? { reason: 'its server says so' } : { markup: writtenCalls },
+    takesGrammar,
+    takesFormatOfPrompt,
     deterministic: { is: false, reason: 'another server runs it' },
   };
 }

@@ -1,13 +1,35 @@
 /** What texts of all protocols have in common. */
 import type { RowEvent, RowOutput } from '@darkroom/core';
-import type { TextOutputFacts, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
+import type { TextAsk, TextOutputFacts, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
+import { UpstreamError } from './upstream-error.ts';
 
 /** Bytes of an event: a token, and what is said of twenty others. */
 export const mostTextEventBytes = 1024 * 1024;
 
+/** UTF-16 units of a token, far above what texts are made of: who sends more does not stop. */
+const unitsPerToken = 64;
+/** Nobody is told oftener how far a text is. */
+const progressIntervalMs = 50;
+
 /** What must not come back in an error. */
-export function secretsOf({ asked: { prompt, messages = [] } }: UpstreamTextInput): string[] {
-  return [typeof prompt === 'string' ? prompt : '', ...messages.map(({ content }) => content)];
+export function secretsOf({ asked }: UpstreamTextInput): string[] {
+  const { prompt, messages = [], tools = [] } = asked;
+  return [
+    typeof prompt === 'string' ? prompt : '',
+    ...messages.flatMap(({ content, tool_calls: calls }) => [
+      content,
+      ...(calls ?? []).map(({ function: { arguments: given } }) =>
+        typeof given === 'string' ? given : JSON.stringify(given),
+      ),
+    ]),
+    ...tools.map(({ function: { description } }) => description ?? ''),
+  ];
+}
+
+/** What llama.cpp's server calls a `response_format`: the schema alone. */
+export function bareSchema(format: TextAsk['response_format']): { json_schema?: object } {
+  if (format?.type === 'json_object') return { json_schema: { type: 'object' } };
+  return format?.type === 'json_schema' ? { json_schema: format.json_schema.schema } : {};
 }
 
 /** Text `index` of a request has the next seed. */
@@ -17,13 +39,18 @@ export function seedOf({ seed }: UpstreamTextInput, index: number): number {
 
 /** A text as its pieces come. Servers do not say which tokens a piece is made of, or not all of them. */
 export class GrowingText {
-  readonly #total: number | undefined;
+  readonly #total: number;
+  readonly #mostUnits: number;
   #text = '';
+  /** By `performance.now()`. */
+  #saidAtMs = -Infinity;
+  #saidDone = 0;
   /** Tokens, as far as the server says; else pieces, of which each has one as a rule. */
   done = 0;
 
-  constructor({ asked }: UpstreamTextInput) {
-    this.#total = asked.max_tokens;
+  constructor({ maxTokens }: UpstreamTextInput) {
+    this.#total = maxTokens;
+    this.#mostUnits = 65_536 + unitsPerToken * maxTokens;
   }
 
   /** `done`: tokens by now, where the server says. */
@@ -31,10 +58,23 @@ export class GrowingText {
     if (text === '' && logprobs.length === 0) return;
     const lines = logprobs.map((each) => `${JSON.stringify(each)}\n`).join('');
     const offset = this.#text.length;
+    if (offset + text.length > this.#mostUnits)
+      throw new UpstreamError(
+        'unavailable',
+        `sent a text of more than ${this.#mostUnits} characters, expected max_tokens to end it`,
+      );
     this.#text += text;
     yield { type: 'delta', offset, text, ...(lines !== '' && { facts: { logprobs: lines } }) };
     this.done = Math.max(this.done, done);
-    yield { type: 'progress', done: this.done, ...(this.#total !== undefined && { total: this.#total }) };
+    if (performance.now() - this.#saidAtMs >= progressIntervalMs) yield* this.progress();
+  }
+
+  /** How far it is, if that was not said. */
+  *progress(): Generator<RowEvent, void> {
+    if (this.#saidDone === this.done) return;
+    this.#saidAtMs = performance.now();
+    this.#saidDone = this.done;
+    yield { type: 'progress', done: this.done, total: this.#total };
   }
 
   output(facts: Pick<TextOutputFacts, 'finish_reason' | 'stop'> & Partial<TextOutputFacts>): RowOutput {

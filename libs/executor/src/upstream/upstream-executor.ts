@@ -1,3 +1,4 @@
+import { DarkroomError } from '@darkroom/core';
 import { CallExecutor, type CallOptions } from '../calls/call-executor.ts';
 import type { Caller } from '../calls/caller.ts';
 import { UpstreamHttp } from './upstream-http.ts';
@@ -20,9 +21,18 @@ export class UpstreamExecutor extends CallExecutor {
     const caller: Caller = {
       describe: (signal) => protocol.describe(signal),
       check: (signal) => protocol.check(signal),
-      run: (call, signal) => protocol.run(call, signal),
+      run: (call, signal) => named(http, protocol.run(call, signal)),
       rest: () => Promise.resolve(http.rest()),
     };
     super(caller, options);
+  }
+}
+
+/** With the server's name before what goes wrong; what its sender is told has none. */
+async function* named(http: UpstreamHttp, output: ReturnType<Caller['run']>): ReturnType<Caller['run']> {
+  try {
+    return yield* output;
+  } catch (error) {
+    throw DarkroomError.isInstance(error) && error.code === 'invalid_request' ? error : http.named(error);
   }
 }

@@ -232,6 +232,17 @@ describe.each(apis)('a text of %s', (api) => {
       'with 429: busy',
     ],
     [
+      'no place for it',
+      (_request, response, body) =>
+        body !== undefined && Boolean(response.writeHead(503, { 'Retry-After': '0' }).end('{"error":"full"}')),
+      'with 503: full',
+    ],
+    [
+      'no end',
+      streams(...Array.from({ length: 8 }, () => line('x'.repeat(10_000)))),
+      'sent a text of more than 65856 characters',
+    ],
+    [
       'a fault of its own',
       streams('data: {"error":{"code":500,"message":"out of memory","type":"server_error"}}\n\n'),
       'broke off: out of memory',
@@ -270,7 +281,7 @@ describe.each(apis)('a text of %s', (api) => {
     const { log, toy, executor } = await open(api);
     await executor.start();
     const asked = { prompt: 'wish', max_tokens: 2, logprobs: true, top_logprobs: 1, temperature: 0.5, stop: 'x' };
-    executor.submit([{ id: 'a', input: text('', { asked, logprobs: 1, n: 2 }), indexes: [1] }]);
+    executor.submit([{ id: 'a', input: text('', { asked, maxTokens: 2, logprobs: 1, n: 2 }), indexes: [1] }]);
     await log.end('a');
     const [delta] = log.of('delta');
     const logprob = { token: delta!.text, logprob: -0.5, bytes: [...Buffer.from(delta!.text)] };

@@ -76,7 +76,7 @@ export class UpstreamHttp {
     try {
       return JSON.parse((await readAll(response, mostBytes)).toString('utf8'));
     } catch (error) {
-      throw this.#named(error);
+      throw this.named(error);
     }
   }
 
@@ -86,7 +86,7 @@ export class UpstreamHttp {
       for await (const event of readEvents(chunks, mostBytes)) yield event;
     } catch (error) {
       response.destroy();
-      throw this.#named(error);
+      throw this.named(error);
     } finally {
       letEnd(response);
     }
@@ -108,7 +108,7 @@ export class UpstreamHttp {
         throw error;
       })
       .catch((error: unknown) => {
-        throw this.#named(error);
+        throw this.named(error);
       });
     if (response.statusCode === 200) return response;
     throw await this.#refusal(`${method} ${path}`, response, options);
@@ -158,8 +158,8 @@ export class UpstreamHttp {
     return new UpstreamError('model_unsupported', `${answers}, expected 200: it is no such server, or elsewhere`);
   }
 
-  /** With the server's name before it, whatever it was. */
-  #named(error: unknown): UpstreamError {
+  /** An error with the server's name before it, whatever it was. */
+  named(error: unknown): UpstreamError {
     if (error instanceof UpstreamError) {
       if (error.code === 'invalid_request' || error.message.includes(this.name)) return error;
       return new UpstreamError('unavailable', `${this.name} ${error.message}`, { cause: error });

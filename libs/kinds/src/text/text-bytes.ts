@@ -1,4 +1,5 @@
 /** The most bytes that a text request may keep in the store at once. */
+import { formOf } from './form/form-schema.ts';
 import type { TextInput } from './text-input.ts';
 import type { UpstreamTextInput } from './upstream/upstream-text.ts';
 
@@ -40,7 +41,13 @@ export function heaviestTextField(input: TextInput | UpstreamTextInput, body?: u
   return Object.entries(fields).reduce((heaviest, field) => (field[1] > heaviest[1] ? field : heaviest))[0];
 }
 
-function heaviestAskedField({ n, maxTokens, logprobs, asked: { prompt, messages } }: UpstreamTextInput): string {
+function heaviestAskedField({ n, maxTokens, logprobs, asked, callGrammar = '' }: UpstreamTextInput): string {
+  const { prompt, messages } = asked;
+  const form = formOf(asked) ?? {};
+  const [formField] = Object.keys(form);
+  const formBytes = givenBytes({ form, callGrammar });
+  const isForm = formField !== undefined && formBytes > givenBytes(prompt === undefined ? (messages ?? []) : [prompt]);
+  if (isForm && formBytes > n * maxTokens) return formField;
   if ((prompt ?? messages ?? []).length > n * maxTokens) return prompt === undefined ? 'messages' : 'prompt';
   if (logprobs !== undefined && logprobs > 0) return 'top_logprobs';
   return n > 1 ? 'n' : 'max_tokens';

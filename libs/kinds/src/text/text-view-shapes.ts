@@ -63,7 +63,10 @@ export const textModelShape = {
   max_model_len: count.optional().meta({ description: 'Tokens that it reads and writes together, where it is known.' }),
   vocabulary_size: count.optional(),
   has_chat_template: z.boolean().meta({ description: 'Whether it takes `messages`.' }),
-  has_tools: z.boolean(),
+  has_tools: z
+    .boolean()
+    .optional()
+    .meta({ description: 'Whether it calls tools. Absent where only the server that runs it knows.' }),
   deterministic: z.boolean().meta({ description: 'Whether a text has the same bytes whoever shares its steps.' }),
   deterministic_reason: z.string().optional(),
   block_size: count.optional(),

@@ -130,8 +130,8 @@ function callsIn(
   { index, text }: { index: number; text: string },
   input: StoredTextInput | UpstreamTextInput,
 ): { tool_calls?: ToolCallView[] } {
-  const markup = isForUpstream(input) ? undefined : input.callMarkup;
-  const calls = markup === undefined ? [] : readCalls(markup, text).calls;
+  const { callMarkup } = input;
+  const calls = callMarkup === undefined ? [] : readCalls(callMarkup, text).calls;
   return calls.length === 0 ? {} : { tool_calls: calls.map((call, at) => toolCallView(call, { id, index, at })) };
 }
 
@@ -177,7 +177,7 @@ export function textModelView(card: TextCard | UpstreamTextCard): View<typeof te
     ...(maxModelTokens !== undefined && { max_model_len: maxModelTokens }),
     ...(vocabularySize !== undefined && { vocabulary_size: vocabularySize }),
     has_chat_template: card.hasChatTemplate,
-    has_tools: card.hasTools,
+    ...(card.hasTools !== undefined && { has_tools: card.hasTools }),
     deterministic: deterministic.is,
     ...(!deterministic.is && { deterministic_reason: deterministic.reason }),
     ...(block !== undefined && { block_size: block.size }),

@@ -12,6 +12,7 @@ import { textSchema } from './text-schema.ts';
 import { textEventView, textModelView, textProgressView, textRequestView, textResultView } from './text-views.ts';
 import type { StoredTextInput } from './text-views.ts';
 import { resolveUpstreamText } from './upstream/resolve-upstream-text.ts';
+import { withCallGrammar } from './upstream/upstream-form.ts';
 import { upstreamTextDemand } from './upstream/upstream-text-demand.ts';
 import { isForUpstream, publicAsk, type UpstreamTextCard, type UpstreamTextInput } from './upstream/upstream-text.ts';
 
@@ -39,7 +40,7 @@ function createText(): TextKind {
     bodySchema: textSchema,
     resolve: async (body, card, options) =>
       card.codec === undefined
-        ? resolveUpstreamText(body, card, options)
+        ? withCallGrammar(resolveUpstreamText(body, card, options), card, grammars)
         : withConstraint(await resolveLong(body, card, options, await keptCodec(codecs, card, options)), grammars),
     demandOf: (input) => (isForUpstream(input) ? upstreamTextDemand(input) : demandOf(input)),
     heaviestField: heaviestTextField,
@@ -94,7 +95,7 @@ function demandOf(input: TextInput): Demand {
 
 function withoutPrivate(input: TextInput | UpstreamTextInput): StoredTextInput | UpstreamTextInput {
   if (isForUpstream(input)) {
-    const { said: _said, asked, ...others } = input;
+    const { said: _said, callGrammar: _grammar, asked, ...others } = input;
     return { ...others, asked: publicAsk(asked) };
   }
   const {

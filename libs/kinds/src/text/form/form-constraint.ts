@@ -36,11 +36,20 @@ export async function constraintOf(
 }
 
 async function ofSchema(schema: unknown, field: string, grammars: GrammarMaker): Promise<FormConstraint> {
+  const made = await grammarOf(schema, field, grammars);
+  return 'grammar' in made ? { constraint: { type: 'grammar', ...made } } : { problems: [made.problem] };
+}
+
+async function grammarOf(
+  schema: unknown,
+  field: string,
+  grammars: Pick<GrammarMaker, 'ofSchema'>,
+): Promise<{ grammar: string } | { problem: FieldProblem }> {
   let grammar = '';
   const problem = await problemIn(field, async () => {
     grammar = await grammars.ofSchema(schema);
   });
-  return problem === undefined ? { constraint: { type: 'grammar', grammar } } : { problems: [problem] };
+  return problem === undefined ? { grammar } : { problem };
 }
 
 /** What cannot be done is said of `$`, which is the field here. */
@@ -56,23 +65,33 @@ async function problemIn(field: string, work: () => Promise<void>): Promise<Fiel
   }
 }
 
+/** What arguments of each of these tools keep to. */
+export async function argumentGrammars(
+  tools: readonly Tool[],
+  grammars: Pick<GrammarMaker, 'ofSchema'>,
+): Promise<{ grammars: string[] } | { problems: [FieldProblem, ...FieldProblem[]] }> {
+  const made = await Promise.all(
+    tools.map(({ function: { parameters } }, at) =>
+      grammarOf(parameters ?? noParameters, `tools.${at}.function.parameters`, grammars),
+    ),
+  );
+  const [problem, ...problems] = made.flatMap((each) => ('problem' in each ? [each.problem] : []));
+  if (problem !== undefined) return { problems: [problem, ...problems] };
+  return { grammars: made.flatMap((each) => ('grammar' in each ? [each.grammar] : [])) };
+}
+
 async function ofTools(
   tools: readonly Tool[],
   { tool_choice: choice = 'auto', parallel_tool_calls: parallel = true }: TextForm,
   markup: CallMarkup,
   grammars: GrammarMaker,
 ): Promise<FormConstraint> {
-  const made = await Promise.all(
-    tools.map(({ function: { parameters } }, at) =>
-      ofSchema(parameters ?? noParameters, `tools.${at}.function.parameters`, grammars),
-    ),
-  );
-  const [problem, ...problems] = made.flatMap((each) => ('problems' in each ? each.problems : []));
-  if (problem !== undefined) return { problems: [problem, ...problems] };
+  const made = await argumentGrammars(tools, grammars);
+  if ('problems' in made) return made;
   const named = typeof choice === 'object' ? choice.function.name : undefined;
   const tags = tools.flatMap(({ function: { name } }, at) =>
     named === undefined || named === name
-      ? [tagOf(name, (made[at] as { constraint: TextConstraint }).constraint, markup)]
+      ? [tagOf(name, { type: 'grammar', grammar: made.grammars[at]! }, markup)]
       : [],
   );
   const isOne = !parallel || named !== undefined || markup.separator === undefined;

@@ -1,6 +1,7 @@
 import { type FieldProblem, invalidValue } from '@darkroom/core';
 import type { TextCodec } from '../codec/text-codec.ts';
 import type { TextCard } from '../text-card.ts';
+import type { UpstreamTextCard } from '../upstream/upstream-text.ts';
 import { formOf, type TextForm, toolsInUse } from './form-schema.ts';
 
 type Asked = TextForm & {
@@ -8,8 +9,10 @@ type Asked = TextForm & {
   messages?: readonly { tool_calls?: readonly unknown[] | null | undefined }[] | undefined;
 };
 
+type Caller = Pick<TextCard | UpstreamTextCard, 'id' | 'block'>;
+
 /** What goes together only, and what this model cannot do. */
-export function formProblems(request: Asked, card: TextCard, calls: TextCodec['calls']): FieldProblem[] {
+export function formProblems(request: Asked, card: Caller, calls: TextCodec['calls']): FieldProblem[] {
   const form = formOf(request) ?? {};
   const problems = [...toolProblems(form), ...saidProblems(request, card, calls)];
   const held = heldBy(form);
@@ -30,7 +33,7 @@ export function formProblems(request: Asked, card: TextCard, calls: TextCodec['c
 }
 
 /** Calls that were made by another model: this one would not be shown them. */
-function saidProblems({ messages = [] }: Asked, card: TextCard, calls: TextCodec['calls']): FieldProblem[] {
+function saidProblems({ messages = [] }: Asked, card: Caller, calls: TextCodec['calls']): FieldProblem[] {
   const at = messages.findIndex(({ tool_calls: made }) => made != null && made.length > 0);
   if (at < 0 || 'markup' in calls) return [];
   const { tool_calls: made } = messages[at]!;

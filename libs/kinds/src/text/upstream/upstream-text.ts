@@ -1,6 +1,7 @@
 /** Texts of a model that another server runs: it has the tokenizer and the defaults, so a request goes to it as it was sent. */
 import type { ModelCard } from '@darkroom/core';
 import type { RequestFields } from '../../request-fields.ts';
+import type { CallMarkup } from '../form/call-markup.ts';
 import type { TextRequest } from '../text-schema.ts';
 
 /** What is known of such a model: it has no codec, and limits that are not said here are the server's to check. */
@@ -14,7 +15,15 @@ export interface UpstreamTextCard extends ModelCard {
   /** Ids of tokens are below this. */
   vocabularySize?: number;
   hasChatTemplate: boolean;
-  hasTools: boolean;
+  /** Absent where only its server knows: what has tools goes there, and is refused if it has none. */
+  hasTools?: boolean;
+  /** How calls of tools stand in its texts; or why there are none, in words that go on after its name. Absent: it calls none. */
+  calls?: { readonly markup: CallMarkup } | { readonly reason: string };
+  /** Its server knows no tools: a grammar made at the door keeps its texts to calls of them. */
+  callsByGrammar?: boolean;
+  /** Whether its server keeps answers to a `grammar`, and those to a `prompt` to a `response_format`; absent: not. */
+  takesGrammar?: boolean;
+  takesFormatOfPrompt?: boolean;
   deterministic: { is: false; reason: string };
 }
 
@@ -31,12 +40,26 @@ export interface UpstreamTextInput {
   maxTokens: number;
   /** As in `TextInput`. */
   logprobs?: number;
+  callMarkup?: CallMarkup;
+  /** GBNF that keeps the text to calls of its tools; as private as they are. */
+  callGrammar?: string;
   shown?: Readonly<Record<string, unknown>>;
   said?: Readonly<Record<string, unknown>>;
 }
 
 /** Counted for a text that may get as long as the server lets it. */
 export const countedTokens = 4096;
+
+/** Of servers that tell calls of tools beside the text: so they are written into it, for views to take them out again. */
+export const writtenCalls: CallMarkup = {
+  open: '',
+  begin: '<tool_call>\n{"name": "',
+  middle: '", "arguments": ',
+  end: '}\n</tool_call>',
+  separator: '\n',
+  close: '',
+};
+
 export function isForUpstream(input: object): input is UpstreamTextInput {
   return 'asked' in input;
 }

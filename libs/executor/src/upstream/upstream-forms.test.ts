@@ -1,0 +1,215 @@
+/** Forms and tools: what servers are asked for, and the calls that they answer with. */
+import { readCalls, type TextAsk, type UpstreamTextCard, type UpstreamTextInput, writtenCalls } from '@darkroom/kinds';
+import { toolTemplate } from '@darkroom/testing';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { EventLog } from '../conformance/event-log.ts';
+import { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
+import { ToyOpenai } from '../testing/toy-openai.ts';
+import type { ToyServer } from '../testing/toy-server.ts';
+import { createLlamaCpp } from './llama-cpp.ts';
+import { createOpenai } from './openai.ts';
+import { UpstreamExecutor } from './upstream-executor.ts';
+import type { CreateUpstreamProtocol } from './upstream-protocol.ts';
+
+const messages = [{ role: 'user', content: 'what is the weather in Oslo?' }];
+const schema = { type: 'object', properties: { city: { type: 'string' } } };
+const tools: TextAsk['tools'] = [
+  { type: 'function', function: { name: 'look', parameters: { ...schema, type: 'object' } } },
+];
+const format: TextAsk['response_format'] = { type: 'json_schema', json_schema: { name: 'x', schema } };
+
+async function open(toy: ToyServer, createProtocol: CreateUpstreamProtocol) {
+  const log = new EventLog();
+  const url = await toy.start();
+  const options = { url, createProtocol, model: 'toy_writer', maxSlots: 2, onEvents: log.listener };
+  const executor = new UpstreamExecutor(options);
+  onTestFinished(async () => {
+    await executor.shutdown();
+    await toy.stop();
+  });
+  const card = (await executor.start()) as UpstreamTextCard;
+  let count = 0;
+  const write = (asked: TextAsk, changes: Partial<UpstreamTextInput> = {}) => {
+    const id = `${count++}`;
+    executor.submit([{ id, input: { asked: { max_tokens: 2, ...asked }, n: 1, seed: 1, maxTokens: 2, ...changes } }]);
+    return log.end(id);
+  };
+  return { toy, log, card, write };
+}
+
+const openOpenai = (entry: object = {}) => {
+  const toy = new ToyOpenai();
+  toy.models = [{ id: 'toy_writer', object: 'model', created: 7, owned_by: 'toys', ...entry }];
+  return open(toy, createOpenai);
+};
+
+const call = (index: number, name: string | undefined, args: string) => ({
+  delta: {
+    tool_calls: [{ index, ...(name && { id: `x${index}`, type: 'function' }), function: { name, arguments: args } }],
+  },
+  finish_reason: null,
+});
+const ended = (reason = 'tool_calls') => ({ delta: {}, finish_reason: reason });
+const said = (content: string) => ({ delta: { content }, finish_reason: null });
+
+/** A chat that answers with these pieces. */
+async function answered(choices: object[]) {
+  const { toy, log, write } = await openOpenai();
+  toy.fault = (_request, response, body) => {
+    if (body === undefined) return false;
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    for (const choice of choices) response.write(`data: ${JSON.stringify({ choices: [{ index: 0, ...choice }] })}\n\n`);
+    response.end('data: [DONE]\n\n');
+    return true;
+  };
+  const end = await write({ messages, tools }, { callMarkup: writtenCalls });
+  const text = log.of('delta').reduce((grown, { offset, text: more }) => grown.slice(0, offset) + more, '');
+  const [output] = log
+    .of('output')
+    .map(({ output: { data, facts } }) => ({ facts, text: new TextDecoder().decode(data) }));
+  return { end, text, output, told: readCalls(writtenCalls, text) };
+}
+
+describe("OpenAI's API", () => {
+  it('is asked for forms and tools as they are', async () => {
+    const { toy, write } = await openOpenai();
+    const made = [{ id: 'x', type: 'function', function: { name: 'look', arguments: { city: 'Oslo' } } }];
+    const all = [
+      ...messages,
+      { role: 'assistant', content: '', tool_calls: made },
+      { role: 'tool', content: 'rain', tool_call_id: 'x' },
+    ];
+    const asked = { messages: all, tools, tool_choice: 'auto', parallel_tool_calls: false } as const;
+    await write(asked, { callMarkup: writtenCalls });
+    await write({ messages, response_format: format });
+    const [first, second] = toy.bodies;
+    // Arguments are a text there.
+    const madeThere = [{ ...made[0]!, function: { name: 'look', arguments: '{"city":"Oslo"}' } }];
+    expect(first).toMatchObject({ ...asked, messages: [all[0], { role: 'assistant', tool_calls: madeThere }, all[2]] });
+    expect(second).toMatchObject({ response_format: format });
+  });
+
+  it('sends a schema beside a prompt as its server reads it', async () => {
+    const entries = [{ owned_by: 'llamacpp' }, { owned_by: 'vllm' }, { kind: 'text' }, {}];
+    const found = await Promise.all(
+      entries.map(async (entry) => {
+        const { toy, write, card } = await openOpenai(entry);
+        await write({ prompt: 'a', response_format: format });
+        const { response_format, json_schema } = toy.bodies[0]!;
+        return { response_format, json_schema, takes: [card.takesGrammar, card.takesFormatOfPrompt] };
+      }),
+    );
+    expect(found).toEqual([
+      { json_schema: schema, takes: [true, true] },
+      { response_format: format, takes: [false, true] },
+      { response_format: format, takes: [true, true] },
+      { response_format: format, takes: [false, false] },
+    ]);
+  });
+
+  it('says of tools what is known', async () => {
+    const cards = await Promise.all(
+      [{}, { has_tools: true }, { has_tools: false }].map(async (entry) => (await openOpenai(entry)).card),
+    );
+    expect(cards.map(({ hasTools, calls }) => [hasTools, calls])).toEqual([
+      [undefined, { markup: writtenCalls }],
+      [true, { markup: writtenCalls }],
+      [false, { reason: 'its server says so' }],
+    ]);
+  });
+
+  it('has the limits that its server says', async () => {
+    const { card } = await openOpenai({ owned_by: 'llamacpp', meta: { n_ctx: 512, n_vocab: 49_152 } });
+    expect(card).toMatchObject({ maxModelTokens: 512, vocabularySize: 49_152 });
+  });
+
+  it('answers with calls, in pieces and side by side, which stand in the text', async () => {
+    const { end, text, output, told } = await answered([
+      said('I look.'),
+      call(0, 'look', ''),
+      call(0, undefined, ' {"city": '),
+      call(0, undefined, '"Oslo"} \n'),
+      call(1, 'stop', ''),
+      call(2, 'look', '{"city": "Rome"}'),
+      ended(),
+    ]);
+    expect(end).toMatchObject({ type: 'request-done' });
+    expect(told).toEqual({
+      text: 'I look.',
+      calls: [
+        { name: 'look', arguments: '{"city": "Oslo"}' },
+        { name: 'stop', arguments: '{}' },
+        { name: 'look', arguments: '{"city": "Rome"}' },
+      ],
+    });
+    expect(output).toMatchObject({ text, facts: { finish_reason: 'stop' } });
+    const ofName = (name: string, json: string) =>
+      `<tool_call>\n{"name": "${name}", "arguments": ${json}}\n</tool_call>`;
+    const calls = told.calls.map((each) => ofName(each.name, each.arguments));
+    expect(text).toBe(`I look.${calls.join('\n')}`);
+  });
+
+  it('keeps what there is of a call that was cut', async () => {
+    const { told, output } = await answered([call(0, 'look', '{"city": "Os'), ended('length')]);
+    expect(told.calls).toEqual([{ name: 'look', arguments: '{"city": "Os' }]);
+    expect(output).toMatchObject({ facts: { finish_reason: 'length' } });
+  });
+
+  it('loses a text whose calls cannot be told apart', async () => {
+    const { end } = await answered([call(0, 'look', '{"city": '), call(1, 'look', '{}'), ended()]);
+    expect(end).toMatchObject({
+      type: 'request-lost',
+      message: expect.stringMatching(/^http:.* sent a call whose arguments are no object of JSON/) as string,
+    });
+  });
+});
+
+const openLlama = (template?: string) => {
+  const toy = new ToyLlamaCpp();
+  if (template !== undefined) toy.template = template;
+  return open(toy, createLlamaCpp);
+};
+
+describe("llama.cpp's API", () => {
+  it('is asked for schemas and grammars by its own names', async () => {
+    const { toy, write } = await openLlama();
+    await write({ prompt: 'a', response_format: format });
+    await write({ prompt: 'a', response_format: { type: 'json_object' } });
+    await write({ prompt: 'a', grammar: 'root ::= "a"' });
+    await write({ prompt: 'a', response_format: { type: 'text' } });
+    expect(toy.bodies.map(({ json_schema, grammar }) => ({ json_schema, grammar }))).toEqual([
+      { json_schema: schema },
+      { json_schema: { type: 'object' } },
+      { grammar: 'root ::= "a"' },
+      {},
+    ]);
+    for (const body of toy.bodies) expect(body).not.toHaveProperty('response_format');
+  });
+
+  it('is shown tools by the template, and kept to them by the grammar', async () => {
+    const { toy, write, card } = await openLlama(toolTemplate);
+    expect(card).toMatchObject({
+      hasTools: true,
+      callsByGrammar: true,
+      calls: { markup: { begin: '<tool_call>\n{"name": "' } },
+    });
+    const made = [{ id: 'x', type: 'function', function: { name: 'look', arguments: '{"city": "Oslo"}' } }];
+    const all = [...messages, { role: 'assistant', content: '', tool_calls: made }, { role: 'tool', content: 'rain' }];
+    await write({ messages: all, tools, tool_choice: 'required' }, { callGrammar: 'root ::= "b"' });
+    await write({ messages, tools, tool_choice: 'none' });
+    const [shown, hidden] = toy.bodies as { prompt: string }[];
+    expect(shown).toMatchObject({ grammar: 'root ::= "b"' });
+    expect(shown!.prompt).toMatch(/^<\|im_start\|>system\nlook /);
+    expect(shown!.prompt).toContain('<tool_call>\n{"name": "look", "arguments": {"city": "Oslo"}}\n</tool_call>');
+    expect(hidden!.prompt).not.toContain('look');
+    for (const field of ['tools', 'tool_choice', 'messages']) expect(shown).not.toHaveProperty(field);
+  });
+
+  it('has no tools where its template shows none', async () => {
+    const { toy, card, write } = await openLlama();
+    await write({ messages });
+    // What stands before every prompt it puts there itself.
+    expect(toy.bodies).toMatchObject([{ prompt: '[user] what is the weather in Oslo? [assistant]' }]);
+    expect(card).toMatchObject({ hasTools: false, calls: { reason: 'its template shows no tools' } });
+  });
+});
