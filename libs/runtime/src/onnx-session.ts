@@ -7,6 +7,7 @@
 import './no-telemetry.ts';
 import type { Device, DeviceRefusal, NodeCounts } from '@darkroom/core';
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { hasExactProducts } from './exact-products.ts';
 import { floatsOfHalves } from './half-precision.ts';
 import { createNodeCounter, type NodeCounter } from './node-counter.ts';
 import { toRuntimeError } from './runtime-error.ts';
@@ -131,7 +132,12 @@ async function openSession(options: OpenSessionOptions) {
   };
 }
 
-const cpuSettings = { disable_quant_qdq: '1', x64quantprecision: '1' };
+async function cpuSettings() {
+  // Weights behind a DequantizeLinear become float when a graph is loaded for the CPU, not at each call: products and
+  // convolutions of weights that change have other roundings for one row than for two. On CUDA they stay INT8.
+  // Products of integers are to be exact on CPUs without VNNI, too, where the quicker ones overflow.
+  return { disable_quant_qdq: '1', x64quantprecision: (await hasExactProducts()) ? '0' : '1' };
+}
 
 async function createSession(
   { file, device, threads }: OpenSessionOptions,
@@ -144,10 +150,7 @@ async function createSession(
     executionMode: 'sequential',
     // Threads that spin while they wait take the cores from Redis, the API and the worker beside them: with both cores of
     // a machine shared, a UNet call of 4 rows took 91 ms (median of 100) with spinning and 51 ms without.
-    // Weights behind a DequantizeLinear become float when a graph is loaded for the CPU, not at each call: products and
-    // convolutions of weights that change have other roundings for one row than for two. On CUDA they stay INT8.
-    // Products of integers are to be exact on CPUs without VNNI, too, where the quicker ones overflow.
-    extra: { session: { intra_op: { allow_spinning: '0' }, ...(device === 'cpu' && cpuSettings) } },
+    extra: { session: { intra_op: { allow_spinning: '0' }, ...(device === 'cpu' && (await cpuSettings())) } },
     logSeverityLevel: 3,
     ...counter?.sessionOptions,
   };

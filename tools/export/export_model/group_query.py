@@ -17,7 +17,7 @@ from torch import nn
 from transformers.modeling_utils import PreTrainedModel
 
 from export_model.graph_writer import GraphWriter
-from export_model.products import FloatProducts, Product, Products, hadamard
+from export_model.products import FloatProducts, Product, Products, hadamard, turn_outputs
 
 _FAMILIES = ("llama", "qwen2", "qwen3")
 _LARGEST_DIFFERENCE = 1e-3
@@ -113,10 +113,16 @@ class _Decoder:
     def _attend(self, number: int, layer: nn.Module, rows: str, lengths: list[str]) -> str:
         writer, attention = self._writer, layer.self_attn
         parts = (attention.q_proj, attention.k_proj, attention.v_proj)
-        weight = np.concatenate([self._after(layer.input_layernorm, part.weight) for part in parts])
+        weights = [self._after(layer.input_layernorm, part.weight) for part in parts]
+        biases = [] if parts[0].bias is None else [_numbers(part.bias) for part in parts]
+        if self._products.turns:
+            # What attention gives of a head is a sum of its values: as they are turned, so is it.
+            for values in (weights, biases):
+                values[2:] = [turn_outputs(each, self._width) for each in values[2:]]
+        weight = np.concatenate(weights)
         (joined,) = self._products.multiply(writer, rows, [Product(f"layer_{number}_qkv", weight)])
-        if parts[0].bias is not None:
-            bias = np.concatenate([_numbers(part.bias) for part in parts]).astype(np.float32)
+        if biases:
+            bias = np.concatenate(biases).astype(np.float32)
             joined = writer.op("Add", [joined, writer.constant(f"layer_{number}_qkv_bias", bias)])
         sides = writer.op("Concat", [writer.op("Shape", ["input_ids"]), writer.whole(-1)], axis=0)
         joined = writer.op("Reshape", [joined, sides])
@@ -130,7 +136,8 @@ class _Decoder:
         outputs = [f"attended_{number}", *present]
         mixed = writer.op("ms.GroupQueryAttention", [*three, *past, *lengths], outputs, do_rotary=1, **sizes)
         mixed = writer.op("Reshape", [mixed, writer.whole(-1, self._heads * self._width)])
-        return self._project(f"layer_{number}_o", attention.o_proj, mixed)
+        product = self._back(f"layer_{number}_o", attention.o_proj)
+        return self._products.multiply_heads(writer, mixed, product, self._width)
 
     def _norm_heads(self, number: int, attention: nn.Module, joined: str, sides: str) -> list[str]:
         """Queries and keys, each head of them with a norm of its own; values."""
@@ -155,13 +162,12 @@ class _Decoder:
         gate, up = self._products.multiply(writer, rows, matrices)
         # With alpha 1 it is x · sigmoid(x).
         rows = writer.op("Mul", [writer.op("ms.QuickGelu", [gate], alpha=1.0), up])
-        return self._project(f"{name}_down", inner.down_proj, rows)
+        return self._products.multiply_inner(writer, rows, self._back(f"{name}_down", inner.down_proj))
 
-    def _project(self, name: str, linear: nn.Linear, rows: str) -> str:
-        """Back into the stream."""
+    def _back(self, name: str, linear: nn.Linear) -> Product:
+        """Into the stream."""
         weight = _numbers(linear.weight)
-        weight = self._turn.T @ weight if self._products.turns else weight
-        return self._products.multiply_inner(self._writer, rows, Product(name, weight))
+        return Product(name, self._turn.T @ weight if self._products.turns else weight)
 
     def _after(self, norm: nn.Module, weight: torch.Tensor) -> np.ndarray:
         """A matrix that reads the stream after a norm."""

@@ -50,6 +50,10 @@ class Products(Protocol):
         """The product of rows that may have numbers much larger than the others."""
         ...
 
+    def multiply_heads(self, writer: GraphWriter, rows: str, product: Product, width: int) -> str:
+        """The product of rows whose heads, `width` numbers each, were turned by the products before if `turns`."""
+        ...
+
     def multiply_last(self, writer: GraphWriter, rows: str, product: Product) -> str:
         """The logits."""
         ...
@@ -75,6 +79,10 @@ class FloatProducts:
         """As `Products` says."""
         return self.multiply(writer, rows, [product])[0]
 
+    def multiply_heads(self, writer: GraphWriter, rows: str, product: Product, width: int) -> str:
+        """As `Products` says."""
+        return self.multiply(writer, rows, [product])[0]
+
     def multiply_last(self, writer: GraphWriter, rows: str, product: Product) -> str:
         """Turned when the graph is loaded: a table that is tied is written once."""
         table = writer.constant(product.name, product.weight.astype(np.float32))
@@ -85,9 +93,11 @@ class RowProducts:
     """Int8, exact, with a scale for each row and each output."""
 
     turns = True
+    _zeros: str | None = None
 
     def table(self, writer: GraphWriter, name: str, table: np.ndarray, ids: str) -> str:
-        """As `Products` says."""
+        """As `Products` says. A graph begins with it."""
+        self._zeros = None
         values, scales = _whole_rows(table)
         row = writer.op("Gather", [writer.constant(f"{name}_int8", values), ids])
         scale = writer.op("Gather", [writer.constant(f"{name}_scales", scales), ids])
@@ -98,25 +108,34 @@ class RowProducts:
         largest = writer.op("ReduceMax", [writer.op("Abs", [rows]), writer.whole(-1)], keepdims=1)
         scale = writer.op("Mul", [largest, writer.constant("part", np.float32(1 / 127))])
         scales = writer.op("Reshape", [scale, writer.whole(-1)])
-        zeros = numpy_helper.from_array(np.array([128], np.uint8))
-        zeros = writer.op("ConstantOfShape", [writer.op("Shape", [scales])], value=zeros)
-        whole = writer.op("QuantizeLinear", [rows, scales, zeros], axis=0)
+        whole = writer.op("QuantizeLinear", [rows, scales, self._zeros_of(writer, scales)], axis=0)
         return [self._multiply_whole(writer, whole, scale, product) for product in products]
 
     def multiply_inner(self, writer: GraphWriter, rows: str, product: Product) -> str:
         """As `Products` says."""
-        outputs, inputs = product.weight.shape
+        inputs = product.weight.shape[1]
         side = math.gcd(inputs, _TURNED)
-        turn = hadamard(side)
         blocks = writer.op("Reshape", [rows, writer.whole(-1, side)])
-        blocks = writer.op("MatMul", [blocks, writer.constant(f"turn_{side}", turn.astype(np.float32))])
-        weight = (product.weight.reshape(outputs, -1, side) @ turn).reshape(outputs, inputs)
+        blocks = writer.op("MatMul", [blocks, writer.constant(f"turn_{side}", hadamard(side).astype(np.float32))])
         rows = writer.op("Reshape", [blocks, writer.whole(-1, inputs)])
-        return self.multiply(writer, rows, [Product(product.name, weight)])[0]
+        return self.multiply_heads(writer, rows, product, side)
+
+    def multiply_heads(self, writer: GraphWriter, rows: str, product: Product, width: int) -> str:
+        """As `Products` says."""
+        turned = turn_inputs(product.weight, width) if self.turns else product.weight
+        return self.multiply(writer, rows, [Product(product.name, turned)])[0]
 
     def multiply_last(self, writer: GraphWriter, rows: str, product: Product) -> str:
-        """As `Products` says."""
+        """Of fewer rows than the others."""
+        self._zeros = None
         return self.multiply(writer, rows, [product])[0]
+
+    def _zeros_of(self, writer: GraphWriter, scales: str) -> str:
+        """A zero point for each row: one tensor for all products of as many rows."""
+        if self._zeros is None:
+            zeros = numpy_helper.from_array(np.array([128], np.uint8))
+            self._zeros = writer.op("ConstantOfShape", [writer.op("Shape", [scales])], value=zeros)
+        return self._zeros
 
     def _multiply_whole(self, writer: GraphWriter, whole: str, scale: str, product: Product) -> str:
         values, scales = _whole_rows(product.weight)
@@ -168,6 +187,16 @@ def hadamard(size: int) -> np.ndarray:
     cosines[0] /= math.sqrt(2)
     signs = np.where(np.random.default_rng(0).random(size) < 0.5, -1.0, 1.0)
     return (np.kron(matrix, cosines) * signs).T
+
+
+def turn_inputs(weight: np.ndarray, width: int) -> np.ndarray:
+    """A matrix `[outputs, inputs]` for rows of which each `width` numbers were turned."""
+    return (weight.reshape(len(weight), -1, width) @ hadamard(width)).reshape(weight.shape)
+
+
+def turn_outputs(weight: np.ndarray, width: int) -> np.ndarray:
+    """A matrix `[outputs, inputs]`, or a bias `[outputs]`, that gives each `width` numbers turned."""
+    return (hadamard(width).T @ weight.reshape(-1, width, weight[0].size)).reshape(weight.shape)
 
 
 def _whole_rows(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

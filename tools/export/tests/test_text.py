@@ -24,6 +24,8 @@ from transformers import (
     Qwen3Config,
 )
 
+from export_model.products import turn_inputs, turn_outputs
+
 HERE = Path(__file__).resolve().parent
 _WRITER = HERE.parents[2] / "models/emoji-writer"
 _SIZES = {
@@ -121,3 +123,10 @@ def test_refuses_before_anything_is_written(tmp_path: Path, changes: dict, messa
     assert done.returncode == 1
     assert message in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+
+
+def test_what_is_turned_before_and_after_attention_gives_the_same_products() -> None:
+    random = np.random.default_rng(0)
+    values, bias, back = random.normal(size=(12, 5)), random.normal(size=12), random.normal(size=(7, 12))
+    assert np.allclose(turn_inputs(back, 6) @ turn_outputs(values, 6), back @ values)
+    assert np.allclose(turn_inputs(back, 6) @ turn_outputs(bias, 6), back @ bias)

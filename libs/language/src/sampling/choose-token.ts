@@ -4,7 +4,7 @@
  */
 import type { TextInput } from '@darkroom/kinds';
 import type { RandomNumbers } from './random-numbers.ts';
-import { type LogitRange, topRange } from './top-tokens.ts';
+import { topLogits, type TopLogits } from './top-tokens.ts';
 
 export type SamplingOptions = Pick<TextInput, 'temperature' | 'topP' | 'topK' | 'minP'>;
 
@@ -94,11 +94,14 @@ export function selectCandidates(
   logits: Float32Array,
   { temperature, topK, topP, minP }: SamplingOptions,
 ): Candidates | undefined {
-  const { highest, lowest } = topK > 0 && topK < logits.length ? topRange(logits, topK) : wholeRange(logits);
-  if (!Number.isFinite(highest)) return undefined;
   const { ids, weights } = scratchOf(logits.length);
+  const isCut = topK > 0 && topK < logits.length;
+  const top = isCut ? topLogits(logits, topK, ids) : allLogits(logits);
+  const { highest, lowest } = top;
+  if (!Number.isFinite(highest)) return undefined;
   let count = 0;
-  for (let id = 0; id < logits.length; id++) {
+  for (let at = 0; at < top.count; at++) {
+    const id = isCut ? ids[at]! : at;
     const logit = logits[id]!;
     if (logit < lowest || logit === -Infinity) continue;
     ids[count] = id;
@@ -109,9 +112,9 @@ export function selectCandidates(
   return keepFrom(least, { ids, weights, count });
 }
 
-function wholeRange(logits: Float32Array): LogitRange {
+function allLogits(logits: Float32Array): TopLogits {
   const best = bestToken(logits);
-  return { highest: best === -1 ? NaN : logits[best]!, lowest: -Infinity };
+  return { highest: best === -1 ? NaN : logits[best]!, lowest: -Infinity, count: logits.length };
 }
 
 function keepFrom(least: number, { ids, weights, count }: Omit<Candidates, 'totalWeight'>): Candidates {
