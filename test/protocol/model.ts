@@ -1,0 +1,395 @@
+/**
+ * The hand-over of requests to workers, as a specification: what stands in Redis, and what each script makes of it. Processes are not in it.
+ * Whoever may say something says it at any moment, again, or never: so a crash, a pause, an answer that is lost and a
+ * command that comes twice or late are all among what is explored. No clock either: deadlines and sweeps are actions.
+ */
+
+/** Every request takes 2 of a worker's 3 slots: the second overhangs, and `free` is below zero. */
+export const [capacity, slots] = [3, 2];
+export const maxAttempts = 2;
+/** A worker that missed 2 sweeps gets nothing, one that missed 3 is buried. */
+export const [missedSweeps, patience] = [2, 1];
+
+export type Life = 1 | 2;
+export type Terminal = 'succeeded' | 'failed' | 'canceled' | 'expired';
+
+export interface Request {
+  phase: 'none' | 'queued' | 'running' | 'ended';
+  /** It was leased once: it waits in front of all that never were, and no start deadline counts. */
+  hasRun: boolean;
+  attempts: number;
+  /** It got further than ever since its last lease. */
+  hasAdvanced: boolean;
+  hasOutput: boolean;
+  /** It is to be dropped. */
+  isCanceling: boolean;
+  /** Who runs it. */
+  worker: number | null;
+}
+
+export interface Worker {
+  life: Life;
+  mode: 'open' | 'loading' | 'draining';
+  isLoading: boolean;
+  isAsleep: boolean;
+  isStopping: boolean;
+  hasPace: boolean;
+  /** Sweeps since it was heard of. */
+  missed: number;
+  /** By request: slots that it still claims, of none too: it is what a burial returns. */
+  leases: (number | null)[];
+}
+
+export interface State {
+  /** The first is admitted before the second: which is which makes no difference. */
+  requests: Request[];
+  workers: (Worker | null)[];
+  /** By worker: the life that an operator had drained when it was buried. */
+  marks: (Life | null)[];
+  /** Who gets no shared leases, for a request that must run alone. */
+  reserved: number | null;
+}
+
+export interface Lease {
+  worker: number;
+  isAlone: boolean;
+  requests: number[];
+}
+export type What =
+  | 'progress'
+  | 'checkpoint'
+  | 'old-checkpoint'
+  | 'output'
+  | 'release'
+  | 'succeed'
+  | 'fail'
+  | 'drop'
+  | 'give-back'
+  | 'give-back-failed';
+/** Of a request's time to start, or of all its time. */
+export type Over = 'start' | 'all';
+
+export type Action =
+  | { do: 'admit' | 'admit-again' | 'admit-other' | 'cancel'; request: number }
+  /** A request's time is over first; `dispatch` may come before the janitor. */
+  | { do: 'expire'; request: number; over: Over | 'none' }
+  | { do: 'dispatch'; leases: Lease[]; reserve?: number; late?: { request: number; over: Over } }
+  /** By the token that stands in the worker's lease. */
+  | { do: 'write'; worker: number; writes: [request: number, what: What][] }
+  /** Everything that can be written, by tokens that no lease has any more. */
+  | { do: 'write-stale'; worker: number }
+  | { do: 'register'; worker: number; life: Life; as: 'loading' | 'ready' | 'asleep' }
+  | { do: 'heartbeat'; worker: number; life: Life; hasPace: boolean }
+  | { do: 'stop' | 'leave'; worker: number; life: Life }
+  | { do: 'drain' | 'resume' | 'ask-to-sleep'; worker: number }
+  /** `again` comes within the interval and does not count. */
+  | { do: 'sweep' | 'sweep-again' | 'lapse-reservation' }
+  | { do: 'lapse-mark'; worker: number };
+
+/** What an action comes to: the state after it, what it is answered, and what it says to readers and workers. */
+export interface Outcome {
+  state: State;
+  reply: unknown[];
+  events: [request: number, type: string][];
+  /** `none`: the inbox goes with its worker, or was read. */
+  messages: [worker: number, message: string | null][];
+}
+
+export const whats: What[] = ['progress', 'checkpoint', 'old-checkpoint', 'output', 'release', 'succeed', 'fail', 'drop'];
+whats.push('give-back', 'give-back-failed');
+
+const nothing = { hasRun: false, attempts: 0, hasAdvanced: false, hasOutput: false, isCanceling: false, worker: null };
+
+export function initialState({ requests, workers }: { requests: number; workers: number }): State {
+  return {
+    requests: Array.from({ length: requests }, () => ({ phase: 'none', ...nothing })),
+    workers: Array.from({ length: workers }, () => null),
+    marks: Array.from({ length: workers }, () => null),
+    reserved: null,
+  };
+}
+
+export function freeOf(worker: Worker): number {
+  return worker.leases.reduce<number>((free, lease) => free - (lease ?? 0), capacity);
+}
+
+/** The one list that a worker is in. */
+export function listOf(worker: Worker): 'loading' | 'draining' | 'busy' | 'asleep' | 'idle' {
+  if (worker.mode !== 'open') return worker.mode;
+  if (freeOf(worker) < capacity) return 'busy';
+  return worker.isAsleep ? 'asleep' : 'idle';
+}
+
+/** The requests that wait, in the order of dispatch. */
+export function queueOf({ requests }: State): number[] {
+  const waiting = requests.flatMap(({ phase }, request) => (phase === 'queued' ? [request] : []));
+  return [...waiting.filter((request) => requests[request]!.hasRun), ...waiting.filter((request) => !requests[request]!.hasRun)];
+}
+
+/** What a former is shown of a worker. */
+export function isOffered(worker: Worker): boolean {
+  return worker.mode === 'open' && worker.missed <= patience && freeOf(worker) > 0;
+}
+
+export function isServed({ workers }: State): boolean {
+  return workers.some((worker) => worker !== null && worker.mode !== 'draining');
+}
+
+/** Structured clones take most of an exploration's time. */
+function copyOf({ requests, workers, marks, reserved }: State): State {
+  const copied = workers.map((worker) => worker && { ...worker, leases: [...worker.leases] });
+  return { requests: requests.map((request) => ({ ...request })), workers: copied, marks: [...marks], reserved };
+}
+
+export function apply(before: State, action: Action): Outcome {
+  const turn: Outcome = { state: copyOf(before), reply: [], events: [], messages: [] };
+  turn.reply = answer(turn, action);
+  return turn;
+}
+
+function answer(turn: Outcome, action: Action): unknown[] {
+  const { state } = turn;
+  switch (action.do) {
+    case 'admit':
+    case 'admit-again':
+    case 'admit-other':
+      return admit(turn, action.request, action.do);
+    case 'cancel':
+      return cancel(turn, action.request);
+    case 'expire':
+      return expire(turn, action.request, action.over);
+    case 'dispatch':
+      return dispatch(turn, action);
+    case 'write':
+      return action.writes.map(([request, what]) => write(turn, { worker: action.worker, request, what }));
+    case 'write-stale':
+      return state.requests.flatMap(({ phase }) => whats.map(() => (phase === 'ended' ? 'ended' : 'lost')));
+    case 'register':
+      return register(turn, action);
+    case 'heartbeat': {
+      const worker = state.workers[action.worker];
+      if (worker?.life !== action.life) return ['buried'];
+      Object.assign(worker, { missed: 0, hasPace: action.hasPace });
+      turn.messages.push([action.worker, null]);
+      return ['alive'];
+    }
+    case 'stop':
+    case 'leave':
+    case 'drain':
+    case 'resume':
+    case 'ask-to-sleep':
+      return lead(turn, action);
+    case 'sweep':
+    case 'sweep-again':
+      return sweep(turn, action.do === 'sweep');
+    case 'lapse-reservation':
+      state.reserved = null;
+      return [];
+    case 'lapse-mark':
+      state.marks[action.worker] = null;
+      return [];
+  }
+}
+
+function admit(turn: Outcome, id: number, how: 'admit' | 'admit-again' | 'admit-other'): unknown[] {
+  const request = turn.state.requests[id]!;
+  if (how === 'admit-other') return ['duplicate'];
+  if (request.phase === 'none') {
+    request.phase = 'queued';
+    turn.events.push([id, 'queued']);
+  }
+  const position = queueOf(turn.state).indexOf(id);
+  return ['admitted', Math.max(0, position), position < 0 || isServed(turn.state)];
+}
+
+function cancel(turn: Outcome, id: number): unknown[] {
+  const request = turn.state.requests[id]!;
+  if (request.phase === 'ended') return ['ended'];
+  if (request.phase === 'queued') {
+    end(turn, id, 'canceled');
+    return ['canceled'];
+  }
+  if (!request.isCanceling) turn.messages.push([request.worker!, 'cancel']);
+  request.isCanceling = true;
+  return ['canceling'];
+}
+
+/** Once, for ever. A lease stays until its worker lets go. */
+function end({ state, events }: Outcome, id: number, how: Terminal): void {
+  state.requests[id] = { phase: 'ended', ...nothing };
+  events.push([id, how]);
+}
+
+function isOver({ phase, hasRun }: Request, over: Over | 'none'): boolean {
+  if (phase !== 'queued' && phase !== 'running') return false;
+  return over === 'all' || (over === 'start' && !hasRun);
+}
+
+function expire(turn: Outcome, id: number, over: Over | 'none'): unknown[] {
+  const request = turn.state.requests[id]!;
+  if (!isOver(request, over)) return [];
+  if (request.worker !== null) turn.messages.push([request.worker, 'cancel']);
+  end(turn, id, 'expired');
+  return [id];
+}
+
+function dispatch(turn: Outcome, { leases, reserve, late }: Extract<Action, { do: 'dispatch' }>): unknown[] {
+  const { state } = turn;
+  if (reserve !== undefined && state.workers[reserve]?.mode === 'open') state.reserved = reserve;
+  return leases.flatMap((lease) => {
+    const worker = state.workers[lease.worker];
+    const claim = slots + (lease.isAlone ? capacity : 0);
+    let room = worker && takes(state, lease) ? freeOf(worker) : 0;
+    let isRun = false;
+    const replies = lease.requests.map((id) => {
+      const request = state.requests[id]!;
+      if (request.phase !== 'queued') return 'moved';
+      if (late?.request === id && isOver(request, late.over)) {
+        end(turn, id, 'expired');
+        return 'expired';
+      }
+      if (room < 1) return 'waiting';
+      room -= claim;
+      isRun = true;
+      worker!.leases[id] = claim;
+      Object.assign(request, { phase: 'running', hasRun: true, attempts: request.attempts + 1, worker: lease.worker });
+      turn.events.push([id, 'started']);
+      return 'leased';
+    });
+    const run = lease.requests.filter((_id, index) => replies[index] === 'leased');
+    if (isRun) turn.messages.push([lease.worker, `run ${run.join(' ')}`]);
+    if (isRun && lease.isAlone) state.reserved = null;
+    return replies;
+  });
+}
+
+function takes({ workers, reserved }: State, { worker: name, isAlone }: Lease): boolean {
+  const worker = workers[name]!;
+  if (worker.mode !== 'open' || worker.missed > patience) return false;
+  return isAlone ? worker.leases.every((lease) => lease === null) : reserved !== name;
+}
+
+function write(turn: Outcome, { worker: name, request: id, what }: { worker: number; request: number; what: What }): string {
+  const request = turn.state.requests[id]!;
+  const { leases } = turn.state.workers[name]!;
+  // Its time was over: all that is left is to let go.
+  if (request.phase !== 'running') {
+    if (isLast(what)) leases[id] = null;
+    return request.phase === 'ended' ? 'ended' : 'lost';
+  }
+  if (what === 'succeed' && !request.hasOutput) return 'incomplete';
+  if (isLast(what)) leases[id] = null;
+  switch (what) {
+    case 'progress':
+    case 'output':
+      turn.events.push([id, what]);
+      if (what === 'output') Object.assign(request, { hasOutput: true, hasAdvanced: true });
+      break;
+    case 'checkpoint':
+      request.hasAdvanced = true;
+      break;
+    case 'old-checkpoint':
+      break;
+    case 'release':
+      leases[id] = Math.max(0, leases[id]! - slots);
+      break;
+    case 'succeed':
+    case 'fail':
+    case 'drop':
+      end(turn, id, ({ succeed: 'succeeded', fail: 'failed', drop: 'canceled' } as const)[what]);
+      return 'finished';
+    case 'give-back':
+    case 'give-back-failed':
+      return requeue(turn, id, what === 'give-back');
+  }
+  return request.isCanceling ? 'canceling' : 'written';
+}
+
+function isLast(what: What): boolean {
+  return ['succeed', 'fail', 'drop', 'give-back', 'give-back-failed'].includes(what);
+}
+
+/** To the front of the queue. `isFree`: this is no attempt. */
+function requeue(turn: Outcome, id: number, isFree: boolean): string {
+  const request = turn.state.requests[id]!;
+  if (request.isCanceling) {
+    end(turn, id, 'canceled');
+    return 'canceled';
+  }
+  if (isFree || request.hasAdvanced) request.attempts -= 1;
+  else if (request.attempts >= maxAttempts) {
+    end(turn, id, 'failed');
+    return 'failed';
+  }
+  Object.assign(request, { phase: 'queued', worker: null, hasAdvanced: false });
+  turn.events.push([id, 'queued']);
+  return 'requeued';
+}
+
+/** Forgets a worker; what it had goes back. */
+function remove(turn: Outcome, name: number, isFree: boolean): void {
+  const { state } = turn;
+  for (const [id, { worker }] of state.requests.entries()) if (worker === name) requeue(turn, id, isFree);
+  state.workers[name] = null;
+  turn.messages.push([name, null]);
+  if (state.reserved === name) state.reserved = null;
+}
+
+function register(turn: Outcome, { worker: name, life, as }: Extract<Action, { do: 'register' }>): unknown[] {
+  const { state } = turn;
+  if (state.workers[name] && state.workers[name].life !== life) remove(turn, name, false);
+  const fresh = { life, mode: 'open', isStopping: false, hasPace: false, leases: state.requests.map(() => null) } as const;
+  const worker = (state.workers[name] ??= { ...fresh, isLoading: false, isAsleep: false, missed: 0, leases: [...fresh.leases] });
+  if (as === 'asleep' && worker.leases.some((lease) => lease !== null)) return ['leased'];
+  Object.assign(worker, { isLoading: as === 'loading', isAsleep: as === 'asleep', missed: 0 });
+  if (state.marks[name] === life) {
+    worker.mode = 'draining';
+    state.marks[name] = null;
+  } else if (worker.mode !== 'draining') worker.mode = as === 'loading' ? 'loading' : 'open';
+  if (worker.mode !== 'open' && state.reserved === name) state.reserved = null;
+  return ['registered'];
+}
+
+type Leading = Extract<Action, { do: 'stop' | 'leave' | 'drain' | 'resume' | 'ask-to-sleep' }>;
+
+/** What a worker says of its end, and an operator of its leases. */
+function lead(turn: Outcome, action: Leading): unknown[] {
+  const { state } = turn;
+  const worker = state.workers[action.worker];
+  if (!worker || ('life' in action && action.life !== worker.life)) return ['unknown'];
+  switch (action.do) {
+    case 'leave':
+      remove(turn, action.worker, true);
+      return ['removed'];
+    case 'ask-to-sleep':
+      turn.messages.push([action.worker, 'sleep']);
+      return ['asked'];
+    case 'resume':
+      if (worker.isStopping) return ['stopping'];
+      if (worker.mode === 'draining') worker.mode = worker.isLoading ? 'loading' : 'open';
+      return ['resumed'];
+    case 'stop':
+    case 'drain':
+      worker.mode = 'draining';
+      if (state.reserved === action.worker) state.reserved = null;
+      if (action.do === 'stop') {
+        worker.isStopping = true;
+        turn.messages.push([action.worker, 'drained']);
+      }
+      return ['draining'];
+  }
+}
+
+function sweep(turn: Outcome, isCounted: boolean): unknown[] {
+  const { state } = turn;
+  const buried: number[] = [];
+  for (const [name, worker] of state.workers.entries()) {
+    if (worker === null) continue;
+    if (isCounted) worker.missed += 1;
+    if (worker.missed <= missedSweeps) continue;
+    if (worker.mode === 'draining' && !worker.isStopping) state.marks[name] = worker.life;
+    remove(turn, name, false);
+    buried.push(name);
+  }
+  return buried;
+}
