@@ -6,27 +6,32 @@ export interface Scope {
   name: string;
   requests: number;
   workers: number;
-  /** Checkpoints and outputs, and so attempts that got further. */
+  /** After 2 a worker is silent for a while, after 1 it is buried at once. */
+  missedSweeps: 1 | 2;
+  /** Checkpoints and outputs, and so attempts that got further; all ways to end. */
   hasProgress?: boolean;
   /** Slots that are promised before the end. */
   hasRelease?: boolean;
   /** Loading, sleeping, stopping, drained and resumed by an operator. */
   hasModes?: boolean;
-  /** Second lives under a worker's name. */
+  /** Workers that leave, and second lives under their names. */
   hasLives?: boolean;
   /** Requests that must run alone. */
   hasAlone?: boolean;
 }
 
-type Worlds = (state: State, scope: Scope) => Action[];
+type List = (state: State, scope: Scope) => Action[];
 
 export function actionsIn(state: State, scope: Scope): Action[] {
-  return [requestActions, dispatchActions, writeActions, workerActions, upkeepActions].flatMap((list) => list(state, scope));
+  return [requestActions, dispatchActions, writeActions, workerActions, upkeepActions].flatMap((list) =>
+    list(state, scope),
+  );
 }
 
-const requestActions: Worlds = ({ requests }) =>
+const requestActions: List = ({ requests }) =>
   requests.flatMap(({ phase }, request): Action[] => {
-    if (phase === 'none') return request === 0 || requests[request - 1]!.phase !== 'none' ? [{ do: 'admit', request }] : [];
+    if (phase === 'none')
+      return request === 0 || requests[request - 1]!.phase !== 'none' ? [{ do: 'admit', request }] : [];
     return [
       { do: 'admit-again', request },
       { do: 'admit-other', request },
@@ -34,7 +39,7 @@ const requestActions: Worlds = ({ requests }) =>
     ];
   });
 
-const dispatchActions: Worlds = (state, { hasAlone, hasLives }) => {
+const dispatchActions: List = (state, { hasAlone, hasLives }) => {
   const known = state.requests.flatMap(({ phase }, request) => (phase === 'none' ? [] : [request]));
   const queued = known.filter((request) => state.requests[request]!.phase === 'queued');
   const shared = (worker: number, requests: number[]): Lease => ({ worker, isAlone: false, requests });
@@ -52,7 +57,10 @@ const dispatchActions: Worlds = (state, { hasAlone, hasLives }) => {
       isPair && state.workers.length === 2
         ? [{ do: 'dispatch', leases: [shared(name, [known[0]!]), shared(other, [known[1]!])] }]
         : [];
-    const alone = known.map((request): Action => ({ do: 'dispatch', leases: [{ ...shared(name, [request]), isAlone: true }] }));
+    const alone = known.map((request): Action => ({
+      do: 'dispatch',
+      leases: [{ ...shared(name, [request]), isAlone: true }],
+    }));
     const reserve: Action = { do: 'dispatch', leases: [], reserve: name };
     // Where lives and modes are looked at, who goes with whom is not.
     return [...each, ...late, ...(hasLives ? [] : [...pair, ...spread]), ...(hasAlone ? [...alone, reserve] : [])];
@@ -62,49 +70,63 @@ const dispatchActions: Worlds = (state, { hasAlone, hasLives }) => {
 function whatsIn({ hasProgress, hasRelease }: Scope): What[] {
   const isIn = (what: What): boolean => {
     if (what === 'release') return hasRelease === true;
-    return hasProgress === true || !['checkpoint', 'old-checkpoint', 'output', 'succeed'].includes(what);
+    return hasProgress === true || ['progress', 'give-back', 'give-back-failed'].includes(what);
   };
   return whats.filter(isIn);
 }
 
-const writeActions: Worlds = ({ requests, workers }, scope) =>
+const writeActions: List = ({ requests, workers }, scope) =>
   workers.flatMap((worker, name): Action[] => {
     const leased = worker?.leases.flatMap((lease, request) => (lease === null ? [] : [request])) ?? [];
     const each = leased.flatMap((request): Action[] => [
       ...whatsIn(scope).map((what): Action => ({ do: 'write', worker: name, writes: [[request, what]] })),
-      { do: 'write', worker: name, writes: [[request, 'output'], [request, 'succeed']] },
+      {
+        do: 'write',
+        worker: name,
+        writes: [
+          [request, 'output'],
+          [request, 'succeed'],
+        ],
+      },
     ]);
     const both: Action = { do: 'write', worker: name, writes: leased.map((request) => [request, 'give-back-failed']) };
     const isAdmitted = requests.some(({ phase }) => phase !== 'none');
-    return [...each, ...(leased.length > 1 ? [both] : []), ...(isAdmitted ? [{ do: 'write-stale', worker: name } as const] : [])];
+    return [
+      ...each,
+      ...(leased.length > 1 ? [both] : []),
+      ...(isAdmitted ? [{ do: 'write-stale', worker: name } as const] : []),
+    ];
   });
 
-const workerActions: Worlds = ({ workers }, scope) =>
+const workerActions: List = ({ workers }, scope) =>
   workers.flatMap((worker, name): Action[] => livesIn(scope).flatMap((life) => lifeActions(worker, name, life, scope)));
 
 function livesIn({ hasLives }: Scope): Life[] {
   return hasLives ? [1, 2] : [1];
 }
 
-function lifeActions(worker: Worker | null, name: number, life: Life, { hasModes = false }: Scope): Action[] {
+function lifeActions(worker: Worker | null, name: number, life: Life, { hasModes = false, hasLives }: Scope): Action[] {
   const named = { worker: name };
   const basic: Action[] = [
     { do: 'register', ...named, life, as: 'ready' },
     { do: 'heartbeat', ...named, life, hasPace: hasModes },
-    { do: 'leave', ...named, life },
   ];
+  if (hasLives) basic.push({ do: 'leave', ...named, life });
   if (!hasModes) return basic;
   const modes: Action[] = [
     { do: 'register', ...named, life, as: 'loading' },
     { do: 'register', ...named, life, as: 'asleep' },
     { do: 'stop', ...named, life },
   ];
-  const operator: Action[] = [{ do: 'drain', ...named }, { do: 'resume', ...named }];
+  const operator: Action[] = [
+    { do: 'drain', ...named },
+    { do: 'resume', ...named },
+  ];
   if (worker) operator.push({ do: 'ask-to-sleep', ...named });
   return [...basic, ...modes, ...(life === 1 ? operator : [])];
 }
 
-const upkeepActions: Worlds = ({ requests, workers, marks, reserved }) => [
+const upkeepActions: List = ({ requests, workers, marks, reserved }) => [
   ...requests.flatMap(({ phase }, request): Action[] =>
     phase === 'none' ? [] : (['none', 'start', 'all'] as const).map((over) => ({ do: 'expire', request, over })),
   ),

@@ -1,10 +1,25 @@
 /** What the scripts made beside what the model says: a difference is a line. */
+import type { Dispatchable } from '@darkroom/core';
 import { bytes, lives } from './drive.ts';
+import { isAtRest } from './explore.ts';
 import { endOf, type History, leasesOf } from './history.ts';
-import { type Action, capacity, freeOf, listOf, missedSweeps, type Outcome, patience, queueOf, type State, type Worker } from './model.ts';
+import {
+  type Action,
+  capacity,
+  freeOf,
+  isOffered,
+  listOf,
+  patienceOf,
+  queueOf,
+  type State,
+  type Worker,
+} from './model.ts';
 import { entriesOf, keyKinds, type Look, owners, pairsOf, requestIds, workerIds } from './world.ts';
 
 type Differences = string[];
+
+/** What a model keeps for ever: counts, entries that are cut off, and the account of each owner. */
+const staying = new Set(['arrivals', 'dead', 'shares', 'swept', 'tally', 'webhooks']);
 
 /** A reply as the model gives it. */
 export function replyOf(action: Action, reply: unknown, workers: readonly number[]): unknown[] {
@@ -40,7 +55,8 @@ export function expectSame(differences: Differences, what: string, found: unknow
 /** All of a world beside a state of the model and what was said on the way to it. */
 export function compare(look: Look, state: State, history: History): Differences {
   const differences: Differences = [];
-  const same = (what: string, found: unknown, expected: unknown): void => expectSame(differences, what, found, expected);
+  const same = (what: string, found: unknown, expected: unknown): void =>
+    expectSame(differences, what, found, expected);
   for (const [request, { phase }] of state.requests.entries())
     if (phase !== 'none') compareRequest(same, look, state, history, request);
   compareQueue(same, look, state);
@@ -48,6 +64,39 @@ export function compare(look: Look, state: State, history: History): Differences
   comparePool(same, look, state, history);
   compareCounts(same, look, state, history);
   same('keys', Object.keys(look).toSorted(), keysIn(look, state, history));
+  if (isAtRest(state))
+    same(
+      'keys that stay at rest',
+      Object.keys(look).filter((name) => look[name]![0] === -1 && !staying.has(name)),
+      [],
+    );
+  return differences;
+}
+
+/** What a former is shown beside what it may decide on. */
+export function compareView(
+  { workers, requests, reservedWorkerId }: Dispatchable,
+  state: State,
+  history: History,
+): Differences {
+  const differences: Differences = [];
+  const nameOf = (worker: number): string => workerIds[history.workers[worker]!]!;
+  const offered = state.workers.flatMap((worker, name) =>
+    worker && isOffered(state, worker) ? [`${nameOf(name)} ${listOf(worker)} ${freeOf(worker)}`] : [],
+  );
+  const shown = workers.map(
+    ({ id, isIdle, isAsleep, free }) => `${id} ${isIdle ? 'idle' : isAsleep ? 'asleep' : 'busy'} ${free}`,
+  );
+  expectSame(differences, 'workers that a former is shown', shown.toSorted(), offered.toSorted());
+  const queue = offered.length > 0 ? queueOf(state).map((request) => requestIds[request]!) : [];
+  expectSame(
+    differences,
+    'requests that a former is shown',
+    requests.map(({ id }) => id),
+    queue,
+  );
+  const reserved = state.reserved === null ? undefined : nameOf(state.reserved);
+  expectSame(differences, 'who is shown as reserved', reservedWorkerId, reserved);
   return differences;
 }
 
@@ -73,8 +122,16 @@ function compareRequest(same: Same, look: Look, state: State, history: History, 
   const log = history.logs[request]!;
   const events = entriesOf(look, `events:${id}`, 'body');
   // One that has only been queued has no log yet.
-  same(`${id} log`, events.map(([, body]) => typeOf(body)), log.length === 1 ? [] : log);
-  same(`${id} event ids`, events.map(([entry]) => entry), log.length === 1 ? [] : log.map((_type, index) => `${index + 1}-0`));
+  same(
+    `${id} log`,
+    events.map(([, body]) => typeOf(body)),
+    log.length === 1 ? [] : log,
+  );
+  same(
+    `${id} event ids`,
+    events.map(([entry]) => entry),
+    log.length === 1 ? [] : log.map((_type, index) => `${index + 1}-0`),
+  );
   same(`${id} sequence`, Number(fields['sequence']), log.length);
   for (const name of [`request:${id}`, `input:${id}`, `events:${id}`, `output:${id}:0`]) {
     const ttlMs = look[name]?.[0];
@@ -112,7 +169,9 @@ function compareWorker(same: Same, look: Look, state: State, history: History, n
   const id = workerIds[place]!;
   const worker = state.workers[name]!;
   const fields = pairsOf(look, `worker:${id}`);
-  const lists = ['loading', 'idle', 'busy', 'asleep', 'draining'].filter((list) => id in pairsOf(look, `workers:${list}`));
+  const lists = ['loading', 'idle', 'busy', 'asleep', 'draining'].filter(
+    (list) => id in pairsOf(look, `workers:${list}`),
+  );
   same(`${id} lists`, lists, worker ? [listOf(worker)] : []);
   same(`${id} is heard of`, id in pairsOf(look, 'workers:heard'), worker !== null);
   same(`${id} mark`, look[`drained:${id}`]?.[1], state.marks[name] ? lives[state.marks[name]] : undefined);
@@ -121,15 +180,15 @@ function compareWorker(same: Same, look: Look, state: State, history: History, n
   same(`${id} list`, fields['list'], listOf(worker));
   same(`${id} free`, Number(fields['free']), freeOf(worker));
   same(`${id} capacity`, Number(fields['capacity']), capacity);
-  same(`${id} flags`, [fields['loading'], fields['asleep'], fields['stopping'] ?? '0', Boolean(fields['pace'])], [
-    worker.isLoading ? '1' : '0',
-    worker.isAsleep ? '1' : '0',
-    worker.isStopping ? '1' : '0',
-    worker.hasPace,
-  ]);
+  same(
+    `${id} flags`,
+    [fields['loading'], fields['asleep'], fields['stopping'] ?? '0', Boolean(fields['pace'])],
+    [worker.isLoading ? '1' : '0', worker.isAsleep ? '1' : '0', worker.isStopping ? '1' : '0', worker.hasPace],
+  );
   const heard = Number(pairsOf(look, 'workers:heard')[id]);
   same(`${id} sweeps missed`, Number(pairsOf(look, 'swept')['count'] ?? 0) - heard, worker.missed);
-  if (listOf(worker) === 'busy') same(`${id} place among the busy`, Number(pairsOf(look, 'workers:busy')[id]), freeOf(worker));
+  if (listOf(worker) === 'busy')
+    same(`${id} place among the busy`, Number(pairsOf(look, 'workers:busy')[id]), freeOf(worker));
   const leases = Object.entries(pairsOf(look, `leases:${id}`)).map(([lease, held]) => `${lease.split(' ')[0]} ${held}`);
   const expected = worker.leases.flatMap((held, request) =>
     held === null ? [] : [`${requestIds[request]} ${held} 128x128`],
@@ -142,25 +201,29 @@ function compareWorker(same: Same, look: Look, state: State, history: History, n
 function inWords(message: string): string {
   const type = typeOf(message);
   if (type !== 'run') return type;
-  const run = [...message.matchAll(/"envelope":\{"id":"(?<id>[^"]+)"/g)].map(({ groups }) => requestIds.indexOf(groups!['id']!));
+  const run = [...message.matchAll(/"envelope":\{"id":"(?<id>[^"]+)"/g)].map(({ groups }) =>
+    requestIds.indexOf(groups!['id']!),
+  );
   return `run ${run.join(' ')}`;
 }
 
 /** What is summed up over the workers that take leases, and who is kept for one alone. */
-function comparePool(same: Same, look: Look, { workers, reserved }: State, history: History): void {
+function comparePool(same: Same, look: Look, state: State, history: History): void {
+  const { workers, reserved } = state;
   const open = workers.filter((worker): worker is Worker => worker?.mode === 'open');
   const room = pairsOf(look, 'room');
   const sumOf = (field: string): number => Number(room[field] ?? 0);
   const paced = open.filter(({ hasPace }) => hasPace).length;
-  same(
-    'room',
-    ['workers', 'capacity', 'free', 'paced', 'remainingCost'].map(sumOf),
-    [open.length, open.length * capacity, open.reduce((sum, worker) => sum + Math.max(0, freeOf(worker)), 0), paced, 7 * paced],
-  );
+  same('room', ['workers', 'capacity', 'free', 'paced', 'remainingCost'].map(sumOf), [
+    open.length,
+    open.length * capacity,
+    open.reduce((sum, worker) => sum + Math.max(0, freeOf(worker)), 0),
+    paced,
+    7 * paced,
+  ]);
   same('room goes with the last worker', 'room' in look, open.length > 0);
   same('reserved', look['reserved']?.[1], reserved === null ? undefined : workerIds[history.workers[reserved]!]);
-  if ('swept' in look) same('patience', Number(pairsOf(look, 'swept')['patience']), patience);
-  same('sweeps in a life', missedSweeps > patience, true);
+  same('patience', Number(pairsOf(look, 'swept')['patience']), patienceOf(state));
 }
 
 function compareCounts(same: Same, look: Look, { requests }: State, history: History): void {
@@ -175,11 +238,23 @@ function compareCounts(same: Same, look: Look, { requests }: State, history: His
     same(end, counts[end] ?? 0, told.filter((type) => type === end).length);
   const admitted = requests.filter(({ phase }) => phase !== 'none').length;
   same('requeues', counts['requeue'] ?? 0, told.filter((type) => type === 'queued').length - admitted);
-  const failed = requests.flatMap((_request, request) => (endOf(history, request) === 'failed' ? [requestIds[request]!] : []));
-  same('dead', entriesOf(look, 'dead', 'id').map(([, id]) => id).toSorted(), failed);
+  const failed = requests.flatMap((_request, request) =>
+    endOf(history, request) === 'failed' ? [requestIds[request]!] : [],
+  );
+  same(
+    'dead',
+    entriesOf(look, 'dead', 'id')
+      .map(([, id]) => id)
+      .toSorted(),
+    failed,
+  );
   const asked = new Set(['started', 'succeeded', 'failed', 'canceled', 'expired']);
   const outbox = entriesOf(look, 'webhooks', 'body').map(([, body]) => typeOf(body));
-  same('webhooks', outbox, history.logs[0]!.filter((type) => asked.has(type)));
+  same(
+    'webhooks',
+    outbox,
+    history.logs[0]!.filter((type) => asked.has(type)),
+  );
 }
 
 /** All that may be there: what a state needs, and what stays of those that are over. */

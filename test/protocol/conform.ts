@@ -3,15 +3,16 @@
  * transitions, so each costs one script and one look, however long the way to it is; what changes nothing shares a copy.
  */
 import type { StoreConnection } from '@darkroom/store';
-import { compare, expectSame, replyOf } from './compare.ts';
-import { baseOf, planOf, send, sendAgain, type Sent, type World } from './drive.ts';
+import { compare, compareView } from './compare.ts';
+import { baseOf, begin, view, type World } from './drive.ts';
 import { type Graph, inWords, wayTo } from './explore.ts';
-import { beginHistory, type Call, type History, tell } from './history.ts';
-import { type Action, apply, type State } from './model.ts';
-import { openWorlds, requestIds, type Worlds, workerIds } from './world.ts';
+import type { History } from './history.ts';
+import type { Action, State } from './model.ts';
+import { checkReplies, takeTurns } from './turns.ts';
+import { openWorlds, type Worlds } from './world.ts';
 
 /** Commands that are on their way at once: enough to keep Redis busy. */
-const statesAtOnce = 24;
+const statesAtOnce = 32;
 
 export interface Coverage {
   states: number;
@@ -24,10 +25,8 @@ export interface Coverage {
 
 const mostDifferences = 10;
 
-/** Goes along all transitions of the states that `isTaken`, and to all states. */
-export async function conform(store: StoreConnection, graph: Graph): Promise<Coverage> {
-  const run = new Conformance(store, graph);
-  return run.cover();
+export function conform(store: StoreConnection, graph: Graph): Promise<Coverage> {
+  return new Conformance(store, graph).cover();
 }
 
 class Conformance {
@@ -45,21 +44,19 @@ class Conformance {
   }
 
   async cover(): Promise<Coverage> {
-    await this.#begin();
-    for (let number = 0; number < this.#graph.length && !this.#isRed; ) {
+    this.#histories.set(0, await begin(this.#store, 's0', this.#graph[0]!.state, this.#worlds));
+    const underway = new Set<Promise<void>>();
+    let number = 0;
+    while (!this.#isRed && (number < this.#graph.length || underway.size > 0)) {
       // Those that have been come to.
-      const taken: Promise<void>[] = [];
-      while (taken.length < statesAtOnce && this.#histories.has(number)) taken.push(this.#coverState(number++));
-      await Promise.all(taken);
+      while (underway.size < statesAtOnce && this.#histories.has(number)) {
+        const covering = this.#coverState(number++).finally(() => underway.delete(covering));
+        underway.add(covering);
+      }
+      await Promise.race(underway);
     }
+    await Promise.all(underway);
     return this.coverage;
-  }
-
-  /** One sweep has been: the first always counts, and no other has to. */
-  async #begin(): Promise<void> {
-    const world: World = { store: this.#store, name: 's0', history: beginHistory() };
-    await send(world, this.#graph[0]!.state, { do: 'sweep' })?.reply;
-    this.#histories.set(0, { ...world.history, look: await this.#worlds.look(baseOf(world)) });
   }
 
   get #isRed(): boolean {
@@ -81,6 +78,9 @@ class Conformance {
       });
     });
     walks.push(this.#walk(world, state, still, { name: `c${this.#copies++}`, isFirst: false }).then(() => {}));
+    const seen = await view(world, state);
+    const differences = compareView(seen, state, history);
+    if (differences.length > 0) await this.#report(world, state, [], differences);
     await Promise.all(walks);
     await this.#worlds.delete(baseOf(world));
     this.#histories.delete(number);
@@ -88,7 +88,12 @@ class Conformance {
   }
 
   /** Does one thing after the other in a copy, each twice if it may come twice, and looks at what came of all. */
-  async #walk(from: World, state: State, actions: readonly Action[], to: { name: string; isFirst: boolean }): Promise<History | undefined> {
+  async #walk(
+    from: World,
+    state: State,
+    actions: readonly Action[],
+    to: { name: string; isFirst: boolean },
+  ): Promise<History | undefined> {
     const world = { ...from, name: to.name };
     const differences: string[] = [];
     const copying = this.#worlds.copy(baseOf(from), baseOf(world));
@@ -109,7 +114,8 @@ class Conformance {
     // Which of many it was is found by doing each alone.
     if (actions.length > 1) {
       const count = this.coverage.differences.length;
-      for (const action of actions) await this.#walk(from, state, [action], { name: `c${this.#copies++}`, isFirst: false });
+      for (const action of actions)
+        await this.#walk(from, state, [action], { name: `c${this.#copies++}`, isFirst: false });
       if (this.coverage.differences.length > count) return;
     }
     if (this.#isRed) return;
@@ -118,89 +124,3 @@ class Conformance {
     this.coverage.differences.push([...differences, 'after', ...lines].join('\n'));
   }
 }
-
-interface Turn {
-  action: Action;
-  sent: Sent | undefined;
-  expected: unknown[];
-  /** The same bytes once more, at once: the answer was lost. */
-  again: Sent | undefined;
-  /** What this worker wrote before that, once more: it was on its way for long. */
-  late: Sent | undefined;
-}
-
-/** Sends all without waiting for an answer. */
-function takeTurns(world: World, from: State, actions: readonly Action[]) {
-  let state = from;
-  let { history } = world;
-  const taken: Turn[] = [];
-  const { deliveries } = history;
-  for (const action of actions) {
-    const here = { ...world, history };
-    const outcome = apply(state, action);
-    const sent = send(here, state, action);
-    const mayComeTwice = ['admit', 'dispatch', 'write', 'write-stale'].includes(action.do);
-    const again = sent && mayComeTwice ? sendAgain(here, sent.call) : undefined;
-    const earlier = 'worker' in action && action.do.startsWith('write') ? history.writes[history.workers[action.worker]!]!.last : undefined;
-    const late = earlier && sendAgain(here, earlier);
-    taken.push({ action, sent, expected: outcome.reply, again, late });
-    history = tell(sent ? note(history, action, sent.call) : history, outcome);
-    state = outcome.state;
-  }
-  return { state, history, taken, deliveries: async () => [...deliveries, ...(await newDeliveries(taken, world.history))] };
-}
-
-async function newDeliveries(turns: readonly Turn[], { workers, deliveries }: History): Promise<History['deliveries']> {
-  const found: History['deliveries'][number][] = [];
-  for (const { action, sent } of turns) {
-    if (action.do !== 'dispatch' || sent === undefined) continue;
-    const reply = (await sent.reply) as [status: string, token: string][];
-    const planned = action.leases.flatMap(({ worker, requests }) => requests.map((request) => ({ worker, request })));
-    for (const [index, [status, token]] of reply.entries()) {
-      const { worker, request } = planned[index]!;
-      if (status === 'leased') found.push({ id: requestIds[request]!, token, place: workers[worker]! });
-    }
-  }
-  const known = new Set(deliveries.map(({ token }) => token));
-  return found.map((delivery) => (known.has(delivery.token) ? { ...delivery, token: `${delivery.token} again` } : delivery));
-}
-
-/** With what was sent, for it may come again. */
-function note(history: History, action: Action, call: Call): History {
-  if (action.do === 'admit') return { ...history, admissions: new Map([...history.admissions, [action.request, call]]) };
-  if (action.do === 'dispatch') {
-    return { ...history, dispatches: new Map([...history.dispatches, [planOf(history, action), call]]) };
-  }
-  if (action.do !== 'write' && action.do !== 'write-stale') return history;
-  const place = history.workers[action.worker]!;
-  const writes = history.writes.map((each, index) => (index === place ? { last: call, batch: each.batch + 1 } : each));
-  return { ...history, writes };
-}
-
-async function checkReplies({ action, sent, expected, again, late }: Turn, { history }: World, differences: string[]): Promise<void> {
-  const reply = await sent?.reply.catch(String);
-  const first = sent ? replyOf(action, reply, history.workers) : [];
-  expectSame(differences, `answer to ${inWords(action)}`, first, expected);
-  if (again) {
-    const second = replyOf(action, await again.reply.catch(String), history.workers);
-    expectSame(differences, `answer to the same again`, second, answerToSame(action, first, second));
-    if (action.do === 'dispatch') expectSame(differences, 'tokens of the same again', tokensOf(await again.reply), tokensOf(reply));
-  }
-  if (late) {
-    const answers = (await late.reply) as string[];
-    if (!answers.every((answer) => ['lost', 'ended'].includes(answer))) differences.push(`an old batch is answered ${JSON.stringify(answers)}`);
-  }
-}
-
-/** What was done is not done again, and who sent it is told so. */
-function answerToSame(action: Action, first: unknown[], second: unknown[]): unknown[] {
-  if (action.do === 'dispatch') return first.map((outcome) => (outcome === 'expired' ? 'moved' : outcome));
-  // A worker that is not there has written nothing either, and keeps no count.
-  if (action.do === 'write-stale' && second.length > 0) return first;
-  return action.do === 'write' || action.do === 'write-stale' ? [] : first;
-}
-
-function tokensOf(reply: unknown): unknown[] {
-  return (reply as [string, string][]).map(([status, token]) => (status === 'leased' ? token : ''));
-}
-

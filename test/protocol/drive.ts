@@ -1,4 +1,5 @@
 /** Does what an action says by the store's own functions, so by the real scripts. */
+import type { Dispatchable } from '@darkroom/core';
 import {
   admitRequest,
   askWorker,
@@ -8,6 +9,7 @@ import {
   drainWorker,
   expireRequests,
   heartbeatWorker,
+  readDispatchable,
   registerWorker,
   type RequestWrite,
   resumeWorker,
@@ -19,9 +21,9 @@ import {
   writeBatch,
 } from '@darkroom/store';
 import { testEnvelope } from '@darkroom/testing';
-import { type Call, type History, leasesOf } from './history.ts';
-import { type Action, capacity, type Over, type State, slots, type What, whats, missedSweeps } from './model.ts';
-import { owners, requestIds, workerIds } from './world.ts';
+import { beginHistory, type Call, type History, leasesOf } from './history.ts';
+import { type Action, capacity, type Over, type State, slots, type What, whats } from './model.ts';
+import { owners, requestIds, workerIds, type Worlds } from './world.ts';
 
 export interface World {
   store: StoreConnection;
@@ -41,6 +43,19 @@ const longMs = 3_600_000;
 export const lives = { 1: 'first', 2: 'second' } as const;
 export const bytes = 1000;
 const paces = { costMs: { fast: 2, slow: 4 }, stepMs: { fast: 10, slow: 20 }, remainingCost: 7 };
+
+/** A world in which nothing has happened but one sweep: the first always counts, and no other has to. */
+export async function begin(store: StoreConnection, name: string, state: State, worlds: Worlds): Promise<History> {
+  const history = beginHistory();
+  await send({ store, name, history }, state, { do: 'sweep' })!.reply;
+  return { ...history, look: await worlds.look(baseOf({ store, name })) };
+}
+
+/** What a former sees. */
+export function view(world: World, { requests, workers }: State): Promise<Dispatchable> {
+  const options = { maxWorkers: workers.length, maxRequests: requests.length };
+  return readDispatchable(record(world, []), world.name, options);
+}
 
 export function baseOf({ store, name }: Pick<World, 'store' | 'name'>): string {
   return store.keysOf(name).base;
@@ -72,7 +87,9 @@ export function sendAgain(world: World, call: Call): Sent {
 }
 
 function replay(world: World, [command, ...values]: Call, calls: Sent[]): Promise<unknown> {
-  const { redis } = record(world, calls) as unknown as { redis: Record<string, (...values: unknown[]) => Promise<unknown>> };
+  const { redis } = record(world, calls) as unknown as {
+    redis: Record<string, (...values: unknown[]) => Promise<unknown>>;
+  };
   return redis[command]!(baseOf(world), ...values);
 }
 
@@ -80,13 +97,21 @@ function replay(world: World, [command, ...values]: Call, calls: Sent[]): Promis
 function record({ store, name }: World, calls: Sent[]): StoreConnection {
   const keys = store.keysOf(name);
   const commands = store.redis as unknown as Record<string, (...values: unknown[]) => Promise<unknown>>;
-  const get = (_target: object, command: string) => (base: unknown, ...values: unknown[]) => {
-    const reply = commands[command]!(base, ...values);
-    calls.push({ call: [command, ...values], reply });
-    return reply;
-  };
+  const get =
+    (_target: object, command: string) =>
+    (base: unknown, ...values: unknown[]) => {
+      const reply = commands[command]!(base, ...values);
+      calls.push({ call: [command, ...values], reply });
+      // On a slow machine a reservation must not be over by itself.
+      if (command === 'dispatch/dispatch-requests') void store.redis.pexpire(keys.reserved, longMs);
+      return reply;
+    };
   const redis = { value: new Proxy({}, { get }) };
-  return Object.create(store, { redis, keysOf: { value: () => keys }, keysOfRequest: { value: () => keys } }) as StoreConnection;
+  return Object.create(store, {
+    redis,
+    keysOf: { value: () => keys },
+    keysOfRequest: { value: () => keys },
+  }) as StoreConnection;
 }
 
 /** What was sent before, if an action is that again: the same submit, or a dispatch whose first answer came late or never. */
@@ -158,7 +183,10 @@ function perform(store: StoreConnection, world: World, state: State, action: Act
       return askWorker(store, nameOf(action.worker), 'sleep');
     case 'sweep':
     case 'sweep-again':
-      return sweepWorkers(store, model, { intervalMs: action.do === 'sweep' ? 0 : longMs, missedSweeps });
+      return sweepWorkers(store, model, {
+        intervalMs: action.do === 'sweep' ? 0 : longMs,
+        missedSweeps: state.missedSweeps,
+      });
     case 'admit-again':
     case 'lapse-reservation':
     case 'lapse-mark':
@@ -200,12 +228,10 @@ function write(store: StoreConnection, { name: model, history }: World, state: S
   const all = state.requests.flatMap((_request, request) => whats.map((what): [number, What] => [request, what]));
   const isStale = action.do === 'write-stale';
   const count = history.writes[place]!.batch;
-  const writes = (isStale ? all : action.writes).flatMap(
-    ([request, what]) => {
-      const token = isStale ? staleToken(history, request, place) : held(request);
-      return writesOf({ id: requestIds[request]!, token }, what, count);
-    },
-  );
+  const writes = (isStale ? all : action.writes).flatMap(([request, what]) => {
+    const token = isStale ? staleToken(history, request, place) : held(request);
+    return writesOf({ id: requestIds[request]!, token }, what, count);
+  });
   const incarnation = lifeIn(history, place);
   return writeBatch(store, { model, workerId: workerIds[place]!, incarnation }, writes, { batch: count + 1 });
 }

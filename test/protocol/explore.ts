@@ -27,7 +27,11 @@ export function standFor(state: State): { key: string; state: State; isSwapped: 
   const key = JSON.stringify(state);
   if (state.workers.length < 2) return { key, state, isSwapped: false };
   const swapped: State = {
-    requests: state.requests.map((request) => ({ ...request, worker: request.worker === null ? null : 1 - request.worker })),
+    missedSweeps: state.missedSweeps,
+    requests: state.requests.map((request) => ({
+      ...request,
+      worker: request.worker === null ? null : 1 - request.worker,
+    })),
     workers: state.workers.toReversed(),
     marks: state.marks.toReversed(),
     reserved: state.reserved === null ? null : 1 - state.reserved,
@@ -52,8 +56,12 @@ export function explore(scope: Scope): Graph {
         graph.push({ state, edges: [], from: { node: number, action } });
       }
       node.edges.push({ action, to, isFirst: known === undefined, isSwapped });
-      const broken = [...brokenBy(node.state, action, outcome), ...(known === undefined ? brokenIn(outcome.state) : [])];
-      if (broken.length > 0) throw new Error(`${broken.join(', ')}\n${wayTo(graph, number).map(inWords).join('\n')}\n${inWords(action)}`);
+      const broken = [
+        ...brokenBy(node.state, action, outcome),
+        ...(known === undefined ? brokenIn(outcome.state) : []),
+      ];
+      if (broken.length > 0)
+        throw new Error(`${broken.join(', ')}\n${wayTo(graph, number).map(inWords).join('\n')}\n${inWords(action)}`);
     }
   }
   return graph;
@@ -83,5 +91,7 @@ export function stuckIn(graph: Graph, isHelpful: (action: Action) => boolean): n
 }
 
 export function isAtRest({ requests, workers }: State): boolean {
-  return requests.every(({ phase }) => phase === 'none' || phase === 'ended') && workers.every((worker) => worker === null);
+  return (
+    requests.every(({ phase }) => phase === 'none' || phase === 'ended') && workers.every((worker) => worker === null)
+  );
 }

@@ -9,7 +9,10 @@ export function brokenIn({ requests, workers, marks, reserved }: State): string[
   const must = (holds: boolean, what: string): void => void (holds || broken.push(what));
   for (const [id, { phase, worker, attempts }] of requests.entries()) {
     const holders = workers.flatMap((each, name) => (each?.leases[id] == null ? [] : [name]));
-    must(phase !== 'running' || (holders.length === 1 && holders[0] === worker), 'what runs is leased once, to who runs it');
+    must(
+      phase !== 'running' || (holders.length === 1 && holders[0] === worker),
+      'what runs is leased once, to who runs it',
+    );
     must(phase === 'running' || phase === 'ended' || holders.length === 0, 'what waits is leased to nobody');
     must(phase === 'running' || worker === null, 'what does not run has no worker');
     must(attempts >= 0 && attempts <= maxAttempts, 'attempts are counted');

@@ -7,8 +7,6 @@
 /** Every request takes 2 of a worker's 3 slots: the second overhangs, and `free` is below zero. */
 export const [capacity, slots] = [3, 2];
 export const maxAttempts = 2;
-/** A worker that missed 2 sweeps gets nothing, one that missed 3 is buried. */
-export const [missedSweeps, patience] = [2, 1];
 
 export type Life = 1 | 2;
 export type Terminal = 'succeeded' | 'failed' | 'canceled' | 'expired';
@@ -41,6 +39,8 @@ export interface Worker {
 }
 
 export interface State {
+  /** A worker that missed more is buried, and one that missed half of them gets no lease. */
+  missedSweeps: number;
   /** The first is admitted before the second: which is which makes no difference. */
   requests: Request[];
   workers: (Worker | null)[];
@@ -95,13 +95,27 @@ export interface Outcome {
   messages: [worker: number, message: string | null][];
 }
 
-export const whats: What[] = ['progress', 'checkpoint', 'old-checkpoint', 'output', 'release', 'succeed', 'fail', 'drop'];
+export const whats: What[] = [
+  'progress',
+  'checkpoint',
+  'old-checkpoint',
+  'output',
+  'release',
+  'succeed',
+  'fail',
+  'drop',
+];
 whats.push('give-back', 'give-back-failed');
 
 const nothing = { hasRun: false, attempts: 0, hasAdvanced: false, hasOutput: false, isCanceling: false, worker: null };
 
-export function initialState({ requests, workers }: { requests: number; workers: number }): State {
+export function initialState({
+  requests,
+  workers,
+  missedSweeps,
+}: Record<'requests' | 'workers' | 'missedSweeps', number>): State {
   return {
+    missedSweeps,
     requests: Array.from({ length: requests }, () => ({ phase: 'none', ...nothing })),
     workers: Array.from({ length: workers }, () => null),
     marks: Array.from({ length: workers }, () => null),
@@ -123,12 +137,20 @@ export function listOf(worker: Worker): 'loading' | 'draining' | 'busy' | 'aslee
 /** The requests that wait, in the order of dispatch. */
 export function queueOf({ requests }: State): number[] {
   const waiting = requests.flatMap(({ phase }, request) => (phase === 'queued' ? [request] : []));
-  return [...waiting.filter((request) => requests[request]!.hasRun), ...waiting.filter((request) => !requests[request]!.hasRun)];
+  return [
+    ...waiting.filter((request) => requests[request]!.hasRun),
+    ...waiting.filter((request) => !requests[request]!.hasRun),
+  ];
+}
+
+/** How many sweeps a worker may have missed that still gets leases. */
+export function patienceOf({ missedSweeps }: State): number {
+  return Math.ceil(missedSweeps / 2);
 }
 
 /** What a former is shown of a worker. */
-export function isOffered(worker: Worker): boolean {
-  return worker.mode === 'open' && worker.missed <= patience && freeOf(worker) > 0;
+export function isOffered(state: State, worker: Worker): boolean {
+  return worker.mode === 'open' && worker.missed <= patienceOf(state) && freeOf(worker) > 0;
 }
 
 export function isServed({ workers }: State): boolean {
@@ -136,9 +158,15 @@ export function isServed({ workers }: State): boolean {
 }
 
 /** Structured clones take most of an exploration's time. */
-function copyOf({ requests, workers, marks, reserved }: State): State {
+function copyOf({ missedSweeps, requests, workers, marks, reserved }: State): State {
   const copied = workers.map((worker) => worker && { ...worker, leases: [...worker.leases] });
-  return { requests: requests.map((request) => ({ ...request })), workers: copied, marks: [...marks], reserved };
+  return {
+    missedSweeps,
+    requests: requests.map((each) => ({ ...each })),
+    workers: copied,
+    marks: [...marks],
+    reserved,
+  };
 }
 
 export function apply(before: State, action: Action): Outcome {
@@ -263,13 +291,17 @@ function dispatch(turn: Outcome, { leases, reserve, late }: Extract<Action, { do
   });
 }
 
-function takes({ workers, reserved }: State, { worker: name, isAlone }: Lease): boolean {
+function takes(state: State, { worker: name, isAlone }: Lease): boolean {
+  const { workers, reserved } = state;
   const worker = workers[name]!;
-  if (worker.mode !== 'open' || worker.missed > patience) return false;
+  if (worker.mode !== 'open' || worker.missed > patienceOf(state)) return false;
   return isAlone ? worker.leases.every((lease) => lease === null) : reserved !== name;
 }
 
-function write(turn: Outcome, { worker: name, request: id, what }: { worker: number; request: number; what: What }): string {
+function write(
+  turn: Outcome,
+  { worker: name, request: id, what }: { worker: number; request: number; what: What },
+): string {
   const request = turn.state.requests[id]!;
   const { leases } = turn.state.workers[name]!;
   // Its time was over: all that is left is to let go.
@@ -338,8 +370,20 @@ function remove(turn: Outcome, name: number, isFree: boolean): void {
 function register(turn: Outcome, { worker: name, life, as }: Extract<Action, { do: 'register' }>): unknown[] {
   const { state } = turn;
   if (state.workers[name] && state.workers[name].life !== life) remove(turn, name, false);
-  const fresh = { life, mode: 'open', isStopping: false, hasPace: false, leases: state.requests.map(() => null) } as const;
-  const worker = (state.workers[name] ??= { ...fresh, isLoading: false, isAsleep: false, missed: 0, leases: [...fresh.leases] });
+  const fresh = {
+    life,
+    mode: 'open',
+    isStopping: false,
+    hasPace: false,
+    leases: state.requests.map(() => null),
+  } as const;
+  const worker = (state.workers[name] ??= {
+    ...fresh,
+    isLoading: false,
+    isAsleep: false,
+    missed: 0,
+    leases: [...fresh.leases],
+  });
   if (as === 'asleep' && worker.leases.some((lease) => lease !== null)) return ['leased'];
   Object.assign(worker, { isLoading: as === 'loading', isAsleep: as === 'asleep', missed: 0 });
   if (state.marks[name] === life) {
@@ -386,7 +430,7 @@ function sweep(turn: Outcome, isCounted: boolean): unknown[] {
   for (const [name, worker] of state.workers.entries()) {
     if (worker === null) continue;
     if (isCounted) worker.missed += 1;
-    if (worker.missed <= missedSweeps) continue;
+    if (worker.missed <= state.missedSweeps) continue;
     if (worker.mode === 'draining' && !worker.isStopping) state.marks[name] = worker.life;
     remove(turn, name, false);
     buried.push(name);

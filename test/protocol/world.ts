@@ -47,10 +47,8 @@ export const keyKinds: [string, Kind][] = [
 
 const luaList = keyKinds.map(([name, kind]) => `{'${name}','${kind}'}`).join(',');
 
-/** KEYS: 1 base to copy, 2 base of the copy. A reservation lasts, so that a slow machine changes nothing. */
-const copyLua = `
-for _, each in ipairs({${luaList}}) do redis.call('COPY', KEYS[1] .. ':' .. each[1], KEYS[2] .. ':' .. each[1]) end
-redis.call('PEXPIRE', KEYS[2] .. ':reserved', 3600000)`;
+/** KEYS: 1 base to copy, 2 base of the copy. */
+const copyLua = `for _, each in ipairs({${luaList}}) do redis.call('COPY', KEYS[1] .. ':' .. each[1], KEYS[2] .. ':' .. each[1]) end`;
 
 /** KEYS: 1 base   ARGV: 1 '1' to delete it too. Returns: JSON {name: [ms to live, content], …} */
 const lookLua = `
