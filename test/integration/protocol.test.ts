@@ -3,7 +3,7 @@ import { allKeys, openTestStore } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import { conform } from '../protocol/conform.ts';
 import { explore } from '../protocol/explore.ts';
-import { maxAttempts } from '../protocol/model.ts';
+import { maxAttempts } from '../protocol/state.ts';
 import { smallScope, wholeScope } from '../protocol/scopes.ts';
 import { walk } from '../protocol/walk.ts';
 import { keyKinds } from '../protocol/world.ts';
@@ -18,7 +18,7 @@ it('one request and one worker: every transition of the scripts is one of the mo
 
 it('two of each, with all that workers may do: random ways through the scripts are those of the model', async () => {
   const store = openTestStore({ maxAttempts });
-  const ways = Array.from({ length: 32 }, (_way, seed) => walk(store, { scope: wholeScope, seed, steps: 80 }));
+  const ways = Array.from({ length: 20 }, (_way, seed) => walk(store, { scope: wholeScope, seed, steps: 80 }));
   const differing = (await Promise.all(ways)).filter((differences) => differences.length > 0);
   expect(differing).toEqual([]);
   const known = new Set(keyKinds.map(([name]) => name));

@@ -1,5 +1,5 @@
 /** What may happen in a state: everything that a process could say there, whether a careful one would say it or not. */
-import { type Action, type Lease, type Life, type State, type What, type Worker, whats } from './model.ts';
+import { type Action, type Lease, type Life, type State, type What, type Worker, whats } from './state.ts';
 
 /** A part of the protocol that is explored as a whole; all of it at once has too many states. */
 export interface Scope {
@@ -39,10 +39,13 @@ const requestActions: List = ({ requests }) =>
     ];
   });
 
+function shared(worker: number, requests: number[]): Lease {
+  return { worker, isAlone: false, requests };
+}
+
 const dispatchActions: List = (state, { hasAlone, hasLives }) => {
   const known = state.requests.flatMap(({ phase }, request) => (phase === 'none' ? [] : [request]));
   const queued = known.filter((request) => state.requests[request]!.phase === 'queued');
-  const shared = (worker: number, requests: number[]): Lease => ({ worker, isAlone: false, requests });
   return state.workers.flatMap((_worker, name): Action[] => {
     const each = known.map((request): Action => ({ do: 'dispatch', leases: [shared(name, [request])] }));
     const late = queued.flatMap((request): Action[] =>

@@ -1,22 +1,12 @@
 /** What the scripts made beside what the model says: a difference is a line. */
 import type { Dispatchable } from '@darkroom/core';
-import { bytes, lives } from './drive.ts';
+import { comparePool, compareWorker } from './compare-workers.ts';
+import { type Differences, expectSame, type Same } from './differences.ts';
+import { bytes } from './drive.ts';
 import { isAtRest } from './explore.ts';
 import { endOf, type History, leasesOf } from './history.ts';
-import {
-  type Action,
-  capacity,
-  freeOf,
-  isOffered,
-  listOf,
-  patienceOf,
-  queueOf,
-  type State,
-  type Worker,
-} from './model.ts';
-import { entriesOf, keyKinds, type Look, owners, pairsOf, requestIds, workerIds } from './world.ts';
-
-type Differences = string[];
+import { type Action, freeOf, isOffered, listOf, queueOf, type State } from './state.ts';
+import { entriesOf, keyKinds, type Look, owners, pairsOf, requestIds, typeOf, workerIds } from './world.ts';
 
 /** What a model keeps for ever: counts, entries that are cut off, and the account of each owner. */
 const staying = new Set(['arrivals', 'dead', 'shares', 'swept', 'tally', 'webhooks']);
@@ -24,32 +14,15 @@ const staying = new Set(['arrivals', 'dead', 'shares', 'swept', 'tally', 'webhoo
 /** A reply as the model gives it. */
 export function replyOf(action: Action, reply: unknown, workers: readonly number[]): unknown[] {
   const list = Array.isArray(reply) ? (reply as unknown[]) : [reply];
-  switch (action.do) {
-    case 'admit':
-    case 'admit-again':
-    case 'admit-other':
-      return list[0] === 'admitted' ? ['admitted', list[1], list[2] === 1] : list.slice(0, 1);
-    case 'cancel':
-      return list.slice(0, 1);
-    case 'expire':
-      return list.slice(1).map((id) => requestIds.indexOf(id as string));
-    case 'dispatch':
-      return list.map((outcome) => (outcome as unknown[])[0]);
-    case 'sweep':
-    case 'sweep-again': {
-      const buried = list.slice(1).map((each) => workerIds.indexOf((each as string[])[0]!));
-      return buried.map((place) => workers.indexOf(place)).toSorted((one, other) => one - other);
-    }
-    default:
-      return list;
+  // The scripts say more than that, which depends on costs and names.
+  if (action.do.startsWith('admit') || action.do === 'cancel') {
+    return list[0] === 'admitted' ? ['admitted', list[1], list[2] === 1] : list.slice(0, 1);
   }
-}
-
-export function expectSame(differences: Differences, what: string, found: unknown, expected: unknown): void {
-  // Hundreds of these for each transition, and nearly all the same.
-  if (found === expected) return;
-  const [one, other] = [JSON.stringify(found), JSON.stringify(expected)];
-  if (one !== other) differences.push(`${what}: the scripts have ${one}, the model ${other}`);
+  if (action.do === 'expire') return list.slice(1).map((id) => requestIds.indexOf(id as string));
+  if (action.do === 'dispatch') return list.map((outcome) => (outcome as unknown[])[0]);
+  if (!action.do.startsWith('sweep')) return list;
+  const buried = list.slice(1).map((each) => workers.indexOf(workerIds.indexOf((each as string[])[0]!)));
+  return buried.toSorted((one, other) => one - other);
 }
 
 /** All of a world beside a state of the model and what was said on the way to it. */
@@ -100,8 +73,6 @@ export function compareView(
   return differences;
 }
 
-type Same = (what: string, found: unknown, expected: unknown) => void;
-
 function compareRequest(same: Same, look: Look, state: State, history: History, request: number): void {
   const id = requestIds[request]!;
   const fields = pairsOf(look, `request:${id}`);
@@ -139,13 +110,12 @@ function compareRequest(same: Same, look: Look, state: State, history: History, 
   }
 }
 
-function typeOf(body: string): string {
-  return /"type":"(?<type>[a-z_]+)"/.exec(body)?.groups?.['type'] ?? body;
+function idsOf(requests: readonly number[]): string[] {
+  return requests.map((request) => requestIds[request]!);
 }
 
 function compareQueue(same: Same, look: Look, state: State): void {
   const { requests } = state;
-  const idsOf = (list: readonly number[]): string[] => list.map((request) => requestIds[request]!);
   const queue = queueOf(state);
   const fresh = queue.filter((request) => !requests[request]!.hasRun);
   const open = requests.flatMap(({ phase }, request) => (phase === 'queued' || phase === 'running' ? [request] : []));
@@ -162,68 +132,6 @@ function compareQueue(same: Same, look: Look, state: State): void {
   const kept = look[`bytes:${owners[0]}`];
   same('bytes of what is open', Number(pairsOf(look, `bytes:${owners[0]}`)['open'] ?? 0), open.length * bytes);
   if (kept) same('bytes have a time to live', kept[0] > 0, open.length === 0);
-}
-
-function compareWorker(same: Same, look: Look, state: State, history: History, name: number): void {
-  const place = history.workers[name]!;
-  const id = workerIds[place]!;
-  const worker = state.workers[name]!;
-  const fields = pairsOf(look, `worker:${id}`);
-  const lists = ['loading', 'idle', 'busy', 'asleep', 'draining'].filter(
-    (list) => id in pairsOf(look, `workers:${list}`),
-  );
-  same(`${id} lists`, lists, worker ? [listOf(worker)] : []);
-  same(`${id} is heard of`, id in pairsOf(look, 'workers:heard'), worker !== null);
-  same(`${id} mark`, look[`drained:${id}`]?.[1], state.marks[name] ? lives[state.marks[name]] : undefined);
-  if (worker === null) return;
-  same(`${id} life`, fields['incarnation'], lives[worker.life]);
-  same(`${id} list`, fields['list'], listOf(worker));
-  same(`${id} free`, Number(fields['free']), freeOf(worker));
-  same(`${id} capacity`, Number(fields['capacity']), capacity);
-  same(
-    `${id} flags`,
-    [fields['loading'], fields['asleep'], fields['stopping'] ?? '0', Boolean(fields['pace'])],
-    [worker.isLoading ? '1' : '0', worker.isAsleep ? '1' : '0', worker.isStopping ? '1' : '0', worker.hasPace],
-  );
-  const heard = Number(pairsOf(look, 'workers:heard')[id]);
-  same(`${id} sweeps missed`, Number(pairsOf(look, 'swept')['count'] ?? 0) - heard, worker.missed);
-  if (listOf(worker) === 'busy')
-    same(`${id} place among the busy`, Number(pairsOf(look, 'workers:busy')[id]), freeOf(worker));
-  const leases = Object.entries(pairsOf(look, `leases:${id}`)).map(([lease, held]) => `${lease.split(' ')[0]} ${held}`);
-  const expected = worker.leases.flatMap((held, request) =>
-    held === null ? [] : [`${requestIds[request]} ${held} 128x128`],
-  );
-  same(`${id} leases`, leases.toSorted(), expected);
-  const inbox = entriesOf(look, `inbox:${id}`, 'message').map(([, message]) => inWords(message));
-  same(`${id} inbox`, inbox, history.inboxes[place]);
-}
-
-function inWords(message: string): string {
-  const type = typeOf(message);
-  if (type !== 'run') return type;
-  const run = [...message.matchAll(/"envelope":\{"id":"(?<id>[^"]+)"/g)].map(({ groups }) =>
-    requestIds.indexOf(groups!['id']!),
-  );
-  return `run ${run.join(' ')}`;
-}
-
-/** What is summed up over the workers that take leases, and who is kept for one alone. */
-function comparePool(same: Same, look: Look, state: State, history: History): void {
-  const { workers, reserved } = state;
-  const open = workers.filter((worker): worker is Worker => worker?.mode === 'open');
-  const room = pairsOf(look, 'room');
-  const sumOf = (field: string): number => Number(room[field] ?? 0);
-  const paced = open.filter(({ hasPace }) => hasPace).length;
-  same('room', ['workers', 'capacity', 'free', 'paced', 'remainingCost'].map(sumOf), [
-    open.length,
-    open.length * capacity,
-    open.reduce((sum, worker) => sum + Math.max(0, freeOf(worker)), 0),
-    paced,
-    7 * paced,
-  ]);
-  same('room goes with the last worker', 'room' in look, open.length > 0);
-  same('reserved', look['reserved']?.[1], reserved === null ? undefined : workerIds[history.workers[reserved]!]);
-  same('patience', Number(pairsOf(look, 'swept')['patience']), patienceOf(state));
 }
 
 function compareCounts(same: Same, look: Look, { requests }: State, history: History): void {

@@ -7,7 +7,7 @@ import { compare, compareView } from './compare.ts';
 import { baseOf, begin, view, type World } from './drive.ts';
 import { type Graph, inWords, wayTo } from './explore.ts';
 import type { History } from './history.ts';
-import type { Action, State } from './model.ts';
+import type { Action, State } from './state.ts';
 import { checkReplies, takeTurns } from './turns.ts';
 import { openWorlds, type Worlds } from './world.ts';
 

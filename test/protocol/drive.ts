@@ -22,7 +22,7 @@ import {
 } from '@darkroom/store';
 import { testEnvelope } from '@darkroom/testing';
 import { beginHistory, type Call, type History, leasesOf } from './history.ts';
-import { type Action, capacity, type Over, type State, slots, type What, whats } from './model.ts';
+import { type Action, capacity, type Over, type State, slots, type What, whats } from './state.ts';
 import { owners, requestIds, workerIds, type Worlds } from './world.ts';
 
 export interface World {

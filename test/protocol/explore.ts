@@ -1,7 +1,8 @@
 /** All states that can be reached, by the shortest ways, and what must hold in each. */
 import { actionsIn, type Scope } from './actions.ts';
 import { brokenBy, brokenIn } from './invariants.ts';
-import { type Action, apply, initialState, type State } from './model.ts';
+import { apply } from './model.ts';
+import { type Action, initialState, type State } from './state.ts';
 
 export interface Edge {
   action: Action;

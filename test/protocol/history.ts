@@ -1,6 +1,6 @@
 /** What was said in one world up to now: what its logs and inboxes must be, and what may come again. */
 import type { Delivery } from '@darkroom/store';
-import type { Outcome, Terminal } from './model.ts';
+import type { Outcome, Terminal } from './state.ts';
 import { pairsOf, type Look, requestIds, workerIds } from './world.ts';
 
 /** A command as it went to Redis, to be sent again byte for byte. */

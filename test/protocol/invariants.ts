@@ -1,5 +1,5 @@
 /** What must hold whatever happens. */
-import { type Action, freeOf, listOf, maxAttempts, type Outcome, type State } from './model.ts';
+import { type Action, freeOf, listOf, maxAttempts, type Outcome, type State } from './state.ts';
 
 const ends = new Set(['succeeded', 'failed', 'canceled', 'expired']);
 

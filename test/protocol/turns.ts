@@ -1,9 +1,11 @@
 /** One action after the other on the real scripts, what may come twice twice, and what is answered. */
-import { expectSame, replyOf } from './compare.ts';
+import { replyOf } from './compare.ts';
+import { expectSame } from './differences.ts';
 import { planOf, send, sendAgain, type Sent, type World } from './drive.ts';
 import { inWords } from './explore.ts';
 import { type Call, type History, tell } from './history.ts';
-import { type Action, apply, type State } from './model.ts';
+import { apply } from './model.ts';
+import { type Action, type State } from './state.ts';
 import { requestIds } from './world.ts';
 
 export interface Turn {

@@ -4,7 +4,7 @@ import { actionsIn, type Scope } from './actions.ts';
 import { compare, compareView } from './compare.ts';
 import { baseOf, begin, view } from './drive.ts';
 import { inWords } from './explore.ts';
-import { type Action, initialState } from './model.ts';
+import { type Action, initialState } from './state.ts';
 import { checkReplies, takeTurns } from './turns.ts';
 import { openWorlds } from './world.ts';
 

@@ -96,9 +96,9 @@ export function openWorlds({ redis }: StoreConnection): Worlds {
 
 /** The fields of a hash, or the members of a sorted set with their scores. */
 export function pairsOf(look: Look, name: string): Record<string, string> {
-  const content = look[name]?.[1] as string[] | undefined;
+  const content = (look[name]?.[1] ?? []) as string[];
   const pairs: Record<string, string> = {};
-  for (let index = 0; content && index + 1 < content.length; index += 2) pairs[content[index]!] = content[index + 1]!;
+  for (let index = 0; index + 1 < content.length; index += 2) pairs[content[index]!] = content[index + 1]!;
   return pairs;
 }
 
@@ -107,4 +107,9 @@ export function entriesOf(look: Look, name: string, field: string): [id: string,
   const content = look[name]?.[1] as [string, string[]][] | undefined;
   if (!Array.isArray(content)) return [];
   return content.map(([id, fields]) => [id, fields[fields.indexOf(field) + 1]!]);
+}
+
+/** What an event or a message says it is. */
+export function typeOf(body: string): string {
+  return /"type":"(?<type>[a-z_]+)"/.exec(body)?.groups?.['type'] ?? body;
 }

@@ -6,7 +6,7 @@ import { openTestStore } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { conform } from '../protocol/conform.ts';
 import { explore, inWords, stuckIn, wayTo } from '../protocol/explore.ts';
-import { type Action, maxAttempts } from '../protocol/model.ts';
+import { type Action, maxAttempts } from '../protocol/state.ts';
 import { longScopes, scopes, wholeScope } from '../protocol/scopes.ts';
 import { walk } from '../protocol/walk.ts';
 
