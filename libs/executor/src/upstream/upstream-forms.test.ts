@@ -143,9 +143,9 @@ describe("OpenAI's API", () => {
       ],
     });
     expect(output).toMatchObject({ text, facts: { finish_reason: 'stop' } });
-    const ofName = (name: string, json: string) =>
-      `<tool_call>\n{"name": "${name}", "arguments": ${json}}\n</tool_call>`;
-    const calls = told.calls.map((each) => ofName(each.name, each.arguments));
+    const calls = told.calls.map(
+      (each) => `<tool_call>\n{"name": "${each.name}", "arguments": ${each.arguments}}\n</tool_call>`,
+    );
     expect(text).toBe(`I look.${calls.join('\n')}`);
   });
 
