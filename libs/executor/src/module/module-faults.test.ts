@@ -298,10 +298,8 @@ describe('a text', () => {
     ]);
     await log.end('a');
     expect(log.of('delta').map(({ text }) => text)).toEqual(['wishé🦊2/1 ', 'ishé🦊2/1 ']);
-    expect(log.of('progress').map(({ done, total }) => [done, total])).toEqual([
-      [1, 2],
-      [2, 2],
-    ]);
+    // The next within 50 ms is not said: the end says it.
+    expect(log.of('progress')[0]).toMatchObject({ done: 1, total: 2 });
     expect(log.of('output')[0]!.output).toMatchObject({
       contentType: 'text/plain; charset=utf-8',
       facts: { finish_reason: 'length', prompt_tokens: 4, completion_tokens: 2 },
