@@ -1,5 +1,5 @@
 /** A module that throws, hangs, floods or dies behind a whole system: what becomes of its request, and that nothing becomes of the others. */
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -102,6 +102,22 @@ it('one that falls silent goes back alone', { timeout: 120_000 }, async () => {
   expect(await attempts(id)).toBe(1);
   expect(await ended(system.url, bad)).toBe('failed');
   expect(readFileSync(system.logFile, 'utf8')).toContain('has said nothing of an output for 2 s');
+});
+
+it('sleeps without its process, and the next request wakes it', async () => {
+  const settings = { EXECUTOR: fixture('writer'), MODEL_ID: 'sleeper', SLEEP_AFTER_S: '1' };
+  const worker = await system.start('worker', settings);
+  const processes = (): string => {
+    const { stdout } = spawnSync('pgrep', ['-P', String(worker.process.pid)], { encoding: 'utf8' });
+    return stdout.trim();
+  };
+  expect(processes()).toMatch(/^\d+$/);
+  await expect.poll(processes, { timeout: 30_000 }).toBe('');
+  const body = { model: 'sleeper', ...long, seed: 9 };
+  const id = await submit(system.url, body);
+  expect(await read(id)).toEqual({ text: textOf(body, 9), ends: ['succeeded'] });
+  expect((await stream(system.url, id)).map(({ event }) => event)).toContain('loading');
+  await worker.stop();
 });
 
 it('pictures are encoded as they were asked for, and a file is served as it is', async () => {

@@ -92,7 +92,7 @@ export class ModuleCaller implements Caller {
         : new PictureReader(input as PictureInput, index);
       const request = isText ? textRequest(input, index) : pictureRequest(input, index);
       this.#alive().open(call);
-      child?.send({ type: 'run', call, request, mostBytes: reader.mostBytes });
+      child?.send({ type: 'run', call, request, most: reader.most });
       for await (const message of this.#hear(call, signal)) {
         isOver = message.type !== 'said';
         if (message.type === 'threw') throw this.#thrown(message);
