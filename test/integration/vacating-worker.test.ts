@@ -221,7 +221,7 @@ it('stays drained by an operator, asleep or not', async () => {
   await bench.worker.beatOnce();
   expect(await listsOf(store)).toEqual(['draining']);
   await resumeWorker(store, name);
-  expect(await listsOf(store)).toEqual(['asleep']);
+  await expect.poll(() => listsOf(store)).toEqual(['asleep']);
 });
 
 it('has another engine at once when one is lost, and after a pause when that is lost, too', async () => {

@@ -13,8 +13,9 @@ beforeAll(async () => {
   system = await startSystem({
     environment: { ...patience, NUM_WORKER_PROCESSES: '2', WORKER_ID: 'box', BATCH_MAX_SIZE: '1' },
   });
-  const areBothThere = async () => (await call('check_health')).length === 2;
-  await vi.waitUntil(areBothThere, { timeout: 60_000, interval: 500 });
+  const { metricsUrl } = system.part('worker');
+  const isReady = async (): Promise<boolean> => (await fetch(`${metricsUrl}/ready`)).ok;
+  await vi.waitUntil(isReady, { timeout: 60_000, interval: 500 });
   expected = await make(system.url, long);
 });
 afterAll(() => stopSystem(system));
@@ -30,6 +31,15 @@ interface Answer {
 async function call(command: string, worker = 'box'): Promise<Answer[]> {
   const response = await fetch(`${system.url}/admin/workers/${worker}/${command}`, { method: 'POST' });
   return response.ok ? ((await response.json()) as { answers: Answer[] }).answers : [];
+}
+
+const both = [
+  ['box-0', true],
+  ['box-1', true],
+];
+
+async function healths(): Promise<unknown> {
+  return (await call('check_health')).map(({ worker, healthy }) => [worker, healthy]);
 }
 
 function childrenOf(pid: number): number[] {
@@ -64,11 +74,7 @@ it.each([
     const [resumedAt = 0] = stepsOf(lost!.slice(lost!.findLastIndex(({ event }) => event === 'started')));
     expect(resumedAt).toBeGreaterThan(20);
     expect(typesOf(other!)).toEqual(['queued', 'started', 'succeeded', '[DONE]']);
-    const states = async () => (await call('check_health')).map(({ worker, healthy }) => [worker, healthy]);
-    await expect.poll(states, { timeout: 30_000, interval: 500 }).toEqual([
-      ['box-0', true],
-      ['box-1', true],
-    ]);
+    await expect.poll(healths, { timeout: 30_000, interval: 500 }).toEqual(both);
   },
 );
 
