@@ -44,7 +44,7 @@ export class EngineLife {
   constructor(options: EngineLifeOptions) {
     this.#options = options;
     options.shared?.place.attach({
-      isWanted: () => options.isBusy() || this.#isToWake,
+      isWanted: () => !this.isStopping && (options.isBusy() || this.#isToWake),
       sleep: () => this.sleep(),
     });
   }
@@ -93,7 +93,6 @@ export class EngineLife {
   /** After the engine was lost. Tries until the model is loaded; one that was about to be freed is, and one that shares its memory. */
   async restart(giveBack: () => Promise<void>): Promise<void> {
     const wasVacating = this.#state === 'vacating';
-    this.#options.shared?.place.free();
     if (!wasVacating) this.#state = 'loading';
     await this.#tell();
     await giveBack();
@@ -104,7 +103,6 @@ export class EngineLife {
   stop(): void {
     this.#state = 'stopping';
     this.#stopping.abort();
-    this.#options.shared?.place.leave();
     this.#answer(false);
   }
 

@@ -31,7 +31,7 @@ export interface MemoryPlace {
   /**
    * To be called before the model is loaded.
    *
-   * @returns whether there is room for it; false if nobody wants it any more, or after `leave`.
+   * @returns whether there is room for it; false if nobody wants it any more.
    * @throws DarkroomError `model_unsupported` if there can never be.
    */
   take(): Promise<boolean>;
@@ -45,8 +45,6 @@ export interface MemoryPlace {
   look(): void;
   /** It is not in memory any more. */
   free(): void;
-  /** It waits no longer, because its process stops. */
-  leave(): void;
 }
 
 export interface MemoryKeeperOptions {
@@ -118,7 +116,6 @@ export class MemoryKeeper {
       used: () => void (place.usedAtMs = performance.now()),
       look: () => this.#look(place),
       free: () => this.#free(place),
-      leave: () => this.#answer(({ place: own }) => own === place, false),
     };
   }
 
@@ -246,10 +243,8 @@ export class MemoryKeeper {
     void Promise.resolve()
       .then(() => place.tenant?.sleep())
       .catch((error: unknown) => log.error({ model: place.model, err: error }, 'could not make room'))
-      .finally(() => {
-        place.isLeaving = false;
-        this.#settle();
-      });
+      // Once it is free others have their room. What was not to be freed is not asked again at once.
+      .finally(() => (place.isLeaving = false));
   }
 
   /** Least lately used first. */
