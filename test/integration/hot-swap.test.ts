@@ -1,8 +1,9 @@
 /** Workers whose model's files are replaced under them: they load them anew one after the other, and no row goes on with another model. */
 import type { ModelCard } from '@darkroom/core';
 import {
-  askWorkers,
+  askWorker,
   listModels,
+  listWorkers,
   readAsset,
   readLoadFailures,
   readWorkers,
@@ -37,6 +38,10 @@ async function statesOf(store: StoreConnection): Promise<string[]> {
   return (await readWorkers(store, 'tiny', 10)).map(({ state }) => state);
 }
 
+async function reloadAll({ store }: Bench): Promise<void> {
+  for (const worker of await listWorkers(store, 'tiny')) await askWorker(store, worker, 'reload');
+}
+
 /** Until the second worker has its turn, or what it says. */
 async function beatUntil({ worker }: Bench, isSo: () => boolean): Promise<void> {
   await expect
@@ -50,7 +55,7 @@ async function beatUntil({ worker }: Bench, isSo: () => boolean): Promise<void> 
 it('is done by one worker after the other', async () => {
   const [one, other] = await openPair();
   const loads = [holdLoads(one), holdLoads(other)] as const;
-  expect(await askWorkers(one.store, 'tiny', 'reload')).toEqual(['w1', 'w2']);
+  await reloadAll(one);
   await expect.poll(() => loads.flat()).toHaveLength(1);
   const [first, second] = loads[0].length > 0 ? [0, 1] : [1, 0];
   const benches = [one, other];
@@ -69,7 +74,7 @@ it('is done by one worker after the other', async () => {
 it('leaves the others as they are while it cannot be loaded, and says so', async () => {
   const [one, other] = await openPair({ retryMs: { firstMs: 1, mostMs: 1 } });
   for (const { executor } of [one, other]) executor.starting = () => Promise.reject(new Error('no such file'));
-  await askWorkers(one.store, 'tiny', 'reload');
+  await reloadAll(one);
   await expect.poll(() => readLoadFailures(one.store)).toMatchObject([{ model: 'tiny' }]);
   for (let beats = 0; beats < 3; beats++) for (const { worker } of [one, other]) await worker.beatOnce();
   expect((await statesOf(one.store)).toSorted()).toEqual(['idle', 'loading']);
@@ -89,7 +94,7 @@ it('goes on with the next when a worker dies in its turn', async () => {
   const loads = holdLoads(other);
   const { reloading } = one.store.keysOf('tiny');
   await one.store.redis.set(reloading, 'of one that is dead', 'PX', 100);
-  await askWorkers(one.store, 'tiny', 'reload');
+  await reloadAll(one);
   await expect.poll(() => loads).toHaveLength(1);
   loads[0]!.finish();
   await expect.poll(() => statesOf(one.store)).toEqual(['idle', 'idle']);
@@ -129,7 +134,7 @@ it('publishes what was loaded anew, and what readers need beside it', async () =
   await worker.start();
   expect(await readAsset(store, 'tiny', 'one')).toEqual(assets[0]!.bytes);
   executor.card = { ...card, ownedBy: 'two' };
-  await askWorkers(store, 'tiny', 'reload');
+  await askWorker(store, { model: 'tiny', workerId: 'w1' }, 'reload');
   await expect.poll(() => listModels(store)).toMatchObject([{ ownedBy: 'two' }]);
   expect(await readAsset(store, 'tiny', 'two')).toEqual(assets[1]!.bytes);
   await expect.poll(() => readWorkers(store, 'tiny', 1)).toMatchObject([{ capacity: 9, freeSlots: 9 }]);

@@ -28,7 +28,7 @@ async function openAsleep(): Promise<Bench> {
   await bench.worker.start();
   expect(await askWorker(bench.store, name, 'sleep')).toBe(true);
   await expect.poll(() => bench.executor.isRunning).toBe(false);
-  expect(await workersOf(bench.store)).toEqual(['asleep']);
+  await expect.poll(() => workersOf(bench.store)).toEqual(['asleep']);
   return bench;
 }
 
@@ -61,7 +61,7 @@ it('sleeps once it has had nothing to do for long enough, and not while it has w
       return executor.isRunning;
     })
     .toBe(false);
-  expect(await workersOf(store)).toEqual(['asleep']);
+  await expect.poll(() => workersOf(store)).toEqual(['asleep']);
   expect(await readWorkers(store, 'tiny', 1)).toMatchObject([{ state: 'asleep', isLoaded: false, freeSlots: 4 }]);
   expect(worker.isReady).toBe(true);
 });

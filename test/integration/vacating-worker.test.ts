@@ -221,5 +221,19 @@ it('stays drained by an operator, asleep or not', async () => {
   await bench.worker.beatOnce();
   expect(await listsOf(store)).toEqual(['draining']);
   await resumeWorker(store, name);
-  expect(await listsOf(store)).toEqual(['asleep']);
+  await expect.poll(() => listsOf(store)).toEqual(['asleep']);
+});
+
+it('has another engine at once when one is lost, and after a pause when that is lost, too', async () => {
+  const { store, worker, executor } = openBench({ retryMs: { firstMs: 3_600_000, mostMs: 3_600_000 } });
+  await worker.start();
+  executor.kill();
+  await expect.poll(() => executor.isRunning).toBe(true);
+  await expect.poll(() => free(store)).toEqual([1, 4]);
+  executor.kill();
+  await expect.poll(() => listsOf(store)).toEqual(['loading']);
+  for (let beats = 0; beats < 3; beats++) await worker.beatOnce();
+  expect(executor.isRunning).toBe(false);
+  await worker.stop();
+  expect(await listsOf(store)).toEqual([]);
 });

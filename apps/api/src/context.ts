@@ -38,21 +38,25 @@ export interface ApiDeps {
   drawSeed?: () => number;
   /** The longest wait for a Redis that is away, and for an answer of one that is there. */
   storeWaitMs?: number;
+  /** The longest wait for workers that an operator calls. */
+  callWaitMs?: number;
 }
 
 const defaultStoreWaitMs = 3000;
+const defaultCallWaitMs = 5000;
 
 /** All that routes are made with, and what they call. */
 export type ApiContext = ReturnType<typeof createContext>;
 
 export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps) {
   const { config, log, hub, draining, clock = systemClock, every = everyInterval } = deps;
+  const { callWaitMs = defaultCallWaitMs } = deps;
   const { apiKeys = new Map(), kinds = allKinds, drawSeed = () => randomInt(maxSeed + 1) } = deps;
   // Every open stream listens; that is no leak.
   setMaxListeners(0, draining);
   const metrics = createApiMetrics(deps.metrics ?? new Metrics({ app: 'api', log }));
   const askStore = createStoreGuard(store, storeWaitMs);
-  const shared = { config, log, hub, draining, clock, every, apiKeys, kinds, drawSeed, metrics, askStore };
+  const shared = { config, log, hub, draining, clock, every, apiKeys, kinds, drawSeed, metrics, askStore, callWaitMs };
   return {
     ...shared,
     /** Cards change when a worker brings a new one. */

@@ -1,13 +1,13 @@
 export interface BackOffOptions {
-  /** The first pause, ms; each next one is twice as long. */
+  /** The pause after the second failure, ms; each next one is twice as long. There is none after the first. */
   firstMs: number;
   /** The longest, ms. */
   mostMs: number;
-  /** What went well for so long is over with its failures: the next pause is the first again, ms. */
+  /** A failure so long after what went before it is a first one again, ms. */
   calmMs: number;
 }
 
-/** The pauses between tries of what fails again and again. */
+/** The pauses before what has failed, or was lost, is tried again. */
 export class BackOff {
   readonly #options: BackOffOptions;
   #failures = 0;
@@ -16,10 +16,10 @@ export class BackOff {
     this.#options = options;
   }
 
-  /** It failed after it had gone well for `wellMs`. @returns the pause before the next try, ms. */
+  /** It failed, after it had gone well for `wellMs`. @returns the pause before the next try, ms. */
   next(wellMs = 0): number {
     const { firstMs, mostMs, calmMs } = this.#options;
-    if (wellMs >= calmMs) this.#failures = 0;
-    return Math.min(mostMs, firstMs * 2 ** this.#failures++);
+    this.#failures = wellMs >= calmMs ? 1 : this.#failures + 1;
+    return this.#failures === 1 ? 0 : Math.min(mostMs, firstMs * 2 ** (this.#failures - 2));
   }
 }

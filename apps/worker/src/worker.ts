@@ -70,7 +70,8 @@ export class Worker extends BaseService<WorkerOptions> {
     const prepare = (): Promise<void> => this.#swap.prepare();
     this.#engine = new EngineLife({ ...options, executor: this.#executor, isBusy, prepare, register });
     this.#swap = new HotSwap({ ...options, identity, engine: this.#engine, meter: this.#meters.steps, register });
-    this.#commands = new OperatorCommands({ engine: this.#engine, swap: this.#swap });
+    const parts = { executor: this.#executor, engine: this.#engine, swap: this.#swap };
+    this.#commands = new OperatorCommands({ ...options, identity, ...parts });
     const writes = new WriteQueue({ store, identity });
     this.#requestOptions = {
       writes,
@@ -174,7 +175,8 @@ export class Worker extends BaseService<WorkerOptions> {
   async #receive(message: InboxMessage): Promise<void> {
     if (message.type === 'run') return this.#acceptAll(message.requests);
     if (message.type === 'drained') return this.#markDrained();
-    if (message.type !== 'cancel') return this.#commands.obey(message);
+    // What comes next does not wait for the answer.
+    if (message.type !== 'cancel') return void this.#commands.obey(message);
     const request = this.#active.get(message.token);
     if (request === undefined) return this.#strange.giveBack(message);
     this.#drop(request, 'canceled');

@@ -25,6 +25,8 @@ export interface ShutdownOptions {
 export interface Executor {
   /** The room that it found when it was started; absent where its maker says how much there is. */
   readonly maxSlots?: number | undefined;
+  /** The process that it runs the model in, while it has one of its own: its memory is the model's. */
+  readonly enginePid?: number | undefined;
   /**
    * Loads the model, or finds who has it. May be called again after `engine-lost` or `shutdown`.
    *

@@ -17,6 +17,7 @@ export { retryRequest } from './requests/retry-request.ts';
 export * from './dispatch/dispatch-requests.ts';
 export * from './dispatch/read-dispatchable.ts';
 
+export * from './workers/call-workers.ts';
 export * from './workers/drain-worker.ts';
 export * from './workers/load-failures.ts';
 export * from './workers/model-registry.ts';
@@ -24,7 +25,13 @@ export { readWorkers, type WorkerStatus } from './workers/read-workers.ts';
 export * from './workers/register-worker.ts';
 export * from './workers/reload-turn.ts';
 export * from './workers/sweep-workers.ts';
-export { type InboxMessage, type LeasedRequest, openInbox, type WorkerInbox } from './workers/worker-inbox.ts';
+export {
+  type InboxMessage,
+  type LeasedRequest,
+  openInbox,
+  type OperatorMessage,
+  type WorkerInbox,
+} from './workers/worker-inbox.ts';
 
 export { createEventHub, type EventHub } from './events/event-hub.ts';
 export { readEvents } from './events/read-events.ts';

@@ -15,6 +15,8 @@ export interface AdminAction {
     | 'resume worker'
     | 'sleep worker'
     | 'wake worker'
+    | 'check_health worker'
+    | 'memory worker'
     | 'retry request'
     | 'drop request';
   outcome: string;

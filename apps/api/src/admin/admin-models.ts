@@ -1,4 +1,4 @@
-import { askWorkers, pauseModel, resumeModel } from '@darkroom/store';
+import { askWorker, listWorkers, pauseModel, resumeModel } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { commonErrors, jsonAnswer, noSuchModel, type Route } from '../http/api-route.ts';
 import { audit, knownModel, notAnAdmin } from './admin-action.ts';
@@ -43,7 +43,11 @@ const reload: Route = {
   },
   async handle(c, context) {
     const model = await knownModel(c, context);
-    const workers = await context.askStore((store) => askWorkers(store, model, 'reload'));
+    const workers = await context.askStore(async (store) => {
+      const all = await listWorkers(store, model);
+      await Promise.all(all.map((worker) => askWorker(store, worker, 'reload')));
+      return all.map(({ workerId }) => workerId);
+    });
     audit(c, context, { action: 'reload model', model, outcome: 'asked' });
     return c.json({ model, workers }, 202);
   },

@@ -1,9 +1,9 @@
-import { cutText } from '@darkroom/core';
-import { askWorker, listModelIds, resumeWorker, type StoreConnection, withdrawWorker } from '@darkroom/store';
+import { resumeWorker, withdrawWorker } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { ApiError } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
 import { audit, knownModel, notAnAdmin } from './admin-action.ts';
+import { workerCallRoutes, workerNotFound } from './admin-worker-calls.ts';
 
 const drainSchema = z
   .strictObject({ model: z.string(), worker: z.string(), draining: z.boolean() })
@@ -18,33 +18,6 @@ const responses = {
     workerNotFound('gpu-1'),
   ),
 };
-
-const asked = {
-  ...commonErrors,
-  202: jsonAnswer(
-    'It was told. `/status` says when it is so.',
-    z.strictObject({ model: z.string(), worker: z.string() }).openapi('WorkerAsked'),
-  ),
-  403: notAnAdmin,
-  404: responses[404],
-};
-
-function askRoute(to: 'sleep' | 'wake', { summary, description }: { summary: string; description: string }): Route {
-  return {
-    method: 'post',
-    path: `/admin/workers/{worker}/${to}`,
-    summary,
-    description,
-    responses: asked,
-    async handle(c, context) {
-      const worker = c.req.param('worker') ?? '';
-      const model = await context.askStore((store) => askWhereverItIs(store, worker, to));
-      if (model === undefined) throw workerNotFound(worker);
-      audit(c, context, { action: `${to} worker`, model, worker, outcome: 'asked' });
-      return c.json({ model, worker }, 202);
-    },
-  };
-}
 
 export const adminWorkerRoutes: readonly Route[] = [
   {
@@ -78,26 +51,8 @@ export const adminWorkerRoutes: readonly Route[] = [
       return c.json({ model, worker, draining: false }, 200);
     },
   },
-  askRoute('sleep', {
-    summary: 'Have a worker free the memory of its model',
-    description:
-      'It gets no more requests until then, and ends those it has. It stays registered, and loads the model again for its next request.',
-  }),
-  askRoute('wake', {
-    summary: 'Have a worker load its model now',
-    description: 'Without waiting for a request. Nothing happens if it is awake.',
-  }),
+  ...workerCallRoutes,
 ];
-
-/** @returns the model that it serves; undefined if there is no such worker. */
-async function askWhereverItIs(store: StoreConnection, workerId: string, to: 'sleep' | 'wake') {
-  for (const model of await listModelIds(store)) if (await askWorker(store, { model, workerId }, to)) return model;
-  return undefined;
-}
-
-function workerNotFound(worker: string): ApiError {
-  return new ApiError(404, 'worker_not_found', `There is no worker ${cutText(worker)} here.`);
-}
 
 function workerStopping(worker: string): ApiError {
   return new ApiError(409, 'worker_stopping', `Worker ${worker} stops: it takes no work any more.`);

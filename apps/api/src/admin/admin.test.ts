@@ -1,5 +1,6 @@
 /** What admins do, over HTTP: what is answered, what is logged, and what is shown to nobody. */
 import {
+  answerCall,
   connectStore,
   createWebhookId,
   enqueueWebhooks,
@@ -107,18 +108,63 @@ it('drains a worker and resumes it', async () => {
   ]);
 });
 
-it('has a worker sleep and wake, wherever it is, and says when all that there are sleep', async () => {
+/** One that answers the next call as it is told to. @returns what it was asked. */
+async function answerNext(test: TestApi, workerId: string, answer: object): Promise<string> {
+  const inbox = openInbox(test.store, { model: 'tiny', workerId });
+  onTestFinished(() => inbox.close());
+  for (;;) {
+    const [message] = await inbox.next(1);
+    if (message === undefined) continue;
+    const { type, call } = message as { type: string; call: string };
+    await answerCall(test.store, { model: 'tiny', workerId }, { call, answer });
+    return type;
+  }
+}
+
+it('calls each worker of a start, and waits for none that does not answer', async () => {
+  const test = await openAdmin({ callWaitMs: 500 });
+  const ids = ['box-0', 'box-1', 'boxes'];
+  for (const workerId of ids) {
+    const worker = { model: 'tiny', workerId, incarnation: 'first' };
+    await registerWorker(test.store, worker, { state: 'ready', capacity: 8, info: {} });
+  }
+  const said = { state: 'ready', isHealthy: true, latencyMs: 2, slots: 3, waitingRequests: 1 };
+  const asked = answerNext(test, 'box-0', said);
+  const who = { worker: 'box-0', model: 'tiny', state: 'ready' };
+  const health = { healthy: true, latency_ms: 2, slots: 3, waiting_requests: 1 };
+  const none = { healthy: false, latency_ms: null, slots: null, waiting_requests: null };
+  expect(await ask(test, 'POST', '/workers/box/check_health')).toEqual([
+    200,
+    {
+      answers: [
+        { ...who, ...health },
+        { ...who, worker: 'box-1', state: null, ...none },
+      ],
+    },
+  ]);
+  expect(await asked).toBe('check_health');
+  expect(audited(test)).toMatchObject([{ action: 'check_health worker', worker: 'box', outcome: '1 of 2 answered' }]);
+});
+
+it.each([
+  ['sleep', {}, {}],
+  ['wake', {}, {}],
+  ['memory', { processBytes: 7 }, { process_bytes: 7, engine_bytes: null }],
+])('has a worker %s, wherever it is', async (command, more, shown) => {
+  const test = await openAdmin({ callWaitMs: 60_000 });
+  await startWorker(test.store);
+  const asked = answerNext(test, 'w1', { state: 'vacating', ...more });
+  const answer = { worker: 'w1', model: 'tiny', state: 'vacating', ...shown };
+  expect(await ask(test, 'POST', `/workers/w1/${command}`)).toEqual([200, { answers: [answer] }]);
+  expect(await asked).toBe(command);
+  expect(await codeOf(ask(test, 'POST', `/workers/w9/${command}`))).toEqual([404, 'worker_not_found']);
+});
+
+it('counts the loading where all workers sleep', async () => {
   let nowMs = 1000;
   const test = await openAdmin({ clock: { now: () => nowMs } });
   await startWorker(test.store);
   const worker = { model: 'tiny', workerId: 'w1', incarnation: 'first' };
-  const inbox = openInbox(test.store, worker);
-  onTestFinished(() => inbox.close());
-  for (const verb of ['sleep', 'wake'])
-    expect(await ask(test, 'POST', `/workers/w1/${verb}`)).toEqual([202, { model: 'tiny', worker: 'w1' }]);
-  expect(await inbox.next(1)).toEqual([{ type: 'sleep' }, { type: 'wake' }]);
-  expect(await codeOf(ask(test, 'POST', '/workers/w9/sleep'))).toEqual([404, 'worker_not_found']);
-  expect(audited(test)).toMatchObject([{ action: 'sleep worker' }, { action: 'wake worker', outcome: 'asked' }]);
   // 7 s of loading are counted where somebody has to load first.
   const range = { fast: 20, slow: 30 };
   await heartbeatWorker(test.store, worker, { pace: { costMs: range, stepMs: range, remainingCost: 0 } });

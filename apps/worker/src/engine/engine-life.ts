@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ModelCard } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
-import { BackOff } from '../back-off.ts';
+import { BackOff, type BackOffOptions } from '../back-off.ts';
 import { loadEngine, type LoadEngineOptions } from './load-engine.ts';
 
 /** `vacating`: it takes no more leases, and its memory is free once what is here has ended. */
@@ -14,10 +14,13 @@ export interface EngineLifeOptions extends LoadEngineOptions {
   isBusy: () => boolean;
   /** Tells the system the state; `leased`: so it is, and there is work. */
   register: () => Promise<'registered' | 'leased'>;
-  /** The pauses between tries to load a model that was loaded before, ms. */
-  retryMs?: { firstMs: number; mostMs: number };
+  /** The pauses before a model that was loaded before is loaded again: what was lost, or could not be loaded (`BackOff`). */
+  retryMs?: Omit<BackOffOptions, 'calmMs'> | undefined;
   log: Logger;
 }
+
+/** An engine that was lost so long after it was loaded is not one that dies of being loaded, ms. */
+const calmMs = 60_000;
 
 /**
  * When the model of a worker is in memory: loaded at the start and after a loss, freed while there is nothing to do or somebody
@@ -26,9 +29,11 @@ export interface EngineLifeOptions extends LoadEngineOptions {
 export class EngineLife {
   readonly #options: EngineLifeOptions;
   readonly #stopping = new AbortController();
+  readonly #backOff: BackOff;
   #state: EngineState = 'loading';
   #card: ModelCard | undefined;
   #loadMs: number | undefined;
+  #loadedAtMs = -Infinity;
   /** What somebody asked for, of which sleep goes first: who wakes loads anew. */
   #isToSleep = false;
   #isToReload = false;
@@ -47,6 +52,8 @@ export class EngineLife {
       isWanted: () => !this.isStopping && (options.isBusy() || this.#isToWake),
       sleep: () => this.sleep(),
     });
+    const { retryMs = { firstMs: 1000, mostMs: 30_000 } } = options;
+    this.#backOff = new BackOff({ ...retryMs, calmMs });
   }
 
   get state(): EngineState {
@@ -97,7 +104,7 @@ export class EngineLife {
     await this.#tell();
     await giveBack();
     if (wasVacating) this.look();
-    else if (!this.isStopping) await this.#loadAnew();
+    else if (!this.isStopping) await this.#loadAnew(this.#backOff.next(performance.now() - this.#loadedAtMs));
   }
 
   stop(): void {
@@ -221,20 +228,21 @@ export class EngineLife {
   }
 
   /** In no open list meanwhile, so that nothing waits for what cannot be loaded. What shares its memory waits asleep, for the next lease. */
-  async #loadAnew(): Promise<void> {
+  async #loadAnew(firstPauseMs = this.#backOff.next(Infinity)): Promise<void> {
     if (this.#options.shared !== undefined) return this.#fallAsleep();
-    const { log, retryMs = { firstMs: 1000, mostMs: 30_000 } } = this.#options;
+    const { log } = this.#options;
     this.#state = 'loading';
-    const backOff = new BackOff({ ...retryMs, calmMs: Infinity });
+    let pauseMs = firstPauseMs;
     while (!this.isStopping) {
+      await delay(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
+      if (this.isStopping) return;
       try {
         await this.#start();
         break;
       } catch (error) {
         if (this.isStopping) return;
-        const pauseMs = backOff.next();
+        pauseMs = this.#backOff.next();
         log.error({ err: error, retry_ms: pauseMs }, 'could not load the model anew');
-        await delay(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
       }
     }
     if (this.isStopping) return;
@@ -260,7 +268,8 @@ export class EngineLife {
     const startedAtMs = performance.now();
     this.#isToReload = false;
     this.#card = await loadEngine(this.#options, this.#stopping.signal);
-    this.#loadMs = Math.round(performance.now() - startedAtMs);
+    this.#loadedAtMs = performance.now();
+    this.#loadMs = Math.round(this.#loadedAtMs - startedAtMs);
     this.#idleSinceMs = undefined;
   }
 

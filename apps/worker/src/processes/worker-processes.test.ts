@@ -43,7 +43,7 @@ function open(options: Partial<ConstructorParameters<typeof WorkerProcesses>[0]>
     metricsPort: undefined,
     script,
     log: silentLogger(),
-    restartMs: 0,
+    restart: { firstMs: 0, mostMs: 0, calmMs: 0 },
     ...options,
   });
   onTestFinished(() => processes.stop());

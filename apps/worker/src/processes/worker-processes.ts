@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { childEnvironment } from '@darkroom/config';
 import { BaseService, type Logger } from '@darkroom/service';
+import { BackOff, type BackOffOptions } from '../back-off.ts';
 
 export interface WorkerProcessesOptions {
   count: number;
@@ -14,11 +15,11 @@ export interface WorkerProcessesOptions {
   metricsPort: number | undefined;
   script: string;
   log: Logger;
-  /** The pause before a worker that died is started again. */
-  restartMs?: number;
+  /** The pauses before a worker that died is started again (`BackOff`). */
+  restart?: BackOffOptions;
 }
 
-/** Several workers under one process, each with a GPU of its own: one that dies is started again, beside the others. */
+/** Several workers under one process, each with a GPU of its own: one that dies is started again, beside the others, after a pause that grows while it goes on dying. */
 export class WorkerProcesses extends BaseService<WorkerProcessesOptions> {
   /** Those that live, and whether they are ready. */
   readonly #children = new Map<ChildProcess, boolean>();
@@ -43,10 +44,13 @@ export class WorkerProcesses extends BaseService<WorkerProcessesOptions> {
   }
 
   async #keepRunning(index: number, stopping: AbortSignal): Promise<void> {
-    const { log, restartMs = 1000 } = this.options;
+    const { log, restart = { firstMs: 1000, mostMs: 60_000, calmMs: 60_000 } } = this.options;
+    const backOff = new BackOff(restart);
     while (!stopping.aborted) {
+      const startedAtMs = performance.now();
       const outcome = await this.#runOnce(index);
       if (stopping.aborted) return;
+      const restartMs = backOff.next(performance.now() - startedAtMs);
       log.error({ ...outcome, process: index, restart_ms: restartMs }, 'a worker ended by itself and is started again');
       await delay(restartMs, undefined, { signal: stopping }).catch(() => {});
     }

@@ -40,7 +40,6 @@ export class ProcessExecutor implements Executor {
     this.#options = options;
   }
 
-  /** The engine's process, for logs; undefined while there is none. */
   get enginePid(): number | undefined {
     return this.#child?.pid;
   }

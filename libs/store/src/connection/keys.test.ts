@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { allKeys, openTestStore, seedRequest, seedRunning, seedWorker, testEnvelope, write } from '@darkroom/testing';
 import { expect, it } from 'vitest';
 import {
+  answerCall,
   createWebhookId,
   dispatchRequests,
   enqueueWebhooks,
@@ -25,6 +26,7 @@ function asDocumented(store: StoreConnection, key: string): string {
     .replace('{tiny}', '{M}')
     .replace(/tiny-[0-9a-z]{26}/, 'R')
     .replace(/:w\d$/, ':W')
+    .replace(/:c1$/, ':C')
     .replace(/:R:\d+$/, ':R:<n>')
     .replace(/:minute:\d+$/, ':minute:<n>')
     .replace(/:(?<kind>line|bytes):$/, ':$<kind>:O')
@@ -54,6 +56,7 @@ async function seedAll(): Promise<StoreConnection> {
   await pauseModel(store, 'tiny');
   await dispatchRequests(store, 'tiny', [], { reserveWorkerId: 'w1' });
   await takeReloadTurn(store, worker, 1000);
+  await answerCall(store, worker, { call: 'c1', answer: {} });
   return store;
 }
 

@@ -44,6 +44,8 @@ export function modelKeys(prefix: string, model: string) {
     worker: ofEach('worker'),
     inbox: ofEach('inbox'),
     leases: ofEach('leases'),
+    /** By an operator's call. */
+    answers: ofEach('answers'),
     /** By minute since the epoch. */
     minute: ofEach('minute'),
     workers: (list: WorkerList) => `${base}:workers:${list}`,

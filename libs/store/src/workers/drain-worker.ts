@@ -1,12 +1,10 @@
 /** The end of a worker's leases: because it stops, or because an operator says so, who knows it by its id. */
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
+import type { WorkerName } from './call-workers.ts';
 import type { WorkerIdentity } from './register-worker.ts';
 
-type Outcome = 'draining' | 'resumed' | 'stopping' | 'removed' | 'asked' | 'unknown';
-/** What an operator may ask of a worker. */
-export type WorkerCommand = 'sleep' | 'wake' | 'reload';
-type WorkerName = Pick<WorkerIdentity, 'model' | 'workerId'>;
+type Outcome = 'draining' | 'resumed' | 'stopping' | 'removed' | 'unknown';
 
 /** No more leases for a worker that stops; what it has it keeps, and `drained` comes last in its inbox. False when it is not registered any more. */
 export async function drainWorker(store: StoreConnection, identity: WorkerIdentity): Promise<boolean> {
@@ -31,26 +29,11 @@ export async function resumeWorker(store: StoreConnection, worker: WorkerName): 
   return (await run(store, worker, '', 'resume')) as ResumeWorkerResult;
 }
 
-/**
- * An operator's: it is to finish what it has and sleep, to load its model now, or to finish what it has and load its model anew. False when
- * there is none of this id.
- */
-export async function askWorker(store: StoreConnection, worker: WorkerName, to: WorkerCommand): Promise<boolean> {
-  return (await run(store, worker, '', to)) === 'asked';
-}
-
-/** The same to all workers of a model. @returns their ids. Two round trips, however many there are. */
-export async function askWorkers(store: StoreConnection, model: string, to: WorkerCommand): Promise<string[]> {
-  const ids = await store.redis.zrange(store.keysOf(model).heard, '0', '-1');
-  const areThere = await Promise.all(ids.map((workerId) => askWorker(store, { model, workerId }, to)));
-  return ids.filter((_id, at) => areThere[at]).toSorted();
-}
-
 async function run(
   store: StoreConnection,
   { model, workerId }: WorkerName,
   incarnation: string,
-  action: 'drain' | 'resume' | 'remove' | WorkerCommand,
+  action: 'drain' | 'resume' | 'remove',
 ): Promise<Outcome> {
   const values = [workerId, incarnation, action];
   return (await runScript(store, 'workers/drain-worker', store.keysOf(model), values)) as Outcome;

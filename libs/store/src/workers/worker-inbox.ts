@@ -4,7 +4,7 @@
  */
 import type { RequestEnvelope } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import type { WorkerCommand } from './drain-worker.ts';
+import type { WorkerCommand } from './call-workers.ts';
 import type { WorkerIdentity } from './register-worker.ts';
 
 export interface LeasedRequest {
@@ -20,12 +20,17 @@ export interface LeasedRequest {
   envelope: RequestEnvelope;
 }
 
+/** An operator asks for it. `call`: and for an answer under that name. */
+export interface OperatorMessage {
+  type: WorkerCommand;
+  call?: string;
+}
+
 export type InboxMessage =
   | { type: 'run'; requests: LeasedRequest[] }
   | { type: 'cancel'; id: string; token: string }
   | { type: 'drained' }
-  /** An operator asks for it. */
-  | { type: WorkerCommand };
+  | OperatorMessage;
 
 /** How much later than it should an answer may come, before the connection counts as broken. */
 const silenceMs = 5000;
