@@ -249,6 +249,25 @@ it('takes what it was measured to take: others make room for that, and the next 
   await expect.poll(awake).toEqual(['a']);
 });
 
+it('one that grows while it works takes the room of one without work', async () => {
+  const bench = await openModels({ a: 40, b: 40 }, { budget: 100 });
+  const { ask, awake, executor, completeAll, keeper, worker } = bench;
+  for (const model of ['a', 'b']) {
+    await ask(model);
+    await expect.poll(() => executor(model).submitted).toHaveLength(1);
+  }
+  await completeAll('a');
+  executor('b').bytes = 70;
+  await worker('b').beatOnce();
+  await expect.poll(awake).toEqual(['b']);
+  expect(keeper.heldBytes).toBe(70);
+  // Alone it may take all there is, and no more is counted.
+  executor('b').bytes = 170;
+  await worker('b').beatOnce();
+  await expect.poll(() => keeper.heldBytes).toBe(100);
+  expect(awake()).toEqual(['b']);
+});
+
 it('one that takes more than all may is not served, and says how much it is', async () => {
   const { store, ask, awake, executor } = await openModels({ a: 150e6 }, { budget: 100e6, thought: { a: 50e6 } });
   const id = await ask('a');

@@ -7,9 +7,6 @@ import { DarkroomError } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import type { MemoryNeed } from './estimate-need.ts';
 
-/** The kernel, or the driver, has to look at every page for an answer. */
-const measureEveryMs = 10_000;
-
 /** Who has a model, and frees its memory when it is told to. */
 export interface Tenant {
   /** Whether there is work for the model, or somebody waits for it. */
@@ -52,6 +49,8 @@ export interface MemoryKeeperOptions {
   budgetBytes: number;
   /** How long one waits for those that have work. */
   maxWaitMs: number;
+  /** The pause between two measures of what is loaded: the kernel, or the driver, has to look at every page for an answer. */
+  measureEveryMs?: number;
   /** Hears of each load. */
   onLoaded?: (model: string) => void;
   /** Hears what a model takes from now on, as it is counted, bytes; 0 when it is freed. */
@@ -155,6 +154,7 @@ export class MemoryKeeper {
     if (place.wasWanted && !isWanted) place.usedAtMs = performance.now();
     place.wasWanted = isWanted;
     const nowMs = performance.now();
+    const { measureEveryMs = 10_000 } = this.#options;
     if (place.heldBytes > 0 && nowMs - place.measuredAtMs >= measureEveryMs) void this.#measureAgain(place, nowMs);
     this.#settle();
   }
