@@ -127,6 +127,13 @@ it('pauses a model, which then starts nothing, and resumes it', async () => {
   expect(await page.getByRole('log').textContent()).toMatch(/emoji-sd is paused.*emoji-sd goes on/s);
 });
 
+it('has a model loaded anew', async () => {
+  const page = await openAsOlga();
+  await page.getByRole('button', { name: 'Reload emoji-sd' }).click();
+  const said = 'The workers of emoji-sd load its files anew';
+  await expect.poll(() => page.getByRole('log').textContent(), patience).toContain(said);
+});
+
 it('drains a worker, which finishes and stays, and resumes it', async () => {
   const page = await openAsOlga();
   await page.getByRole('button', { name: 'Drain fake' }).click();

@@ -13,7 +13,9 @@ beforeAll(async () => {
   system = await startSystem({
     environment: { ...patience, NUM_WORKER_PROCESSES: '2', WORKER_ID: 'box', BATCH_MAX_SIZE: '1' },
   });
-  await vi.waitFor(async () => expect(await healths()).toEqual(both), { timeout: 60_000, interval: 500 });
+  const { metricsUrl } = system.part('worker');
+  const isReady = async (): Promise<boolean> => (await fetch(`${metricsUrl}/ready`)).ok;
+  await vi.waitUntil(isReady, { timeout: 60_000, interval: 500 });
   expected = await make(system.url, long);
 });
 afterAll(() => stopSystem(system));

@@ -122,7 +122,7 @@ it('writes with both writers, counts tokens at the door and resumes, and nothing
   expect(await refusals()).toEqual([]);
 });
 
-it('lets operators pause, drain, retry, drop and look, and nothing is refused', async () => {
+it('lets operators pause, drain, retry, drop, reload, call and look, and nothing is refused', async () => {
   const ask = async (path: string, method: 'GET' | 'POST' = 'POST'): Promise<unknown> => {
     const response = await fetch(`${system.url}/${path}`, { method });
     expect([path, response.status]).toEqual([path, expect.toSatisfy((status: number) => status < 300)]);
@@ -143,6 +143,11 @@ it('lets operators pause, drain, retry, drop and look, and nothing is refused', 
   await ask(`admin/dead-requests/${dead[1]}/drop`);
   await failLeased(system.store, again);
   expect(await poll(system.url, again)).toMatchObject({ status: 'failed', retry_of: dead[0] });
+  await ask('admin/models/emoji-sd/reload');
+  const { workers } = (await ask('status', 'GET')) as { workers: { id: string; model: string }[] };
+  const { id: worker } = workers.find(({ model }) => model === 'emoji-sd')!;
+  expect(await ask(`admin/workers/${worker}/check_health`)).toMatchObject({ answers: [{ worker }] });
+  await make(system.url, quick);
   await ask('admin/queues/api/queues?activeQueue=queue&page=1&jobsPerPage=10', 'GET');
   await ask('admin/queues/api/queues/queue/metrics', 'GET');
   await ask('admin/queues/api/redis/stats', 'GET');
