@@ -1,6 +1,6 @@
 /** What the processes of docker-compose.yml are given. Nothing is started. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '@darkroom/config';
@@ -9,24 +9,36 @@ import { expect, it, onTestFinished } from 'vitest';
 const root = new URL('../../', import.meta.url).pathname;
 
 interface Given {
+  /** docker-compose.override.yml; undefined for no such file. */
+  override?: string;
   /** Lines of darkroom.env; undefined for no such file. */
   file?: string;
   /** What is set when compose is called. */
   shell?: Record<string, string>;
 }
 
-function environmentOf(service: string, { file, shell = {} }: Given): Record<string, string> {
+interface Service {
+  environment: Record<string, string>;
+  volumes?: { target: string }[];
+}
+
+function environmentOf(service: string, given: Given): Record<string, string> {
+  return serviceOf(service, given).environment;
+}
+
+function serviceOf(service: string, { file, override, shell = {} }: Given): Service {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-compose-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   cpSync(join(root, 'docker-compose.yml'), join(directory, 'docker-compose.yml'));
   mkdirSync(join(directory, 'deploy'));
   cpSync(join(root, 'deploy/docker'), join(directory, 'deploy/docker'), { recursive: true });
   if (file !== undefined) writeFileSync(join(directory, 'darkroom.env'), file);
+  if (override !== undefined) writeFileSync(join(directory, 'docker-compose.override.yml'), override);
   const { PATH, HOME } = process.env;
   const command = ['compose', 'config', '--format', 'json', service];
   const config = execFileSync('docker', command, { cwd: directory, env: { PATH, HOME, ...shell }, encoding: 'utf8' });
-  const { services } = JSON.parse(config) as { services: Record<string, { environment: Record<string, string> }> };
-  return services[service]!.environment;
+  const { services } = JSON.parse(config) as { services: Record<string, Service> };
+  return services[service]!;
 }
 
 it.each<[string, Given, Record<string, string>]>([
@@ -83,4 +95,16 @@ it('the profile llama gives its workers a configuration that they take', () => {
     upstreamUrl: 'http://llama:8080',
     modelId: 'smollm2',
   });
+});
+
+it('a module of one’s own gets into a container as docs/executors.md says', () => {
+  const document = readFileSync(join(root, 'docs/executors.md'), 'utf8');
+  const [, override] = /```yaml\n(.*?)```/s.exec(document)!;
+  // What is set for the workers of pictures is not meant for it.
+  const { environment, volumes = [] } = serviceOf('worker-parrot', {
+    override: override!,
+    file: 'MODEL_DIR=models/mine\nMODEL_ID=mine\nMODEL_DTYPE=fp16\n',
+  });
+  expect(loadConfig('worker', environment)).toMatchObject({ executor: './executors/parrot.mjs', modelId: 'parrot' });
+  expect(volumes.map(({ target }) => target)).toEqual(['/app/models', '/app/executors']);
 });

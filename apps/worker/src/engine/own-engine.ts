@@ -1,3 +1,4 @@
+import { basename, isAbsolute } from 'node:path';
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
 import { ModuleExecutor } from '@darkroom/executor';
 import { asTheyAre, encoderOf } from '../request/output-encoder.ts';
@@ -11,7 +12,8 @@ export function ownEngine(config: Config<'worker'>): WorkerEngine {
     card: { id: model },
     capacity: 1,
     encoder: whatIsRaw,
-    device: module,
+    // Clients see it: not where it lies.
+    device: isAbsolute(module) ? basename(module) : module,
     createExecutor: (onEvents) =>
       new ModuleExecutor({
         module,

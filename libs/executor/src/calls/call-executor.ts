@@ -114,7 +114,7 @@ export class CallExecutor implements Executor {
     const { retryMs, startPatienceMs, onWaiting } = this.#options;
     for (let pauseMs = retryMs; ; pauseMs = Math.min(2 * pauseMs, longestPauses * retryMs)) {
       try {
-        return await this.#caller.describe(AbortSignal.any([signal, AbortSignal.timeout(startPatienceMs)]));
+        return await within(startPatienceMs, signal, (both) => this.#caller.describe(both));
       } catch (error) {
         if (signal.aborted || !(error instanceof UpstreamError) || error.code !== 'unavailable') throw error;
         onWaiting(error.message);
@@ -137,7 +137,7 @@ export class CallExecutor implements Executor {
 
   async #reasonNotAlive(signal: AbortSignal): Promise<string | undefined> {
     try {
-      await this.#caller.check(AbortSignal.any([signal, AbortSignal.timeout(this.#options.patienceMs)]));
+      await within(this.#options.patienceMs, signal, (both) => this.#caller.check(both));
       return undefined;
     } catch (error) {
       return messageOf(error);
@@ -217,6 +217,25 @@ export class CallExecutor implements Executor {
     if (event.type !== 'request-done') request.controller.abort();
     this.#options.onEvents([event]);
     this.#callNext();
+  }
+}
+
+/** Not by `AbortSignal.any`: on Node 20 a signal of a time may be collected before it has fired, if nothing else holds it. */
+async function within<Result>(
+  limitMs: number,
+  signal: AbortSignal,
+  act: (both: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const controller = new AbortController();
+  const abort = (): void => controller.abort(signal.reason);
+  const timer = setTimeout(() => controller.abort(new DOMException('it took too long', 'TimeoutError')), limitMs);
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort);
+  try {
+    return await act(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
   }
 }
 

@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { basename, isAbsolute, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { deserialize } from 'node:v8';
@@ -92,7 +92,7 @@ export class ModuleCaller implements Caller {
         : new PictureReader(input as PictureInput, index);
       const request = isText ? textRequest(input, index) : pictureRequest(input, index);
       this.#alive().open(call);
-      child?.send({ type: 'run', call, request, mostBytes: reader.mostBytes });
+      child?.send({ type: 'run', call, request, most: reader.most });
       for await (const message of this.#hear(call, signal)) {
         isOver = message.type !== 'said';
         if (message.type === 'threw') throw this.#thrown(message);
@@ -210,10 +210,13 @@ export class ModuleCaller implements Caller {
     return new DarkroomError('unavailable', 'executor.module', `${this.#options.module} ${why}`);
   }
 
-  /** It cannot start. The module's own words are for the log only, which errors of ours with another code are not. */
+  /** It cannot start. Where the module lies, and its own words, are for the log only, which errors of ours with another code are not. */
   #unfit(why: string, thrown = ''): DarkroomError {
-    const message = `EXECUTOR is ${this.#options.module}: ${why}${thrown === '' ? '' : `: ${thrown}`}`;
-    return new DarkroomError(thrown === '' ? 'model_unsupported' : 'internal', 'executor.start', message);
+    const { module } = this.#options;
+    if (thrown !== '')
+      return new DarkroomError('internal', 'executor.start', `EXECUTOR is ${module}: ${why}: ${thrown}`);
+    const name = isAbsolute(module) ? `…/${basename(module)}` : module;
+    return new DarkroomError('model_unsupported', 'executor.start', `EXECUTOR is ${name}: ${why}`);
   }
 }
 

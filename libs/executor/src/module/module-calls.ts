@@ -25,13 +25,13 @@ export class ModuleCalls {
     this.#send = send;
   }
 
-  async run({ call, request, mostBytes }: Extract<MessageToModule, { type: 'run' }>): Promise<void> {
+  async run({ call, request, most }: Extract<MessageToModule, { type: 'run' }>): Promise<void> {
     const open: OpenCall = { controller: new AbortController(), unread: 0, wake: () => {} };
     this.#open.set(call, open);
     try {
       const run = this.#executor.run.bind(this.#executor) as AnyRun;
-      const value = await this.#read(await run(request, open.controller.signal), { call, open, mostBytes });
-      this.#send({ type: 'returned', call, value: pack(value, mostBytes) });
+      const value = await this.#read(await run(request, open.controller.signal), { call, open, most: most.said });
+      this.#send({ type: 'returned', call, value: pack(value, most.returned) });
     } catch (error) {
       const isRefusal = fieldOf(error, 'code') === 'invalid_request';
       this.#send({ type: 'threw', call, isRefusal, message: messageOf(error) });
@@ -54,7 +54,7 @@ export class ModuleCalls {
   }
 
   /** To its end, if it is something that says more than one thing. */
-  async #read(made: unknown, { call, open, mostBytes }: { call: number; open: OpenCall; mostBytes: number }) {
+  async #read(made: unknown, { call, open, most }: { call: number; open: OpenCall; most: number }) {
     const iterator = iteratorOf(made);
     if (iterator === undefined) return made;
     const { signal } = open.controller;
@@ -62,7 +62,7 @@ export class ModuleCalls {
       const { done, value } = await iterator.next();
       if (done === true) return value;
       if (!signal.aborted) {
-        this.#send({ type: 'said', call, value: pack(value, mostBytes) });
+        this.#send({ type: 'said', call, value: pack(value, most) });
         open.unread += 1;
       }
       while (open.unread >= mostUnread && !signal.aborted) await new Promise<void>((resolve) => (open.wake = resolve));

@@ -4,15 +4,21 @@ import type { OwnPictureRequest, OwnTextRequest } from './own-executor.ts';
 /** What the module says, in V8's own format: made where it is said, so that its size is known before it is sent. */
 export type Packed = Uint8Array;
 
+/** What one thing that a call gives out may have, and what it returns, bytes. */
+export interface MostBytes {
+  readonly said: number;
+  readonly returned: number;
+}
+
 export type MessageToModule =
   /** `specifier`: the URL of a file, or the name of a package. */
   | { readonly type: 'start'; readonly specifier: string; readonly model: string }
-  /** `call` is a number that was never used before in this process; `mostBytes`: of each thing that it says. */
+  /** `call` is a number that was never used before in this process. */
   | {
       readonly type: 'run';
       readonly call: number;
       readonly request: OwnTextRequest | OwnPictureRequest;
-      readonly mostBytes: number;
+      readonly most: MostBytes;
     }
   /** One thing that it said was read, so there is room for another. */
   | { readonly type: 'taken'; readonly call: number }

@@ -1,9 +1,9 @@
 import type { RowEvent, RowOutput } from '@darkroom/core';
+import type { MostBytes } from './module-message.ts';
 
 /** Reads what a module says of one output, in order: the border behind which everything is as from any other executor. */
 export interface OutputReader {
-  /** What it may say in one go, bytes. */
-  readonly mostBytes: number;
+  readonly most: MostBytes;
   /** Reads one thing that it gave out. @throws WrongSaid */
   read(said: unknown): Iterable<RowEvent>;
   /** Reads what it gave back in the end. @throws WrongSaid */

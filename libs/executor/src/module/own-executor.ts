@@ -2,7 +2,11 @@
 import type { PictureInput, UpstreamTextInput } from '@darkroom/kinds';
 
 /** The one export that a module has to have. Whatever takes long, such as loading a model, belongs into it. */
-export type CreateExecutor = (options: OwnExecutorOptions) => OwnExecutor | Promise<OwnExecutor>;
+export type CreateExecutor<Executor extends OwnExecutor = OwnExecutor> = (
+  options: OwnExecutorOptions,
+) => Executor | Promise<Executor>;
+export type CreateTextExecutor = CreateExecutor<OwnTextExecutor>;
+export type CreatePictureExecutor = CreateExecutor<OwnPictureExecutor>;
 
 export interface OwnExecutorOptions {
   /** The id that the model is served under. */

@@ -1,5 +1,6 @@
 import type { RowEvent, RowOutput } from '@darkroom/core';
 import { type PictureInput, seedOfPicture } from '@darkroom/kinds';
+import type { MostBytes } from './module-message.ts';
 import type { OutputReader } from './output-reader.ts';
 import { isObject, isWhole, unknownField, WrongSaid } from './wrong-said.ts';
 
@@ -19,7 +20,7 @@ const fileExpected = `data that is a file, and its contentType, one of ${Object.
 
 /** Of a picture: steps, with previews or without, and the picture. */
 export class PictureReader implements OutputReader {
-  readonly mostBytes: number;
+  readonly most: MostBytes;
   readonly #input: PictureInput;
   readonly #index: number;
   #done = 0;
@@ -27,7 +28,8 @@ export class PictureReader implements OutputReader {
   constructor(input: PictureInput, index: number) {
     this.#input = input;
     this.#index = index;
-    this.mostBytes = Math.ceil(this.#pixels * bytesPerPixel) + 2 * headBytes;
+    const of = (share: number): number => Math.ceil(this.#pixels * share) + 2 * headBytes;
+    this.most = { said: of(previewBytesPerPixel), returned: of(bytesPerPixel) };
   }
 
   *read(said: unknown): Generator<RowEvent> {

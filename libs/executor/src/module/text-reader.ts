@@ -19,7 +19,7 @@ const counts = ['promptTokens', 'completionTokens'] as const;
 
 /** Of a text: pieces that are added. */
 export class TextReader implements OutputReader {
-  readonly mostBytes = mostTextEventBytes;
+  readonly most = { said: mostTextEventBytes, returned: 4 * spareBytes };
   readonly #text: GrowingText;
   readonly #maxTokens: number;
   #bytes = 0;

@@ -45,6 +45,10 @@ const faults = {
   'a flood of nothing': async function* (_request, signal) {
     for (let at = 0; at < 20_000 && !signal.aborted; at++) yield { text: 'x', tokens: 0 };
   },
+  'the channel': async function* () {
+    yield 'a ';
+    process.send({ type: 'pong' });
+  },
   silence: async function* () {
     yield 'a ';
     await new Promise(() => {});

@@ -1,0 +1,209 @@
+/** A module that throws, hangs, floods or dies behind a whole system: what becomes of its request, and that nothing becomes of the others. */
+import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readRequest, readStats } from '@darkroom/store';
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
+import { ended, make, poll, stream, submit } from '../e2e/client.ts';
+import { growText } from '../e2e/grown-text.ts';
+import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+
+const root = new URL('../../', import.meta.url).pathname;
+const fixture = (name: string): string => join(root, `libs/executor/src/module/__fixtures__/${name}.mjs`);
+const folder = mkdtempSync(join(tmpdir(), 'darkroom-own-'));
+let system: System;
+
+beforeAll(async () => {
+  system = await startSystem({ parts: ['api', 'batch-former', 'janitor'], environment: patience });
+  // The other writer is a model and a process of its own, and is to notice nothing.
+  const workers = ['writer', 'other', 'painter'].map((MODEL_ID) =>
+    system.start('worker', {
+      EXECUTOR: fixture(MODEL_ID === 'painter' ? 'painter' : 'writer'),
+      MODEL_ID,
+      ENGINE_TIMEOUT_S: '2',
+    }),
+  );
+  await Promise.all(workers);
+}, 120_000);
+afterAll(async () => {
+  if (system !== undefined) await stopSystem(system);
+  rmSync(folder, { recursive: true });
+});
+
+const long = { prompt: 'wish', max_tokens: 1500 };
+
+/** What the module of the fixtures writes. */
+function textOf({ prompt, max_tokens: count }: typeof long, seed: number): string {
+  return Array.from({ length: count }, (_, at) => `${prompt.slice(at % prompt.length)}é🦊${seed}/0 `).join('');
+}
+
+async function read(id: string): Promise<{ text: string; ends: string[] }> {
+  const { text, ends, misplaced } = await growText(system.url, id);
+  expect(misplaced).toBe(0);
+  return { text, ends };
+}
+
+async function attempts(id: string): Promise<number> {
+  const result = await readRequest(system.store, id);
+  return result.status === 'found' ? result.request.attempts : -1;
+}
+
+describe.each([
+  // It is lost alone, and nobody else begins anew.
+  ['throw at once', 'threw: thrown at once', 0],
+  ['a wrong type', 'broke its contract: run gave out', 0],
+  ['100 MB', 'threw: it said something of 100000007 bytes, expected at most 1048576', 0],
+  ['too long a text', 'broke its contract: run wrote a text of', 0],
+  // Its process is lost with all that it has, and again with all of them; the last attempt of each is made alone.
+  ['an unhandled rejection', 'exited with code 1: nobody caught this', 2],
+  ['exit', 'exited with code 3', 2],
+  ['an infinite loop', 'does not answer', 2],
+  ['a word of another shape', 'was killed by SIGKILL: it said what nobody asked it for', 2],
+] as const)('a request with %s', (fault, why, mostLost) => {
+  it('fails after its attempts, and the others have their texts', { timeout: 120_000 }, async () => {
+    const neighbours = [1, 2].map((seed) => ({ model: 'writer', ...long, seed }));
+    const others = [3, 4].map((seed) => ({ model: 'other', ...long, seed }));
+    const bodies = [...neighbours, ...others];
+    const ids = await Promise.all(bodies.map((body) => submit(system.url, body)));
+    const bad = await submit(system.url, { model: 'writer', prompt: fault, max_tokens: 5 });
+    const texts = await Promise.all(ids.map((id) => read(id)));
+    expect(texts).toEqual(bodies.map((body) => ({ text: textOf(body, body.seed), ends: ['succeeded'] })));
+    expect(await ended(system.url, bad)).toBe('failed');
+    expect(await poll(system.url, bad)).toMatchObject({ status: 'failed', error: { code: 'worker_lost' } });
+    expect(await attempts(bad)).toBe(3);
+    const lost = await Promise.all(ids.map((id) => attempts(id)));
+    // Attempts that count, and the one that ended.
+    for (const count of lost.slice(0, 2)) expect(count).toBeLessThanOrEqual(1 + mostLost);
+    expect(lost.slice(2)).toEqual([1, 1]);
+    const log = readFileSync(system.logFile, 'utf8');
+    expect(log).toContain(`${fixture('writer')} ${why}`);
+    expect(await make(system.url, { model: 'painter', prompt: 'apples' })).toHaveProperty('length');
+  });
+});
+
+it('a flood keeps neither its neighbours nor the worker from their work', async () => {
+  const flood = await submit(system.url, { model: 'writer', prompt: 'a flood of nothing', max_tokens: 4000 });
+  await stream(system.url, flood, { until: ({ event }) => event === 'delta' });
+  const body = { model: 'writer', ...long, seed: 9 };
+  expect(await read(await submit(system.url, body))).toEqual({ text: textOf(body, 9), ends: ['succeeded'] });
+  await fetch(`${system.url}/v1/predict/${flood}`, { method: 'DELETE' });
+  expect(['canceled', 'succeeded']).toContain(await ended(system.url, flood));
+  expect(readFileSync(system.logFile, 'utf8')).not.toContain('taken for dead while alive');
+});
+
+it('one that falls silent goes back alone', { timeout: 120_000 }, async () => {
+  const bad = await submit(system.url, { model: 'writer', prompt: 'silence', max_tokens: 5 });
+  await stream(system.url, bad, { until: ({ event }) => event === 'delta' });
+  const body = { model: 'writer', ...long, seed: 9 };
+  const id = await submit(system.url, body);
+  expect(await read(id)).toEqual({ text: textOf(body, 9), ends: ['succeeded'] });
+  expect(await attempts(id)).toBe(1);
+  expect(await ended(system.url, bad)).toBe('failed');
+  expect(readFileSync(system.logFile, 'utf8')).toContain('has said nothing of an output for 2 s');
+});
+
+it('sleeps without its process, and the next request wakes it', async () => {
+  const settings = { EXECUTOR: fixture('writer'), MODEL_ID: 'sleeper', SLEEP_AFTER_S: '1' };
+  const worker = await system.start('worker', settings);
+  const processes = (): string => {
+    const { stdout } = spawnSync('pgrep', ['-P', String(worker.process.pid)], { encoding: 'utf8' });
+    return stdout.trim();
+  };
+  expect(processes()).toMatch(/^\d+$/);
+  await expect.poll(processes, { timeout: 30_000 }).toBe('');
+  const body = { model: 'sleeper', ...long, seed: 9 };
+  const id = await submit(system.url, body);
+  expect(await read(id)).toEqual({ text: textOf(body, 9), ends: ['succeeded'] });
+  expect((await stream(system.url, id)).map(({ event }) => event)).toContain('loading');
+  await worker.stop();
+});
+
+it('pictures are encoded as they were asked for, and a file is served as it is', async () => {
+  const body = { model: 'painter', prompt: 'apples', size: '64x32', num_inference_steps: 4, seed: 7 };
+  const id = await submit(system.url, { ...body, output_format: 'webp', n: 2, preview: { every: 2 } });
+  const events = await stream(system.url, id);
+  expect(events.some(({ data }) => data.includes('data:image/png;base64,'))).toBe(true);
+  expect(await poll(system.url, id)).toMatchObject({
+    status: 'succeeded',
+    images: [
+      { width: 64, height: 32, seed: 7, content_type: 'image/webp' },
+      { seed: 8, content_type: 'image/webp' },
+    ],
+  });
+  const file = await submit(system.url, { ...body, prompt: 'file', output_format: 'webp' });
+  expect(await ended(system.url, file)).toBe('succeeded');
+  expect(await poll(system.url, file)).toMatchObject({ images: [{ content_type: 'image/png', width: 64 }] });
+  const refused = await fetch(`${system.url}/v1/predict`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ ...body, num_inference_steps: 9 }),
+  });
+  expect(await refused.json()).toMatchObject({
+    error: { message: 'num_inference_steps is 9, expected a whole number from 1 to 8' },
+  });
+});
+
+let broken = 0;
+it.each([
+  ['is not there', undefined, 'there is no such file', 'and there is no such file'],
+  [
+    'throws when it is loaded',
+    `throw new Error('no licence in /etc/secret');`,
+    'says why',
+    'it could not be loaded: no licence in /etc/secret',
+  ],
+  [
+    'has no createExecutor',
+    'export const create = 1;',
+    'exports a function createExecutor',
+    'expected a module that exports a function createExecutor',
+  ],
+  [
+    'has a wrong card',
+    `export const createExecutor = () => ({ card: { kind: 'music' }, run() {} });`,
+    'card.kind is',
+    'card.kind is "music", expected "text" or "picture"',
+  ],
+])('a worker whose module %s ends, and says so in one line', async (_name, source, shown, logged) => {
+  const model = `broken-${broken++}`;
+  const file = join(folder, `${model}.mjs`);
+  if (source !== undefined) writeFileSync(file, source);
+  const environment = {
+    REDIS_URL: inject('redisUrl'),
+    REDIS_PREFIX: system.prefix,
+    EXECUTOR: file,
+    LOG_FILE: system.logFile,
+  };
+  expect(await runWorker(environment)).toBe(1);
+  const lines = readFileSync(system.logFile, 'utf8').split('\n');
+  const line = lines.findLast((text) => text.includes('"level":"fatal"')) ?? '';
+  expect(line.replaceAll('\\"', '"')).toMatch(/"message":"EXECUTOR is [^"]*\/broken-\d\.mjs: /);
+  expect(line.replaceAll('\\"', '"')).toContain(logged);
+  const failure = await vi.waitFor(async () => {
+    const status = (await (await fetch(`${system.url}/status`)).json()) as {
+      failed_to_load: { model: string; reason: string }[];
+    };
+    const found = status.failed_to_load.find((each) => each.model === model);
+    expect(found).toBeDefined();
+    return found!;
+  }, 10_000);
+  const { reason } = failure;
+  expect(reason).not.toContain('secret');
+  expect(reason).not.toContain(folder);
+  expect(reason).toContain(shown);
+  expect(await readStats(system.store, model)).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0 } });
+});
+
+/** To its end. */
+async function runWorker(environment: Record<string, string>): Promise<number | null> {
+  const child: ChildProcess = fork(join(root, 'apps/worker/dist/main.js'), {
+    cwd: root,
+    execArgv: [],
+    env: { PATH: process.env['PATH'] ?? '', ...environment },
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  });
+  const [code] = (await once(child, 'exit')) as [number | null];
+  return code;
+}
