@@ -69,7 +69,7 @@ export async function openModels(
     host?: string;
   },
 ): Promise<ModelsBench> {
-  const keeper = new MemoryKeeper({ budgetBytes: budget, maxWaitMs, log: silentLogger() });
+  const keeper = new MemoryKeeper({ budgetBytes: budget, maxWaitMs, measureEveryMs: 0, log: silentLogger() });
   const models = new Map<string, { worker: Worker; executor: ModelExecutor }>();
   for (const [id, bytes] of Object.entries(sizes)) {
     let executor: ModelExecutor | undefined;

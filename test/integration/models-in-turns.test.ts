@@ -159,7 +159,8 @@ it('one that cannot be loaded takes no room, and its request goes back', async (
 });
 
 it('stops while it waits: what it had goes back, and that is no attempt', async () => {
-  const { store, ask, executor, worker } = await openModels({ a: 60, b: 60 }, { budget: 100 });
+  const bench = await openModels({ a: 60, b: 60, c: 60 }, { budget: 100 });
+  const { store, ask, awake, executor, worker, completeAll } = bench;
   await ask('a');
   await expect.poll(() => executor('a').submitted).toHaveLength(1);
   const id = await ask('b');
@@ -167,7 +168,19 @@ it('stops while it waits: what it had goes back, and that is no attempt', async 
   await worker('b').stop();
   expect(await readEvents(store, id, { after: 3 })).toMatchObject([{ type: 'queued', attempt: 1 }]);
   expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 0, loadingMs: 0 } });
+  await completeAll('a');
+  await ask('c');
+  await expect.poll(awake).toEqual(['c']);
   expect(executor('b').loads).toBe(0);
+});
+
+it('leaves its room to others when it stops', async () => {
+  const { ask, awake, executor, worker } = await openModels({ a: 60, b: 60 }, { budget: 100 });
+  await ask('a');
+  await expect.poll(() => executor('a').submitted).toHaveLength(1);
+  await ask('b');
+  await worker('a').stop();
+  await expect.poll(awake).toEqual(['b']);
 });
 
 it('an engine that dies leaves its room to whoever waits, and takes its turn again', async () => {
@@ -234,6 +247,25 @@ it('takes what it was measured to take: others make room for that, and the next 
   expect(keeper.heldBytes).toBe(80);
   await ask('a');
   await expect.poll(awake).toEqual(['a']);
+});
+
+it('one that grows while it works takes the room of one without work', async () => {
+  const bench = await openModels({ a: 40, b: 40 }, { budget: 100 });
+  const { ask, awake, executor, completeAll, keeper, worker } = bench;
+  for (const model of ['a', 'b']) {
+    await ask(model);
+    await expect.poll(() => executor(model).submitted).toHaveLength(1);
+  }
+  await completeAll('a');
+  executor('b').bytes = 70;
+  await worker('b').beatOnce();
+  await expect.poll(awake).toEqual(['b']);
+  expect(keeper.heldBytes).toBe(70);
+  // Alone it may take all there is, and no more is counted.
+  executor('b').bytes = 170;
+  await worker('b').beatOnce();
+  await expect.poll(() => keeper.heldBytes).toBe(100);
+  expect(awake()).toEqual(['b']);
 });
 
 it('one that takes more than all may is not served, and says how much it is', async () => {

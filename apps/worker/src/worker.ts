@@ -142,6 +142,7 @@ export class Worker extends BaseService<WorkerOptions> {
     if ((await drainWorker(store, this.#identity)) && this.#isReceiving) await this.#drained;
     for (const loop of this.#serving) await loop.stop();
     await this.#executor.shutdown({ shouldCheckpoint: true });
+    this.options.shared?.place.free();
     await this.#beating.stop();
     // What has left the engine only has to be stored.
     const requests = [...this.#active.values()];

@@ -51,7 +51,7 @@ export class EngineLife {
     const { retryMs = { firstMs: 1000, mostMs: 30_000 } } = options;
     this.#backOff = new BackOff({ ...retryMs, calmMs });
     options.shared?.place.attach({
-      isWanted: () => options.isBusy() || this.#isToWake,
+      isWanted: () => !this.isStopping && (options.isBusy() || this.#isToWake),
       sleep: () => this.sleep(),
     });
   }
@@ -100,7 +100,6 @@ export class EngineLife {
   /** After the engine was lost. Tries until the model is loaded; one that was about to be freed is, and one that shares its memory. */
   async restart(giveBack: () => Promise<void>): Promise<void> {
     const wasVacating = this.#state === 'vacating';
-    this.#options.shared?.place.free();
     if (!wasVacating) this.#state = 'loading';
     await this.#tell();
     await giveBack();
@@ -111,7 +110,6 @@ export class EngineLife {
   stop(): void {
     this.#state = 'stopping';
     this.#stopping.abort();
-    this.#options.shared?.place.leave();
     this.#answer(false);
   }
 

@@ -7,9 +7,6 @@ import { DarkroomError } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import type { MemoryNeed } from './estimate-need.ts';
 
-/** The kernel, or the driver, has to look at every page for an answer. */
-const measureEveryMs = 10_000;
-
 /** Who has a model, and frees its memory when it is told to. */
 export interface Tenant {
   /** Whether there is work for the model, or somebody waits for it. */
@@ -31,7 +28,7 @@ export interface MemoryPlace {
   /**
    * To be called before the model is loaded.
    *
-   * @returns whether there is room for it; false if nobody wants it any more, or after `leave`.
+   * @returns whether there is room for it; false if nobody wants it any more.
    * @throws DarkroomError `model_unsupported` if there can never be.
    */
   take(): Promise<boolean>;
@@ -45,8 +42,6 @@ export interface MemoryPlace {
   look(): void;
   /** It is not in memory any more. */
   free(): void;
-  /** It waits no longer, because its process stops. */
-  leave(): void;
 }
 
 export interface MemoryKeeperOptions {
@@ -54,6 +49,8 @@ export interface MemoryKeeperOptions {
   budgetBytes: number;
   /** How long one waits for those that have work. */
   maxWaitMs: number;
+  /** The pause between two measures of what is loaded: the kernel, or the driver, has to look at every page for an answer. */
+  measureEveryMs?: number;
   /** Hears of each load. */
   onLoaded?: (model: string) => void;
   /** Hears what a model takes from now on, as it is counted, bytes; 0 when it is freed. */
@@ -118,7 +115,6 @@ export class MemoryKeeper {
       used: () => void (place.usedAtMs = performance.now()),
       look: () => this.#look(place),
       free: () => this.#free(place),
-      leave: () => this.#answer(({ place: own }) => own === place, false),
     };
   }
 
@@ -158,6 +154,7 @@ export class MemoryKeeper {
     if (place.wasWanted && !isWanted) place.usedAtMs = performance.now();
     place.wasWanted = isWanted;
     const nowMs = performance.now();
+    const { measureEveryMs = 10_000 } = this.#options;
     if (place.heldBytes > 0 && nowMs - place.measuredAtMs >= measureEveryMs) void this.#measureAgain(place, nowMs);
     this.#settle();
   }
@@ -246,10 +243,8 @@ export class MemoryKeeper {
     void Promise.resolve()
       .then(() => place.tenant?.sleep())
       .catch((error: unknown) => log.error({ model: place.model, err: error }, 'could not make room'))
-      .finally(() => {
-        place.isLeaving = false;
-        this.#settle();
-      });
+      // Once it is free others have their room. What was not to be freed is not asked again at once.
+      .finally(() => (place.isLeaving = false));
   }
 
   /** Least lately used first. */
