@@ -7,7 +7,12 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { provideSmollm2File } from './smollm2.ts';
 
-const server = new URL('../../.darkroom/llama-server-0.3.36/llama-server', import.meta.url).pathname;
+const server = llamaTool('llama-server');
+
+/** Path of a program that tools/build-llama-server.mjs makes. */
+export function llamaTool(name: 'llama-server' | 'llama-quantize'): string {
+  return new URL(`../../.darkroom/llama-server-0.3.36/${name}`, import.meta.url).pathname;
+}
 
 /** Why it cannot be had; undefined where it can. */
 export function whyNoLlamaServer(): string | undefined {
@@ -16,18 +21,28 @@ export function whyNoLlamaServer(): string | undefined {
 
 export interface LlamaServer {
   url: string;
+  pid: number;
   /** SIGKILL, and wait for the end. */
   kill(): Promise<void>;
 }
 
+export interface StartLlamaServerOptions {
+  port: number;
+  slots?: number;
+  key?: string;
+  /** Whether weights are laid out anew for this CPU, as it does by itself. Older builds of ours crash then on CPUs with AMX. */
+  repacks?: boolean;
+  /** A GGUF file; SmolLM2's by default. */
+  file?: string;
+}
+
 /** Where it was before, with `port`. Answers before its model is loaded. @throws Error if it ends instead. */
-export async function startLlamaServer(options: { port: number; slots?: number; key?: string }): Promise<LlamaServer> {
-  const { port, slots = 2, key } = options;
+export async function startLlamaServer(options: StartLlamaServerOptions): Promise<LlamaServer> {
+  const { port, slots = 2, key, repacks = false, file = await provideSmollm2File() } = options;
   const url = `http://127.0.0.1:${port}`;
   const room = ['--parallel', `${slots}`, '--ctx-size', `${slots * 512}`, '--threads', '1'];
-  // With repacked weights this version crashes on CPUs that have AMX.
-  const plain = ['--no-repack', '--no-ui', ...(key === undefined ? [] : ['--api-key', key])];
-  const words = ['--model', await provideSmollm2File(), '--host', '127.0.0.1', '--port', `${port}`, ...room, ...plain];
+  const plain = [...(repacks ? [] : ['--no-repack']), '--no-ui', ...(key === undefined ? [] : ['--api-key', key])];
+  const words = ['--model', file, '--host', '127.0.0.1', '--port', `${port}`, ...room, ...plain];
   const child = spawn(server, words, { stdio: 'ignore' });
   const exited = once(child, 'exit');
   const kill = async (): Promise<void> => {
@@ -39,7 +54,7 @@ export async function startLlamaServer(options: { port: number; slots?: number; 
       throw new Error(`llama-server ended: ${String(child.exitCode ?? child.signalCode)}`);
     await Promise.race([exited, delay(50)]);
   }
-  return { url, kill };
+  return { url, pid: child.pid!, kill };
 }
 
 function answers(url: string): Promise<boolean> {
