@@ -248,8 +248,11 @@ export class SharedDecoder implements Decoder<SlotCache> {
     this.#views.clear();
     const before = this.#columns * width;
     const after = wide * width;
-    this.#tensors = this.#tensors.map((tensor) => {
-      const other = new Float32Array(owners.length * heads * after);
+    const size = owners.length * heads * after;
+    // One array: each new one of some megabytes has V8 look for garbage.
+    const all = new Float32Array(this.#tensors.length * size);
+    this.#tensors = this.#tensors.map((tensor, at) => {
+      const other = all.subarray(at * size, (at + 1) * size);
       for (const [slot, owner] of owners.entries()) {
         if (owner === undefined) continue;
         for (let head = 0; head < heads; head++) {
