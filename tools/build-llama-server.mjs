@@ -1,6 +1,6 @@
-// Builds llama.cpp's own server, which is in no package, from the sources that PyPI's llama-cpp-python carries, for
-// test/systems/llama-cpp.test.ts and bench/upstream.bench.ts: `node tools/build-llama-server.mjs`. Needs python3 with pip, cmake, ninja
-// and a C++ compiler, and 10 minutes of two cores. What it makes stays in .darkroom.
+// Builds llama.cpp's own server, which is in no package, and the program that makes files of 8 bits, from the sources that PyPI's
+// llama-cpp-python carries, for test/systems/llama-cpp.test.ts and benches: `node tools/build-llama-server.mjs`. Needs python3 with
+// pip, cmake, ninja and a C++ compiler, and 10 minutes of two cores. What it makes stays in .darkroom.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,10 +8,11 @@ import { join } from 'node:path';
 
 const version = '0.3.36';
 const directory = join(import.meta.dirname, `../.darkroom/llama-server-${version}`);
-const server = join(directory, 'llama-server');
+const programs = ['llama-server', 'llama-quantize'];
+const paths = programs.map((name) => join(directory, name));
 
-if (!existsSync(server)) build();
-console.log(server);
+if (!paths.every((path) => existsSync(path))) build();
+for (const path of paths) console.log(path);
 
 function build() {
   const scratch = mkdtempSync(join(tmpdir(), 'darkroom-llama-'));
@@ -26,13 +27,17 @@ function build() {
     );
     const llama = join(scratch, `llama_cpp_python-${version}`, 'vendor/llama.cpp');
     const off = ['BUILD_SHARED_LIBS', 'LLAMA_BUILD_TESTS', 'LLAMA_BUILD_EXAMPLES', 'LLAMA_BUILD_UI', 'LLAMA_OPENSSL'];
-    const options = ['CMAKE_BUILD_TYPE=Release', 'LLAMA_BUILD_SERVER=ON', ...off.map((name) => `${name}=OFF`)];
+    // GCC 12 takes AMX's configuration for 8 bytes that are read, and drops what is stored behind them: a crash at the first product.
+    const whole = 'CMAKE_CXX_FLAGS=-fno-tree-dse -fno-dse';
+    const options = ['CMAKE_BUILD_TYPE=Release', 'LLAMA_BUILD_SERVER=ON', whole, ...off.map((name) => `${name}=OFF`)];
     run('cmake', '-G', 'Ninja', '-S', llama, '-B', 'build', ...options.map((option) => `-D${option}`));
-    run('ninja', '-C', 'build', 'llama-server');
+    run('ninja', '-C', 'build', ...programs);
     mkdirSync(directory, { recursive: true });
-    // Under its name only when it is whole.
-    execFileSync('cp', [join(scratch, 'build/bin/llama-server'), `${server}.part`]);
-    renameSync(`${server}.part`, server);
+    for (const [at, path] of paths.entries()) {
+      // Under its name only when it is whole.
+      execFileSync('cp', [join(scratch, 'build/bin', programs[at]), `${path}.part`]);
+      renameSync(`${path}.part`, path);
+    }
   } finally {
     rmSync(scratch, { recursive: true });
   }

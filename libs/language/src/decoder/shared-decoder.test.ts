@@ -34,8 +34,7 @@ describe('shared buffers', () => {
     await noting.run([read(cache, [5, 6, 7, 8, 9, 10, 11])]);
     expect(calls).toEqual([
       [2, 1],
-      [1, 4],
-      [1, 3],
+      [1, 8],
     ]);
     expect(cache.length).toBe(8);
     await noting.dispose();

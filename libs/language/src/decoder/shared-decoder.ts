@@ -84,9 +84,9 @@ export class SharedDecoder implements Decoder<SlotCache> {
   }
 
   async run(reads: readonly Read[]): Promise<readonly Float32Array[]> {
-    // A slot that only fills a call up gets a token behind its last.
+    // A slot that only fills a call up gets a token behind its last, and so does one whose piece is odd.
     const longest = this.#owners.reduce((most, owner) => Math.max(most, owner?.length ?? 0), 0);
-    const columns = reads.reduce((most, { cache, ids }) => Math.max(most, cache.length + ids.length), longest + 1);
+    const columns = reads.reduce((most, { cache, ids }) => Math.max(most, cache.length + ids.length + 1), longest + 1);
     this.#shrink(columns);
     this.#reserve(2, columns);
     for (const { cache } of reads) if (cache.slot === -1) this.#giveSlot(cache);
@@ -118,19 +118,14 @@ export class SharedDecoder implements Decoder<SlotCache> {
 
   /**
    * The operator takes queries in blocks of an even number, and computes one that is left over alone by other code, with
-   * other roundings. So an odd piece is read as an even one and three.
+   * other roundings. So an odd piece gets a token at its end that no other sees, and that the next one is written over. For the
+   * same reason there are always logits of two.
    */
   async #readPiece({ cache, ids, logitsFrom }: Read): Promise<Float32Array> {
-    const isOdd = ids.length % 2 === 1 && ids.length > 3;
-    const cuts = isOdd ? [0, ids.length - 3, ids.length] : [0, ids.length];
-    const logits = new Float32Array((ids.length - logitsFrom) * this.vocabularySize);
-    for (const [at, from] of cuts.slice(0, -1).entries()) {
-      const rows = [{ length: cache.length + from, ids: ids.slice(from, cuts[at + 1]) }];
-      const first = Math.max(from, logitsFrom);
-      const given = await this.#call({ firstSlot: cache.slot, rows, from: first - from });
-      logits.set(given, (first - logitsFrom) * this.vocabularySize);
-    }
-    return logits;
+    const even = ids.length % 2 === 0 ? ids : [...ids, 0];
+    const from = Math.min(logitsFrom, even.length - 2);
+    const logits = await this.#call({ firstSlot: cache.slot, rows: [{ length: cache.length, ids: even }], from });
+    return logits.slice((logitsFrom - from) * this.vocabularySize, (ids.length - from) * this.vocabularySize);
   }
 
   async #call({ firstSlot, rows, from }: Call): Promise<Float32Array> {
@@ -253,8 +248,11 @@ export class SharedDecoder implements Decoder<SlotCache> {
     this.#views.clear();
     const before = this.#columns * width;
     const after = wide * width;
-    this.#tensors = this.#tensors.map((tensor) => {
-      const other = new Float32Array(owners.length * heads * after);
+    const size = owners.length * heads * after;
+    // One array: each new one of some megabytes has V8 look for garbage.
+    const all = new Float32Array(this.#tensors.length * size);
+    this.#tensors = this.#tensors.map((tensor, at) => {
+      const other = all.subarray(at * size, (at + 1) * size);
       for (const [slot, owner] of owners.entries()) {
         if (owner === undefined) continue;
         for (let head = 0; head < heads; head++) {

@@ -1,0 +1,231 @@
+/**
+ * A published model beside llama.cpp's own server with the same weights, one thread each: our pipeline alone, and the whole
+ * system. Requests come from so many clients, each of which asks again as soon as it has its answer.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
+import { it } from 'vitest';
+import { RandomNumbers } from '../libs/language/src/sampling/random-numbers.ts';
+import { textInput } from '../libs/language/src/testing/text-table.ts';
+import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
+import { readTextFrames } from '../test/e2e/text-frames.ts';
+import { freePort, llamaTool, startLlamaServer, type LlamaServer } from '../test/systems/llama-server.ts';
+import { provideSmollm2, provideSmollm2File } from '../test/systems/smollm2.ts';
+import { childrenOf, cpuSecondsOf, redisPid } from './processes.ts';
+import { median, quantile, report } from './report.ts';
+
+const sizes = [1, 4, 8, 16];
+const rounds = 3;
+
+/** Each client asks at least once. */
+const textsOf = (inFlight: number) => Math.ceil(1.5 * inFlight) + 2;
+
+interface Work {
+  prompt: number[];
+  tokens: number;
+}
+
+/** When the pieces of a text came. */
+type Times = number[];
+
+interface Peer {
+  name: string;
+  /** Writes all with so many at a time. */
+  write(works: readonly Work[], inFlight: number): Promise<Measured[]>;
+  /** Processes that do it, by what they are. */
+  pids(): Readonly<Record<string, readonly number[]>>;
+}
+
+interface Measured {
+  begunAtMs: number;
+  pieces: Times;
+}
+
+interface Round {
+  wall: number;
+  cpu: number;
+  firstMs: number;
+  gapMs: number;
+  /** Milliseconds of a CPU for a token, of each process. */
+  cpuMs: Readonly<Record<string, number>>;
+}
+
+/** Prompts of 16 to 128 tokens, answers of 16 to 64; other ones for each round, so that none is known. */
+function worksOf(count: number, seed: number): Work[] {
+  const random = new RandomNumbers(seed);
+  const between = (low: number, high: number) => low + Math.floor(random.next() * (high - low + 1));
+  return Array.from({ length: count }, () => ({
+    prompt: Array.from({ length: between(16, 128) }, () => between(100, 40_000)),
+    tokens: between(16, 64),
+  }));
+}
+
+/** The pipeline in this process: whoever leaves is replaced at once. */
+function barePeer(pipeline: TextPipeline): Peer {
+  const write = async (works: readonly Work[], inFlight: number): Promise<Measured[]> => {
+    const waiting = [...works];
+    const all: Measured[] = [];
+    const open = new Map<Awaited<ReturnType<TextPipeline['createRows']>>[0], Measured>();
+    while (waiting.length > 0 || open.size > 0) {
+      while (waiting.length > 0 && open.size < inFlight) {
+        const { prompt, tokens } = waiting.shift()!;
+        const input = textInput({ prompt, maxTokens: tokens, ignoreEos: true });
+        const [row] = await pipeline.createRows({ id: `${all.length}`, input });
+        open.set(row!, { begunAtMs: performance.now(), pieces: [] });
+        all.push(open.get(row!)!);
+      }
+      for (const shape of ['read', 'write']) {
+        const rows = [...open.keys()].filter(({ shapeKey, isDone }) => shapeKey === shape && !isDone);
+        if (rows.length === 0) continue;
+        const before = rows.map(({ written }) => written.tokens.length);
+        await pipeline.step(rows);
+        for (const [at, row] of rows.entries())
+          if (row.written.tokens.length > before[at]!) open.get(row)!.pieces.push(performance.now());
+      }
+      for (const row of [...open.keys()].filter(({ isDone }) => isDone)) {
+        pipeline.release(row);
+        open.delete(row);
+      }
+    }
+    return all;
+  };
+  return { name: 'pipeline', write, pids: () => ({ pipeline: [process.pid] }) };
+}
+
+/** Clients of a server that stream. */
+function httpPeer(name: string, ask: (work: Work) => Promise<Response>, pids: Peer['pids']): Peer {
+  const write = async (works: readonly Work[], inFlight: number): Promise<Measured[]> => {
+    const waiting = [...works];
+    const all: Measured[] = [];
+    const client = async (): Promise<void> => {
+      for (let work = waiting.shift(); work !== undefined; work = waiting.shift()) {
+        const measured: Measured = { begunAtMs: performance.now(), pieces: [] };
+        all.push(measured);
+        for await (const frame of readTextFrames(await ask(work)))
+          if (frame.event === 'append' || frame.event === undefined) measured.pieces.push(performance.now());
+      }
+    };
+    await Promise.all(Array.from({ length: inFlight }, client));
+    return all;
+  };
+  return { name, write, pids };
+}
+
+function llamaPeer({ url, pid }: LlamaServer): Peer {
+  const fixed = { temperature: 0, ignore_eos: true, cache_prompt: false, stream: true };
+  const ask = ({ prompt, tokens }: Work) => post(`${url}/completion`, { prompt, n_predict: tokens, ...fixed });
+  return httpPeer('llama.cpp', ask, () => ({ server: [pid] }));
+}
+
+function systemPeer({ url, parts }: System, redis: number): Peer {
+  const fixed = { model: 'smollm2-135m-instruct', temperature: 0, ignore_eos: true, stream: true };
+  const ask = ({ prompt, tokens }: Work) => post(`${url}/generate`, { prompt, max_tokens: tokens, ...fixed });
+  return httpPeer('system', ask, () => {
+    const own = parts.map((part) => [part.name, [part.process.pid!]] as const);
+    return { redis: [redis], ...Object.fromEntries(own), engine: own.flatMap(([, [pid]]) => childrenOf(pid!)) };
+  });
+}
+
+function post(url: string, body: object): Promise<Response> {
+  return fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+}
+
+function secondsOf(peer: Peer): Record<string, number> {
+  return Object.fromEntries(Object.entries(peer.pids()).map(([name, pids]) => [name, cpuSecondsOf(pids)]));
+}
+
+async function measure(peer: Peer, works: readonly Work[], inFlight: number): Promise<Round> {
+  const before = secondsOf(peer);
+  const begunAtMs = performance.now();
+  const all = await peer.write(works, inFlight);
+  const seconds = (performance.now() - begunAtMs) / 1000;
+  const after = secondsOf(peer);
+  const tokens = works.reduce((sum, work) => sum + work.tokens, 0);
+  const spent = Object.entries(after).map(
+    ([name, total]) => [name, (1000 * (total - before[name]!)) / tokens] as const,
+  );
+  const gaps = all.flatMap(({ pieces }) => pieces.slice(1).map((atMs, at) => atMs - pieces[at]!));
+  return {
+    wall: tokens / seconds,
+    cpu: 1000 / spent.reduce((sum, [, ms]) => sum + ms, 0),
+    cpuMs: Object.fromEntries(spent),
+    firstMs: quantile(
+      all.map(({ begunAtMs: begun, pieces }) => pieces[0]! - begun),
+      0.5,
+    ),
+    gapMs: Math.max(...gaps),
+  };
+}
+
+/** The file of 8 bits, whose weights are those of the one that is made into ONNX. */
+async function provideQ8(): Promise<string> {
+  const file = await provideSmollm2File();
+  const target = join(file, '../SmolLM2-135M-Instruct.Q8_0.gguf');
+  if (!existsSync(target)) {
+    execFileSync(llamaTool('llama-quantize'), ['--allow-requantize', file, `${target}.part`, 'Q8_0', '1']);
+    renameSync(`${target}.part`, target);
+  }
+  return target;
+}
+
+it('writes beside llama.cpp', { timeout: 600_000 }, async () => {
+  const directory = await provideSmollm2();
+  const file = await provideQ8();
+  const dtypes = { all: 'int8', parts: {} } as const;
+  const pipeline = await loadTextPipeline({ directory, threads: 1, dtypes });
+  const own = { MODEL_DIR: directory, MODEL_DTYPE: 'int8', NUM_THREADS: '1', KV_TOKENS: '4096' };
+  const worker = { name: 'worker', environment: own } as const;
+  const environment = { ...patience, BATCH_MAX_SIZE: '16' };
+  const system = await startSystem({ parts: ['api', 'batch-former', 'janitor', worker], environment });
+  try {
+    for (const inFlight of sizes) {
+      const llama = await startLlamaServer({ port: await freePort(), slots: inFlight, repacks: true, file });
+      try {
+        while (!(await fetch(`${llama.url}/health`)).ok) await delay(50);
+        await compare([llamaPeer(llama), barePeer(pipeline), systemPeer(system, redisPid())], inFlight);
+      } finally {
+        await llama.kill();
+      }
+    }
+  } finally {
+    await stopSystem(system);
+    await pipeline.dispose();
+  }
+});
+
+async function compare(peers: readonly Peer[], inFlight: number): Promise<void> {
+  for (const peer of peers) await peer.write(worksOf(Math.min(4, inFlight), 0), inFlight);
+  const all: Round[][] = [];
+  for (let round = 1; round <= rounds; round++) {
+    const works = worksOf(textsOf(inFlight), 1000 * inFlight + round);
+    const one: Round[] = [];
+    for (let at = 0; at < peers.length; at++) {
+      const next = (at + round) % peers.length;
+      one[next] = await measure(peers[next]!, works, inFlight);
+    }
+    all.push(one);
+  }
+  const middle = (at: number, of: (round: Round) => number) => median(all.map((one) => of(one[at]!)));
+  const ratio = (at: number, of: (round: Round) => number) => median(all.map((one) => of(one[at]!) / of(one[0]!)));
+  const shares = Object.keys(all[0]!.at(-1)!.cpuMs).map(
+    (name) => `${name} ${middle(peers.length - 1, ({ cpuMs }) => cpuMs[name]!).toFixed(2)}`,
+  );
+  const rows = peers.map(({ name }, at) => {
+    const beside = at === 0 ? '' : `, × ${ratio(at, ({ wall }) => wall).toFixed(2)} of llama.cpp's`;
+    const ofCpu = at === 0 ? '' : `, × ${ratio(at, ({ cpu }) => cpu).toFixed(2)}`;
+    const times = `first piece ${middle(at, (one) => one.firstMs).toFixed(0)} ms, worst gap ${middle(at, (one) => one.gapMs).toFixed(0)} ms`;
+    const speed = `${middle(at, (one) => one.wall).toFixed(0)} tokens/s${beside}`;
+    return [name, `${speed}; of a CPU ${middle(at, (one) => one.cpu).toFixed(0)}${ofCpu}; ${times}`] as const;
+  });
+  report(`${inFlight} in flight, ${textsOf(inFlight)} texts, medians of ${rounds} rounds`, {
+    ...Object.fromEntries(rows),
+    'of the system, ms of a CPU a token': shares.join(', '),
+  });
+}
