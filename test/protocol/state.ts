@@ -69,7 +69,8 @@ export type Action =
   | { do: 'admit' | 'admit-again' | 'admit-other' | 'cancel'; request: number }
   /** A request's time is over first; `dispatch` may come before the janitor. */
   | { do: 'expire'; request: number; over: Over | 'none' }
-  | { do: 'dispatch'; leases: Lease[]; reserve?: number; late?: { request: number; over: Over } }
+  /** `own`: this has been sent before, and they are leased by it. */
+  | { do: 'dispatch'; leases: Lease[]; reserve?: number; late?: { request: number; over: Over }; own?: number[] }
   /** By the token that stands in the worker's lease. */
   | { do: 'write'; worker: number; writes: [request: number, what: What][] }
   /** Everything that can be written, by tokens that no lease has any more. */
