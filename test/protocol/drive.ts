@@ -22,7 +22,7 @@ import {
 } from '@darkroom/store';
 import { testEnvelope } from '@darkroom/testing';
 import { beginHistory, type Call, type History, leasesOf } from './history.ts';
-import { type Action, capacity, type Lease, type Over, type State, slots, type What, whats } from './state.ts';
+import { type Action, type Lease, type Over, type State, slots, type What, whats } from './state.ts';
 import { owners, requestIds, workerIds, type Worlds } from './world.ts';
 
 export interface World {
@@ -175,7 +175,7 @@ function perform(store: StoreConnection, world: World, state: State, action: Act
       return registerWorker(
         store,
         { ...nameOf(action.worker), incarnation: lives[action.life] },
-        { state: action.as, capacity, info: {} },
+        { state: action.as, capacity: state.capacity, info: {} },
       );
     case 'heartbeat': {
       const pace = action.hasPace ? paces : undefined;

@@ -5,7 +5,6 @@
  */
 import {
   type Action,
-  capacity,
   copyOf,
   freeOf,
   isServed,
@@ -121,7 +120,7 @@ function dispatch(turn: Outcome, { leases, reserve, late, own = [] }: Extract<Ac
   if (reserve !== undefined && state.workers[reserve]?.mode === 'open') state.reserved = reserve;
   return leases.flatMap((lease) => {
     const worker = state.workers[lease.worker];
-    const claim = slots + (lease.isAlone ? capacity : 0);
+    const claim = slots + (lease.isAlone ? state.capacity : 0);
     let room = worker && takes(state, lease) ? freeOf(worker) : 0;
     const run: number[] = [];
     const replies = lease.requests.map((id) => {
@@ -226,6 +225,7 @@ function register(turn: Outcome, { worker: name, life, as }: Extract<Action, { d
   const { state } = turn;
   if (state.workers[name] && state.workers[name].life !== life) remove(turn, name, false);
   const fresh = {
+    capacity: state.capacity,
     life,
     mode: 'open',
     isStopping: false,
