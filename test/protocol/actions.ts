@@ -6,6 +6,7 @@ export interface Scope {
   name: string;
   requests: number;
   workers: number;
+  capacity: 2 | 3;
   /** After 2 a worker is silent for a while, after 1 it is buried at once. */
   missedSweeps: 1 | 2;
   /** Checkpoints and outputs, and so attempts that got further; all ways to end. */

@@ -2,7 +2,7 @@
 import type { Same } from './differences.ts';
 import { lives } from './drive.ts';
 import type { History } from './history.ts';
-import { capacity, freeOf, listOf, patienceOf, type State, type Worker } from './state.ts';
+import { freeOf, listOf, patienceOf, type State, type Worker } from './state.ts';
 import { entriesOf, type Look, pairsOf, requestIds, typeOf, workerIds } from './world.ts';
 
 export function compareWorker(same: Same, look: Look, state: State, history: History, name: number): void {
@@ -20,7 +20,7 @@ export function compareWorker(same: Same, look: Look, state: State, history: His
   same(`${id} life`, fields['incarnation'], lives[worker.life]);
   same(`${id} list`, fields['list'], listOf(worker));
   same(`${id} free`, Number(fields['free']), freeOf(worker));
-  same(`${id} capacity`, Number(fields['capacity']), capacity);
+  same(`${id} capacity`, Number(fields['capacity']), worker.capacity);
   same(
     `${id} flags`,
     [fields['loading'], fields['asleep'], fields['stopping'] ?? '0', Boolean(fields['pace'])],
@@ -66,7 +66,7 @@ export function comparePool(same: Same, look: Look, state: State, history: Histo
   const paced = open.filter(({ hasPace }) => hasPace).length;
   same('room', ['workers', 'capacity', 'free', 'paced', 'remainingCost'].map(sumOf), [
     open.length,
-    open.length * capacity,
+    open.length * state.capacity,
     open.reduce((sum, worker) => sum + Math.max(0, freeOf(worker)), 0),
     paced,
     7 * paced,

@@ -4,7 +4,7 @@
  */
 import type { StoreConnection } from '@darkroom/store';
 import { compare, compareView } from './compare.ts';
-import { baseOf, begin, view, type World } from './drive.ts';
+import { baseOf, begin, earlierDispatches, view, type World } from './drive.ts';
 import { type Graph, inWords, wayTo } from './explore.ts';
 import type { History } from './history.ts';
 import type { Action, State } from './state.ts';
@@ -78,6 +78,12 @@ class Conformance {
       });
     });
     walks.push(this.#walk(world, state, still, { name: `c${this.#copies++}`, isFirst: false }).then(() => {}));
+    // Those are besides: what they come to depends on the way, and is the state of another transition.
+    const earlier = earlierDispatches(state, history);
+    for (const action of earlier)
+      walks.push(this.#walk(world, state, [action], { name: `c${this.#copies++}`, isFirst: false }).then(() => {}));
+    this.coverage.resends += earlier.length;
+    this.coverage.transitions += edges.length;
     const seen = await view(world, state);
     const differences = compareView(seen, state, history);
     if (differences.length > 0) await this.#report(world, state, [], differences);
@@ -104,7 +110,6 @@ class Conformance {
     const look = await looking;
     const history = { ...turns.history, look, deliveries: await turns.deliveries() };
     differences.push(...compare(look, turns.state, history));
-    this.coverage.transitions += actions.length;
     this.coverage.resends += turns.taken.filter(({ again }) => again !== undefined).length;
     if (differences.length > 0) await this.#report(from, state, actions, differences);
     return differences.length > 0 && !to.isFirst ? undefined : history;

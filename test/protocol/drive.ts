@@ -22,7 +22,7 @@ import {
 } from '@darkroom/store';
 import { testEnvelope } from '@darkroom/testing';
 import { beginHistory, type Call, type History, leasesOf } from './history.ts';
-import { type Action, capacity, type Over, type State, slots, type What, whats } from './state.ts';
+import { type Action, type Lease, type Over, type State, slots, type What, whats } from './state.ts';
 import { owners, requestIds, workerIds, type Worlds } from './world.ts';
 
 export interface World {
@@ -119,15 +119,26 @@ function before({ history }: World, state: State, action: Action): Call | undefi
   if (action.do === 'admit-again') return history.admissions.get(action.request);
   if (action.do !== 'dispatch') return undefined;
   const call = history.dispatches.get(planOf(history, action));
-  const isItsOwn = action.leases.some(({ requests }) =>
-    requests.some((request) => {
-      const { worker } = state.requests[request]!;
-      const token = worker === null ? undefined : leasesOf(history.look, history.workers[worker]!).get(request);
-      return call !== undefined && token?.startsWith(String(call[1])) === true;
-    }),
-  );
-  // That is sent again too, right after it was sent.
-  return isItsOwn ? undefined : call;
+  return call && (action.own !== undefined || ownOf(call, state, history).length === 0) ? call : undefined;
+}
+
+/** The requests that run by a dispatch. */
+function ownOf([, id]: Call, { requests }: State, { look, workers }: History): number[] {
+  return requests.flatMap(({ worker }, request) => {
+    const token = worker === null ? undefined : leasesOf(look, workers[worker]!).get(request);
+    return token?.startsWith(String(id)) === true ? [request] : [];
+  });
+}
+
+/** Every dispatch by which something runs, to be sent again: its answer never came, and much has happened since. */
+export function earlierDispatches(state: State, history: History): Action[] {
+  return [...history.dispatches].flatMap(([plan, call]): Action[] => {
+    const own = ownOf(call, state, history);
+    const [leases, reserve] = JSON.parse(plan) as [Lease[], number | null];
+    const named = leases.map((lease) => ({ ...lease, worker: history.workers.indexOf(lease.worker) }));
+    if (own.length === 0 || reserve !== null) return [];
+    return [{ do: 'dispatch', leases: named, own }];
+  });
 }
 
 /** Names a dispatch by what it decides, in this world's names. */
@@ -164,7 +175,7 @@ function perform(store: StoreConnection, world: World, state: State, action: Act
       return registerWorker(
         store,
         { ...nameOf(action.worker), incarnation: lives[action.life] },
-        { state: action.as, capacity, info: {} },
+        { state: action.as, capacity: state.capacity, info: {} },
       );
     case 'heartbeat': {
       const pace = action.hasPace ? paces : undefined;

@@ -28,6 +28,7 @@ export function standFor(state: State): { key: string; state: State; isSwapped: 
   const key = JSON.stringify(state);
   if (state.workers.length < 2) return { key, state, isSwapped: false };
   const swapped: State = {
+    capacity: state.capacity,
     missedSweeps: state.missedSweeps,
     requests: state.requests.map((request) => ({
       ...request,

@@ -5,7 +5,6 @@
  */
 import {
   type Action,
-  capacity,
   copyOf,
   freeOf,
   isServed,
@@ -116,16 +115,17 @@ function expire(turn: Outcome, id: number, over: Over | 'none'): unknown[] {
   return [id];
 }
 
-function dispatch(turn: Outcome, { leases, reserve, late }: Extract<Action, { do: 'dispatch' }>): unknown[] {
+function dispatch(turn: Outcome, { leases, reserve, late, own = [] }: Extract<Action, { do: 'dispatch' }>): unknown[] {
   const { state } = turn;
   if (reserve !== undefined && state.workers[reserve]?.mode === 'open') state.reserved = reserve;
   return leases.flatMap((lease) => {
     const worker = state.workers[lease.worker];
-    const claim = slots + (lease.isAlone ? capacity : 0);
+    const claim = slots + (lease.isAlone ? state.capacity : 0);
     let room = worker && takes(state, lease) ? freeOf(worker) : 0;
-    let isRun = false;
+    const run: number[] = [];
     const replies = lease.requests.map((id) => {
       const request = state.requests[id]!;
+      if (own.includes(id)) return 'leased';
       if (request.phase !== 'queued') return 'moved';
       if (late?.request === id && isOver(request, late.over)) {
         end(turn, id, 'expired');
@@ -133,15 +133,14 @@ function dispatch(turn: Outcome, { leases, reserve, late }: Extract<Action, { do
       }
       if (room < 1) return 'waiting';
       room -= claim;
-      isRun = true;
+      run.push(id);
       worker!.leases[id] = claim;
       Object.assign(request, { phase: 'running', hasRun: true, attempts: request.attempts + 1, worker: lease.worker });
       turn.events.push([id, 'started']);
       return 'leased';
     });
-    const run = lease.requests.filter((_id, index) => replies[index] === 'leased');
-    if (isRun) turn.messages.push([lease.worker, `run ${run.join(' ')}`]);
-    if (isRun && lease.isAlone) state.reserved = null;
+    if (run.length > 0) turn.messages.push([lease.worker, `run ${run.join(' ')}`]);
+    if (run.length > 0 && lease.isAlone) state.reserved = null;
     return replies;
   });
 }
@@ -226,6 +225,7 @@ function register(turn: Outcome, { worker: name, life, as }: Extract<Action, { d
   const { state } = turn;
   if (state.workers[name] && state.workers[name].life !== life) remove(turn, name, false);
   const fresh = {
+    capacity: state.capacity,
     life,
     mode: 'open',
     isStopping: false,

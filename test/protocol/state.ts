@@ -1,7 +1,7 @@
 /** What stands in Redis of the hand-over, as far as it decides what comes next, and what may happen to it. */
 
-/** Every request takes 2 of a worker's 3 slots: the second overhangs, and `free` is below zero. */
-export const [capacity, slots] = [3, 2];
+/** What each request takes of a worker. */
+export const slots = 2;
 export const maxAttempts = 2;
 
 export type Life = 1 | 2;
@@ -22,6 +22,7 @@ export interface Request {
 }
 
 export interface Worker {
+  capacity: number;
   life: Life;
   mode: 'open' | 'loading' | 'draining';
   isLoading: boolean;
@@ -35,6 +36,8 @@ export interface Worker {
 }
 
 export interface State {
+  /** Of every worker, in slots: of 2 there is room for one request, and of 3 a second overhangs, so that `free` is below zero. */
+  capacity: number;
   /** A worker that missed more is buried, and one that missed half of them gets no lease. */
   missedSweeps: number;
   /** The first is admitted before the second: which is which makes no difference. */
@@ -69,7 +72,8 @@ export type Action =
   | { do: 'admit' | 'admit-again' | 'admit-other' | 'cancel'; request: number }
   /** A request's time is over first; `dispatch` may come before the janitor. */
   | { do: 'expire'; request: number; over: Over | 'none' }
-  | { do: 'dispatch'; leases: Lease[]; reserve?: number; late?: { request: number; over: Over } }
+  /** `own`: this has been sent before, and they are leased by it. */
+  | { do: 'dispatch'; leases: Lease[]; reserve?: number; late?: { request: number; over: Over }; own?: number[] }
   /** By the token that stands in the worker's lease. */
   | { do: 'write'; worker: number; writes: [request: number, what: What][] }
   /** Everything that can be written, by tokens that no lease has any more. */
@@ -116,9 +120,11 @@ export const nothing = {
 export function initialState({
   requests,
   workers,
+  capacity,
   missedSweeps,
-}: Record<'requests' | 'workers' | 'missedSweeps', number>): State {
+}: Record<'requests' | 'workers' | 'capacity' | 'missedSweeps', number>): State {
   return {
+    capacity,
     missedSweeps,
     requests: Array.from({ length: requests }, () => ({ phase: 'none', ...nothing })),
     workers: Array.from({ length: workers }, () => null),
@@ -128,13 +134,13 @@ export function initialState({
 }
 
 export function freeOf(worker: Worker): number {
-  return worker.leases.reduce<number>((free, lease) => free - (lease ?? 0), capacity);
+  return worker.leases.reduce<number>((free, lease) => free - (lease ?? 0), worker.capacity);
 }
 
 /** The one list that a worker is in. */
 export function listOf(worker: Worker): 'loading' | 'draining' | 'busy' | 'asleep' | 'idle' {
   if (worker.mode !== 'open') return worker.mode;
-  if (freeOf(worker) < capacity) return 'busy';
+  if (freeOf(worker) < worker.capacity) return 'busy';
   return worker.isAsleep ? 'asleep' : 'idle';
 }
 
@@ -162,9 +168,10 @@ export function isServed({ workers }: State): boolean {
 }
 
 /** Structured clones take most of an exploration's time. */
-export function copyOf({ missedSweeps, requests, workers, marks, reserved }: State): State {
+export function copyOf({ capacity, missedSweeps, requests, workers, marks, reserved }: State): State {
   const copied = workers.map((worker) => worker && { ...worker, leases: [...worker.leases] });
   return {
+    capacity,
     missedSweeps,
     requests: requests.map((each) => ({ ...each })),
     workers: copied,

@@ -5,7 +5,7 @@ import { planOf, send, sendAgain, type Sent, type World } from './drive.ts';
 import { inWords } from './explore.ts';
 import { type Call, type History, tell } from './history.ts';
 import { apply } from './model.ts';
-import { type Action, type State } from './state.ts';
+import type { Action, State } from './state.ts';
 import { requestIds } from './world.ts';
 
 export interface Turn {
@@ -44,7 +44,7 @@ export function takeTurns(world: World, from: State, actions: readonly Action[])
   };
 }
 
-async function newDeliveries(turns: readonly Turn[], { workers, deliveries }: History): Promise<History['deliveries']> {
+async function newDeliveries(turns: readonly Turn[], { workers }: History): Promise<History['deliveries']> {
   const found: History['deliveries'][number][] = [];
   for (const { action, sent } of turns) {
     if (action.do !== 'dispatch' || sent === undefined) continue;
@@ -52,13 +52,11 @@ async function newDeliveries(turns: readonly Turn[], { workers, deliveries }: Hi
     const planned = action.leases.flatMap(({ worker, requests }) => requests.map((request) => ({ worker, request })));
     for (const [index, [status, token]] of reply.entries()) {
       const { worker, request } = planned[index]!;
-      if (status === 'leased') found.push({ id: requestIds[request]!, token, place: workers[worker]! });
+      const isNew = status === 'leased' && action.own?.includes(request) !== true;
+      if (isNew) found.push({ id: requestIds[request]!, token, place: workers[worker]! });
     }
   }
-  const known = new Set(deliveries.map(({ token }) => token));
-  return found.map((delivery) =>
-    known.has(delivery.token) ? { ...delivery, token: `${delivery.token} again` } : delivery,
-  );
+  return found;
 }
 
 /** With what was sent, for it may come again. */
@@ -76,14 +74,19 @@ function note(history: History, action: Action, call: Call): History {
 
 export async function checkReplies(
   { action, sent, expected, again, late }: Turn,
-  { history }: World,
+  { history: { workers, deliveries } }: World,
   differences: string[],
 ): Promise<void> {
   const reply = await sent?.reply.catch(String);
-  const first = sent ? replyOf(action, reply, history.workers) : [];
+  const first = sent ? replyOf(action, reply, workers) : [];
   expectSame(differences, `answer to ${inWords(action)}`, first, expected);
+  if (action.do === 'dispatch') {
+    const known = new Set(deliveries.map(({ token }) => token));
+    const used = tokensOf(reply).filter((token) => known.has(token)).length;
+    expectSame(differences, 'tokens that were used before', used, action.own?.length ?? 0);
+  }
   if (again) {
-    const second = replyOf(action, await again.reply.catch(String), history.workers);
+    const second = replyOf(action, await again.reply.catch(String), workers);
     expectSame(differences, `answer to the same again`, second, answerToSame(action, first));
     if (action.do === 'dispatch')
       expectSame(differences, 'tokens of the same again', tokensOf(await again.reply), tokensOf(reply));
@@ -101,6 +104,6 @@ function answerToSame(action: Action, first: unknown[]): unknown[] {
   return action.do === 'write' ? [] : first;
 }
 
-function tokensOf(reply: unknown): unknown[] {
+function tokensOf(reply: unknown): string[] {
   return (reply as [string, string][]).map(([status, token]) => (status === 'leased' ? token : ''));
 }

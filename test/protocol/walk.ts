@@ -41,10 +41,15 @@ export async function walk(store: StoreConnection, { scope, seed, steps }: WalkO
 }
 
 /** Each kind of action is as likely as another: there are many dispatches and one sweep. */
+function kindOf(action: Action): string {
+  if (action.do === 'dispatch') return `${action.do} ${action.leases.some(({ isAlone }) => isAlone)}`;
+  return action.do === 'write' ? `${action.do} ${action.writes[0]![1]}` : action.do;
+}
+
 function pick(actions: readonly Action[], random: () => number): Action {
-  const kinds = [...new Set(actions.map((action) => action.do))];
+  const kinds = [...new Set(actions.map(kindOf))];
   const kind = kinds[Math.floor(random() * kinds.length)];
-  const some = actions.filter((action) => action.do === kind);
+  const some = actions.filter((action) => kindOf(action) === kind);
   return some[Math.floor(random() * some.length)]!;
 }
 
