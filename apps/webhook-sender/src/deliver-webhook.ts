@@ -1,4 +1,4 @@
-import type { Clock } from '@darkroom/core';
+import { type Clock, within } from '@darkroom/core';
 import { readWebhookSecret, type SendOutcome, type StoreConnection, type WebhookMessage } from '@darkroom/store';
 import { Webhook } from 'standardwebhooks';
 import type { createDeliveryPlaces } from './delivery-places.ts';
@@ -26,8 +26,9 @@ export async function deliverWebhook(
   if (giveBack === undefined) return { status: 'postponed', delayMs: noPlaceMs };
   try {
     const headers = signedHeaders(id, payload, await readWebhookSecret(store, owner), new Date(clock.now()));
-    const signal = AbortSignal.any([stopping, AbortSignal.timeout(attemptTimeoutMs)]);
-    const result = await postWebhook({ url, headers, body: payload, signal, allowPrivate });
+    const result = await within(attemptTimeoutMs, stopping, (signal) =>
+      postWebhook({ url, headers, body: payload, signal, allowPrivate }),
+    );
     if (stopping.aborted && result.status === 'failed') return { status: 'postponed', delayMs: 0 };
     return outcomeOf(result);
   } finally {

@@ -20,3 +20,4 @@ export * from './request/request-event.ts';
 export * from './request/request-id.ts';
 export * from './request/request-state.ts';
 export * from './request/webhook.ts';
+export * from './within.ts';

@@ -2,6 +2,7 @@
  * A model repository of the Hugging Face hub: its files through the hub's own library, their bytes by plain HTTP with
  * ranges and not by its Xet protocol, so that mirrors and proxies do and a broken download goes on where it was.
  */
+import { within } from '@darkroom/core';
 import { type ListFileEntry, listFiles, modelInfo } from '@huggingface/hub';
 import { CommandError } from '../command-error.ts';
 import { brokenConnection, BrokenConnectionError } from './broken-connection-error.ts';
@@ -53,7 +54,12 @@ function ask<Answer>(access: HubAccess, question: (asker: Asker) => Promise<Answ
   const { endpoint: hubUrl, token, signal, stallMs = usualStallMs } = access;
   const asker: Asker = {
     hubUrl,
-    fetch: (input, init) => fetchFromHub(access, input, { ...init, signal: AbortSignal.timeout(stallMs) }),
+    fetch: (input, init) =>
+      within(stallMs, signal, async (both) => {
+        const answer = await fetchFromHub(access, input, { ...init, signal: both });
+        // Its bytes too come within the limit.
+        return new Response(await answer.arrayBuffer(), answer);
+      }),
     ...(token === undefined ? {} : { accessToken: token }),
   };
   return retrying(async () => {

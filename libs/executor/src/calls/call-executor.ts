@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { DarkroomError, type ModelCard, type RowRequest } from '@darkroom/core';
+import { DarkroomError, type ModelCard, type RowRequest, within } from '@darkroom/core';
 import type { ExecutorListener, RequestEndEvent } from '../executor-event.ts';
 import type { Executor, ExecutorHealth } from '../executor.ts';
 import { UpstreamError } from '../upstream/upstream-error.ts';
@@ -217,25 +217,6 @@ export class CallExecutor implements Executor {
     if (event.type !== 'request-done') request.controller.abort();
     this.#options.onEvents([event]);
     this.#callNext();
-  }
-}
-
-/** Not by `AbortSignal.any`: on Node 20 a signal of a time may be collected before it has fired, if nothing else holds it. */
-async function within<Result>(
-  limitMs: number,
-  signal: AbortSignal,
-  act: (both: AbortSignal) => Promise<Result>,
-): Promise<Result> {
-  const controller = new AbortController();
-  const abort = (): void => controller.abort(signal.reason);
-  const timer = setTimeout(() => controller.abort(new DOMException('it took too long', 'TimeoutError')), limitMs);
-  if (signal.aborted) abort();
-  signal.addEventListener('abort', abort);
-  try {
-    return await act(controller.signal);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', abort);
   }
 }
 
