@@ -131,7 +131,7 @@ function systemPeer({ url, parts }: System, redis: number): Peer {
   const ask = ({ prompt, tokens }: Work) => post(`${url}/generate`, { prompt, max_tokens: tokens, ...fixed });
   return httpPeer('system', ask, () => {
     const own = parts.map((part) => [part.name, [part.process.pid!]] as const);
-    return { redis: [redis], ...Object.fromEntries(own), engine: own.flatMap(([, [pid]]) => childrenOf(pid!)) };
+    return { redis: [redis], ...Object.fromEntries(own), engine: own.flatMap(([, [pid]]) => childrenOf(pid)) };
   });
 }
 
