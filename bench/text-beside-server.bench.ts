@@ -12,8 +12,14 @@ import { RandomNumbers } from '../libs/language/src/sampling/random-numbers.ts';
 import { textInput } from '../libs/language/src/testing/text-table.ts';
 import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
 import { readTextFrames } from '../test/e2e/text-frames.ts';
-import { freePort, llamaTool, startLlamaServer, type LlamaServer } from '../test/systems/llama-server.ts';
-import { provideSmollm2, provideSmollm2File } from '../test/systems/smollm2.ts';
+import {
+  freePort,
+  llamaTool,
+  startLlamaServer,
+  whyNoLlamaServer,
+  type LlamaServer,
+} from '../test/systems/llama-server.ts';
+import { provideSmollm2, provideSmollm2File, whyNoSmollm2 } from '../test/systems/smollm2.ts';
 import { childrenOf, cpuSecondsOf, redisPid } from './processes.ts';
 import { median, quantile, report } from './report.ts';
 
@@ -175,7 +181,10 @@ async function provideQ8(): Promise<string> {
   return target;
 }
 
-it('writes beside llama.cpp', { timeout: 600_000 }, async () => {
+const missing = whyNoLlamaServer() ?? whyNoSmollm2();
+if (missing !== undefined) console.log(`nothing beside llama.cpp: ${missing}`);
+
+it.skipIf(missing !== undefined)('writes beside llama.cpp', { timeout: 600_000 }, async () => {
   const directory = await provideSmollm2();
   const file = await provideQ8();
   const dtypes = { all: 'int8', parts: {} } as const;

@@ -239,9 +239,10 @@ function write(store: StoreConnection, { name: model, history }: World, state: S
   const all = state.requests.flatMap((_request, request) => whats.map((what): [number, What] => [request, what]));
   const isStale = action.do === 'write-stale';
   const count = history.writes[place]!.batch;
+  const further = 1 + history.writes.reduce((sum, { batch }) => sum + batch, 0);
   const writes = (isStale ? all : action.writes).flatMap(([request, what]) => {
     const token = isStale ? staleToken(history, request, place) : held(request);
-    return writesOf({ id: requestIds[request]!, token }, what, count);
+    return writesOf({ id: requestIds[request]!, token }, what, further);
   });
   const incarnation = lifeIn(history, place);
   return writeBatch(store, { model, workerId: workerIds[place]!, incarnation }, writes, { batch: count + 1 });
@@ -261,7 +262,7 @@ function staleToken({ deliveries, look }: History, request: number, place: numbe
   return deliveries.findLast(isStale)?.token ?? 'stale';
 }
 
-function writesOf(delivery: Delivery, what: What, count: number): RequestWrite[] {
+function writesOf(delivery: Delivery, what: What, further: number): RequestWrite[] {
   const data = Buffer.from('made');
   switch (what) {
     case 'progress':
@@ -269,7 +270,7 @@ function writesOf(delivery: Delivery, what: What, count: number): RequestWrite[]
     case 'checkpoint':
     case 'old-checkpoint':
       // Further than any before, or no further than the beginning.
-      return [{ type: 'checkpoint', delivery, index: 0, done: what === 'checkpoint' ? count + 1 : 0, data }];
+      return [{ type: 'checkpoint', delivery, index: 0, done: what === 'checkpoint' ? further : 0, data }];
     case 'output':
       return splitOutput(delivery, { index: 0, contentType: 'text/plain', data, facts: {}, chunkBytes: 1000 });
     case 'release':

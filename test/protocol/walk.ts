@@ -4,7 +4,8 @@ import { actionsIn, type Scope } from './actions.ts';
 import { compare, compareView } from './compare.ts';
 import { baseOf, begin, view } from './drive.ts';
 import { inWords } from './explore.ts';
-import { type Action, initialState } from './state.ts';
+import { apply } from './model.ts';
+import { type Action, initialState, type State } from './state.ts';
 import { checkReplies, takeTurns } from './turns.ts';
 import { openWorlds } from './world.ts';
 
@@ -24,7 +25,9 @@ export async function walk(store: StoreConnection, { scope, seed, steps }: WalkO
   let history = await begin(store, name, state, worlds);
   const way: Action[] = [];
   for (let step = 0; step < steps; step++) {
-    const action = pick(actionsIn(state, scope), random);
+    let action = pick(actionsIn(state, scope), random);
+    // After the last end nothing more can happen, so ends are rare.
+    for (let again = 0; again < 8 && endsSome(state, action); again++) action = pick(actionsIn(state, scope), random);
     const world = { store, name, history };
     way.push(action);
     const turns = takeTurns(world, state, [action]);
@@ -38,6 +41,11 @@ export async function walk(store: StoreConnection, { scope, seed, steps }: WalkO
     if (differences.length > 0) return [...differences, `after (seed ${seed})`, ...way.map(inWords)];
   }
   return [];
+}
+
+function endsSome(state: State, action: Action): boolean {
+  const after = apply(state, action).state;
+  return after.requests.some(({ phase }, request) => phase === 'ended' && state.requests[request]!.phase !== 'ended');
 }
 
 /** Each kind of action is as likely as another: there are many dispatches and one sweep. */

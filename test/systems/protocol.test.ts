@@ -37,11 +37,11 @@ describe.each(isLong ? [...scopes, ...longScopes] : scopes)('$name', (scope) => 
   );
 });
 
-it('random ways through all of it', { timeout }, async () => {
+it.each([wholeScope, ...longScopes])('random ways: $name', { timeout }, async (scope) => {
   const store = openTestStore({ maxAttempts });
   for (let round = 0; round < (isLong ? 100 : 1); round++) {
-    const seeds = Array.from({ length: 32 }, (_way, index) => 1000 + 32 * round + index);
-    const ways = await Promise.all(seeds.map((seed) => walk(store, { scope: wholeScope, seed, steps: 300 })));
+    const seeds = Array.from({ length: scope === wholeScope ? 32 : 8 }, (_way, index) => 1000 + 32 * round + index);
+    const ways = await Promise.all(seeds.map((seed) => walk(store, { scope, seed, steps: 200 })));
     expect(ways.filter((differences) => differences.length > 0)).toEqual([]);
   }
 });
