@@ -239,14 +239,15 @@ function register(turn: Outcome, { worker: name, life, as }: Extract<Action, { d
     missed: 0,
     leases: [...fresh.leases],
   });
-  if (as === 'asleep' && worker.leases.some((lease) => lease !== null)) return ['leased'];
+  const answer = worker.leases.some((lease) => lease !== null) ? 'leased' : 'registered';
+  if (as === 'asleep' && answer === 'leased') return [answer];
   Object.assign(worker, { isLoading: as === 'loading', isAsleep: as === 'asleep', missed: 0 });
   if (state.marks[name] === life) {
     worker.mode = 'draining';
     state.marks[name] = null;
   } else if (worker.mode !== 'draining') worker.mode = as === 'loading' ? 'loading' : 'open';
   if (worker.mode !== 'open' && state.reserved === name) state.reserved = null;
-  return ['registered'];
+  return [answer];
 }
 
 type Leading = Extract<Action, { do: 'stop' | 'leave' | 'drain' | 'resume' | 'ask-to-sleep' }>;
