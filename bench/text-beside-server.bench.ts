@@ -12,13 +12,7 @@ import { RandomNumbers } from '../libs/language/src/sampling/random-numbers.ts';
 import { textInput } from '../libs/language/src/testing/text-table.ts';
 import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
 import { readTextFrames } from '../test/e2e/text-frames.ts';
-import {
-  freePort,
-  llamaTool,
-  startLlamaServer,
-  whyNoLlamaServer,
-  type LlamaServer,
-} from '../test/systems/llama-server.ts';
+import { llamaTool, type LlamaServer, startBuiltServer, whyNoBuiltServer } from '../test/systems/llama-server.ts';
 import { provideSmollm2, provideSmollm2File, whyNoSmollm2 } from '../test/systems/smollm2.ts';
 import { childrenOf, cpuSecondsOf, redisPid } from './processes.ts';
 import { median, quantile, report } from './report.ts';
@@ -181,7 +175,7 @@ async function provideQ8(): Promise<string> {
   return target;
 }
 
-const missing = whyNoLlamaServer() ?? whyNoSmollm2();
+const missing = whyNoBuiltServer() ?? whyNoSmollm2();
 if (missing !== undefined) console.log(`nothing beside llama.cpp: ${missing}`);
 
 it.skipIf(missing !== undefined)('writes beside llama.cpp', { timeout: 600_000 }, async () => {
@@ -195,7 +189,7 @@ it.skipIf(missing !== undefined)('writes beside llama.cpp', { timeout: 600_000 }
   const system = await startSystem({ parts: ['api', 'batch-former', 'janitor', worker], environment });
   try {
     for (const inFlight of sizes) {
-      const llama = await startLlamaServer({ port: await freePort(), slots: inFlight, repacks: true, file });
+      const llama = await startBuiltServer({ slots: inFlight, file });
       try {
         while (!(await fetch(`${llama.url}/health`)).ok) await delay(50);
         await compare([llamaPeer(llama), barePeer(pipeline), systemPeer(system, redisPid())], inFlight);

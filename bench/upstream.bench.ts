@@ -1,8 +1,7 @@
 /**
  * What a request costs that another server serves: the time to its first token, and the tokens a second at its slot count, asked
  * directly, through the executor, and through a whole system in front of it. All three take turns. The servers are one that takes
- * its time and no core of this machine, and llama.cpp's with SmolLM2 where tools/build-llama-server.mjs has been run, and another
- * Darkroom with emoji-writer else.
+ * its time and no core of this machine, and llama.cpp's with SmolLM2 on the same cores.
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -13,7 +12,7 @@ import { createOpenai, type ExecutorEvent, UpstreamExecutor } from '@darkroom/ex
 import type { UpstreamTextInput } from '@darkroom/kinds';
 import { it } from 'vitest';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';
-import { freePort, startLlamaServer, whyNoLlamaServer } from '../test/systems/llama-server.ts';
+import { freePort, installLlamaServer, startLlamaServer } from '../test/systems/llama-server.ts';
 import { median, quantile, report } from './report.ts';
 
 const slots = 2;
@@ -31,6 +30,7 @@ interface Behind {
 }
 
 async function openLlama(): Promise<Behind> {
+  await installLlamaServer();
   const port = await freePort();
   const server = await startLlamaServer({ port, slots });
   return { url: server.url, model: 'smollm2-135m-instruct.q4_1.gguf', stop: () => server.kill() };
@@ -63,11 +63,6 @@ async function writePaced(response: ServerResponse, most: number): Promise<void>
   }
   say({ text: '', finish_reason: 'length' });
   response.end('data: [DONE]\n\n');
-}
-
-async function openDarkroom(): Promise<Behind> {
-  const system = await startSystem({ environment: { MODEL_DIR: 'models/emoji-writer', BATCH_MAX_SIZE: `${slots}` } });
-  return { url: system.url, model: 'emoji-writer', stop: () => stopSystem(system) };
 }
 
 /** Writes a text to its end. @returns when its first token came, ms after it was asked for. */
@@ -136,7 +131,7 @@ function inTurn<Item>(items: readonly Item[], round: number): Item[] {
 
 const servers: [name: string, open: () => Promise<Behind>][] = [
   ['a paced server', openPaced],
-  whyNoLlamaServer() === undefined ? ["llama.cpp's server", openLlama] : ['another Darkroom', openDarkroom],
+  ["llama.cpp's server", openLlama],
 ];
 
 it.each(servers)(

@@ -1,6 +1,7 @@
-// Builds llama.cpp's own server, which is in no package, and the program that makes files of 8 bits, from the sources that PyPI's
-// llama-cpp-python carries, for test/systems/llama-cpp.test.ts and benches: `node tools/build-llama-server.mjs`. Needs python3 with
-// pip, cmake, ninja and a C++ compiler, and 10 minutes of two cores. What it makes stays in .darkroom.
+// Builds llama.cpp's own server for this CPU, and the program that makes files of 8 bits, from the sources that PyPI's llama-cpp-python
+// carries, for the bench beside it: `node tools/build-llama-server.mjs`. (Tests take the server of PyPI's xllamacpp, which is built for
+// any CPU with AVX2.) Needs python3 with pip, cmake, ninja and a C++ compiler, and 10 minutes of two cores. What it makes stays in
+// .darkroom.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

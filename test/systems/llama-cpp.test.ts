@@ -3,9 +3,8 @@ import { readRequest, readStats } from '@darkroom/store';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ended, poll, stream } from '../e2e/client.ts';
 import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
-import { freePort, type LlamaServer, startLlamaServer, whyNoLlamaServer } from './llama-server.ts';
+import { freePort, installLlamaServer, type LlamaServer, startLlamaServer } from './llama-server.ts';
 
-const reason = whyNoLlamaServer();
 const key = 'sk-llama';
 const template = new URL('llama-chat.jinja', import.meta.url);
 const question = [{ role: 'user', content: 'What is the capital of France? Answer in one word.' }];
@@ -61,7 +60,7 @@ async function busySlots(port: number): Promise<boolean[]> {
   return ((await answer.json()) as { is_processing: boolean }[]).map(({ is_processing: isBusy }) => isBusy);
 }
 
-describe.skipIf(reason !== undefined)(`llama.cpp's server${reason === undefined ? '' : ` (${reason})`}`, () => {
+describe("llama.cpp's server", () => {
   let llama: LlamaServer;
   let system: System;
   let port: number;
@@ -71,6 +70,7 @@ describe.skipIf(reason !== undefined)(`llama.cpp's server${reason === undefined 
   ] as const;
 
   beforeAll(async () => {
+    await installLlamaServer();
     port = await freePort();
     system = await startSystem({
       parts: ['api', 'batch-former', 'janitor'],
@@ -170,13 +170,13 @@ describe.skipIf(reason !== undefined)(`llama.cpp's server${reason === undefined 
       ).json()) as { choices: { message: { content: string } }[] };
       expect(Object.keys(JSON.parse(answer.choices[0]!.message.content) as object)).toEqual(['town', 'isLarge']);
       const textOf = async (form: object): Promise<string> => {
-        const id = await submit({ model, prompt: 'Once', max_tokens: 200, temperature: 0, ...form });
+        const id = await submit({ model, max_tokens: 200, temperature: 0, ...form });
         expect(await ended(system.url, id)).toBe('succeeded');
         return ((await poll(system.url, id)) as unknown as { texts: [{ text: string }] }).texts[0].text;
       };
-      const ofSchema = await textOf({ response_format: { type: 'json_schema', json_schema } });
+      const ofSchema = await textOf({ messages: question, response_format: { type: 'json_schema', json_schema } });
       expect(Object.keys(JSON.parse(ofSchema) as object)).toEqual(['town', 'isLarge']);
-      expect(await textOf({ grammar: 'root ::= "{" [a-z]{3} "}"' })).toMatch(/^\{[a-z]{3}\}$/);
+      expect(await textOf({ prompt: 'Once', grammar: 'root ::= "{" [a-z]{3} "}"' })).toMatch(/^\{[a-z]{3}\}$/);
       const wrong = await submit({ model, prompt: 'Once', grammar: 'root ::= (' });
       expect(await ended(system.url, wrong)).toBe('failed');
       expect(await poll(system.url, wrong)).toMatchObject({
