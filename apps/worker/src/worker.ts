@@ -69,7 +69,7 @@ export class Worker extends BaseService<WorkerOptions> {
     const register = (): ReturnType<typeof registerWorker> => this.#register();
     const prepare = (): Promise<void> => this.#swap.prepare();
     this.#engine = new EngineLife({ ...options, executor: this.#executor, isBusy, prepare, register });
-    this.#swap = new HotSwap({ ...options, identity, engine: this.#engine, meter: this.#meters.steps, register });
+    this.#swap = new HotSwap({ ...options, identity, engine: this.#engine, meters: this.#meters, register });
     const parts = { executor: this.#executor, engine: this.#engine, swap: this.#swap };
     this.#commands = new OperatorCommands({ ...options, identity, ...parts });
     const writes = new WriteQueue({ store, identity });
@@ -95,7 +95,7 @@ export class Worker extends BaseService<WorkerOptions> {
 
   /** Whether it takes leases: its model is loaded, or asleep. */
   get isReady(): boolean {
-    return this.#engine.state === 'ready' || this.#engine.state === 'asleep';
+    return this.#engine.isOpen;
   }
 
   /** As the engine found it, if it did. */
@@ -155,12 +155,13 @@ export class Worker extends BaseService<WorkerOptions> {
   async #register(): Promise<'registered' | 'leased'> {
     const { store, loads } = this.options;
     const { info, asset } = this.#swap;
-    const { state: own, loadMs, card } = this.#engine;
-    // In no open list: it gets no leases, and keeps what it has.
-    const state = own === 'ready' || own === 'asleep' ? own : 'loading';
+    const { card, isOpen } = this.#engine;
     this.#meters.steps.setCapacity(this.#capacity);
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
-    if (state !== 'loading' && card !== undefined) await Promise.all([publishModel(store, card, asset), loads.clear()]);
+    if (isOpen && card !== undefined) await Promise.all([publishModel(store, card, asset), loads.clear()]);
+    // As it is by now: what was said meanwhile is not to be taken back. Not open: it gets no leases, and keeps what it has.
+    const { state: own, loadMs } = this.#engine;
+    const state = isOpen && (own === 'ready' || own === 'asleep') ? own : 'loading';
     return registerWorker(store, this.#identity, { state, capacity: this.#capacity, info, loadMs });
   }
 

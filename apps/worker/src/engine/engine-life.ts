@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ModelCard } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import { BackOff, type BackOffOptions } from '../back-off.ts';
-import { loadEngine, type LoadEngineOptions } from './load-engine.ts';
+import { loadEngine, type LoadEngineOptions, takeRoom } from './load-engine.ts';
+import { type Wish, Wishes } from './wishes.ts';
 
 /** `vacating`: it takes no more leases, and its memory is free once what is here has ended. */
 export type EngineState = 'loading' | 'ready' | 'vacating' | 'asleep' | 'stopping';
@@ -34,6 +35,8 @@ export class EngineLife {
   #card: ModelCard | undefined;
   #loadMs: number | undefined;
   #loadedAtMs = -Infinity;
+  /** It died, and was not loaded since. */
+  #isLost = false;
   /** What somebody asked for, of which sleep goes first: who wakes loads anew. */
   #isToSleep = false;
   #isToReload = false;
@@ -44,12 +47,11 @@ export class EngineLife {
   #isUntold = false;
   #vacating: Promise<void> | undefined;
   #waking: Promise<boolean> | undefined;
-  #waiters: { for: 'sleep' | 'reload'; answer: (isDone: boolean) => void }[] = [];
+  readonly #wishes = new Wishes();
 
   constructor(options: EngineLifeOptions) {
     this.#options = options;
-    const { retryMs = { firstMs: 1000, mostMs: 30_000 } } = options;
-    this.#backOff = new BackOff({ ...retryMs, calmMs });
+    this.#backOff = new BackOff({ firstMs: 1000, mostMs: 30_000, ...options.retryMs, calmMs });
     options.shared?.place.attach({
       isWanted: () => !this.isStopping && (options.isBusy() || this.#isToWake),
       sleep: () => this.sleep(),
@@ -63,6 +65,11 @@ export class EngineLife {
   /** Asked again after every wait, since a stop may come meanwhile. */
   get isStopping(): boolean {
     return this.#state === 'stopping';
+  }
+
+  /** Whether it takes leases. */
+  get isOpen(): boolean {
+    return this.#state === 'ready' || this.#state === 'asleep';
   }
 
   /** As the engine says it, which knows more than the files tell; undefined where nothing is known before the first load. */
@@ -100,6 +107,7 @@ export class EngineLife {
   /** After the engine was lost. Tries until the model is loaded; one that was about to be freed is, and one that shares its memory. */
   async restart(giveBack: () => Promise<void>): Promise<void> {
     const wasVacating = this.#state === 'vacating';
+    this.#isLost = true;
     if (!wasVacating) this.#state = 'loading';
     await this.#tell();
     await giveBack();
@@ -110,7 +118,7 @@ export class EngineLife {
   stop(): void {
     this.#state = 'stopping';
     this.#stopping.abort();
-    this.#answer(false);
+    this.#wishes.answer(false);
   }
 
   /**
@@ -165,7 +173,7 @@ export class EngineLife {
     this.#isToWake ||= isAsked;
     this.#isToSleep = false;
     this.#idleSinceMs = undefined;
-    this.#answer(false, ['sleep']);
+    this.#wishes.answer(false, ['sleep']);
     this.#waking ??= this.#wakeOnce();
     return this.#waking;
   }
@@ -189,27 +197,31 @@ export class EngineLife {
 
   /** Nothing of the model is in memory. */
   async #fallAsleep(): Promise<void> {
-    this.#isToSleep = this.#isToReload = false;
     this.#state = 'asleep';
     this.#options.shared?.place.free();
     await this.#tell();
-    this.#answer(true);
+    this.#endWishes();
+  }
+
+  #endWishes(): void {
+    this.#isToSleep = this.#isToReload = false;
+    this.#wishes.answer(true);
   }
 
   async #goOn(): Promise<void> {
+    if (this.#isLost) return this.#loadAnew();
     this.#state = 'ready';
-    this.#answer(false);
+    this.#wishes.answer(false);
     await this.#tell();
   }
 
   async #wakeOnce(): Promise<boolean> {
-    const { loads, shared, log } = this.#options;
+    const { log } = this.#options;
     try {
       await this.#vacating;
       if (this.#state === 'vacating' && !this.#isToReload) await this.#goOn();
       if (this.#state !== 'asleep') return !this.isStopping;
-      if (shared !== undefined && !(await loads.watch(() => shared.place.take()))) return false;
-      if (this.isStopping) return false;
+      if (!(await takeRoom(this.#options)) || this.isStopping) return false;
       await this.#start();
       if (this.isStopping) return false;
       this.#state = 'ready';
@@ -223,6 +235,8 @@ export class EngineLife {
       // At once, so that nobody shares an answer that was true a moment ago.
       this.#waking = undefined;
       this.#isToWake = false;
+      if (this.#state === 'asleep') this.#endWishes();
+      else if (this.#state === 'ready' && !this.#isToReload) this.#wishes.answer(true, ['reload']);
       this.look();
     }
   }
@@ -232,31 +246,28 @@ export class EngineLife {
     const { shared, log } = this.#options;
     if (shared !== undefined) return this.#fallAsleep();
     this.#state = 'loading';
-    let pauseMs = firstPauseMs;
-    while (!this.isStopping) {
+    for (let pauseMs = firstPauseMs; ; pauseMs = this.#backOff.next()) {
       await delay(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
       if (this.isStopping) return;
-      try {
-        await this.#start();
-        break;
-      } catch (error) {
-        if (this.isStopping) return;
-        pauseMs = this.#backOff.next();
-        log.error({ err: error, retry_ms: pauseMs }, 'could not load the model anew');
-      }
+      const error = await this.#start().catch((reason: unknown) => reason);
+      if (this.isStopping) return;
+      if (error === undefined) break;
+      log.error({ err: error }, 'could not load the model anew');
     }
-    if (this.isStopping) return;
     this.#state = 'ready';
     await this.#tell();
     log.info({ model: this.#card?.id, load_ms: this.#loadMs }, 'loaded anew');
-    if (!this.#isToReload) this.#answer(true, ['reload']);
+    if (!this.#isToReload) this.#wishes.answer(true, ['reload']);
   }
 
   /** What could not be told is told at the next look. */
   async #tell(): Promise<'registered' | 'leased' | 'untold'> {
     try {
       this.#isUntold = false;
-      return await this.#options.register();
+      const told = await this.#options.register();
+      // What has ended is not written yet: until then it counts as leased, and nothing was changed.
+      this.#isUntold = told === 'leased' && this.#state === 'asleep';
+      return told;
     } catch (error) {
       this.#isUntold = true;
       this.#options.log.error({ err: error, state: this.#state }, 'could not say how the engine is');
@@ -266,8 +277,8 @@ export class EngineLife {
 
   async #start(): Promise<void> {
     const startedAtMs = performance.now();
-    this.#isToReload = false;
-    this.#card = await loadEngine(this.#options, this.#stopping.signal);
+    this.#isToReload = this.#isLost = false;
+    this.#card = await loadEngine(this.#options, this.#stopping.signal, () => this.#isLost);
     this.#loadedAtMs = performance.now();
     this.#loadMs = Math.round(this.#loadedAtMs - startedAtMs);
     this.#idleSinceMs = undefined;
@@ -278,16 +289,10 @@ export class EngineLife {
     return this.#state === 'asleep' && this.#waking === undefined;
   }
 
-  #wait(what: 'sleep' | 'reload'): Promise<boolean> {
+  #wait(wish: Wish): Promise<boolean> {
     if (this.isStopping) return Promise.resolve(false);
-    const answer = new Promise<boolean>((resolve) => this.#waiters.push({ for: what, answer: resolve }));
+    const answer = this.#wishes.wait(wish);
     this.look();
     return answer;
-  }
-
-  #answer(isDone: boolean, who: readonly ('sleep' | 'reload')[] = ['sleep', 'reload']): void {
-    const waiters = this.#waiters;
-    this.#waiters = waiters.filter((waiter) => !who.includes(waiter.for));
-    for (const waiter of waiters) if (who.includes(waiter.for)) waiter.answer(isDone);
   }
 }

@@ -102,3 +102,10 @@ it('takes a time in which nobody looked for one in which nothing ran', () => {
   // After nine seconds of silence, and two that the pause counts.
   expect(overdueAfterS(0)).toBe(51);
 });
+
+it('has more patience with an engine that was started again in order', () => {
+  const { watch, overdueAfterS } = createWatch();
+  watch.renew();
+  watch.submitted('a');
+  expect(overdueAfterS(undefined)).toBe(602);
+});

@@ -38,13 +38,18 @@ export class EngineWatch {
     this.#inside.add(requestId);
   }
 
+  /** Another engine is about to be started. */
+  renew(): void {
+    this.#hasStepped = false;
+    this.#timesOverdue = 0;
+  }
+
   observe(events: readonly ExecutorEvent[]): void {
     this.#hasSpoken = true;
     for (const event of events) {
       if (event.type === 'stats') this.#hasStepped = true;
       else if (event.type === 'engine-lost') {
-        this.#hasStepped = false;
-        this.#timesOverdue = 0;
+        this.renew();
         this.#inside.clear();
       } else if (isRequestEnd(event)) this.#inside.delete(event.requestId);
     }

@@ -49,8 +49,8 @@ export async function processEngine(config: Config<'worker'>, options: ProcessEn
       if (files.digest === current.digest) return undefined;
       const next = await read();
       if (next.card.kind !== kind) throw otherKind(kind, next.card.kind);
-      current = next;
-      return current;
+      shared?.place.expect(next.need);
+      return (current = next);
     },
     createExecutor: (onEvents) =>
       (executor = new ProcessExecutor({

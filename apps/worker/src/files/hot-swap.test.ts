@@ -2,7 +2,7 @@ import { Metrics } from '@darkroom/service';
 import { openTestStore, silentLogger } from '@darkroom/testing';
 import { expect, it, vi } from 'vitest';
 import type { EngineLife, EngineState } from '../engine/engine-life.ts';
-import { StepMeter } from '../meters/step-meter.ts';
+import { EngineMeters } from '../meters/engine-meters.ts';
 import { HotSwap } from './hot-swap.ts';
 
 it('says once what was replaced, to all who ask, until that is loaded', async () => {
@@ -17,7 +17,7 @@ it('says once what was replaced, to all who ask, until that is loaded', async ()
     store: openTestStore(),
     identity: { model: 'tiny', workerId: 'w1', incarnation: 'first' },
     engine: engine as EngineLife,
-    meter: new StepMeter({ metrics, model: 'tiny', capacity: 1 }),
+    meters: new EngineMeters({ metrics, model: 'tiny', capacity: 1, timeoutMs: 1, longestPauseMs: 1 }),
     info: { host: 'box' },
     capacity: 1,
     heartbeatMs: 1,

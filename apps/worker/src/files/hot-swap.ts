@@ -5,7 +5,7 @@
 import { PeriodicLoop } from '@darkroom/service';
 import { leaveReloadTurn, takeReloadTurn, type WorkerIdentity } from '@darkroom/store';
 import type { EngineLife } from '../engine/engine-life.ts';
-import type { StepMeter } from '../meters/step-meter.ts';
+import type { EngineMeters } from '../meters/engine-meters.ts';
 import type { WorkerOptions } from '../worker-options.ts';
 
 export interface HotSwapOptions extends Pick<
@@ -14,7 +14,7 @@ export interface HotSwapOptions extends Pick<
 > {
   identity: WorkerIdentity;
   engine: EngineLife;
-  meter: Pick<StepMeter, 'filesChanged'>;
+  meters: Pick<EngineMeters, 'steps' | 'watch'>;
   /** Tells the system. */
   register: () => Promise<unknown>;
 }
@@ -66,17 +66,18 @@ export class HotSwap extends PeriodicLoop {
 
   /** To be called before each load. */
   async prepare(): Promise<void> {
+    this.#options.meters.watch.renew();
     this.#model = (await this.#options.prepare?.()) ?? this.#model;
   }
 
   /** Looks at the files, and says once of each change that there is one. */
   async checkOnce(): Promise<void> {
-    const { engine, files, identity, register, meter, log } = this.#options;
+    const { engine, files, identity, register, meters, log } = this.#options;
     // One that sleeps has none of them.
     const isLoaded = engine.state === 'ready' || engine.state === 'vacating';
     const isNew = isLoaded && (await files?.look());
     const changed = (isLoaded && files?.changed) || [];
-    meter.filesChanged(changed.length);
+    meters.steps.filesChanged(changed.length);
     if (isNew !== true) return;
     if (changed.length > 0)
       log.warn(
@@ -97,8 +98,10 @@ export class HotSwap extends PeriodicLoop {
   async keepTurn(): Promise<void> {
     const { store, identity, engine, heartbeatMs, log } = this.#options;
     if ((!this.#isAsked && !this.#hasTurn) || engine.isStopping) return;
+    // A turn that ends while this is asked is not another one.
+    const hadIt = this.#hasTurn;
     const hasIt = await takeReloadTurn(store, identity, beatsPerTurn * heartbeatMs);
-    if (!hasIt || this.#hasTurn) return;
+    if (!hasIt || hadIt || this.#hasTurn) return;
     this.#hasTurn = true;
     this.#isAsked = false;
     log.info({ model: identity.model }, 'loads its model anew: no new leases until then');

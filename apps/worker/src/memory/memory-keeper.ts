@@ -25,6 +25,8 @@ export interface MemoryPlaceOptions extends MemoryNeed {
 export interface MemoryPlace {
   /** Before anything else. */
   attach(tenant: Tenant): void;
+  /** Another model lies there. @throws DarkroomError `model_unsupported` if it can never have room. */
+  expect(need: MemoryNeed): void;
   /**
    * To be called before the model is loaded.
    *
@@ -110,6 +112,7 @@ export class MemoryKeeper {
         return waitMs();
       },
       attach: (tenant) => void (place.tenant = tenant),
+      expect: (need) => this.#expect(place, need),
       take: () => this.#take(place),
       loaded: () => this.#loaded(place),
       used: () => void (place.usedAtMs = performance.now()),
@@ -125,6 +128,12 @@ export class MemoryKeeper {
   /** What is in memory, by what it was measured to take or is thought to. */
   get heldBytes(): number {
     return sumOf(this.#places);
+  }
+
+  /** What was measured of the one before says nothing of it. */
+  #expect(place: Place, need: MemoryNeed): void {
+    Object.assign(place, need, { needBytes: Math.min(need.estimatedBytes, this.#options.budgetBytes) });
+    this.#mustFit(place.model, need.leastBytes);
   }
 
   async #take(place: Place): Promise<boolean> {
