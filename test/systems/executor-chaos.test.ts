@@ -70,7 +70,7 @@ async function openTargets(system: System): Promise<Target[]> {
   const UPSTREAM_URL = `http://127.0.0.1:${port}`;
   const upstream = { EXECUTOR: 'http', UPSTREAM_API: 'llama.cpp', UPSTREAM_URL, MODEL_ID: 'upstream' };
   const [engine, module] = await Promise.all([
-    system.start('worker', { MODEL_DIR: 'models/emoji-writer', NUM_THREADS: '1' }),
+    system.start('worker', { MODEL_DIR: 'models/emoji-writer', NUM_THREADS: '1', CHECKPOINT_STEPS: '7' }),
     system.start('worker', { EXECUTOR: join(folder, 'chaos-module.mjs'), MODEL_ID: 'module' }),
     system.start('worker', upstream),
   ]);
@@ -120,7 +120,6 @@ it.each([17, 29])('nothing is lost and nothing is doubled (seed %i)', { timeout 
   const environment = {
     WORKER_TTL_MS: String(leaseMs),
     ENGINE_TIMEOUT_S: String(engineTimeoutS),
-    CHECKPOINT_STEPS: '7',
     MAX_ATTEMPTS: '20',
   };
   const system = await openSystem({ parts: ['api', 'batch-former', 'janitor'], environment });
