@@ -63,18 +63,19 @@ export class ResponseReader {
   readonly #request: StoredResponse;
   readonly #options: ResponseReaderOptions;
   readonly #itemsOf: ReturnType<typeof createTextReader>;
-  readonly #calls: CallReader | undefined;
+  #calls: CallReader | undefined;
   #state: ResponseState = initialState;
+  /** The text, calls and all. */
+  #raw = '';
   #hasBegun = false;
   /** Of the last event after `in_progress`. */
   #number = startNumber;
 
   constructor(request: StoredResponse, options: ResponseReaderOptions = {}) {
-    const { callMarkup } = request.input as StoredTextInput;
     this.#request = request;
     this.#options = options;
     this.#itemsOf = createTextReader(request.id);
-    this.#calls = callMarkup && new CallReader(callMarkup);
+    this.#calls = callReaderOf(request);
   }
 
   /** As it is by now. */
@@ -123,7 +124,8 @@ export class ResponseReader {
     yield* this.#start();
     // Tokens that are no text yet: half a character.
     if (text === '') return;
-    this.#state = { ...this.#state, length: this.#state.length + text.length };
+    this.#raw += text;
+    this.#state = { ...this.#state, length: this.#raw.length };
     const pieces: CallPiece[] = this.#calls === undefined ? [{ type: 'text', text }] : this.#calls.push(text);
     for (const piece of pieces) yield* this.#tell(piece);
   }
@@ -190,12 +192,14 @@ export class ResponseReader {
     yield this.#outputEvent('output_item.done', { item: itemView(this.#last!, false) });
   }
 
-  /** A rerun wrote another text. */
+  /** A rerun wrote another text. What stays may end within a call or its markup: all of it is read anew. */
   #takeBack(length: number): void {
-    const last = this.#last;
-    // Of models that others run nobody here takes calls out of texts, so there is one message.
-    if (last?.type === 'message') this.#setLast({ ...last, text: last.text.slice(0, length) });
-    this.#state = { ...this.#state, length };
+    const kept = this.#raw.slice(0, length);
+    this.#raw = '';
+    this.#calls = callReaderOf(this.#request);
+    this.#number = startNumber;
+    this.#state = { ...this.#state, items: [], length: 0 };
+    Array.from(this.#add(kept));
     this.#options.onTakenBack?.();
   }
 
@@ -246,6 +250,11 @@ export class ResponseReader {
     const place = { item_id: id, ...(type === 'message' && { content_index: 0 }) };
     return this.#outputEvent(name, { ...place, ...data }, counts);
   }
+}
+
+function callReaderOf({ input }: StoredResponse): CallReader | undefined {
+  const { callMarkup } = input as StoredTextInput;
+  return callMarkup && new CallReader(callMarkup);
 }
 
 /** What of an event is after a number: a piece of text may be in part. Undefined for none of it. */
