@@ -20,6 +20,8 @@
  * A number so says what its reader has: after `4 + e` exactly the first e units. Who resumes after it gets the text from unit e
  * on, whatever pieces it is in by now: nothing is lost, and nothing comes twice. Numbers grow; they jump by the length of each piece,
  * and over events that never come (a response that was canceled in the queue is not in progress first).
+ *
+ * A rerun may write another text. The same number then stands for either, from where they differ on, so nobody resumes after that.
  */
 import type { RequestEvent } from '@darkroom/core';
 import { type CallPiece, CallReader, type StoredTextInput, textOutputFacts } from '@darkroom/kinds';
@@ -54,7 +56,9 @@ const endNumbers = 4;
 const openNumbers = 2;
 
 export interface ResponseReaderOptions {
-  /** Called when something that was said stays no longer; what it throws `read` throws. */
+  /** The number of the last event that was had from another reader; −1 for none. */
+  after?: number;
+  /** Called when something that was said, or may have been up to `after`, stays no longer; what it throws `read` throws. */
   onTakenBack?: () => void;
 }
 
@@ -104,6 +108,7 @@ export class ResponseReader {
       yield this.#lifeEvent('queued', 1);
     }
     if (event.type === 'started') yield* this.#start();
+    if (event.type === 'snapshot') this.#checkResumed(event);
     for (const item of this.#itemsOf(event)) {
       // What stands in a block is not there for good.
       if (item.type === 'added') yield* this.#add(item.text);
@@ -201,6 +206,16 @@ export class ResponseReader {
     this.#state = { ...this.#state, items: [], length: 0 };
     Array.from(this.#add(kept));
     this.#options.onTakenBack?.();
+  }
+
+  /** What a rerun took back is not in the log any more. Who has had more than what stayed may have had that. */
+  #checkResumed({ text, changedFrom }: Extract<RequestEvent, { type: 'delta' | 'snapshot' }>): void {
+    const { after = -1, onTakenBack } = this.#options;
+    // Who has read on has compared it.
+    if (changedFrom === undefined || this.#raw.length > changedFrom) return;
+    const stayed = new ResponseReader(this.#request);
+    Array.from(stayed.#add(text.slice(0, changedFrom)));
+    if (after > stayed.#number) onTakenBack?.();
   }
 
   *#finish(output: NonNullable<ResponseState['output']>): Generator<ResponseEvent, void> {
