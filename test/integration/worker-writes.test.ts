@@ -188,7 +188,7 @@ it('takes back what a rerun says otherwise, or not again, and nothing that it sa
   expect(await readTexts(store, id, 1)).toEqual(['a red cat sat']);
   // Who comes later reads nothing of what was taken back.
   const events = (await eventsOf(store, id)).filter((event) => ['delta', 'snapshot', 'reset'].includes(event.type));
-  expect(events).toMatchObject([{ type: 'snapshot', isWhole: true, offset: 0, text: 'a red cat sat' }]);
+  expect(events).toMatchObject([{ type: 'snapshot', isWhole: true, offset: 0, text: 'a red cat sat', changedFrom: 6 }]);
 });
 
 it('is no less far because a rerun begins anew', async () => {

@@ -108,6 +108,26 @@ it('a stream of chunks, which takes nothing back, ends with an error', async () 
   expect(said).not.toContain('[DONE]');
 });
 
+it('a response that was left after the first text ends with an error when it is resumed, and whole it is the second', async () => {
+  const answer = await fetch(`${system.url}/v1/responses`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model, input: 'hi', stream: true, background: true }),
+  });
+  const reading = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let said = '';
+  while (!said.includes(' fox')) said += (await reading.read()).value ?? '';
+  await reading.cancel();
+  first!.destroy();
+  const id = answer.headers.get('x-request-id')!;
+  expect(await ended(system.url, id)).toBe('succeeded');
+  const at = `${system.url}/v1/responses/resp_${id}`;
+  // As of `a red fox`: no letter of the second text comes after it.
+  const rest = await (await fetch(`${at}?stream=true&starting_after=13`)).text();
+  expect([rest.includes('"code":"text_changed"'), rest.includes('response.')]).toEqual([true, false]);
+  expect(await (await fetch(at)).text()).toContain(`"${texts[1]!}"`);
+});
+
 it('says who comes when, and when each will have ended', async () => {
   const running = await submit();
   await expect.poll(() => textOf(running)).toBe(texts[0]);

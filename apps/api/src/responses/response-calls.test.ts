@@ -140,6 +140,32 @@ it('that are cut are incomplete', () => {
   expect(last).toMatchObject({ response: { output: [{ status: 'completed' }, { status: 'incomplete' }] } });
 });
 
+it('are those of the second text where a rerun writes another, wherever the first broke off', () => {
+  const other = `Let me do.\n${callText('draw', '{"color": "rose"}')}\nNow.\n${callText('dance', '{}')}`;
+  const asOther = eventsOf(other, []).at(-1)!['response'];
+  const facts = { ids: '5,' };
+  for (let end = 1; end <= said.length; end++) {
+    const first = said.slice(0, end);
+    let shared = 0;
+    while (shared < end && first[shared] === other[shared]) shared++;
+    const [queued, started, , ...rest] = logOf(other, [], 'stop');
+    for (const offset of new Set([0, shared >> 1, shared])) {
+      const log = [
+        queued!,
+        started!,
+        { type: 'delta' as const, index: 0, offset: 0, text: first, facts, sequence: 3, timestampMs: 1 },
+        { type: 'reset' as const, index: 0, offset, sequence: 4, timestampMs: 1 },
+        { type: 'delta' as const, index: 0, offset, text: other.slice(offset), facts, sequence: 5, timestampMs: 1 },
+        ...rest,
+      ];
+      const reader = new ResponseReader(request);
+      const last = log.flatMap((event) => reader.read(event)).at(-1)!;
+      expect(last).toEqual(eventsOf(other, []).at(-1));
+      expect(reader.response).toEqual(asOther);
+    }
+  }
+});
+
 describe('a conversation', () => {
   const parameters = { type: 'object', properties: { color: { type: 'string' } } };
   const tools = [{ type: 'function', name: 'draw', parameters }];

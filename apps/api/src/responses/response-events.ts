@@ -20,6 +20,8 @@
  * A number so says what its reader has: after `4 + e` exactly the first e units. Who resumes after it gets the text from unit e
  * on, whatever pieces it is in by now: nothing is lost, and nothing comes twice. Numbers grow; they jump by the length of each piece,
  * and over events that never come (a response that was canceled in the queue is not in progress first).
+ *
+ * A rerun may write another text. The same number then stands for either, from where they differ on, so nobody resumes after that.
  */
 import type { RequestEvent } from '@darkroom/core';
 import { type CallPiece, CallReader, type StoredTextInput, textOutputFacts } from '@darkroom/kinds';
@@ -54,7 +56,9 @@ const endNumbers = 4;
 const openNumbers = 2;
 
 export interface ResponseReaderOptions {
-  /** Called when something that was said stays no longer; what it throws `read` throws. */
+  /** The number of the last event that was had from another reader; −1 for none. */
+  after?: number;
+  /** Called when something that was said, or may have been up to `after`, stays no longer; what it throws `read` throws. */
   onTakenBack?: () => void;
 }
 
@@ -63,18 +67,19 @@ export class ResponseReader {
   readonly #request: StoredResponse;
   readonly #options: ResponseReaderOptions;
   readonly #itemsOf: ReturnType<typeof createTextReader>;
-  readonly #calls: CallReader | undefined;
+  #calls: CallReader | undefined;
   #state: ResponseState = initialState;
+  /** The text, calls and all. */
+  #raw = '';
   #hasBegun = false;
   /** Of the last event after `in_progress`. */
   #number = startNumber;
 
   constructor(request: StoredResponse, options: ResponseReaderOptions = {}) {
-    const { callMarkup } = request.input as StoredTextInput;
     this.#request = request;
     this.#options = options;
     this.#itemsOf = createTextReader(request.id);
-    this.#calls = callMarkup && new CallReader(callMarkup);
+    this.#calls = callReaderOf(request);
   }
 
   /** As it is by now. */
@@ -103,6 +108,7 @@ export class ResponseReader {
       yield this.#lifeEvent('queued', 1);
     }
     if (event.type === 'started') yield* this.#start();
+    if (event.type === 'snapshot') this.#checkResumed(event);
     for (const item of this.#itemsOf(event)) {
       // What stands in a block is not there for good.
       if (item.type === 'added') yield* this.#add(item.text);
@@ -123,7 +129,8 @@ export class ResponseReader {
     yield* this.#start();
     // Tokens that are no text yet: half a character.
     if (text === '') return;
-    this.#state = { ...this.#state, length: this.#state.length + text.length };
+    this.#raw += text;
+    this.#state = { ...this.#state, length: this.#raw.length };
     const pieces: CallPiece[] = this.#calls === undefined ? [{ type: 'text', text }] : this.#calls.push(text);
     for (const piece of pieces) yield* this.#tell(piece);
   }
@@ -190,13 +197,25 @@ export class ResponseReader {
     yield this.#outputEvent('output_item.done', { item: itemView(this.#last!, false) });
   }
 
-  /** A rerun wrote another text. */
+  /** A rerun wrote another text. What stays may end within a call or its markup: all of it is read anew. */
   #takeBack(length: number): void {
-    const last = this.#last;
-    // Of models that others run nobody here takes calls out of texts, so there is one message.
-    if (last?.type === 'message') this.#setLast({ ...last, text: last.text.slice(0, length) });
-    this.#state = { ...this.#state, length };
+    const kept = this.#raw.slice(0, length);
+    this.#raw = '';
+    this.#calls = callReaderOf(this.#request);
+    this.#number = startNumber;
+    this.#state = { ...this.#state, items: [], length: 0 };
+    Array.from(this.#add(kept));
     this.#options.onTakenBack?.();
+  }
+
+  /** What a rerun took back is not in the log any more. Who has had more than what stayed may have had that. */
+  #checkResumed({ text, changedFrom }: Extract<RequestEvent, { type: 'delta' | 'snapshot' }>): void {
+    const { after = -1, onTakenBack } = this.#options;
+    // Who has read on has compared it.
+    if (changedFrom === undefined || this.#raw.length > changedFrom) return;
+    const stayed = new ResponseReader(this.#request);
+    Array.from(stayed.#add(text.slice(0, changedFrom)));
+    if (after > stayed.#number) onTakenBack?.();
   }
 
   *#finish(output: NonNullable<ResponseState['output']>): Generator<ResponseEvent, void> {
@@ -246,6 +265,11 @@ export class ResponseReader {
     const place = { item_id: id, ...(type === 'message' && { content_index: 0 }) };
     return this.#outputEvent(name, { ...place, ...data }, counts);
   }
+}
+
+function callReaderOf({ input }: StoredResponse): CallReader | undefined {
+  const { callMarkup } = input as StoredTextInput;
+  return callMarkup && new CallReader(callMarkup);
 }
 
 /** What of an event is after a number: a piece of text may be in part. Undefined for none of it. */

@@ -80,6 +80,7 @@ written) or \`response.failed\` (it failed, its time was over, or it was cancele
 
 Every event has a \`sequence_number\`, which counts units of text and of arguments, and other events: the same number is the same state, at every replica and at any time, so numbers
 grow and jump. \`GET /v1/responses/{id}?stream=true&starting_after=<number>\` goes on after it. Pieces may be cut elsewhere then; the text is the same.
+Where a rerun wrote another text (a worker or the server behind it was lost), numbers after the place where the texts differ end in the error \`text_changed\`: fetch the response.
 
 **A client that goes away cancels its response**, streaming or not, unless it sent \`background: true\` or an \`Idempotency-Key\`.
 \`previous_response_id\` takes a response that is kept and has come to its end; on a server that keeps no prompts there is none.`;

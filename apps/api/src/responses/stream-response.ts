@@ -50,7 +50,7 @@ async function* framesOf(
   const onTakenBack = (): never => {
     throw textChanged(id);
   };
-  const reader = new ResponseReader(request, { onTakenBack });
+  const reader = new ResponseReader(request, { after, onTakenBack });
   let last = after;
   try {
     for await (const item of followStored(context, id, watch, (event) => toAsync(reader.read(event)))) {

@@ -1,5 +1,5 @@
 /** Plays a worker through the store's own functions. */
-import type { Facts, OutputText } from '@darkroom/core';
+import type { ChangedText, Facts, OutputText } from '@darkroom/core';
 import type { PictureInput } from '@darkroom/kinds';
 import {
   type Delivery,
@@ -27,7 +27,7 @@ export interface RunningRequest {
 
 type LogEntry =
   | ({ type: 'delta'; of?: RequestProgress } & Omit<OutputText, 'index'> & { index?: number })
-  | ({ type: 'snapshot'; isWhole?: boolean } & Omit<OutputText, 'index'> & { index?: number })
+  | ({ type: 'snapshot'; isWhole?: boolean } & ChangedText & Omit<OutputText, 'index'> & { index?: number })
   | { type: 'reset'; offset: number }
   | { type: 'preview'; done: number; total: number; contentType: string };
 

@@ -114,13 +114,24 @@ it('says from where on a rerun differs, and where it ends', () => {
   const log = new OutputTextLog(said({ type: 'delta', offset: 0, text: 'a red fox' }));
   expect(log.shortened).toBeUndefined();
   expect(say(log, 0, 'a red')).toEqual({ isRepeated: true });
-  expect(log.shortened).toEqual({ offset: 0, text: 'a red' });
-  expect(say(log, 5, ' cat')).toEqual({ differsFrom: 5, whole: { offset: 0, text: 'a red' } });
+  expect(log.shortened).toEqual({ offset: 0, text: 'a red', changedFrom: 5 });
+  expect(say(log, 5, ' cat')).toEqual({ differsFrom: 5, whole: { offset: 0, text: 'a red', changedFrom: 5 } });
   expect(say(log, 9, ' on it')).toEqual({});
   expect(log.shortened).toBeUndefined();
   // What is worked on in place says by itself that it does.
   expect(log.add({ type: 'snapshot', offset: 6, text: 'o_l' })).toEqual({});
   expect(log.shortened).toBeUndefined();
+});
+
+it('says with all that stands from where on something was taken back at any time', () => {
+  const whole = { type: 'snapshot', isWhole: true, changedFrom: 6, offset: 0, text: 'a red cat' } as const;
+  const before = said(whole);
+  const log = new OutputTextLog(before);
+  expect(say(log, 7, 'ot')).toMatchObject({ differsFrom: 7, whole: { text: 'a red c', changedFrom: 6 } });
+  // A worker that was lost may have left a reset behind.
+  const reset: TextEvent = { type: 'reset', index: 0, offset: 3, sequence: 0, timestampMs: 0 };
+  const other = new OutputTextLog([...before, reset]);
+  expect(wholesOf(other, 3, 70)).toMatchObject([{ text: expect.stringMatching(/^a r345/) as string, changedFrom: 3 }]);
 });
 
 it('takes what stands already as it is, and no less of it', () => {

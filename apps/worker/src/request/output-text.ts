@@ -1,4 +1,4 @@
-import type { TextEvent, TextPiece } from '@darkroom/core';
+import type { ChangedText, TextEvent, TextPiece } from '@darkroom/core';
 import { joinFacts } from './join-facts.ts';
 
 /** Pieces of one output's text after which the log is made one snapshot: what a late reader has to read, or an eighth of all there were. */
@@ -7,12 +7,14 @@ const longestLog = 64;
 /** A piece of text as it comes from the engine. */
 export type SaidPiece = { type: 'delta' | 'snapshot' } & TextPiece;
 
+type WholeText = TextPiece & ChangedText;
+
 /** What is to be written beside a piece of text. */
 export interface TextNotes {
   /** Before it: from here on it says something else than what stands, which a rerun may do. `whole` is there then. */
   differsFrom?: number;
   /** Before it: all that stands before it and stays, in place of what was written of it. Who comes later never reads what was taken back. */
-  whole?: TextPiece;
+  whole?: WholeText;
   /** It stands already: readers have it. */
   isRepeated?: true;
 }
@@ -28,6 +30,8 @@ export class OutputTextLog {
   #block: TextPiece | undefined;
   /** How far this delivery has come; undefined while it has said nothing. */
   #saidTo: number | undefined;
+  /** The least place from which on something was taken back. */
+  #changedFrom: number | undefined;
   #entries = 0;
   #allEntries = 0;
   /** Something was lost that is not known here. */
@@ -35,9 +39,12 @@ export class OutputTextLog {
 
   /** `said`: by earlier deliveries. */
   constructor(said: readonly TextEvent[] = []) {
-    for (const event of said)
+    for (const event of said) {
+      const changedFrom = event.type === 'reset' ? event.offset : event.changedFrom;
+      if (changedFrom !== undefined) this.#change(changedFrom);
       if (event.type === 'reset') this.#cut(event.offset);
       else this.#take(event);
+    }
   }
 
   add(piece: SaidPiece): TextNotes {
@@ -48,14 +55,15 @@ export class OutputTextLog {
     this.#saidTo = offset + text.length;
     if (this.#stands(piece)) return { isRepeated: true };
     const differs = type === 'delta' && !text.startsWith(standing);
+    if (differs) this.#change(offset);
     const whole = this.#take(piece, differs);
     return { ...(differs && { differsFrom: offset }), ...(whole && { whole }) };
   }
 
   /** What is left of the text if less was said now than stands: the rest is not said again. */
-  get shortened(): TextPiece | undefined {
-    const isShorter = this.#saidTo !== undefined && this.#saidTo < this.#text.length && !this.#isPartial;
-    return isShorter ? { offset: 0, text: this.#text.slice(0, this.#saidTo) } : undefined;
+  get shortened(): WholeText | undefined {
+    if (this.#saidTo === undefined || this.#saidTo >= this.#text.length || this.#isPartial) return undefined;
+    return { offset: 0, text: this.#text.slice(0, this.#saidTo), changedFrom: this.#changeAt(this.#saidTo) };
   }
 
   /** Whether readers have it: a rerun says what was said before, and shows blocks in work that are done. */
@@ -73,7 +81,7 @@ export class OutputTextLog {
   }
 
   /** @returns all that stands before the piece and stays, when it should take the place of what was written of it. */
-  #take(said: SaidPiece, differs = false): TextPiece | undefined {
+  #take(said: SaidPiece, differs = false): WholeText | undefined {
     const { type, offset, text, done, facts } = said;
     const piece = { offset, text, ...(done !== undefined && { done }), ...(facts && { facts }) };
     // What stands before the place where the next piece begins is not worked on any more.
@@ -83,11 +91,21 @@ export class OutputTextLog {
     }
     this.#isPartial ||= offset > this.#stable.text.length;
     this.#cut(offset);
-    const whole = this.#isDue() || differs ? this.#stable : undefined;
+    const changedFrom = this.#changedFrom;
+    const whole =
+      this.#isDue() || differs ? { ...this.#stable, ...(changedFrom !== undefined && { changedFrom }) } : undefined;
     const isStable = stays(said);
     if (isStable) this.#stable = append(this.#stable, piece);
     this.#block = isStable ? undefined : piece;
     return whole;
+  }
+
+  #changeAt(offset: number): number {
+    return Math.min(offset, this.#changedFrom ?? offset);
+  }
+
+  #change(offset: number): void {
+    this.#changedFrom = this.#changeAt(offset);
   }
 
   /** Of a beginning nobody knows the facts. */

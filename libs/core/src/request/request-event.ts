@@ -42,6 +42,12 @@ export interface TextPiece {
 export type OutputProgress = { readonly index: number } & Progress;
 export type OutputText = { readonly index: number } & TextPiece;
 
+/** Of what takes the place of entries, resets too. */
+export interface ChangedText {
+  /** From where on, in UTF-16 code units, a rerun wrote another text at some time; absent where none did. */
+  readonly changedFrom?: number;
+}
+
 /**
  * One entry of a request's event log; its stream id is `<sequence>-0`. `sequence` grows, and jumps only where a long log
  * was compacted: one `snapshot` then stands for the entries before it.
@@ -58,7 +64,7 @@ export type RequestEvent = { sequence: number; timestampMs: number } & (
   | ({ type: 'progress' } & OutputProgress)
   | ({ type: 'preview'; contentType: string; data?: Uint8Array } & OutputProgress)
   /** `isWhole`: took the place of the entries that brought this text, and all of it stays. */
-  | ({ type: 'delta' | 'snapshot'; isWhole?: true } & OutputText)
+  | ({ type: 'delta' | 'snapshot'; isWhole?: true } & ChangedText & OutputText)
   | { type: 'reset'; index: number; offset: number }
   | { type: 'output'; output: OutputInfo; chunkIndex: number }
   | { type: TerminalState; outputs: readonly OutputInfo[]; error?: RequestError }

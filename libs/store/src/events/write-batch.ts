@@ -2,7 +2,7 @@
  * What a worker writes while requests run: everything that has gathered goes out in one call, whatever the number of
  * requests. Every write is fenced by its delivery's token and does nothing once the request is somebody else's.
  */
-import type { OutputInfo, OutputProgress, OutputText, RequestError } from '@darkroom/core';
+import type { ChangedText, OutputInfo, OutputProgress, OutputText, RequestError } from '@darkroom/core';
 import { runScript, type ScriptArgument } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import type { Delivery } from '../dispatch/dispatch-requests.ts';
@@ -25,7 +25,7 @@ export type RequestWrite = { delivery: Delivery } & (
   /** `of`: how far all outputs are with it, where that is counted. */
   | ({ type: 'delta'; of?: RequestProgress } & OutputText)
   /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
-  | ({ type: 'snapshot'; isWhole?: boolean; of?: RequestProgress } & OutputText)
+  | ({ type: 'snapshot'; isWhole?: boolean; of?: RequestProgress } & ChangedText & OutputText)
   | { type: 'reset'; index: number; offset: number }
   | { type: 'loading'; expectedMs?: number }
   | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
@@ -82,10 +82,10 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
     case 'delta':
     case 'snapshot': {
       const { type, index, offset, text, done, facts, of } = write;
-      const isWhole = type === 'snapshot' && write.isWhole === true;
-      const body = JSON.stringify({ type, index, offset, text, done, facts, ...(isWhole && { isWhole }) });
-      const told = { type, index, offset: offset + text.length, text: '', done, isWhole };
-      return isWhole
+      const whole = type === 'snapshot' && write.isWhole && { isWhole: true, changedFrom: write.changedFrom };
+      const body = JSON.stringify({ type, index, offset, text, done, facts, ...whole });
+      const told = { type, index, offset: offset + text.length, text: '', done, isWhole: true };
+      return whole
         ? ['snapshot', body, index, JSON.stringify(told)]
         : ['event', body, '', of?.done ?? '', of?.total ?? 0, index];
     }

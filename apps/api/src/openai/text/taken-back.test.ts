@@ -12,7 +12,7 @@ const prompt = { model: textModel, prompt: 'something cold' };
 /** As a worker says it: nothing is known of tokens. */
 async function rewrite(run: RunningRequest, rest: string): Promise<void> {
   await run.entry({ type: 'reset', offset: 6 });
-  await run.entry({ type: 'snapshot', isWhole: true, offset: 0, text: 'a red ' });
+  await run.entry({ type: 'snapshot', isWhole: true, offset: 0, text: 'a red ', changedFrom: 6 });
   await run.entry({ type: 'delta', offset: 6, text: rest });
   await run.output(0, Buffer.from(`a red ${rest}`), 100, facts);
   await run.finish({ state: 'succeeded', outputs: 1 });
@@ -77,6 +77,42 @@ it.each([
   const { answer, run } = await begin(path, body);
   const frames = await streamOf(await answer, run, 'cat');
   expect(frames.at(-1)).toMatchObject({ event: 'error', data: expect.stringContaining('text_changed') as string });
+});
+
+it('ends a response that was left after what it takes back, and goes on with one that was left before', async () => {
+  const { answer, run, url } = await begin('/v1/responses', {
+    model: textModel,
+    input: 'something cold',
+    stream: true,
+    background: true,
+  });
+  const response = await answer;
+  const reader = readFrames(response);
+  let last: Frame | undefined;
+  while (!last?.data?.includes('fox')) last = await reader.next();
+  await reader.cancel();
+  expect(JSON.parse(last.data)).toMatchObject({ sequence_number: 13, delta: 'fox' });
+  await rewrite(run, 'cat on it');
+  const at = `${url}/v1/responses/resp_${response.headers.get('x-request-id')!}?stream=true`;
+  const after = async (number: number) => readFrames(await fetch(`${at}&starting_after=${number}`)).rest();
+  // The error has the number that it was asked for.
+  for (const number of [11, 13]) {
+    const frames = await after(number);
+    expect(frames.map(({ event }) => event)).toEqual(['error']);
+    expect(JSON.parse(frames[0]!.data!)).toMatchObject({ sequence_number: number, code: 'text_changed' });
+  }
+  for (const [number, rest] of [
+    [0, 'a red cat on it'],
+    [6, 'red cat on it'],
+    [10, 'cat on it'],
+  ] as const) {
+    const frames = await after(number);
+    expect(frames.at(-1)).toEqual({ data: '[DONE]' });
+    const deltas = frames.flatMap(({ event, data }) =>
+      event === 'response.output_text.delta' ? (JSON.parse(data!) as { delta: string }).delta : [],
+    );
+    expect(deltas.join('')).toBe(rest);
+  }
 });
 
 it('breaks off a text in plain, and whoever comes later has the second whole', async () => {
