@@ -215,17 +215,6 @@ describe.each(apis)('a text of %s', (api) => {
       'cannot be reached, or broke off',
     ],
     [
-      'a redirect',
-      (_request, response, body) =>
-        body !== undefined && Boolean(response.writeHead(307, { Location: '/elsewhere' }).end()),
-      'with 307, expected 200',
-    ],
-    [
-      'a key refused',
-      (_request, response, body) => body !== undefined && Boolean(response.writeHead(401).end(key)),
-      'UPSTREAM_KEY',
-    ],
-    [
       'too many requests',
       (_request, response, body) =>
         body !== undefined && Boolean(response.writeHead(429, { 'Retry-After': '0' }).end('{"error":"busy"}')),
@@ -253,6 +242,40 @@ describe.each(apis)('a text of %s', (api) => {
     expect((end as EventOf<'request-lost'>).message).toContain(url);
     expect((end as EventOf<'request-lost'>).message).toContain(message);
   });
+
+  it.each<[string, ToyFault, string]>([
+    [
+      'a key refused',
+      (_request, response, body) => body !== undefined && Boolean(response.writeHead(401).end(key)),
+      'with 401: expected that it takes the key of UPSTREAM_KEY',
+    ],
+    [
+      'a redirect',
+      (_request, response, body) =>
+        body !== undefined && Boolean(response.writeHead(307, { Location: '/elsewhere' }).end()),
+      'with 307, expected 200',
+    ],
+  ])(
+    'that has %s is lost with all others, by no fault of theirs, until the server is looked at',
+    async (_name, fault, message) => {
+      const { toy, executor, log, waits, url } = await open(api);
+      await executor.start();
+      toy.fault = fault;
+      executor.submit(['a', 'b', 'c'].map((id) => ({ id, input: text('a wish') })));
+      const lost = await log.next(({ type }) => type === 'engine-lost');
+      expect(lost).toMatchObject({ requestIds: ['a', 'b', 'c'], isBlameless: true });
+      expect(log.events).toEqual([lost]);
+      expect(waits).toEqual([(lost as EventOf<'engine-lost'>).message]);
+      expect(waits[0]).toContain(url);
+      expect(waits[0]).toContain(message);
+      expect(waits[0]).not.toContain(key);
+      expect(await executor.checkHealth()).toMatchObject({ isHealthy: false, waitingRequests: 0 });
+      toy.fault = () => false;
+      await executor.start();
+      executor.submit([{ id: 'a', input: text('a wish') }]);
+      expect(await log.end('a')).toMatchObject({ type: 'request-done' });
+    },
+  );
 
   it.each([400, 404, 422])('that is refused with %s ends with the reason', async (status) => {
     const { end } = await said(refusal('It takes no such thing.', status));

@@ -49,7 +49,13 @@ export class UpstreamHttp {
 
   /** @throws UpstreamError as `post`; what is no JSON is `model_unsupported`. */
   async get(path: string, signal: AbortSignal): Promise<unknown> {
-    return this.#json(await this.#send('GET', path, { signal, secrets: [] }), mostFactBytes);
+    const response = await this.#send('GET', path, { signal, secrets: [] });
+    try {
+      return await this.#json(response, mostFactBytes);
+    } catch (error) {
+      if (!(error instanceof UpstreamError) || !(error.cause instanceof SyntaxError)) throw error;
+      throw new UpstreamError('model_unsupported', error.message);
+    }
   }
 
   /**
@@ -165,7 +171,7 @@ export class UpstreamHttp {
       return new UpstreamError('unavailable', `${this.name} ${error.message}`, { cause: error });
     }
     if (error instanceof SyntaxError)
-      return new UpstreamError('model_unsupported', `${this.name} sent something that is no JSON`);
+      return new UpstreamError('unavailable', `${this.name} sent something that is no JSON`, { cause: error });
     const { code, name } = error as NodeJS.ErrnoException;
     return new UpstreamError('unavailable', `${this.name} cannot be reached, or broke off (${code ?? name})`, {
       cause: error,
