@@ -21,6 +21,11 @@ describe('a reason', () => {
     expect(shownReason(`${'.'.repeat(320)}${alphabet}`, [alphabet])).toBe(`${'.'.repeat(299)}…`);
   });
 
+  it('has no half of a character, also where it is cut', () => {
+    expect(shownReason(`${'.'.repeat(298)}🦊${'.'.repeat(10)}`)).toBe(`${'.'.repeat(298)}\uFFFD…`);
+    expect(shownReason('a\ud83e')).toBe('a\uFFFD');
+  });
+
   it('of megabytes is looked through no further than it is shown', () => {
     const secret = '-'.repeat(1000);
     const looked: string[] = [];

@@ -58,7 +58,12 @@ export function shownReason(reason: string | undefined, secrets: readonly string
   // A reason may be megabytes, and a secret may begin just before the cut: no more is looked at than it takes to find that.
   const seen = reason?.slice(0, longestReason + quoted);
   if (reason === undefined || seen === undefined || secrets.some((secret) => holds(seen, secret.trim()))) return unsaid;
-  return reason.length > longestReason ? `${reason.slice(0, longestReason - 1)}…` : reason;
+  return wellFormed(reason.length > longestReason ? `${reason.slice(0, longestReason - 1)}…` : reason);
+}
+
+/** Without half characters, which a cut leaves: the store's scripts cannot read them. */
+export function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
 /** Whether a run of the secret stands in the text, wherever it begins; all of it where it is short. */

@@ -202,6 +202,7 @@ describe.each(apis)('a text of %s', (api) => {
       streams(line('one'), 'data: {"content":"', Uint8Array.of(0xc3), '"}\n\n'),
       'bytes that are no UTF-8',
     ],
+    ['half a character', streams(line('one'), line('\ud83e')), 'sent half a character'],
     ['no JSON', streams(line('one'), 'data: {one: 1}\n\n'), 'that is no JSON'],
     ['no last chunk', streams(line('one')), 'without its last chunk'],
     [
