@@ -1,4 +1,5 @@
 import { DarkroomError } from '@darkroom/core';
+import { textOf } from './fields.ts';
 
 /**
  * What went wrong with an upstream, by its code: `invalid_request` is about one request, whose sender is told; `unavailable`
@@ -47,7 +48,11 @@ export function errorIn(body: unknown): SaidError | undefined {
   if (typeof body !== 'object' || body === null) return undefined;
   const { error, message, detail, type, code } = body as Record<string, unknown>;
   if (typeof error === 'object' && error !== null) return errorIn(error) ?? {};
-  const reason = [error, message, detail].find((each) => typeof each === 'string' && each !== '') as string | undefined;
+  // FastAPI lists what is wrong, each with its `msg`.
+  const listed = Array.isArray(detail) ? textOf(detail[0], 'msg') : undefined;
+  const reason = [error, message, detail, listed].find((each) => typeof each === 'string' && each !== '') as
+    | string
+    | undefined;
   if (reason === undefined) return undefined;
   if (typeof type === 'string') return { reason, isOfRequest: !typesOfTheirs.includes(type) };
   return { reason, ...(typeof code === 'number' && { isOfRequest: code < 500 }) };

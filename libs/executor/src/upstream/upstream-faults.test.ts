@@ -284,6 +284,17 @@ describe.each(apis)('a text of %s', (api) => {
   });
 
   it.each([
+    [400, 'Bad Request', 'The server that runs this model refused the request.'],
+    [413, '<html>too large</html>', 'The server that runs this model refused the request.'],
+    [422, '{"detail":[{"loc":["body"],"msg":"Input should be valid"}]}', 'Input should be valid'],
+  ])('that is refused with %s in other words (%s) ends', async (status, body, message) => {
+    const { end } = await said(
+      (_request, response, asked) => asked !== undefined && Boolean(response.writeHead(status).end(body)),
+    );
+    expect(end).toMatchObject({ type: 'request-failed', code: 'invalid_request', message });
+  });
+
+  it.each([
     ['a long reason', `no ${'x'.repeat(1000)}`, `no ${'x'.repeat(296)}…`],
     [
       'a reason with the prompt in it',

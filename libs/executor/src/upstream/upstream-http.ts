@@ -160,7 +160,8 @@ export class UpstreamHttp {
     }
     if (is(408, 425, 429) || status >= 500 || said?.isOfRequest === false)
       return new UpstreamError('unavailable', `${answers}: ${reason}`, { retryAfterMs: retryAfterOf(response) });
-    if (status >= 400 && body !== undefined && said !== undefined) return new UpstreamError('invalid_request', reason);
+    if (body !== undefined && (is(400, 413, 422) || (status >= 400 && said !== undefined)))
+      return new UpstreamError('invalid_request', reason);
     return new UpstreamError('model_unsupported', `${answers}, expected 200: it is no such server, or elsewhere`);
   }
 
