@@ -126,12 +126,15 @@ export class CallExecutor implements Executor {
   /** Looks whether it lives, so that a worker without work knows it too, and one that waits for an answer that never comes. */
   async #watch(life: AbortController): Promise<void> {
     const { signal } = life;
+    let failures = 0;
     for (;;) {
       await delay(this.#options.checkEveryMs, undefined, { signal, ref: false }).catch(() => {});
       if (signal.aborted) return;
       const reason = await this.#reasonNotAlive(signal);
       if (signal.aborted) return;
-      if (reason !== undefined) return this.#lose(reason);
+      failures = reason === undefined ? 0 : failures + 1;
+      // One look may hit a moment of its own, such as a 502 of a proxy.
+      if (reason !== undefined && failures === 2) return this.#lose(reason);
     }
   }
 

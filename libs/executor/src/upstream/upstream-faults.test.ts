@@ -390,6 +390,17 @@ it('notices a server that says nothing any more, also where nobody asks it for s
   expect(await log.next(({ type }) => type === 'engine-lost')).toMatchObject({ requestIds: [] });
 });
 
+it('bears one look that fails, with what is under way', async () => {
+  const { toy, executor, log } = await open('llama.cpp', { checkEveryMs: 5 });
+  await executor.start();
+  executor.submit([{ id: 'a', input: text('', { asked: { prompt: 'wish' } }) }]);
+  await log.firstWord('a');
+  let looks = 0;
+  toy.fault = (_request, response) => looks++ % 2 === 0 && Boolean(response.writeHead(502).end());
+  await expect.poll(() => looks).toBeGreaterThan(4);
+  expect(log.of('engine-lost')).toEqual([]);
+});
+
 it('keeps no more of a line than it may, however much comes', async () => {
   const { toy, executor, log } = await open('openai');
   await executor.start();
