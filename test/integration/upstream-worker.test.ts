@@ -1,6 +1,10 @@
 /** What a worker does with what only an executor in front of another server says. */
-import { readRequest } from '@darkroom/store';
-import { expect, it } from 'vitest';
+import { createOpenai, UpstreamExecutor } from '@darkroom/executor';
+import { readLoadFailures, readRequest } from '@darkroom/store';
+import { openTestStore, silentLogger } from '@darkroom/testing';
+import { expect, it, onTestFinished } from 'vitest';
+import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
+import { ToyOpenai } from '../../libs/executor/src/testing/toy-openai.ts';
 import { FakeExecutor, free, lease, openBench, stateOf, submit } from './worker-bench.ts';
 
 class FoundRoom extends FakeExecutor {
@@ -33,4 +37,40 @@ it('gives back one request that was lost, with its attempt counted, and goes on 
   executor.complete(two!.id);
   await expect.poll(() => stateOf(store, other)).toBe('succeeded');
   expect(worker.isReady).toBe(true);
+});
+
+it('gives back what a refused key ends, with no attempt counted, and says why it makes nothing', async () => {
+  const toy = new ToyOpenai();
+  // As llama.cpp's server, which lists its models for everybody.
+  toy.fault = (_request, response, body) => body !== undefined && Boolean(response.writeHead(401).end());
+  const url = await toy.start();
+  onTestFinished(() => toy.stop().then(() => {}));
+  const store = openTestStore();
+  const loads = new LoadWatch({ store, model: 'tiny', host: 'box', log: silentLogger() });
+  const model = 'gpt-image-toy';
+  const { worker } = openBench({
+    store,
+    loads,
+    createExecutor: (onEvents) =>
+      new UpstreamExecutor({
+        url,
+        createProtocol: createOpenai,
+        model,
+        maxSlots: 2,
+        onEvents,
+        onWaiting: (reason) => loads.waitsFor(reason),
+      }),
+    // After the first loss it tries at once.
+    retryMs: { firstMs: 3_600_000, mostMs: 3_600_000 },
+  });
+  await worker.start();
+  const id = await submit(store);
+  for (const isLast of [false, true]) {
+    await lease(store, id);
+    await expect.poll(() => stateOf(store, id)).toBe('queued');
+    expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 0, queuePosition: 0 } });
+    await expect.poll(() => free(store)).toEqual(isLast ? [0, 0] : [1, 2]);
+  }
+  const reason = `${url} answers POST /v1/images/generations with 401: set UPSTREAM_KEY`;
+  await expect.poll(() => readLoadFailures(store)).toMatchObject([{ model: 'tiny', reason }]);
 });

@@ -281,20 +281,21 @@ export class Worker extends BaseService<WorkerOptions> {
     this.options.log.info({ request_id: request.delivery.id, reason, outcome }, 'given back');
   }
 
-  /** What broke off goes back, its attempt counted, and the others go on. */
-  async #giveBackLost(tokens: readonly string[]): Promise<void> {
+  /** What broke off goes back, its attempt counted by default, and the others go on. */
+  async #giveBackLost(tokens: readonly string[], reason: GiveBackReason = 'engine_failed'): Promise<void> {
     const lost = tokens.map((token) => this.#active.get(token)).filter((request) => request !== undefined);
     for (const { delivery } of lost) this.#active.delete(delivery.token);
-    const givingBack = Promise.all(lost.map((request) => this.#giveBack(request, 'engine_failed')));
+    const givingBack = Promise.all(lost.map((request) => this.#giveBack(request, reason)));
     // What could not be is a strange lease from then on.
     await givingBack.catch((error: unknown) => this.options.log.error({ err: error }, 'could not give back'));
   }
 
-  /** The engine process died under its requests: each goes back, its attempt counted, and a new engine is started, as often as it takes. */
-  async #onEngineLost({ message, requestIds: tokens }: EventOf<'engine-lost'>): Promise<void> {
+  /** The engine process died under its requests: each goes back, its attempt counted unless any had come to that, and a new engine is started, as often as it takes. */
+  async #onEngineLost({ message, requestIds: tokens, isBlameless }: EventOf<'engine-lost'>): Promise<void> {
     const { log } = this.options;
     log.error({ reason: message, requests: tokens.length }, 'engine lost');
     if (this.#engine.isStopping) return;
-    await this.#engine.restart(() => this.#giveBackLost(tokens));
+    const reason = isBlameless === true ? 'worker_stopped' : 'engine_failed';
+    await this.#engine.restart(() => this.#giveBackLost(tokens, reason));
   }
 }

@@ -52,7 +52,13 @@ export type ExecutorEvent =
    * The engine died: of the requests that were submitted and had not ended, all is lost from the last checkpoints on.
    * `start()` makes a new one. `message` is for the log: exit code or signal.
    */
-  | { readonly type: 'engine-lost'; readonly message: string; readonly requestIds: readonly string[] };
+  | {
+      readonly type: 'engine-lost';
+      readonly message: string;
+      readonly requestIds: readonly string[];
+      /** Whatever was asked for would have come to this, such as with a key that is refused: it is no attempt. */
+      readonly isBlameless?: true;
+    };
 
 export type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>;
 

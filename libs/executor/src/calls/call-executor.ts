@@ -17,7 +17,7 @@ export interface CallOptions {
   /** The first pause of those in which `start` waits for it, ms; each is twice the one before, up to 20 times this. */
   retryMs?: number;
   onEvents: ExecutorListener;
-  /** Hears why `start` waits, each time it has looked. */
+  /** Hears why `start` waits, each time it has looked; and why nothing can be made, where only an operator can help. */
   onWaiting?: (reason: string) => void;
 }
 
@@ -126,12 +126,15 @@ export class CallExecutor implements Executor {
   /** Looks whether it lives, so that a worker without work knows it too, and one that waits for an answer that never comes. */
   async #watch(life: AbortController): Promise<void> {
     const { signal } = life;
+    let failures = 0;
     for (;;) {
       await delay(this.#options.checkEveryMs, undefined, { signal, ref: false }).catch(() => {});
       if (signal.aborted) return;
       const reason = await this.#reasonNotAlive(signal);
       if (signal.aborted) return;
-      if (reason !== undefined) return this.#lose(reason);
+      failures = reason === undefined ? 0 : failures + 1;
+      // One look may hit a moment of its own, such as a 502 of a proxy.
+      if (reason !== undefined && failures === 2) return this.#lose(reason);
     }
   }
 
@@ -144,10 +147,10 @@ export class CallExecutor implements Executor {
     }
   }
 
-  #lose(message: string): void {
+  #lose(message: string, blame: { isBlameless?: true } = {}): void {
     const requestIds = this.#drop();
     void this.#caller.rest(true);
-    this.#options.onEvents([{ type: 'engine-lost', message, requestIds }]);
+    this.#options.onEvents([{ type: 'engine-lost', message, requestIds, ...blame }]);
   }
 
   #drop(): string[] {
@@ -202,6 +205,11 @@ export class CallExecutor implements Executor {
     const message = messageOf(error);
     if (DarkroomError.isInstance(error) && error.code === 'invalid_request')
       return this.#end(request, { type: 'request-failed', requestId, code: error.code, message });
+    if (DarkroomError.isInstance(error) && error.code === 'model_unsupported') {
+      // It lives, and will be found to: nobody else would say why nothing is made.
+      this.#options.onWaiting(message);
+      return this.#lose(message, { isBlameless: true });
+    }
     const reason = await this.#reasonNotAlive(controller.signal);
     if (controller.signal.aborted) return;
     if (reason !== undefined) return this.#lose(reason);

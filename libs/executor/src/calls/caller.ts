@@ -21,7 +21,8 @@ export interface Caller {
   /**
    * Says what comes, and gives out the whole. Its place is free when this has ended, so also after `signal` was aborted.
    *
-   * @throws DarkroomError `invalid_request` where the request cannot be served; all else can be tried again.
+   * @throws DarkroomError `invalid_request` where the request cannot be served; `model_unsupported` where none can, until an
+   * operator has done something; all else can be tried again.
    */
   run(call: Call, signal: AbortSignal): AsyncGenerator<RowEvent, RowOutput, void>;
   /** Nothing is wanted of it for now. `isHurried`: it may hang, or its work is of no use any more. */

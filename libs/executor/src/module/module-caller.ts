@@ -6,6 +6,7 @@ import { deserialize } from 'node:v8';
 import { DarkroomError, type ModelCard, type RowEvent, type RowOutput } from '@darkroom/core';
 import type { PictureInput, UpstreamTextInput } from '@darkroom/kinds';
 import type { Call, Caller, CallerFacts } from '../calls/caller.ts';
+import { wellFormed } from '../upstream/upstream-error.ts';
 import { type CallMessage, ModuleChild } from './module-child.ts';
 import type { OwnPictureRequest, OwnTextRequest } from './own-executor.ts';
 import { PictureReader } from './picture-reader.ts';
@@ -202,7 +203,7 @@ export class ModuleCaller implements Caller {
 
   #thrown({ isRefusal, message }: { isRefusal: boolean; message: string }): DarkroomError {
     if (isRefusal && message !== '')
-      return new DarkroomError('invalid_request', 'executor.module', message.slice(0, longestRefusal));
+      return new DarkroomError('invalid_request', 'executor.module', wellFormed(message.slice(0, longestRefusal)));
     return this.#lost(`threw: ${message}`);
   }
 

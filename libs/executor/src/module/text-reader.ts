@@ -1,6 +1,6 @@
 import type { RowEvent, RowOutput } from '@darkroom/core';
 import type { UpstreamTextInput } from '@darkroom/kinds';
-import { GrowingText, mostTextEventBytes } from '../upstream/text-pieces.ts';
+import { GrowingText, halfCharacter, mostTextEventBytes } from '../upstream/text-pieces.ts';
 import type { OutputReader } from './output-reader.ts';
 import { isObject, isWhole, unknownField, WrongSaid } from './wrong-said.ts';
 
@@ -8,9 +8,6 @@ import { isObject, isWhole, unknownField, WrongSaid } from './wrong-said.ts';
 const bytesPerToken = 16;
 const spareBytes = 1024;
 const mostTokens = 1_000_000_000;
-
-/** Of a pair of code units only one. */
-const halfCharacter = /\p{Surrogate}/u;
 
 const pieceExpected = 'text, or { text, tokens } with tokens a whole number';
 const endExpected =

@@ -37,6 +37,9 @@ export function seedOf({ seed }: UpstreamTextInput, index: number): number {
   return (seed + index) % 2 ** 32;
 }
 
+/** Of a pair of code units only one: the store's scripts cannot read it. */
+export const halfCharacter = /\p{Surrogate}/u;
+
 /** A text as its pieces come. Servers do not say which tokens a piece is made of, or not all of them. */
 export class GrowingText {
   readonly #total: number;
@@ -56,6 +59,8 @@ export class GrowingText {
   /** `done`: tokens by now, where the server says. */
   *add(text: string, logprobs: readonly TokenLogprob[] = [], done = this.done + 1): Generator<RowEvent, void> {
     if (text === '' && logprobs.length === 0) return;
+    if (halfCharacter.test(text))
+      throw new UpstreamError('unavailable', 'sent half a character, expected text that does not end within one');
     const lines = logprobs.map((each) => `${JSON.stringify(each)}\n`).join('');
     const offset = this.#text.length;
     if (offset + text.length > this.#mostUnits)
@@ -79,6 +84,8 @@ export class GrowingText {
 
   output(facts: Pick<TextOutputFacts, 'finish_reason' | 'stop'> & Partial<TextOutputFacts>): RowOutput {
     const { completion_tokens = this.done, prompt_tokens = 0, cached_tokens = 0, ...others } = facts;
+    if (facts.stop !== undefined && halfCharacter.test(facts.stop))
+      throw new UpstreamError('unavailable', 'sent half a character as what it stopped at, expected whole ones');
     return {
       data: new TextEncoder().encode(this.#text),
       contentType: 'text/plain; charset=utf-8',

@@ -1,4 +1,5 @@
 import { DarkroomError } from '@darkroom/core';
+import { textOf } from './fields.ts';
 
 /**
  * What went wrong with an upstream, by its code: `invalid_request` is about one request, whose sender is told; `unavailable`
@@ -47,7 +48,11 @@ export function errorIn(body: unknown): SaidError | undefined {
   if (typeof body !== 'object' || body === null) return undefined;
   const { error, message, detail, type, code } = body as Record<string, unknown>;
   if (typeof error === 'object' && error !== null) return errorIn(error) ?? {};
-  const reason = [error, message, detail].find((each) => typeof each === 'string' && each !== '') as string | undefined;
+  // FastAPI lists what is wrong, each with its `msg`.
+  const listed = Array.isArray(detail) ? textOf(detail[0], 'msg') : undefined;
+  const reason = [error, message, detail, listed].find((each) => typeof each === 'string' && each !== '') as
+    | string
+    | undefined;
   if (reason === undefined) return undefined;
   if (typeof type === 'string') return { reason, isOfRequest: !typesOfTheirs.includes(type) };
   return { reason, ...(typeof code === 'number' && { isOfRequest: code < 500 }) };
@@ -55,17 +60,22 @@ export function errorIn(body: unknown): SaidError | undefined {
 
 /** A reason as its sender may see it, and logs may keep it: cut short, and nothing if it holds a secret. */
 export function shownReason(reason: string | undefined, secrets: readonly string[] = []): string {
-  const isSafe = reason !== undefined && !secrets.some((secret) => holds(reason, secret));
-  if (!isSafe) return unsaid;
-  return reason.length > longestReason ? `${reason.slice(0, longestReason - 1)}…` : reason;
+  // A reason may be megabytes, and a secret may begin just before the cut: no more is looked at than it takes to find that.
+  const seen = reason?.slice(0, longestReason + quoted);
+  if (reason === undefined || seen === undefined || secrets.some((secret) => holds(seen, secret.trim()))) return unsaid;
+  return wellFormed(reason.length > longestReason ? `${reason.slice(0, longestReason - 1)}…` : reason);
 }
 
-/** Whether a part of the secret stands in the text. */
+/** Without half characters, which a cut leaves: the store's scripts cannot read them. */
+export function wellFormed(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, '\uFFFD');
+}
+
+/** Whether a run of the secret stands in the text, wherever it begins; all of it where it is short. */
 function holds(text: string, secret: string): boolean {
-  if (secret.length < quoted) return secret.trim().length > 2 && text.includes(secret.trim());
-  // Every run of twice the length holds one of these whole.
-  for (let at = 0; at + quoted <= text.length; at += quoted)
-    if (secret.includes(text.slice(at, at + quoted))) return true;
+  const length = Math.min(quoted, secret.length);
+  if (length <= 2) return false;
+  for (let at = 0; at + length <= text.length; at++) if (secret.includes(text.slice(at, at + length))) return true;
   return false;
 }
 

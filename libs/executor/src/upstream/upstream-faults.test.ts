@@ -202,6 +202,7 @@ describe.each(apis)('a text of %s', (api) => {
       streams(line('one'), 'data: {"content":"', Uint8Array.of(0xc3), '"}\n\n'),
       'bytes that are no UTF-8',
     ],
+    ['half a character', streams(line('one'), line('\ud83e')), 'sent half a character'],
     ['no JSON', streams(line('one'), 'data: {one: 1}\n\n'), 'that is no JSON'],
     ['no last chunk', streams(line('one')), 'without its last chunk'],
     [
@@ -213,17 +214,6 @@ describe.each(apis)('a text of %s', (api) => {
         return true;
       },
       'cannot be reached, or broke off',
-    ],
-    [
-      'a redirect',
-      (_request, response, body) =>
-        body !== undefined && Boolean(response.writeHead(307, { Location: '/elsewhere' }).end()),
-      'with 307, expected 200',
-    ],
-    [
-      'a key refused',
-      (_request, response, body) => body !== undefined && Boolean(response.writeHead(401).end(key)),
-      'UPSTREAM_KEY',
     ],
     [
       'too many requests',
@@ -254,9 +244,54 @@ describe.each(apis)('a text of %s', (api) => {
     expect((end as EventOf<'request-lost'>).message).toContain(message);
   });
 
+  it.each<[string, ToyFault, string]>([
+    [
+      'a key refused',
+      (_request, response, body) => body !== undefined && Boolean(response.writeHead(401).end(key)),
+      'with 401: expected that it takes the key of UPSTREAM_KEY',
+    ],
+    [
+      'a redirect',
+      (_request, response, body) =>
+        body !== undefined && Boolean(response.writeHead(307, { Location: '/elsewhere' }).end()),
+      'with 307, expected 200',
+    ],
+  ])(
+    'that has %s is lost with all others, by no fault of theirs, until the server is looked at',
+    async (_name, fault, message) => {
+      const { toy, executor, log, waits, url } = await open(api);
+      await executor.start();
+      toy.fault = fault;
+      executor.submit(['a', 'b', 'c'].map((id) => ({ id, input: text('a wish') })));
+      const lost = await log.next(({ type }) => type === 'engine-lost');
+      expect(lost).toMatchObject({ requestIds: ['a', 'b', 'c'], isBlameless: true });
+      expect(log.events).toEqual([lost]);
+      expect(waits).toEqual([(lost as EventOf<'engine-lost'>).message]);
+      expect(waits[0]).toContain(url);
+      expect(waits[0]).toContain(message);
+      expect(waits[0]).not.toContain(key);
+      expect(await executor.checkHealth()).toMatchObject({ isHealthy: false, waitingRequests: 0 });
+      toy.fault = () => false;
+      await executor.start();
+      executor.submit([{ id: 'a', input: text('a wish') }]);
+      expect(await log.end('a')).toMatchObject({ type: 'request-done' });
+    },
+  );
+
   it.each([400, 404, 422])('that is refused with %s ends with the reason', async (status) => {
     const { end } = await said(refusal('It takes no such thing.', status));
     expect(end).toMatchObject({ type: 'request-failed', code: 'invalid_request', message: 'It takes no such thing.' });
+  });
+
+  it.each([
+    [400, 'Bad Request', 'The server that runs this model refused the request.'],
+    [413, '<html>too large</html>', 'The server that runs this model refused the request.'],
+    [422, '{"detail":[{"loc":["body"],"msg":"Input should be valid"}]}', 'Input should be valid'],
+  ])('that is refused with %s in other words (%s) ends', async (status, body, message) => {
+    const { end } = await said(
+      (_request, response, asked) => asked !== undefined && Boolean(response.writeHead(status).end(body)),
+    );
+    expect(end).toMatchObject({ type: 'request-failed', code: 'invalid_request', message });
   });
 
   it.each([
@@ -353,6 +388,17 @@ it('notices a server that says nothing any more, also where nobody asks it for s
   // Frozen: it takes what comes, and never answers.
   toy.fault = () => true;
   expect(await log.next(({ type }) => type === 'engine-lost')).toMatchObject({ requestIds: [] });
+});
+
+it('bears one look that fails, with what is under way', async () => {
+  const { toy, executor, log } = await open('llama.cpp', { checkEveryMs: 5 });
+  await executor.start();
+  executor.submit([{ id: 'a', input: text('', { asked: { prompt: 'wish' } }) }]);
+  await log.firstWord('a');
+  let looks = 0;
+  toy.fault = (_request, response) => looks++ % 2 === 0 && Boolean(response.writeHead(502).end());
+  await expect.poll(() => looks).toBeGreaterThan(4);
+  expect(log.of('engine-lost')).toEqual([]);
 });
 
 it('keeps no more of a line than it may, however much comes', async () => {

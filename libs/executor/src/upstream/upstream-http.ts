@@ -49,7 +49,13 @@ export class UpstreamHttp {
 
   /** @throws UpstreamError as `post`; what is no JSON is `model_unsupported`. */
   async get(path: string, signal: AbortSignal): Promise<unknown> {
-    return this.#json(await this.#send('GET', path, { signal, secrets: [] }), mostFactBytes);
+    const response = await this.#send('GET', path, { signal, secrets: [] });
+    try {
+      return await this.#json(response, mostFactBytes);
+    } catch (error) {
+      if (!(error instanceof UpstreamError) || !(error.cause instanceof SyntaxError)) throw error;
+      throw new UpstreamError('model_unsupported', error.message);
+    }
   }
 
   /**
@@ -154,7 +160,8 @@ export class UpstreamHttp {
     }
     if (is(408, 425, 429) || status >= 500 || said?.isOfRequest === false)
       return new UpstreamError('unavailable', `${answers}: ${reason}`, { retryAfterMs: retryAfterOf(response) });
-    if (status >= 400 && body !== undefined && said !== undefined) return new UpstreamError('invalid_request', reason);
+    if (body !== undefined && (is(400, 413, 422) || (status >= 400 && said !== undefined)))
+      return new UpstreamError('invalid_request', reason);
     return new UpstreamError('model_unsupported', `${answers}, expected 200: it is no such server, or elsewhere`);
   }
 
@@ -165,7 +172,7 @@ export class UpstreamHttp {
       return new UpstreamError('unavailable', `${this.name} ${error.message}`, { cause: error });
     }
     if (error instanceof SyntaxError)
-      return new UpstreamError('model_unsupported', `${this.name} sent something that is no JSON`);
+      return new UpstreamError('unavailable', `${this.name} sent something that is no JSON`, { cause: error });
     const { code, name } = error as NodeJS.ErrnoException;
     return new UpstreamError('unavailable', `${this.name} cannot be reached, or broke off (${code ?? name})`, {
       cause: error,

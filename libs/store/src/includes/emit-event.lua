@@ -20,7 +20,10 @@ local function emitWebhook(id, sequence, body, nowMs)
   local request, outbox = key('request', id), base .. ':webhooks'
   local stored, owner, attempts, retryOf, lastMs = unpack(redis.call('HMGET', request, 'webhook', 'owner', 'attempts', 'retryOf', 'webhookProgressAtMs'))
   if not stored then return end
-  local webhook, event = cjson.decode(stored), cjson.decode(body)
+  local webhook = cjson.decode(stored)
+  -- What it cannot read, such as half a character, must not take the other writes of the batch along.
+  local isRead, event = pcall(cjson.decode, body)
+  if not isRead then return end
   local kind = webhookKinds[event.type]
   local isAsked = false
   for _, asked in ipairs(webhook.events) do isAsked = isAsked or asked == kind end

@@ -118,6 +118,18 @@ it('progress comes once an interval, also after a clock was set back', async () 
   ]);
 });
 
+it('an event with half a character is in the log, and takes no other write along', async () => {
+  const store = openTestStore();
+  const delivery = await run(store);
+  await write(
+    store,
+    worker,
+    { type: 'delta', delivery, index: 0, offset: 0, text: '\ud83e' },
+    { type: 'end', delivery, end: { state: 'canceled' } },
+  );
+  expect(await typesOf(store)).toEqual(['started', 'canceled']);
+});
+
 it('every kind of end is told of once', async () => {
   const store = openTestStore();
   const delivery = await run(store);
