@@ -292,8 +292,7 @@ export class Worker extends BaseService<WorkerOptions> {
 
   /** The engine process died under its requests: each goes back, its attempt counted unless any had come to that, and a new engine is started, as often as it takes. */
   async #onEngineLost({ message, requestIds: tokens, isBlameless }: EventOf<'engine-lost'>): Promise<void> {
-    const { log } = this.options;
-    log.error({ reason: message, requests: tokens.length }, 'engine lost');
+    this.options.log.error({ reason: message, requests: tokens.length }, 'engine lost');
     if (this.#engine.isStopping) return;
     const reason = isBlameless === true ? 'worker_stopped' : 'engine_failed';
     await this.#engine.restart(() => this.#giveBackLost(tokens, reason));

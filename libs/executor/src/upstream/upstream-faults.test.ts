@@ -278,7 +278,7 @@ describe.each(apis)('a text of %s', (api) => {
     },
   );
 
-  it.each([400, 404, 422])('that is refused with %s ends with the reason', async (status) => {
+  it.each([400, 403, 404, 422])('that is refused with %s ends with the reason', async (status) => {
     const { end } = await said(refusal('It takes no such thing.', status));
     expect(end).toMatchObject({ type: 'request-failed', code: 'invalid_request', message: 'It takes no such thing.' });
   });

@@ -154,13 +154,14 @@ export class UpstreamHttp {
     const reason = shownReason(said?.reason, this.#key === undefined ? secrets : [...secrets, this.#key]);
     const is = (...all: number[]): boolean => all.includes(status);
     const answers = `${this.name} answers ${what} with ${status}`;
-    if (is(401, 403)) {
+    // Filters say 403 too, of one request.
+    if (is(401) || (is(403) && body === undefined)) {
       const expected = this.#key === undefined ? 'set UPSTREAM_KEY' : 'expected that it takes the key of UPSTREAM_KEY';
       return new UpstreamError('model_unsupported', `${answers}: ${expected}`);
     }
     if (is(408, 425, 429) || status >= 500 || said?.isOfRequest === false)
       return new UpstreamError('unavailable', `${answers}: ${reason}`, { retryAfterMs: retryAfterOf(response) });
-    if (body !== undefined && (is(400, 413, 422) || (status >= 400 && said !== undefined)))
+    if (body !== undefined && (is(400, 403, 413, 422) || (status >= 400 && said !== undefined)))
       return new UpstreamError('invalid_request', reason);
     return new UpstreamError('model_unsupported', `${answers}, expected 200: it is no such server, or elsewhere`);
   }
