@@ -51,7 +51,8 @@ it('gives its stream back while nobody looks, and comes back where it was', asyn
 it('puts pictures together from their chunks, and asks for none twice', async () => {
   const page = await open();
   const fetched = imagesFetched(page);
-  const card = await ask(page, 'a star', 4);
+  // Long enough that the page looks before it has ended: else there is nothing to put together.
+  const card = await ask(page, 'a star', 120);
   expect(await downloadedFrom(card)).toEqual(await storedPicture(page, system.url));
   expect(fetched).toEqual([]);
 });
@@ -66,7 +67,7 @@ it.each([0, 1, -1])('notices that chunk %d of several is missing, and fetches th
     expect(chunks.length).toBeGreaterThan(2);
     await route.fulfill({ response, body: frames.filter((frame) => frame !== chunks.at(chunk)).join('\n\n') });
   });
-  const card = await ask(page, 'a penguin', 6);
+  const card = await ask(page, 'a penguin', 120);
   expect(await downloadedFrom(card)).toEqual(await storedPicture(page, system.url));
   expect(fetched).toHaveLength(1);
 });
