@@ -27,9 +27,9 @@ export async function processEngine(config: Config<'worker'>, options: ProcessEn
   const model = modelOptions(config);
   const files = new ModelFiles(model);
   const read = async () => {
-    await files.mark();
     return { digest: files.digest, ...withRoom(await readModel(model, log), { config, model, memory }) };
   };
+  await loads.watch(() => files.mark());
   let current = await loads.watch(read);
   const { kind } = current.card;
   let device = config.devices.join(', ');

@@ -4,8 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { deserialize } from 'node:v8';
 import { DarkroomError, type ModelCard, type RowEvent, type RowOutput } from '@darkroom/core';
-import type { PictureInput, UpstreamTextInput } from '@darkroom/kinds';
+import { type PictureInput, seedOfPicture, type UpstreamTextInput } from '@darkroom/kinds';
 import type { Call, Caller, CallerFacts } from '../calls/caller.ts';
+import { seedOf } from '../upstream/text-pieces.ts';
 import { wellFormed } from '../upstream/upstream-error.ts';
 import { type CallMessage, ModuleChild } from './module-child.ts';
 import type { OwnPictureRequest, OwnTextRequest } from './own-executor.ts';
@@ -85,13 +86,14 @@ export class ModuleCaller implements Caller {
     await this.#enter();
     const call = this.#nextCall++;
     const child = this.#child;
-    let isOver = false;
+    // Canceled while it waited for its place: the module never hears of it.
+    let isOver = signal.aborted;
     try {
+      if (isOver) throw this.#lost('was not asked');
       const isText = this.#kind === 'text';
-      const reader = isText
-        ? new TextReader(input as UpstreamTextInput)
-        : new PictureReader(input as PictureInput, index);
-      const request = isText ? textRequest(input, index) : pictureRequest(input, index);
+      const [text, picture] = [input as UpstreamTextInput, input as PictureInput];
+      const reader = isText ? new TextReader(text) : new PictureReader(picture, index);
+      const request = isText ? textRequest(text, index) : pictureRequest(picture, index);
       this.#alive().open(call);
       child?.send({ type: 'run', call, request, most: reader.most });
       for await (const message of this.#hear(call, signal)) {
@@ -221,15 +223,14 @@ export class ModuleCaller implements Caller {
   }
 }
 
-function textRequest(given: unknown, index: number): OwnTextRequest {
-  const { asked, maxTokens, n, seed, logprobs } = given as UpstreamTextInput;
+function textRequest(given: UpstreamTextInput, index: number): OwnTextRequest {
+  const { asked, maxTokens, n, logprobs } = given;
   const input = { asked, maxTokens, n, ...(logprobs !== undefined && { logprobs }) };
-  return { index, seed: (seed + index) % 2 ** 32, input };
+  return { index, seed: seedOf(given, index), input };
 }
 
-function pictureRequest(given: unknown, index: number): OwnPictureRequest {
-  const input = given as PictureInput;
-  return { index, seed: (input.seed + index) % 2 ** 32, input };
+function pictureRequest(input: PictureInput, index: number): OwnPictureRequest {
+  return { index, seed: seedOfPicture(input.seed, index), input };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -62,11 +62,25 @@ export class ModuleCalls {
       const { done, value } = await iterator.next();
       if (done === true) return value;
       if (!signal.aborted) {
-        this.#send({ type: 'said', call, value: pack(value, most) });
+        this.#send({ type: 'said', call, value: await this.#pack(value, { most, open, iterator }) });
         open.unread += 1;
       }
       while (open.unread >= mostUnread && !signal.aborted) await new Promise<void>((resolve) => (open.wake = resolve));
       if (signal.aborted) return void (await iterator.return?.());
+    }
+  }
+
+  /** What cannot be told ends the call: it has to hear of that, and to end, before its place is another's. */
+  async #pack(
+    value: unknown,
+    { most, open, iterator }: { most: number; open: OpenCall; iterator: Pick<AsyncIterator<unknown>, 'return'> },
+  ): Promise<Packed> {
+    try {
+      return pack(value, most);
+    } catch (error) {
+      open.controller.abort();
+      await iterator.return?.();
+      throw error;
     }
   }
 }

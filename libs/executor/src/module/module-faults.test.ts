@@ -7,6 +7,7 @@ import { basename, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { EventLog } from '../conformance/event-log.ts';
+import { ModuleCaller } from './module-caller.ts';
 import { ModuleExecutor, type ModuleExecutorOptions } from './module-executor.ts';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`./__fixtures__/${name}.mjs`, import.meta.url));
@@ -318,6 +319,39 @@ describe('a text', () => {
     executor.cancel('a');
     expect(await log.end('next')).toMatchObject({ type: 'request-done' });
     expect(log.of('request-done').map(({ requestId }) => requestId)).toEqual(['next']);
+  });
+
+  it('that says what cannot be told hears of its end, before its place is another’s', async () => {
+    const { log, executor } = open(
+      fileOf(`let ended = 0;
+        export const createExecutor = () => ({
+          card: { kind: 'text' },
+          async *run({ input: { asked } }, signal) {
+            if (asked.prompt === 'count') return yield String(ended);
+            try {
+              yield { text: () => 'x' };
+            } finally {
+              ended += signal.aborted ? 1 : 100;
+            }
+          },
+        });`),
+    );
+    await executor.start();
+    executor.submit([{ id: 'a', input: text('untold') }]);
+    expect(await log.end('a')).toMatchObject({ type: 'request-lost' });
+    executor.submit([{ id: 'b', input: text('count') }]);
+    await log.end('b');
+    expect(log.of('delta').map(({ text: piece }) => piece)).toEqual(['1']);
+  });
+
+  it('that is canceled before it has its place is never begun', async () => {
+    const caller = new ModuleCaller({ module: writer, model: 'mine', patienceMs: 60_000 });
+    onTestFinished(() => caller.rest(false));
+    await caller.describe(new AbortController().signal);
+    const input = text('wish');
+    await expect(caller.run({ input, index: 0 }, AbortSignal.abort()).next()).rejects.toThrow('was not asked');
+    const { value } = await caller.run({ input, index: 0 }, new AbortController().signal).next();
+    expect(value).toMatchObject({ type: 'delta', text: 'wishé🦊1/0 ' });
   });
 
   it('says what it came to', async () => {

@@ -1,5 +1,6 @@
 import type { RowEvent, RowOutput } from '@darkroom/core';
 import { type PictureInput, seedOfPicture } from '@darkroom/kinds';
+import { pictureTypeOf } from '../picture-type.ts';
 import type { MostBytes } from './module-message.ts';
 import type { OutputReader } from './output-reader.ts';
 import { isObject, isWhole, unknownField, WrongSaid } from './wrong-said.ts';
@@ -10,13 +11,7 @@ const headBytes = 2048;
 /** As the store counts it when it says how much a request may keep there. */
 const previewBytesPerPixel = 0.25;
 
-/** How files begin. */
-const signatures: Readonly<Record<string, readonly number[]>> = {
-  'image/png': [0x89, 0x50, 0x4e, 0x47],
-  'image/jpeg': [0xff, 0xd8],
-  'image/webp': [0x52, 0x49, 0x46, 0x46],
-};
-const fileExpected = `data that is a file, and its contentType, one of ${Object.keys(signatures).join(', ')}`;
+const fileExpected = 'data that is a file, and its contentType, one of image/png, image/jpeg, image/webp';
 
 /** Of a picture: steps, with previews or without, and the picture. */
 export class PictureReader implements OutputReader {
@@ -72,12 +67,15 @@ export class PictureReader implements OutputReader {
   #file(said: unknown, what: string, share: number): { data: Uint8Array; contentType: string } {
     const most = Math.ceil(this.#pixels * share) + headBytes;
     const { data, contentType } = isObject(said) ? said : {};
-    const signature =
-      typeof contentType === 'string' && Object.hasOwn(signatures, contentType) && signatures[contentType];
-    const isFile = data instanceof Uint8Array && signature && signature.every((byte, at) => data[at] === byte);
-    if (!isFile || unknownField(said as object, ['data', 'contentType']) !== undefined)
+    const type = data instanceof Uint8Array ? pictureTypeOf(data) : undefined;
+    if (
+      !(data instanceof Uint8Array) ||
+      type === undefined ||
+      type !== contentType ||
+      unknownField(said as object, ['data', 'contentType']) !== undefined
+    )
       throw new WrongSaid(what, said, fileExpected);
     if (data.length > most) throw new WrongSaid(`${what} with`, data, `at most ${most}`);
-    return { data, contentType };
+    return { data, contentType: type };
   }
 }

@@ -1,6 +1,7 @@
 /** Pictures by `/v1/images/generations`, as OpenAI's API reference has it, with the fields that another Darkroom takes besides. */
 import type { RowEvent, RowOutput } from '@darkroom/core';
 import { type PictureInput, seedOfPicture } from '@darkroom/kinds';
+import { pictureTypeOf } from '../picture-type.ts';
 import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
 import { errorIn, streamFailure, UpstreamError } from './upstream-error.ts';
 import type { UpstreamHttp } from './upstream-http.ts';
@@ -97,9 +98,7 @@ function bytesOf(value: unknown): Uint8Array | undefined {
 
 /** By the first bytes: what was asked for and what came may differ. */
 function contentTypeOf(data: Uint8Array): string {
-  const begins = Buffer.from(data.subarray(0, 12)).toString('latin1');
-  if (begins.startsWith('\x89PNG')) return 'image/png';
-  if (begins.startsWith('\xff\xd8')) return 'image/jpeg';
-  if (/^RIFF.{4}WEBP/s.test(begins)) return 'image/webp';
+  const type = pictureTypeOf(data);
+  if (type !== undefined) return type;
   throw new UpstreamError('unavailable', `sent ${data.byteLength} bytes as a picture, expected PNG, JPEG or WebP`);
 }

@@ -8,6 +8,8 @@ export const mostTextEventBytes = 1024 * 1024;
 
 /** UTF-16 units of a token, far above what texts are made of: who sends more does not stop. */
 const unitsPerToken = 64;
+/** The same of what is said of a token: of twenty others, too, it is a quarter of this. */
+const factUnitsPerToken = 8192;
 /** Nobody is told oftener how far a text is. */
 const progressIntervalMs = 50;
 
@@ -44,29 +46,40 @@ export const halfCharacter = /\p{Surrogate}/u;
 export class GrowingText {
   readonly #total: number;
   readonly #mostUnits: number;
+  /** 0 where nobody asked what is said of tokens. */
+  readonly #mostFactUnits: number;
   #text = '';
+  #factUnits = 0;
   /** By `performance.now()`. */
   #saidAtMs = -Infinity;
   #saidDone = 0;
   /** Tokens, as far as the server says; else pieces, of which each has one as a rule. */
   done = 0;
 
-  constructor({ maxTokens }: UpstreamTextInput) {
+  constructor({ maxTokens, logprobs }: UpstreamTextInput) {
     this.#total = maxTokens;
     this.#mostUnits = 65_536 + unitsPerToken * maxTokens;
+    this.#mostFactUnits = logprobs === undefined ? 0 : 65_536 + factUnitsPerToken * maxTokens;
   }
 
   /** `done`: tokens by now, where the server says. */
   *add(text: string, logprobs: readonly TokenLogprob[] = [], done = this.done + 1): Generator<RowEvent, void> {
-    if (text === '' && logprobs.length === 0) return;
+    const said = this.#mostFactUnits > 0 ? logprobs : [];
+    if (text === '' && said.length === 0) return;
     if (halfCharacter.test(text))
       throw new UpstreamError('unavailable', 'sent half a character, expected text that does not end within one');
-    const lines = logprobs.map((each) => `${JSON.stringify(each)}\n`).join('');
+    const lines = said.map((each) => `${JSON.stringify(each)}\n`).join('');
     const offset = this.#text.length;
     if (offset + text.length > this.#mostUnits)
       throw new UpstreamError(
         'unavailable',
         `sent a text of more than ${this.#mostUnits} characters, expected max_tokens to end it`,
+      );
+    this.#factUnits += lines.length;
+    if (this.#factUnits > this.#mostFactUnits)
+      throw new UpstreamError(
+        'unavailable',
+        `said more of its tokens than ${this.#mostFactUnits} characters, expected less`,
       );
     this.#text += text;
     yield { type: 'delta', offset, text, ...(lines !== '' && { facts: { logprobs: lines } }) };
