@@ -69,6 +69,12 @@ export class PlainDecoder implements Decoder<RowCache> {
   /** It is memory of JavaScript's. */
   releaseCache(): void {}
 
+  /** In one part. */
+  // oxlint-disable-next-line require-yield
+  async *runByParts(reads: readonly DecoderRead<RowCache>[]): AsyncGenerator<void, readonly Float32Array[]> {
+    return this.run(reads);
+  }
+
   async run(reads: readonly DecoderRead<RowCache>[]): Promise<readonly Float32Array[]> {
     const width = reads.reduce((most, { ids }) => Math.max(most, ids.length), 0);
     // Products of one row of numbers are computed by other code, with other roundings, than those of more.
