@@ -12,7 +12,7 @@ const writers = 8;
 const promptTokens = 2000;
 /** Turns without the prompt before it, and after it. */
 const usualTurns = 60;
-const rounds = 5;
+const rounds = 3;
 
 interface Gap {
   wallMs: number;

@@ -19,7 +19,7 @@ export interface PlainDecoderOptions {
 }
 
 /** Names of a cache's tensors, in the order in which a row's cache has them. */
-export function cacheNames(prefix: string, { tensors }: CacheShape): string[] {
+export function cacheNames(prefix: string, { tensors }: Pick<CacheShape, 'tensors'>): string[] {
   return Array.from({ length: tensors }, (_, at) => `${prefix}.${at >> 1}.${at % 2 === 0 ? 'key' : 'value'}`);
 }
 

@@ -4,11 +4,12 @@
  * that take a token each share a call, on neighboring slots. The operator takes more new tokens of one row only, so each
  * piece of a prompt is a call of its own.
  */
-import type { OnnxSession } from '@darkroom/runtime';
+import type { FloatTensor, SplitSession, TensorValue } from '@darkroom/runtime';
 import { type Decoder, type DecoderRead, lastOf } from './decoder.ts';
 import { GrowingArray } from './growing-array.ts';
 import { keptLogits } from './kept-logits.ts';
-import { cacheNames, type PlainDecoderOptions } from './plain-decoder.ts';
+import { cacheNames } from './plain-decoder.ts';
+import type { CacheShape } from './row-cache.ts';
 import { SlotCache } from './slot-buffers.ts';
 import { SlotMemory } from './slot-memory.ts';
 import { WholeNumbers } from './whole-numbers.ts';
@@ -17,23 +18,30 @@ type Read = DecoderRead<SlotCache>;
 
 /** What one call does: rows of neighboring slots. */
 interface Call {
-  /** Logits are given of the new tokens from this one on. */
+  /** Logits are given of the new tokens from this one on; none if it is their number. */
   readonly from: number;
-  readonly firstSlot: number;
+  /** The first slot; between parts of the call rows may move. */
+  readonly slotOf: () => number;
   /** Of each slot the tokens that it has, and those it gets. */
   readonly rows: readonly { readonly length: number; readonly ids: readonly number[] }[];
 }
 
+export interface SharedDecoderOptions {
+  session: SplitSession;
+  vocabularySize: number;
+  shape: CacheShape;
+}
+
 export class SharedDecoder implements Decoder<SlotCache> {
   readonly vocabularySize: number;
-  readonly #session: OnnxSession;
+  readonly #session: SplitSession;
   readonly #pastNames: readonly string[];
   readonly #presentNames: readonly string[];
   readonly #hasPositions: boolean;
   readonly #logits = new GrowingArray();
   readonly #memory: SlotMemory;
 
-  constructor({ session, vocabularySize, shape }: PlainDecoderOptions) {
+  constructor({ session, vocabularySize, shape }: SharedDecoderOptions) {
     this.#session = session;
     this.vocabularySize = vocabularySize;
     this.#pastNames = cacheNames('past_key_values', shape);
@@ -72,6 +80,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
 
   async *runByParts(reads: readonly Read[]): AsyncGenerator<void, readonly Float32Array[]> {
     yield* this.#makeRoom(reads);
+    for (const { cache, ids } of reads) if (ids.length > 1) cache.pending = ids.length;
     try {
       const results = yield* this.#runAll(reads);
       for (const { cache, ids, keeps } of reads) if (keeps) cache.length += ids.length;
@@ -89,8 +98,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
     const results = new Map<Read, Float32Array>();
     for (const read of reads) {
       if (read.ids.length === 1) continue;
-      read.cache.pending = read.ids.length;
-      results.set(read, await this.#readPiece(read));
+      results.set(read, yield* this.#readPiece(read));
       if (reads.length > 1) yield;
     }
     // Last, because their logits stay where each call has its own.
@@ -105,7 +113,8 @@ export class SharedDecoder implements Decoder<SlotCache> {
     // Products of one row of numbers are computed by other code, with other roundings, than those of more.
     const owners = Array.from({ length: Math.max(2, reads.length) }, (_, slot) => this.#memory.buffers.owners[slot]);
     const rows = owners.map((owner) => ({ length: owner?.held ?? 0, ids: (owner && idsOf.get(owner)) ?? [0] }));
-    const logits = await this.#call({ firstSlot: 0, rows, from: 0 });
+    // In one go: others would take the slots.
+    const logits = await lastOf(this.#call({ rows, from: 0, slotOf: () => 0 }));
     for (const read of reads) {
       const from = read.cache.slot * this.vocabularySize;
       results.set(read, logits.subarray(from + read.logitsFrom * this.vocabularySize, from + this.vocabularySize));
@@ -117,14 +126,38 @@ export class SharedDecoder implements Decoder<SlotCache> {
    * other roundings. So an odd piece gets a token at its end that no other sees, and that the next one is written over. For the
    * same reason there are always logits of two.
    */
-  async #readPiece({ cache, ids, logitsFrom }: Read): Promise<Float32Array> {
+  async *#readPiece({ cache, ids, logitsFrom }: Read): AsyncGenerator<void, Float32Array> {
     const even = ids.length % 2 === 0 ? ids : [...ids, 0];
     const from = Math.min(logitsFrom, even.length - 2);
-    const logits = await this.#call({ firstSlot: cache.slot, rows: [{ length: cache.length, ids: even }], from });
+    const rows = [{ length: cache.length, ids: even }];
+    const areWanted = logitsFrom < ids.length;
+    const logits = yield* this.#call({ rows, from: areWanted ? from : even.length, slotOf: () => cache.slot });
+    if (!areWanted) return new Float32Array(0);
     return logits.slice((logitsFrom - from) * this.vocabularySize, (ids.length - from) * this.vocabularySize);
   }
 
-  async #call({ firstSlot, rows, from }: Call): Promise<Float32Array> {
+  async *#call({ slotOf, rows, from }: Call): AsyncGenerator<void, Float32Array> {
+    const width = rows[0]!.ids.length;
+    const kept = keptLogits(this.#session, { width, from });
+    const given = { ...kept.feeds, ...this.#tokensOf(rows) };
+    const views = () => this.#memory.buffers.viewsOf(slotOf(), rows.length);
+    const dims = [rows.length, kept.count, this.vocabularySize];
+    let logits: FloatTensor | undefined;
+    yield* this.#session.run(
+      () => ({ ...given, ...Object.fromEntries(views().map((view, at) => [this.#pastNames[at]!, view])) }),
+      () => {
+        const into = new Map(views().map((view, at) => [this.#presentNames[at]!, view]));
+        // Not before its last part: others use the same memory.
+        logits = { data: this.#logits.of(rows.length * kept.count * this.vocabularySize), dims };
+        return from < width ? into.set('logits', logits) : into;
+      },
+    );
+    // Of one row all, or of several rows the only one each.
+    const first = rows.length > 1 ? 0 : from - (width - kept.count);
+    return logits!.data.subarray(Math.min(first, kept.count) * this.vocabularySize);
+  }
+
+  #tokensOf(rows: Call['rows']): Record<string, TensorValue> {
     const width = rows[0]!.ids.length;
     const total = rows.reduce((most, { length }) => Math.max(most, length + width), 0);
     const ids = new WholeNumbers(rows.length, width);
@@ -137,22 +170,8 @@ export class SharedDecoder implements Decoder<SlotCache> {
         positions.set(row, at, length + at);
       }
     }
-    const views = this.#memory.buffers.viewsOf(firstSlot, rows.length);
-    const kept = keptLogits(this.#session, { width, from });
-    const logitsDims = [rows.length, kept.count, this.vocabularySize];
-    const feeds = {
-      ...kept.feeds,
-      input_ids: ids.tensor,
-      attention_mask: mask.tensor,
-      ...(this.#hasPositions && { position_ids: positions.tensor }),
-      ...Object.fromEntries(this.#pastNames.map((name, at) => [name, views[at]!])),
-    };
-    const into = new Map(this.#presentNames.map((name, at) => [name, views[at]!]));
-    into.set('logits', { data: this.#logits.of(rows.length * kept.count * this.vocabularySize), dims: logitsDims });
-    const [logits] = await this.#session.runForAll(feeds, ['logits', ...this.#presentNames], into);
-    // Of one row all, or of several rows the only one each.
-    const first = rows.length > 1 ? 0 : from - (width - kept.count);
-    return logits!.data.subarray(Math.min(first, kept.count) * this.vocabularySize);
+    const tensors = { input_ids: ids.tensor, attention_mask: mask.tensor };
+    return this.#hasPositions ? { ...tensors, position_ids: positions.tensor } : tensors;
   }
 
   *#makeRoom(reads: readonly Read[]): Generator<void, void> {
@@ -162,7 +181,10 @@ export class SharedDecoder implements Decoder<SlotCache> {
       (most, { cache, ids }) => Math.max(most, cache.length + ids.length, cache.expected),
       0,
     );
-    while (!this.#memory.make(this.#memory.roomFor(newcomers.length, columns))) yield;
+    while (!this.#memory.has(this.#memory.roomFor(newcomers.length, columns))) {
+      yield;
+      this.#memory.make(this.#memory.roomFor(newcomers.length, columns));
+    }
     for (const { cache } of newcomers) this.#memory.claim(cache);
   }
 }

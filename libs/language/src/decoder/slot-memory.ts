@@ -58,7 +58,8 @@ export class SlotMemory {
       if (isTooLarge) this.#begin(Math.max(2, owners.length), longest + columnsAhead);
       this.#most = 0;
     }
-    this.make({ slots: 0, columns: longest + columnsAhead });
+    if (this.#next !== undefined) this.#move(tokensOfMove);
+    else this.make({ slots: 0, columns: longest + columnsAhead });
   }
 
   /**
@@ -68,14 +69,14 @@ export class SlotMemory {
    * @returns whether there is as much now.
    */
   make(room: SlotRoom, tokens = tokensOfMove): boolean {
+    if (this.has(room)) return true;
     const { owners, columns } = this.#now;
     if (this.#next === undefined) {
-      if (this.#has(room)) return true;
       const slots = owners.length < room.slots ? Math.max(room.slots, 2 * owners.length) : owners.length;
       this.#begin(slots, columns < room.columns ? Math.max(room.columns, 1.5 * columns) : columns);
     }
     this.#move(tokens);
-    return this.#has(room);
+    return this.has(room);
   }
 
   /**
@@ -98,7 +99,7 @@ export class SlotMemory {
     return this.#now.owners.filter((owner) => owner !== undefined);
   }
 
-  #has({ slots, columns }: SlotRoom): boolean {
+  has({ slots, columns }: SlotRoom): boolean {
     return slots <= this.#now.owners.length && columns <= this.#now.columns;
   }
 

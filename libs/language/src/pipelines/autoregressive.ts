@@ -171,7 +171,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     }
     if (!isReading) this.#pace.hasWritten(call.takenMs);
     // Of less than there might have been it does not tell how long as much takes.
-    else if (isAwaited && 2 * call.tokens > this.#pace.tokens) this.#pace.hasRead(call.longestMs);
+    else if (isAwaited && 2 * call.tokens > this.#pace.tokens) this.#pace.hasRead(call.partMs);
     return call.rows.map((row, at) => ({ row, logits: logits[at]! }));
   }
 

@@ -6,7 +6,7 @@ export class PartedCall<Row> {
   /** Tokens, where each row is as wide as the widest. */
   readonly tokens: number;
   readonly #parts: ReturnType<Decoder['runByParts']>;
-  #longestMs = 0;
+  #count = 0;
   #takenMs = 0;
 
   /** @param reads one of each row. */
@@ -16,9 +16,9 @@ export class PartedCall<Row> {
     this.#parts = decoder.runByParts(reads);
   }
 
-  /** How long its longest part took so far. */
-  get longestMs(): number {
-    return this.#longestMs;
+  /** How long a part took on the average: the longest may have been held up by something else. */
+  get partMs(): number {
+    return this.#takenMs / this.#count;
   }
 
   /** How long all parts took so far. */
@@ -36,7 +36,7 @@ export class PartedCall<Row> {
       const startedAtMs = performance.now();
       const part = await this.#parts.next();
       const partMs = performance.now() - startedAtMs;
-      this.#longestMs = Math.max(this.#longestMs, partMs);
+      this.#count += 1;
       this.#takenMs += partMs;
       if (part.done === true) return part.value;
       leftMs -= partMs;

@@ -32,7 +32,7 @@ export class StepPace {
     this.#writeMs = Math.min(ms, 1.25 * this.#writeMs);
   }
 
-  /** A call that reads, with as many tokens as it might have, took so long, or its longest part did. */
+  /** A call that reads, with as many tokens as it might have, took so long, or a part of it did. */
   hasRead(ms: number): void {
     const next = ms > this.#writeMs ? this.#tokens / 2 : this.#tokens + leastTokens;
     this.#tokens = Math.min(this.#most, Math.max(leastTokens, Math.floor(next)));
