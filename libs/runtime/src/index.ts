@@ -1,3 +1,4 @@
 export * from './onnx-session.ts';
 export * from './runtime-error.ts';
+export * from './split-session.ts';
 export type * from './tensor-values.ts';

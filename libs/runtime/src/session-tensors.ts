@@ -30,6 +30,14 @@ export class SessionTensors {
     return feeds;
   }
 
+  /** Outputs that are all written to where they have a place. */
+  placed(into: ReadonlyMap<string, TensorValue>): Fetches {
+    const fetches: Record<string, Tensor | null> = {};
+    for (const [name, value] of into) fetches[name] = this.#tensorOf(name, value);
+    if (this.#stopper !== undefined) fetches[this.#stopper] = null;
+    return { fetches, stopsCopies: this.#stopper !== undefined };
+  }
+
   /** @param into where some of them are to be written. */
   fetchesOf(names: readonly string[], into: ReadonlyMap<string, FloatTensor> | undefined): Fetches {
     const fetches: Record<string, Tensor | null> = {};

@@ -10,7 +10,7 @@ export interface TensorSpec {
 /** Values as the graph's caller has them: float32 for any floating input, numbers for integer ones. */
 export interface TensorValue {
   /** Row-major. Copied by ONNX Runtime before `run` resolves, so it may be used again for the next call. */
-  readonly data: Float32Array | BigInt64Array | Int32Array;
+  readonly data: Float32Array | BigInt64Array | Int32Array | Uint8Array | Int8Array;
   readonly dims: readonly number[];
 }
 
