@@ -27,6 +27,12 @@ async function loadingMsOf(store: StoreConnection, id: string): Promise<number |
   return result.status === 'found' ? result.request.loadingMs : undefined;
 }
 
+function openFormer(store: StoreConnection): BatchFormer {
+  const policy = { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
+  const wakeups = { listen: () => Promise.resolve(() => {}) };
+  return new BatchFormer({ store, policy, wakeups, log: silentLogger() });
+}
+
 it('begins asleep and is loaded when it is asked for; who was used least lately makes room', async () => {
   const { store, ask, awake, completeAll, executor } = await openModels({ a: 40, b: 40, c: 40 }, { budget: 100 });
   expect(awake()).toEqual([]);
@@ -208,13 +214,7 @@ it('of several machines the one where the model is awake gets what it has room f
   const submitted = (one: typeof first): number => one.executor('a').submitted.length;
   await second.ask('a');
   await expect.poll(() => submitted(second)).toBe(1);
-  const policy = { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
-  const former = new BatchFormer({
-    store,
-    policy,
-    wakeups: { listen: () => Promise.resolve(() => {}) },
-    log: silentLogger(),
-  });
+  const former = openFormer(store);
   // Four places each; one is taken.
   for (let count = 0; count < 3; count++) await submit(store, { model: 'a' });
   await former.runOnce('a');
@@ -223,6 +223,21 @@ it('of several machines the one where the model is awake gets what it has room f
   await submit(store, { model: 'a' });
   await former.runOnce('a');
   await expect.poll(() => submitted(first)).toBe(1);
+});
+
+it('one that waits for room gets nothing while the model is awake elsewhere', async () => {
+  const first = await openModels({ a: 60, b: 60 }, { budget: 100, host: 'one' });
+  const { store } = first;
+  const second = await openModels({ a: 60 }, { budget: 100, host: 'two', store });
+  await first.ask('b');
+  await expect.poll(() => first.executor('b').submitted).toHaveLength(1);
+  const waiting = await first.ask('a');
+  await expect.poll(() => types(store, waiting)).toContain('loading');
+  for (let count = 0; count < 3; count++) await second.ask('a');
+  await submit(store, { model: 'a' });
+  await openFormer(store).runOnce('a');
+  await expect.poll(() => second.executor('a').submitted).toHaveLength(4);
+  expect(first.worker('a').requestIds).toEqual([waiting]);
 });
 
 it('is loaded for an operator as for a request, and stays until somebody else needs the room', async () => {

@@ -74,7 +74,7 @@ it('is waked by a lease, which says so, and all that come meanwhile share the lo
   await lease(store, ids[0]!);
   await expect.poll(() => types(store, ids[0]!)).toEqual(['queued', 'started', 'loading']);
   await lease(store, ids[1]!);
-  expect(await workersOf(store)).toEqual(['busy']);
+  expect(await workersOf(store)).toEqual(['asleep']);
   expect(executor.submitted).toEqual([]);
   load.finish();
   await expect.poll(() => executor.submitted).toHaveLength(2);
