@@ -24,7 +24,7 @@ async function workersOf(store: StoreConnection) {
 
 /** One that has gone to sleep. */
 async function openAsleep(): Promise<Bench> {
-  const bench = openBench();
+  const bench = openBench({ retryMs: { firstMs: 5, mostMs: 5 } });
   await bench.worker.start();
   expect(await askWorker(bench.store, name, 'sleep')).toBe(true);
   await expect.poll(() => bench.executor.isRunning).toBe(false);
@@ -110,7 +110,7 @@ it('hears while it loads that a request was canceled, and that ends at once', as
   await expect.poll(() => stateOf(store, ids[1]!)).toBe('succeeded');
 });
 
-it('gives back what it could not load for, says why, and tries again with the next', async () => {
+it('gives back what it could not load for, which is no attempt, says why, and gets no more until it is loaded', async () => {
   const bench = await openAsleep();
   const { store, executor } = bench;
   const load = holdLoad(bench);
@@ -120,8 +120,11 @@ it('gives back what it could not load for, says why, and tries again with the ne
   load.fail();
   await expect.poll(() => types(store, id)).toEqual(['queued', 'started', 'loading', 'queued']);
   expect(await readLoadFailures(store)).toMatchObject([{ model: 'tiny' }]);
-  await expect.poll(() => workersOf(store)).toEqual(['asleep']);
+  expect(await readEvents(store, id, { after: 3 })).toMatchObject([{ type: 'queued', attempt: 1 }]);
+  expect(await workersOf(store)).toEqual(['loading']);
   executor.starting = () => Promise.resolve(card);
+  await expect.poll(() => workersOf(store)).toEqual(['idle']);
+  expect(await readLoadFailures(store)).toEqual([]);
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);

@@ -82,7 +82,8 @@ export const statusSchema = z
     failed_to_load: z
       .array(z.strictObject({ model: z.string(), host: z.string(), failed_at: time, reason: z.string() }))
       .openapi({
-        description: 'Models that a worker could not load in the last minute: such a worker is not registered.',
+        description:
+          'Models that a worker could not load in the last minute: such a worker is `loading`, or not registered.',
       }),
   })
   .openapi('Status');
