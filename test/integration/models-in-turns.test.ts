@@ -153,6 +153,23 @@ it('whose request is canceled while it waits is not loaded, and nobody makes roo
   await expect.poll(awake).toEqual(['b']);
 });
 
+it('says what the last load took, though whoever measured it is gone', async () => {
+  const first = await openModels({ a: 60 }, { budget: 100, host: 'one' });
+  const { store } = first;
+  const load = first.executor('a').holdLoad();
+  const unknown = await first.ask('a');
+  await expect.poll(() => types(store, unknown)).toContain('loading');
+  expect((await readEvents(store, unknown, { after: 2 }))[0]).not.toHaveProperty('expectedMs');
+  load.fail();
+  await expect.poll(first.awake).toEqual(['a']);
+  await first.worker('a').stop();
+  await store.redis.hset(store.keysOf('a').tally, 'loadMs', 7000);
+  const second = await openModels({ a: 60 }, { budget: 100, host: 'two', store });
+  const id = await second.ask('a');
+  await expect.poll(() => types(store, id)).toContain('loading');
+  expect(await readEvents(store, id, { after: 2 })).toMatchObject([{ type: 'loading', expectedMs: 7000 }]);
+});
+
 it('one that cannot be loaded takes no room and no leases, and says why; its request goes back, which is no attempt', async () => {
   const bench = await openModels({ a: 60, b: 60 }, { budget: 100 });
   const { store, ask, awake, executor, completeAll } = bench;

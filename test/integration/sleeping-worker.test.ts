@@ -12,7 +12,7 @@ import {
   type StoreConnection,
   sweepWorkers,
 } from '@darkroom/store';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { type Bench, card, free, lease, openBench, stateOf, submit, types } from './worker-bench.ts';
 
 const name = { model: 'tiny', workerId: 'w1' };
@@ -166,6 +166,18 @@ it('stops in mid-load: what it was leased goes back, and that is no attempt', as
   expect(await types(store, id)).toEqual(['queued', 'started', 'loading', 'queued']);
   expect((await readStats(store, 'tiny')).workers).toMatchObject({ asleep: 0, busy: 0, idle: 0 });
   expect(await readEvents(store, id, { after: 3 })).toMatchObject([{ type: 'queued', attempt: 1 }]);
+});
+
+it('is gone once it has stopped, though it was about to say that it is awake', async () => {
+  const { store, worker, options } = await openAsleep();
+  let goOn!: () => void;
+  const clearing = vi.spyOn(options.loads, 'clear').mockReturnValue(new Promise((resolve) => (goOn = resolve)));
+  await askWorker(store, name, 'wake');
+  await expect.poll(() => clearing.mock.calls).toHaveLength(1);
+  await worker.stop();
+  goOn();
+  await store.redis.ping();
+  expect(await readWorkers(store, 'tiny', 1)).toEqual([]);
 });
 
 it('gets what must run alone', async () => {

@@ -162,7 +162,9 @@ export class Worker extends BaseService<WorkerOptions> {
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
     if (isOpen && card !== undefined) await Promise.all([publishModel(store, card, asset), loads.clear()]);
     // As it is by now: what was said meanwhile is not to be taken back. Not open: it gets no leases, and keeps what it has.
-    const { state: own, loadMs } = this.#engine;
+    const { state: own, loadMs, isStopping } = this.#engine;
+    // It may be gone by now.
+    if (isStopping) return 'registered';
     const state = isOpen && (own === 'ready' || own === 'asleep') ? own : 'loading';
     const { info } = this.#swap;
     return registerWorker(store, this.#identity, { state, capacity: this.#capacity, info, loadMs });
@@ -217,7 +219,7 @@ export class Worker extends BaseService<WorkerOptions> {
 
   /** @returns false if the request was canceled meanwhile, or the model could not be loaded: then it is given back, and that is no attempt. */
   async #isAwakeFor(request: ActiveRequest): Promise<boolean> {
-    request.sayLoading(this.#engine.expectedLoadMs);
+    request.sayLoading(this.options.shared?.place.waitMs ?? 0);
     const isAwake = await this.#engine.wake({ isAsked: false });
     if (request.ending !== undefined) return false;
     if (!isAwake) await this.#giveBackLost([request.delivery.token], 'worker_stopped');

@@ -78,12 +78,6 @@ export class EngineLife {
     return this.#card;
   }
 
-  /** How long it may be until the model is in memory, ms: what the last load took, and a wait for room. undefined where nothing is known. */
-  get expectedLoadMs(): number | undefined {
-    const waitMs = this.#options.shared?.place.waitMs ?? 0;
-    return this.#loadMs === undefined && waitMs === 0 ? undefined : (this.#loadMs ?? 0) + waitMs;
-  }
-
   /** What the last load took, ms. */
   get loadMs(): number | undefined {
     return this.#loadMs;
