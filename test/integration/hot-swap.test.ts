@@ -124,18 +124,18 @@ it.each([
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
 });
 
-it('publishes what was loaded anew, and what readers need beside it', async () => {
-  const assets = ['one', 'two'].map((name) => ({ name, bytes: Buffer.from(name) }));
-  const prepared = [undefined, { asset: assets[1]!, capacity: 9 }];
-  const { store, worker, executor } = openBench({
-    asset: assets[0]!,
-    prepare: () => Promise.resolve(prepared.shift()),
-  });
-  await worker.start();
-  expect(await readAsset(store, 'tiny', 'one')).toEqual(assets[0]!.bytes);
-  executor.card = { ...card, ownedBy: 'two' };
-  await askWorker(store, { model: 'tiny', workerId: 'w1' }, 'reload');
-  await expect.poll(() => listModels(store)).toMatchObject([{ ownedBy: 'two' }]);
-  expect(await readAsset(store, 'tiny', 'two')).toEqual(assets[1]!.bytes);
-  await expect.poll(() => readWorkers(store, 'tiny', 1)).toMatchObject([{ capacity: 9, freeSlots: 9 }]);
-});
+it.each([[['reload']], [['sleep', 'wake']]] as const)(
+  'publishes what was loaded anew by %j, and what readers need beside it',
+  async (how) => {
+    const assets = ['one', 'two'].map((name) => ({ name, bytes: Buffer.from(name) }));
+    const { store, worker, executor, options } = openBench({ asset: assets[0]! });
+    await worker.start();
+    expect(await readAsset(store, 'tiny', 'one')).toEqual(assets[0]!.bytes);
+    options.prepare = () => Promise.resolve(Object.assign(options, { asset: assets[1]!, capacity: 9 })).then(() => {});
+    executor.card = { ...card, ownedBy: 'two' };
+    for (const command of how) await askWorker(store, { model: 'tiny', workerId: 'w1' }, command);
+    await expect.poll(() => listModels(store)).toMatchObject([{ ownedBy: 'two' }]);
+    expect(await readAsset(store, 'tiny', 'two')).toEqual(assets[1]!.bytes);
+    await expect.poll(() => readWorkers(store, 'tiny', 1)).toMatchObject([{ capacity: 9, freeSlots: 9 }]);
+  },
+);

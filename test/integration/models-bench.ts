@@ -87,6 +87,7 @@ export async function openModels(
       card,
       workerId: `${host}-${id}`,
       shared: { place, card },
+      retryMs: { firstMs: 5, mostMs: 5 },
       loads: new LoadWatch({ store, model: id, host: 'box', log: silentLogger() }),
     });
     onTestFinished(() => worker.stop());

@@ -5,6 +5,7 @@ import {
   cancelRequest,
   dispatchRequests,
   listModelIds,
+  readAnswers,
   readEvents,
   readLoadFailures,
   readRequest,
@@ -12,7 +13,7 @@ import {
   type StoreConnection,
 } from '@darkroom/store';
 import { silentLogger } from '@darkroom/testing';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
 import { openModels } from './models-bench.ts';
 import { stateOf, submit, types } from './worker-bench.ts';
@@ -25,6 +26,12 @@ async function workersOf(store: StoreConnection, model: string): Promise<string[
 async function loadingMsOf(store: StoreConnection, id: string): Promise<number | undefined> {
   const result = await readRequest(store, id);
   return result.status === 'found' ? result.request.loadingMs : undefined;
+}
+
+function openFormer(store: StoreConnection): BatchFormer {
+  const policy = { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
+  const wakeups = { listen: () => Promise.resolve(() => {}) };
+  return new BatchFormer({ store, policy, wakeups, log: silentLogger() });
 }
 
 it('begins asleep and is loaded when it is asked for; who was used least lately makes room', async () => {
@@ -146,8 +153,26 @@ it('whose request is canceled while it waits is not loaded, and nobody makes roo
   await expect.poll(awake).toEqual(['b']);
 });
 
-it('one that cannot be loaded takes no room, and its request goes back', async () => {
-  const { store, ask, awake, executor } = await openModels({ a: 60, b: 60 }, { budget: 100 });
+it('says what the last load took, though whoever measured it is gone', async () => {
+  const first = await openModels({ a: 60 }, { budget: 100, host: 'one' });
+  const { store } = first;
+  const load = first.executor('a').holdLoad();
+  const unknown = await first.ask('a');
+  await expect.poll(() => types(store, unknown)).toContain('loading');
+  expect((await readEvents(store, unknown, { after: 2 }))[0]).not.toHaveProperty('expectedMs');
+  load.fail();
+  await expect.poll(first.awake).toEqual(['a']);
+  await first.worker('a').stop();
+  await store.redis.hset(store.keysOf('a').tally, 'loadMs', 7000);
+  const second = await openModels({ a: 60 }, { budget: 100, host: 'two', store });
+  const id = await second.ask('a');
+  await expect.poll(() => types(store, id)).toContain('loading');
+  expect(await readEvents(store, id, { after: 2 })).toMatchObject([{ type: 'loading', expectedMs: 7000 }]);
+});
+
+it('one that cannot be loaded takes no room and no leases, and says why; its request goes back, which is no attempt', async () => {
+  const bench = await openModels({ a: 60, b: 60 }, { budget: 100 });
+  const { store, ask, awake, executor, completeAll } = bench;
   const load = executor('a').holdLoad();
   const id = await ask('a');
   await expect.poll(() => executor('a').loads).toBe(1);
@@ -155,7 +180,92 @@ it('one that cannot be loaded takes no room, and its request goes back', async (
   load.fail();
   await expect.poll(awake).toEqual(['b']);
   await expect.poll(() => types(store, id)).toEqual(['queued', 'started', 'loading', 'queued']);
+  expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 0 } });
   expect(await readLoadFailures(store)).toMatchObject([{ model: 'a' }]);
+  expect(await workersOf(store, 'a')).toEqual(['loading']);
+  // It waits for its turn to be tried again.
+  await expect.poll(() => executor('b').submitted).toHaveLength(1);
+  await completeAll('b');
+  await expect.poll(awake).toEqual(['a']);
+  await expect.poll(() => workersOf(store, 'a')).toEqual(['idle']);
+  expect(await readLoadFailures(store)).toEqual([]);
+});
+
+it('is loaded anew where it is awake: it ends what it has, and gets nothing meanwhile', async () => {
+  const { store, ask, awake, executor, completeAll } = await openModels({ a: 60, b: 60 }, { budget: 100 });
+  const id = await ask('a');
+  await expect.poll(() => executor('a').submitted).toHaveLength(1);
+  await askWorker(store, { model: 'a', workerId: 'w-a' }, 'reload');
+  await expect.poll(() => workersOf(store, 'a')).toEqual(['loading']);
+  await completeAll('a');
+  expect(await stateOf(store, id)).toBe('succeeded');
+  await expect.poll(() => workersOf(store, 'a')).toEqual(['idle']);
+  expect([awake(), executor('a').loads]).toEqual([['a'], 2]);
+});
+
+it('leaves its room to whoever waits for it in place of being loaded anew', async () => {
+  const { store, ask, awake, executor, completeAll } = await openModels({ a: 60, b: 60 }, { budget: 100 });
+  await ask('a');
+  await expect.poll(() => executor('a').submitted).toHaveLength(1);
+  await ask('b');
+  await askWorker(store, { model: 'a', workerId: 'w-a' }, 'reload');
+  await completeAll('a');
+  await expect.poll(awake).toEqual(['b']);
+  await expect.poll(() => workersOf(store, 'a')).toEqual(['asleep']);
+});
+
+it('one that sleeps is loaded anew with its next lease only', async () => {
+  const { store, ask, awake, executor } = await openModels({ a: 60 }, { budget: 100 });
+  await askWorker(store, { model: 'a', workerId: 'w-a' }, 'reload');
+  await askWorker(store, { model: 'a', workerId: 'w-a' }, 'check_health', { call: 'heard' });
+  await expect.poll(() => readAnswers(store, [{ model: 'a', workerId: 'w-a' }], 'heard')).toMatchObject([{}]);
+  expect([awake(), executor('a').loads]).toEqual([[], 0]);
+  await ask('a');
+  await expect.poll(awake).toEqual(['a']);
+});
+
+it('sleeps, if it is told to, while it waits to be tried again', async () => {
+  const { store, ask, awake, executor, completeAll } = await openModels({ a: 60, b: 60 }, { budget: 100 });
+  const load = executor('a').holdLoad();
+  await ask('a');
+  await expect.poll(() => executor('a').loads).toBe(1);
+  await ask('b');
+  load.fail();
+  await expect.poll(() => executor('b').submitted).toHaveLength(1);
+  expect(await workersOf(store, 'a')).toEqual(['loading']);
+  await askWorker(store, { model: 'a', workerId: 'w-a' }, 'sleep');
+  await expect.poll(() => workersOf(store, 'a')).toEqual(['asleep']);
+  await completeAll('b');
+  expect(awake()).toEqual(['b']);
+});
+
+it('hears what else is said while what came before is read, and while it waits for room', async () => {
+  const { store, ask, awake, executor } = await openModels({ a: 60, b: 60 }, { budget: 100 });
+  const id = await ask('a');
+  await expect.poll(() => executor('a').submitted).toHaveLength(1);
+  const { id: requestId } = executor('a').submitted.pop()!;
+  executor('a').emit([{ type: 'request-lost', requestId, message: 'it broke off' }]);
+  await expect.poll(() => stateOf(store, id)).toBe('queued');
+  // It ran before, so what there is of it is read.
+  let goOn!: () => void;
+  const held = new Promise<void>((resolve) => (goOn = resolve));
+  const reading = vi.spyOn(store.redis, 'mgetBuffer').mockImplementation(() => held.then(() => [null]));
+  await dispatchRequests(store, 'a', [{ workerId: 'w-a', isExclusive: false, requestIds: [id] }]);
+  await expect.poll(() => reading.mock.calls).toHaveLength(1);
+  const health = async (call: string) => {
+    await askWorker(store, { model: 'a', workerId: 'w-a' }, 'check_health', { call });
+    await expect.poll(() => readAnswers(store, [{ model: 'a', workerId: 'w-a' }], call)).not.toEqual([undefined]);
+    return (await readAnswers(store, [{ model: 'a', workerId: 'w-a' }], call))[0];
+  };
+  expect(await health('while it reads')).toMatchObject({ state: 'ready' });
+  await ask('b');
+  executor('a').lose();
+  await expect.poll(awake).toEqual(['b']);
+  goOn();
+  await expect.poll(() => loadingMsOf(store, id)).toBeGreaterThan(500_000);
+  expect(await health('while it waits')).toMatchObject({ state: 'asleep' });
+  await cancelRequest(store, id);
+  await expect.poll(() => stateOf(store, id)).toBe('canceled');
 });
 
 it('stops while it waits: what it had goes back, and that is no attempt', async () => {
@@ -208,13 +318,7 @@ it('of several machines the one where the model is awake gets what it has room f
   const submitted = (one: typeof first): number => one.executor('a').submitted.length;
   await second.ask('a');
   await expect.poll(() => submitted(second)).toBe(1);
-  const policy = { maxSize: 8, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
-  const former = new BatchFormer({
-    store,
-    policy,
-    wakeups: { listen: () => Promise.resolve(() => {}) },
-    log: silentLogger(),
-  });
+  const former = openFormer(store);
   // Four places each; one is taken.
   for (let count = 0; count < 3; count++) await submit(store, { model: 'a' });
   await former.runOnce('a');
@@ -223,6 +327,21 @@ it('of several machines the one where the model is awake gets what it has room f
   await submit(store, { model: 'a' });
   await former.runOnce('a');
   await expect.poll(() => submitted(first)).toBe(1);
+});
+
+it('one that waits for room gets nothing while the model is awake elsewhere', async () => {
+  const first = await openModels({ a: 60, b: 60 }, { budget: 100, host: 'one' });
+  const { store } = first;
+  const second = await openModels({ a: 60 }, { budget: 100, host: 'two', store });
+  await first.ask('b');
+  await expect.poll(() => first.executor('b').submitted).toHaveLength(1);
+  const waiting = await first.ask('a');
+  await expect.poll(() => types(store, waiting)).toContain('loading');
+  for (let count = 0; count < 3; count++) await second.ask('a');
+  await submit(store, { model: 'a' });
+  await openFormer(store).runOnce('a');
+  await expect.poll(() => second.executor('a').submitted).toHaveLength(4);
+  expect(first.worker('a').requestIds).toEqual([waiting]);
 });
 
 it('is loaded for an operator as for a request, and stays until somebody else needs the room', async () => {
@@ -275,11 +394,11 @@ it('one that takes more than all may is not served, and says how much it is', as
   expect(awake()).toEqual([]);
   const reason = 'a takes 150 MB of memory, and MEMORY_BUDGET_MB is 100';
   expect(await readLoadFailures(store)).toMatchObject([{ model: 'a', reason }]);
-  for (const attempt of [2, 3]) {
-    const lease = { workerId: 'w-a', isExclusive: attempt === 3, requestIds: [id] };
-    await dispatchRequests(store, 'a', [lease]);
-    await expect.poll(() => stateOf(store, id)).not.toBe('running');
-  }
-  expect(await stateOf(store, id)).toBe('failed');
+  expect(await workersOf(store, 'a')).toEqual(['loading']);
+  expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 0 } });
+  // It is known now, and not loaded in vain when it is tried again.
+  const triedAtMs = async () => (await readLoadFailures(store))[0]!.failedAtMs;
+  const before = await triedAtMs();
+  await expect.poll(triedAtMs).toBeGreaterThan(before);
   expect(executor('a').loads).toBe(1);
 });

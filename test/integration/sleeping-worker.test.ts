@@ -12,7 +12,7 @@ import {
   type StoreConnection,
   sweepWorkers,
 } from '@darkroom/store';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { type Bench, card, free, lease, openBench, stateOf, submit, types } from './worker-bench.ts';
 
 const name = { model: 'tiny', workerId: 'w1' };
@@ -24,7 +24,7 @@ async function workersOf(store: StoreConnection) {
 
 /** One that has gone to sleep. */
 async function openAsleep(): Promise<Bench> {
-  const bench = openBench();
+  const bench = openBench({ retryMs: { firstMs: 5, mostMs: 5 } });
   await bench.worker.start();
   expect(await askWorker(bench.store, name, 'sleep')).toBe(true);
   await expect.poll(() => bench.executor.isRunning).toBe(false);
@@ -74,7 +74,7 @@ it('is waked by a lease, which says so, and all that come meanwhile share the lo
   await lease(store, ids[0]!);
   await expect.poll(() => types(store, ids[0]!)).toEqual(['queued', 'started', 'loading']);
   await lease(store, ids[1]!);
-  expect(await workersOf(store)).toEqual(['busy']);
+  expect(await workersOf(store)).toEqual(['asleep']);
   expect(executor.submitted).toEqual([]);
   load.finish();
   await expect.poll(() => executor.submitted).toHaveLength(2);
@@ -110,7 +110,7 @@ it('hears while it loads that a request was canceled, and that ends at once', as
   await expect.poll(() => stateOf(store, ids[1]!)).toBe('succeeded');
 });
 
-it('gives back what it could not load for, says why, and tries again with the next', async () => {
+it('gives back what it could not load for, which is no attempt, says why, and gets no more until it is loaded', async () => {
   const bench = await openAsleep();
   const { store, executor } = bench;
   const load = holdLoad(bench);
@@ -120,8 +120,11 @@ it('gives back what it could not load for, says why, and tries again with the ne
   load.fail();
   await expect.poll(() => types(store, id)).toEqual(['queued', 'started', 'loading', 'queued']);
   expect(await readLoadFailures(store)).toMatchObject([{ model: 'tiny' }]);
-  await expect.poll(() => workersOf(store)).toEqual(['asleep']);
+  expect(await readEvents(store, id, { after: 3 })).toMatchObject([{ type: 'queued', attempt: 1 }]);
+  expect(await workersOf(store)).toEqual(['loading']);
   executor.starting = () => Promise.resolve(card);
+  await expect.poll(() => workersOf(store)).toEqual(['idle']);
+  expect(await readLoadFailures(store)).toEqual([]);
   await lease(store, id);
   await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);
@@ -163,6 +166,18 @@ it('stops in mid-load: what it was leased goes back, and that is no attempt', as
   expect(await types(store, id)).toEqual(['queued', 'started', 'loading', 'queued']);
   expect((await readStats(store, 'tiny')).workers).toMatchObject({ asleep: 0, busy: 0, idle: 0 });
   expect(await readEvents(store, id, { after: 3 })).toMatchObject([{ type: 'queued', attempt: 1 }]);
+});
+
+it('is gone once it has stopped, though it was about to say that it is awake', async () => {
+  const { store, worker, options } = await openAsleep();
+  let goOn!: () => void;
+  const clearing = vi.spyOn(options.loads, 'clear').mockReturnValue(new Promise((resolve) => (goOn = resolve)));
+  await askWorker(store, name, 'wake');
+  await expect.poll(() => clearing.mock.calls).toHaveLength(1);
+  await worker.stop();
+  goOn();
+  await store.redis.ping();
+  expect(await readWorkers(store, 'tiny', 1)).toEqual([]);
 });
 
 it('gets what must run alone', async () => {

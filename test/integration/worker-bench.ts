@@ -72,6 +72,8 @@ export interface Bench {
   store: StoreConnection;
   worker: Worker;
   executor: FakeExecutor;
+  /** What the worker was made from, and looks at again before each load. */
+  options: WorkerOptions;
 }
 
 type CreateExecutor = (listener: (events: readonly ExecutorEvent[]) => void) => Executor;
@@ -105,9 +107,10 @@ export function optionsOf(store: StoreConnection, createExecutor: CreateExecutor
 export function openBench({ store = openTestStore(), ...options }: Partial<WorkerOptions> = {}): Bench {
   let executor: FakeExecutor | undefined;
   const defaults = optionsOf(store, (listener) => (executor = new FakeExecutor(listener)));
-  const worker = new Worker({ ...defaults, ...options });
+  const all = { ...defaults, ...options };
+  const worker = new Worker(all);
   onTestFinished(() => worker.stop());
-  return { store, worker, executor: executor! };
+  return { store, worker, executor: executor!, options: all };
 }
 
 export async function submit(store: StoreConnection, overrides: Partial<RequestEnvelope> = {}): Promise<string> {

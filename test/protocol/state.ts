@@ -140,8 +140,8 @@ export function freeOf(worker: Worker): number {
 /** The one list that a worker is in. */
 export function listOf(worker: Worker): 'loading' | 'draining' | 'busy' | 'asleep' | 'idle' {
   if (worker.mode !== 'open') return worker.mode;
-  if (freeOf(worker) < worker.capacity) return 'busy';
-  return worker.isAsleep ? 'asleep' : 'idle';
+  if (worker.isAsleep) return 'asleep';
+  return freeOf(worker) < worker.capacity ? 'busy' : 'idle';
 }
 
 /** The requests that wait, in the order of dispatch. */

@@ -1,11 +1,12 @@
 /** MODEL_DIRS: real models of both kinds in one worker process, with less room than they need. */
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addWeights } from '@darkroom/testing';
 import { statusSchema } from '../../apps/api/src/v1/status.ts';
 import { expect, it, onTestFinished } from 'vitest';
-import { ended, picture, stream, submit, typesOf } from '../e2e/client.ts';
+import { ended, picture, poll, stream, submit, typesOf } from '../e2e/client.ts';
 import { openSystem, patience, type System } from '../e2e/system.ts';
 
 const root = new URL('../../models/', import.meta.url).pathname;
@@ -92,4 +93,70 @@ it('loads each when it is asked for; with room for one they take turns, and a pi
   expect(Number(drawnLoads?.groups?.['count'])).toBeGreaterThanOrEqual(2);
   for (const model of models)
     expect(metrics).toMatch(new RegExp(`darkroom_rows_joined_total\\{model="${model}",[^}]*\\} [1-9]`));
+});
+
+/** As its `config.json` says it now: a length by which its room is computed. */
+async function setLength(directory: string, max_position_embeddings: number): Promise<void> {
+  const file = join(directory, 'config.json');
+  const config = JSON.parse(await readFile(file, 'utf8')) as object;
+  await writeFile(`${file}.new`, JSON.stringify({ ...config, max_position_embeddings }));
+  await rename(`${file}.new`, file);
+}
+
+it('has the card and the room of what lies there once it is waked, or loaded anew where it is awake; nothing is lost', async () => {
+  let home = '';
+  const { url } = await openModels({ KV_TOKENS: '', BATCH_MAX_SIZE: '2' }, (directory) => (home = directory));
+  const model = 'emoji-writer';
+  const shown = async () => {
+    const { workers } = statusSchema.parse(await (await fetch(`${url}/status`)).json());
+    const { data } = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] };
+    const { state, rows, free_rows: free } = workers.find(({ id }) => id === `box-${model}`)!;
+    return { state, rows, free, card: data.find(({ id }) => id === model) };
+  };
+  const is = (state: string, tokens: number): object => {
+    const rows = 2 * tokens;
+    return { state, rows, free: rows, card: { max_model_len: tokens } };
+  };
+  await expect.poll(shown).toMatchObject(is('asleep', 256));
+  await setLength(join(home, model), 200);
+  expect(await ended(url, await submit(url, written(model)))).toBe('succeeded');
+  await expect.poll(shown).toMatchObject(is('idle', 200));
+
+  await setLength(join(home, model), 160);
+  expect((await fetch(`${url}/admin/models/${model}/reload`, { method: 'POST' })).status).toBe(202);
+  const asked: string[] = [];
+  await expect
+    .poll(async () => {
+      asked.push(await submit(url, written(model)));
+      return (await shown()).card;
+    })
+    .toMatchObject({ max_model_len: 160 });
+  for (const id of asked) expect(await ended(url, id)).toBe('succeeded');
+  await expect.poll(shown).toMatchObject(is('idle', 160));
+});
+
+it('takes nothing while its files cannot be loaded, says why, and serves what waited once they are put right', async () => {
+  let home = '';
+  const { url } = await openModels({}, (directory) => (home = directory));
+  const model = 'emoji-writer';
+  const graph = join(home, model, 'onnx', 'model_int8.onnx');
+  expect(await ended(url, await submit(url, written(model)))).toBe('succeeded');
+  renameSync(graph, `${graph}.kept`);
+  writeFileSync(graph, readFileSync(`${graph}.kept`).subarray(0, 100_000));
+  expect((await fetch(`${url}/admin/models/${model}/reload`, { method: 'POST' })).status).toBe(202);
+  const shown = async () => {
+    const status = statusSchema.parse(await (await fetch(`${url}/status`)).json());
+    return [status.workers.find(({ id }) => id === `box-${model}`)?.state, status.failed_to_load];
+  };
+  const reason = expect.stringContaining('onnx/model_int8.onnx') as string;
+  await expect.poll(shown, { timeout: 20_000 }).toMatchObject(['loading', [{ model, reason }]]);
+  const waiting = await submit(url, written(model));
+  // The others are served.
+  expect(await ended(url, await submit(url, written('second-writer')))).toBe('succeeded');
+  expect(await poll(url, waiting)).toMatchObject({ status: 'queued' });
+  renameSync(`${graph}.kept`, graph);
+  const told = typesOf(await stream(url, waiting));
+  // It was given to nobody who could not load the model.
+  expect([told.slice(0, 3), told.at(-2)]).toEqual([['queued', 'started', 'delta'], 'succeeded']);
+  await expect.poll(shown).toEqual(['idle', []]);
 });

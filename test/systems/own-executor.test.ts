@@ -8,7 +8,7 @@ import { readRequest, readStats } from '@darkroom/store';
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest';
 import { ended, make, poll, stream, submit } from '../e2e/client.ts';
 import { growText } from '../e2e/grown-text.ts';
-import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { type Part, patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 const fixture = (name: string): string => join(root, `libs/executor/src/module/__fixtures__/${name}.mjs`);
@@ -18,19 +18,22 @@ let system: System;
 beforeAll(async () => {
   system = await startSystem({ parts: ['api', 'batch-former', 'janitor'], environment: patience });
   // The other writer is a model and a process of its own, and is to notice nothing.
-  const workers = ['writer', 'other', 'painter'].map((MODEL_ID) =>
-    system.start('worker', {
-      EXECUTOR: fixture(MODEL_ID === 'painter' ? 'painter' : 'writer'),
-      MODEL_ID,
-      ENGINE_TIMEOUT_S: '2',
-    }),
-  );
-  await Promise.all(workers);
+  await Promise.all([
+    startWorker('writer', 'writer', 2),
+    startWorker('other', 'writer'),
+    startWorker('painter', 'painter'),
+  ]);
 }, 120_000);
 afterAll(async () => {
   if (system !== undefined) await stopSystem(system);
   rmSync(folder, { recursive: true });
 });
+
+/** `patienceS`: what a slow machine does not take for a silent module, or what a test waits for. */
+function startWorker(model: string, module: string, patienceS = 30): Promise<Part> {
+  const settings = { EXECUTOR: fixture(module), MODEL_ID: model, ENGINE_TIMEOUT_S: String(patienceS) };
+  return system.start('worker', settings);
+}
 
 const long = { prompt: 'wish', max_tokens: 1500 };
 
@@ -63,11 +66,14 @@ describe.each([
   ['a word of another shape', 'was killed by SIGKILL: it said what nobody asked it for', 2],
 ] as const)('a request with %s', (fault, why, mostLost) => {
   it('fails after its attempts, and the others have their texts', { timeout: 120_000 }, async () => {
-    const neighbours = [1, 2].map((seed) => ({ model: 'writer', ...long, seed }));
+    // Of its own: after each loss in a row a worker waits longer.
+    const model = `writer-${fault.toLowerCase().replaceAll(' ', '-')}`;
+    const worker = await startWorker(model, 'writer', fault === 'an infinite loop' ? 2 : 30);
+    const neighbours = [1, 2].map((seed) => ({ model, ...long, seed }));
     const others = [3, 4].map((seed) => ({ model: 'other', ...long, seed }));
     const bodies = [...neighbours, ...others];
     const ids = await Promise.all(bodies.map((body) => submit(system.url, body)));
-    const bad = await submit(system.url, { model: 'writer', prompt: fault, max_tokens: 5 });
+    const bad = await submit(system.url, { model, prompt: fault, max_tokens: 5 });
     const texts = await Promise.all(ids.map((id) => read(id)));
     expect(texts).toEqual(bodies.map((body) => ({ text: textOf(body, body.seed), ends: ['succeeded'] })));
     expect(await ended(system.url, bad)).toBe('failed');
@@ -80,6 +86,7 @@ describe.each([
     const log = readFileSync(system.logFile, 'utf8');
     expect(log).toContain(`${fixture('writer')} ${why}`);
     expect(await make(system.url, { model: 'painter', prompt: 'apples' })).toHaveProperty('length');
+    await worker.stop();
   });
 });
 

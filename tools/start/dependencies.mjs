@@ -16,9 +16,14 @@ export async function installDependencies(root) {
     throw new SetupError('npm ci failed; what it wrote above says why.');
 }
 
-/** As `npm run build`: compiles what has changed, and the page, which takes less than a second anyway. */
+/** As `npm run build`. */
 export async function build(root) {
   await compile(root);
+  await buildPage(root);
+}
+
+/** Takes less than a second, whatever has changed. */
+export async function buildPage(root) {
   if (!(await runProgram(root, 'vite/bin/vite.js', 'build', 'apps/page')))
     throw new SetupError('The page could not be built; what Vite wrote above says why.');
 }

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chooseAddress } from './address.mjs';
-import { build, installDependencies } from './dependencies.mjs';
+import { buildPage, compile, installDependencies } from './dependencies.mjs';
 import { untilHealthy } from './health.mjs';
 import { takeInstanceLock } from './instance-lock.mjs';
 import { Part } from './part.mjs';
@@ -30,9 +30,10 @@ export async function start() {
 
 async function run() {
   await installDependencies(root);
-  await build(root);
+  await compile(root);
   const settings = await readSettings(process.argv.slice(2));
   if (settings === undefined) return;
+  await buildPage(root);
   const { host, port, metricsPort } = settings;
   const wanted = partsOf({ root, environment: process.env, metricsPort });
   if (metricsPort + wanted.length - 1 > 65_535)

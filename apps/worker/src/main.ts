@@ -69,7 +69,7 @@ async function createWorker(
 ): Promise<Worker> {
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
   const engine = await openEngine(config, { loads, memory, log });
-  const { card, asset, files, prepare, shared, capacity, encoder, createExecutor } = engine;
+  const { card, files, prepare, shared, encoder, createExecutor } = engine;
   const info = {
     host: hostname(),
     pid: process.pid,
@@ -81,12 +81,16 @@ async function createWorker(
   return new Worker({
     store,
     card,
-    asset,
+    get asset() {
+      return engine.asset;
+    },
+    get capacity() {
+      return engine.capacity;
+    },
     files,
     prepare,
     shared,
     workerId: config.workerId,
-    capacity,
     chunkBytes: config.chunkBytes,
     heartbeatMs: config.heartbeatMs,
     engineTimeoutMs: config.engineTimeoutS * 1000,

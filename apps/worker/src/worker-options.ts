@@ -13,11 +13,12 @@ export interface WorkerOptions
   store: StoreConnection;
   /** All that has to be known before the engine has started. */
   card: Pick<ModelCard, 'id'>;
+  /** What readers of the card need beside it, by what lay there at the last load. */
   asset?: ModelAsset | undefined;
   /** What the model is loaded from, where that lies here. */
   files?: Pick<ModelFiles, 'digest' | 'changed' | 'look'> | undefined;
-  /** Looks before each load at what lies there. @returns what is another by it, undefined if nothing is. */
-  prepare?: (() => Promise<Pick<WorkerOptions, 'asset' | 'capacity'> | undefined>) | undefined;
+  /** Looks before each load at what lies there: `asset` and `capacity` may be others by it. */
+  prepare?: (() => Promise<void>) | undefined;
   workerId: string;
   /** What fits at once: rows of pictures, tokens of text; of an engine that finds out by itself, what it may be. */
   capacity: number;

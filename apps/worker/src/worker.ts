@@ -66,7 +66,10 @@ export class Worker extends BaseService<WorkerOptions> {
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
     const isBusy = (): boolean => this.#active.size > 0;
     const register = (): ReturnType<typeof registerWorker> => this.#register();
-    const prepare = (): Promise<void> => this.#swap.prepare();
+    const prepare = (): Promise<void> => {
+      this.#meters.watch.renew();
+      return options.prepare?.() ?? Promise.resolve();
+    };
     this.#engine = new EngineLife({ ...options, executor: this.#executor, isBusy, prepare, register });
     this.#swap = new HotSwap({ ...options, identity, engine: this.#engine, meters: this.#meters, register });
     const parts = { executor: this.#executor, engine: this.#engine, swap: this.#swap };
@@ -100,7 +103,7 @@ export class Worker extends BaseService<WorkerOptions> {
 
   /** As the engine found it, if it did. */
   get #capacity(): number {
-    return this.#executor.maxSlots ?? this.#swap.capacity;
+    return this.#executor.maxSlots ?? this.options.capacity;
   }
 
   get requestIds(): string[] {
@@ -153,41 +156,35 @@ export class Worker extends BaseService<WorkerOptions> {
   }
 
   async #register(): Promise<'registered' | 'leased'> {
-    const { store, loads } = this.options;
-    const { info, asset } = this.#swap;
+    const { store, loads, asset } = this.options;
     const { card, isOpen } = this.#engine;
     this.#meters.steps.setCapacity(this.#capacity);
     // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
     if (isOpen && card !== undefined) await Promise.all([publishModel(store, card, asset), loads.clear()]);
     // As it is by now: what was said meanwhile is not to be taken back. Not open: it gets no leases, and keeps what it has.
-    const { state: own, loadMs } = this.#engine;
+    const { state: own, loadMs, isStopping } = this.#engine;
+    // It may be gone by now.
+    if (isStopping) return 'registered';
     const state = isOpen && (own === 'ready' || own === 'asleep') ? own : 'loading';
+    const { info } = this.#swap;
     return registerWorker(store, this.#identity, { state, capacity: this.#capacity, info, loadMs });
   }
 
   async #receiveOnce(): Promise<void> {
-    const { log } = this.options;
-    for (const message of await this.#inbox.next(inboxWaitS))
-      // They are read, and the others are not to be lost with one.
-      await this.#receive(message).catch((error: unknown) => log.error({ err: error }, 'could not take a message'));
+    for (const message of await this.#inbox.next(inboxWaitS)) this.#receive(message);
     this.#strange.received();
   }
 
-  async #receive(message: InboxMessage): Promise<void> {
-    if (message.type === 'run') return this.#acceptAll(message.requests);
+  /** What comes next waits for nothing that this begins. */
+  #receive(message: InboxMessage): void {
     if (message.type === 'drained') return this.#markDrained();
-    // What comes next does not wait for the answer.
-    if (message.type !== 'cancel') return void this.#commands.obey(message);
-    const request = this.#active.get(message.token);
-    if (request === undefined) return this.#strange.giveBack(message);
-    this.#drop(request, 'canceled');
-  }
-
-  async #acceptAll(requests: readonly LeasedRequest[]): Promise<void> {
-    const accepting = Promise.all(requests.map((leased) => this.#accept(leased)));
-    // What else is said is heard while a model loads.
-    if (this.#engine.state !== 'asleep') await accepting;
-    else accepting.catch((error: unknown) => this.options.log.error({ err: error }, 'could not give back'));
+    if (message.type === 'run') for (const leased of message.requests) void this.#accept(leased);
+    else if (message.type !== 'cancel') void this.#commands.obey(message);
+    else {
+      const request = this.#active.get(message.token);
+      if (request === undefined) void this.#strange.giveBack(message);
+      else this.#drop(request, 'canceled');
+    }
   }
 
   /** Begins what was leased, or gives it back: nothing may stay here that no engine has. */
@@ -200,11 +197,13 @@ export class Worker extends BaseService<WorkerOptions> {
     this.options.shared?.place.used();
     try {
       const left = await readLeftToDo(store, leased);
+      // It was given back, or its end stored, while this was read.
+      if (this.#active.get(leased.token) !== request || request.ending !== undefined) return;
       request.resume(left);
       const { id, owner, outputs, input } = leased.envelope;
       log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: left.checkpoints.size }, 'started');
       if (this.#engine.state === 'asleep' && !(await this.#isAwakeFor(request))) return;
-      // It was canceled, or this worker taken for dead, while this was read.
+      // It was canceled, or this worker taken for dead.
       if (request.dropped !== undefined) return this.#finish(request, { state: 'canceled' });
       if (left.indexes.length === 0) return this.#finish(request, { state: 'succeeded', outputs });
       const checkpoints = checkpointsFor(left, this.#swap.origin);
@@ -214,20 +213,17 @@ export class Worker extends BaseService<WorkerOptions> {
       // Without an engine, because it has just died or this worker stops, it is none of the request's doing.
       const reason = this.#engine.state === 'ready' ? 'engine_failed' : 'worker_stopped';
       log.error({ request_id: leased.envelope.id, err: error, reason }, 'could not begin');
-      this.#active.delete(leased.token);
-      await request.giveBack(reason);
+      await this.#giveBackLost([leased.token], reason);
     }
   }
 
-  /** @returns false if the request was canceled meanwhile, or the model could not be loaded: then it is given back. */
+  /** @returns false if the request was canceled meanwhile, or the model could not be loaded: then it is given back, and that is no attempt. */
   async #isAwakeFor(request: ActiveRequest): Promise<boolean> {
-    request.sayLoading(this.#engine.expectedLoadMs);
+    request.sayLoading(this.options.shared?.place.waitMs ?? 0);
     const isAwake = await this.#engine.wake({ isAsked: false });
     if (request.ending !== undefined) return false;
-    if (isAwake) return true;
-    this.#active.delete(request.delivery.token);
-    await request.giveBack(this.#engine.isStopping ? 'worker_stopped' : 'engine_failed');
-    return false;
+    if (!isAwake) await this.#giveBackLost([request.delivery.token], 'worker_stopped');
+    return isAwake;
   }
 
   /** Takes a request out of the engine; its end comes as an event at the next step. */

@@ -29,6 +29,11 @@ function asleep(id: string): OpenWorker {
   return { ...idle(id), isIdle: false, isAsleep: true };
 }
 
+/** It is about to have its model in memory, for rows of these shapes. */
+function loading(id: string, free: number, ...shapes: string[]): OpenWorker {
+  return { ...asleep(id), free, shapes };
+}
+
 function busy(id: string, free: number, ...shapes: string[]): OpenWorker {
   return { id, isIdle: false, isAsleep: false, free, capacity: 8, shapes };
 }
@@ -62,9 +67,22 @@ describe('workers that sleep', () => {
     expect(inWords(plan([asleep('w1'), asleep('w2')], waiting('a1', 'a1', 'a1')))).toBe('w1: a1 a1 a1');
   });
 
+  it('get nothing while one that is awake has room, though they load for the same shape', () => {
+    expect(inWords(plan([busy('w1', 1, 'b'), loading('w2', 6, 'a')], waiting('a1')))).toBe('w1: a1');
+    expect(inWords(plan([busy('w1', 1, 'b'), loading('w2', 6, 'a')], waiting('a1', 'a1')))).toBe('w1: a1 | w2: a1');
+  });
+
+  it('are left alone where one loads anyway', () => {
+    expect(inWords(plan([loading('w1', 2, 'b'), asleep('w2')], waiting('a1')))).toBe('w1: a1');
+    expect(inWords(plan([asleep('w1'), asleep('w2')], waiting('a8', 'b1')))).toBe('w1: a8 | w2: b1');
+    expect(inWords(plan([asleep('w1'), asleep('w2')], waiting('a1', 'b1')))).toBe('w1: a1 | w1: b1');
+  });
+
   it('are waked by what must run alone, where nobody is idle', () => {
     expect(inWords(plan([busy('w1', 4), asleep('w2')], waiting('a1!')))).toBe('w2! a1');
     expect(inWords(plan([idle('w1'), asleep('w2')], waiting('a1!')))).toBe('w1! a1');
+    const workers = [loading('w1', 7, 'b'), busy('w2', 2, 'b')];
+    expect(plan(workers, waiting('a1!'))).toMatchObject({ leases: [], reserveWorkerId: 'w2' });
   });
 });
 

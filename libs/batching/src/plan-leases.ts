@@ -2,8 +2,8 @@
  * Which of the requests that wait go to which worker now. Pure: no clock, no Redis.
  *
  * Rows join a running worker at any step, so there is nothing to wait for while a worker is idle. While all are busy,
- * a batch that does not fill their free slots waits up to `timeoutMs` for company. Workers that sleep get what the others have no
- * room for.
+ * a batch that does not fill their free slots waits up to `timeoutMs` for company. Workers without their model in memory get what
+ * the others have no room for.
  */
 
 import { type Dispatchable, groupBy, type OpenWorker, type PlannedLease, type WaitingRequest } from '@darkroom/core';
@@ -71,15 +71,14 @@ function leaseAlone(
   { free, leases, reservedWorkerId, policy }: Board & { reservedWorkerId: string | undefined; policy: BatchPolicy },
 ): string | undefined {
   for (const { id } of requests) {
-    // One that still runs what has promised its slots to others is not alone.
-    const idle = [...free.values()].filter(({ isIdle, shapes }) => isIdle && shapes.length === 0);
+    // One that still runs what has promised its slots to others is not alone, nor is one that loads for others.
+    const empty = [...free.values()].filter(
+      ({ isIdle, isAsleep, shapes }) => (isIdle || isAsleep) && shapes.length === 0,
+    );
     const worker =
-      idle.find((candidate) => candidate.id === reservedWorkerId) ??
-      idle[0] ??
-      [...free.values()].find(({ isAsleep }) => isAsleep);
+      empty.find((candidate) => candidate.id === reservedWorkerId) ?? empty.find(({ isIdle }) => isIdle) ?? empty[0];
     // Without batching nothing else keeps a worker from becoming idle.
-    if (worker === undefined)
-      return policy.isBatching ? (reservedWorkerId ?? roomiest([...free.values()])?.id) : undefined;
+    if (worker === undefined) return policy.isBatching ? (reservedWorkerId ?? best([...free.values()])?.id) : undefined;
     free.delete(worker.id);
     leases.push({ workerId: worker.id, isExclusive: true, requestIds: [id] });
   }
@@ -92,11 +91,7 @@ function leaseShared(requests: readonly WaitingRequest[], { free, leases, share 
   while (rest.length > 0) {
     const candidates = [...free.values()].filter((worker) => worker.free > 0);
     const { shapeKey } = rest[0]!;
-    const worker =
-      candidates.find(({ isIdle }) => isIdle) ??
-      roomiest(candidates.filter(({ shapes }) => shapes.includes(shapeKey))) ??
-      roomiest(candidates.filter(({ isAsleep }) => !isAsleep)) ??
-      candidates[0];
+    const worker = candidates.find(({ isIdle }) => isIdle) ?? best(candidates, shapeKey);
     if (worker === undefined) return;
     // At least one, whatever it says that it takes.
     let room = Math.min(share, worker.free) - rest[0]!.slots;
@@ -106,7 +101,7 @@ function leaseShared(requests: readonly WaitingRequest[], { free, leases, share 
     free.set(worker.id, {
       ...worker,
       isIdle: false,
-      isAsleep: false,
+      shapes: [...worker.shapes, shapeKey],
       free: worker.free - sumOf(taken, ({ slots }) => slots),
     });
     leases.push({ workerId: worker.id, isExclusive: false, requestIds: taken.map(({ id }) => id) });
@@ -126,8 +121,13 @@ function withinRoom(
   return requests.slice(0, count === 0 ? 0 : count + lookahead);
 }
 
-function roomiest(workers: readonly OpenWorker[]): OpenWorker | undefined {
-  return workers.toSorted((left, right) => right.free - left.free)[0];
+/** One that is awake, at best with rows of this shape; else one that loads its model anyway. Of those the one with most room. */
+function best(workers: readonly OpenWorker[], shapeKey?: string): OpenWorker | undefined {
+  const rankOf = ({ isAsleep, shapes }: OpenWorker): number => {
+    if (isAsleep) return shapes.length > 0 ? 2 : 3;
+    return shapeKey !== undefined && shapes.includes(shapeKey) ? 0 : 1;
+  };
+  return workers.toSorted((left, right) => rankOf(left) - rankOf(right) || right.free - left.free)[0];
 }
 
 function sumOf<Item>(items: readonly Item[], read: (item: Item) => number): number {

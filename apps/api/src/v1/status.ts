@@ -26,7 +26,7 @@ const workerStatusSchema = z
     model: z.string(),
     state: z.enum(['loading', 'idle', 'busy', 'asleep', 'draining', 'silent']).openapi({
       description:
-        '`asleep`: it has freed the memory of its model, and loads it for the next request. `draining`: it gets no more requests. `silent`: no heartbeat, it counts as dead.',
+        '`asleep`: it has freed the memory of its model, and loads it for the next request, or is about to for those it has. `draining`: it gets no more requests. `silent`: no heartbeat, it counts as dead.',
     }),
     loaded: z.boolean().openapi({ description: 'It has its model in memory and is alive.' }),
     draining: z.boolean(),
@@ -82,7 +82,8 @@ export const statusSchema = z
     failed_to_load: z
       .array(z.strictObject({ model: z.string(), host: z.string(), failed_at: time, reason: z.string() }))
       .openapi({
-        description: 'Models that a worker could not load in the last minute: such a worker is not registered.',
+        description:
+          'Models that a worker could not load in the last minute: such a worker is `loading`, or not registered.',
       }),
   })
   .openapi('Status');

@@ -77,9 +77,8 @@ it('is not ready with an engine that died while it was measured', async () => {
   release();
   expect(await waking).toBe(false);
   await restarting;
-  expect(life.state).toBe('asleep');
   expect(free).toHaveBeenCalled();
-  expect(await life.wake()).toBe(true);
+  await vi.waitFor(() => expect(life.state).toBe('ready'));
   expect(start).toHaveBeenCalledTimes(2);
 });
 
@@ -101,6 +100,30 @@ it('says again that it sleeps where it was told that something is leased', async
   await Promise.resolve();
   life.look();
   expect(register.call).toHaveBeenCalledTimes(2);
+});
+
+it('stops in a wake that fails: nothing is loaded any more', async () => {
+  const { life, start } = open({ isShared: true });
+  await life.load();
+  start.mockImplementation(() => {
+    life.stop();
+    return Promise.reject(new Error('killed'));
+  });
+  expect(await life.wake()).toBe(false);
+  expect(life.state).toBe('stopping');
+  expect(start).toHaveBeenCalledOnce();
+});
+
+it('sleeps, if it is told to, while it cannot be loaded; who wakes it tries again', async () => {
+  const { life, start } = open({ isShared: true });
+  await life.load();
+  start.mockRejectedValue(new Error('a bad file'));
+  expect(await life.wake()).toBe(false);
+  expect(life.state).toBe('loading');
+  expect(await life.sleep()).toBe(true);
+  expect(life.state).toBe('asleep');
+  start.mockResolvedValue(card);
+  expect(await life.wake()).toBe(true);
 });
 
 it('has done what a reload asks for that comes while it waits for room', async () => {

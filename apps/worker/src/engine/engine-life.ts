@@ -52,8 +52,9 @@ export class EngineLife {
   constructor(options: EngineLifeOptions) {
     this.#options = options;
     this.#backOff = new BackOff({ firstMs: 1000, mostMs: 30_000, ...options.retryMs, calmMs });
+    const isToLoad = (): boolean => this.#isToWake || (this.#state === 'loading' && !this.#isToSleep);
     options.shared?.place.attach({
-      isWanted: () => !this.isStopping && (options.isBusy() || this.#isToWake),
+      isWanted: () => !this.isStopping && (options.isBusy() || isToLoad()),
       sleep: () => this.sleep(),
     });
   }
@@ -77,12 +78,6 @@ export class EngineLife {
     return this.#card;
   }
 
-  /** How long it may be until the model is in memory, ms: what the last load took, and a wait for room. undefined where nothing is known. */
-  get expectedLoadMs(): number | undefined {
-    const waitMs = this.#options.shared?.place.waitMs ?? 0;
-    return this.#loadMs === undefined && waitMs === 0 ? undefined : (this.#loadMs ?? 0) + waitMs;
-  }
-
   /** What the last load took, ms. */
   get loadMs(): number | undefined {
     return this.#loadMs;
@@ -98,21 +93,22 @@ export class EngineLife {
     stopSignal?.throwIfAborted();
     const abandon = (): void => void executor.shutdown();
     stopSignal?.addEventListener('abort', abandon, { once: true });
-    await this.#start().finally(() => stopSignal?.removeEventListener('abort', abandon));
+    await this.#load().finally(() => stopSignal?.removeEventListener('abort', abandon));
     stopSignal?.throwIfAborted();
-    this.#state = 'ready';
-    await register();
   }
 
   /** After the engine was lost. Tries until the model is loaded; one that was about to be freed is, and one that shares its memory. */
   async restart(giveBack: () => Promise<void>): Promise<void> {
-    const wasVacating = this.#state === 'vacating';
     this.#isLost = true;
+    // Who is about to load it finds that out.
+    if (this.#state !== 'ready' && this.#state !== 'vacating') return;
+    const wasVacating = this.#state === 'vacating';
     if (!wasVacating) this.#state = 'loading';
     await this.#tell();
     await giveBack();
     if (wasVacating) this.look();
-    else if (!this.isStopping) await this.#loadAnew(this.#backOff.next(performance.now() - this.#loadedAtMs));
+    else if (this.#options.shared !== undefined) await this.#fallAsleep();
+    else await this.#loadAnew(this.#backOff.next(performance.now() - this.#loadedAtMs));
   }
 
   stop(): void {
@@ -167,20 +163,19 @@ export class EngineLife {
    * Has the model in memory. All who wait share one load.
    *
    * @param isAsked for itself, and not for work that there is.
-   * @returns false if it could not be loaded, or is not wanted any more; the next who asks tries again.
+   * @returns false if it could not be loaded, which is then tried until it can, or is not wanted any more.
    */
   wake({ isAsked = true }: { isAsked?: boolean } = {}): Promise<boolean> {
     this.#isToWake ||= isAsked;
     this.#isToSleep = false;
     this.#idleSinceMs = undefined;
     this.#wishes.answer(false, ['sleep']);
-    this.#waking ??= this.#wakeOnce();
-    return this.#waking;
+    return (this.#waking ??= this.#wakeOnce());
   }
 
   /** Where there is nothing left to do, it frees the memory; else it is called again. */
   async #vacate(): Promise<void> {
-    const { executor, isBusy, log } = this.#options;
+    const { executor, isBusy } = this.#options;
     // What was leased before it was in no open list may still be in the inbox.
     const told = await this.#tell();
     if (told === 'untold' || this.isStopping) return;
@@ -189,15 +184,14 @@ export class EngineLife {
     // Nobody asked, or has changed his mind.
     if (!isWanted && this.#idleSinceMs === undefined) return this.#goOn();
     await executor.shutdown();
-    if (this.isStopping) return;
-    if (this.#isToReload && !this.#isToSleep) return this.#loadAnew();
-    await this.#fallAsleep();
-    log.info({ model: this.#card?.id }, 'asleep');
+    await (this.#isToReload && !this.#isToSleep ? this.#loadAnew() : this.#fallAsleep());
   }
 
   /** Nothing of the model is in memory. */
   async #fallAsleep(): Promise<void> {
+    if (this.isStopping) return;
     this.#state = 'asleep';
+    this.#options.log.info({ model: this.#card?.id }, 'asleep');
     this.#options.shared?.place.free();
     await this.#tell();
     this.#endWishes();
@@ -216,48 +210,41 @@ export class EngineLife {
   }
 
   async #wakeOnce(): Promise<boolean> {
-    const { log } = this.#options;
     try {
       await this.#vacating;
       if (this.#state === 'vacating' && !this.#isToReload) await this.#goOn();
-      if (this.#state !== 'asleep') return !this.isStopping;
-      if (!(await takeRoom(this.#options)) || this.isStopping) return false;
-      await this.#start();
-      if (this.isStopping) return false;
-      this.#state = 'ready';
-      await this.#tell();
-      log.info({ model: this.#card?.id, load_ms: this.#loadMs }, 'awake');
-      return true;
+      return this.#state === 'asleep' ? await this.#load() : this.#state !== 'loading' && !this.isStopping;
     } catch (error) {
-      if (!this.isStopping) log.error({ err: error }, 'could not wake');
+      await this.#failed(error);
+      void this.#loadAnew();
       return false;
     } finally {
       // At once, so that nobody shares an answer that was true a moment ago.
       this.#waking = undefined;
       this.#isToWake = false;
       if (this.#state === 'asleep') this.#endWishes();
-      else if (this.#state === 'ready' && !this.#isToReload) this.#wishes.answer(true, ['reload']);
       this.look();
     }
   }
 
-  /** In no open list meanwhile, so that nothing waits for what cannot be loaded. What shares its memory waits asleep, for the next lease. */
+  /** In no open list meanwhile, so that nothing waits for what cannot be loaded. */
   async #loadAnew(firstPauseMs = this.#backOff.next(Infinity)): Promise<void> {
-    const { shared, log } = this.#options;
-    if (shared !== undefined) return this.#fallAsleep();
+    if (this.isStopping) return;
     this.#state = 'loading';
-    for (let pauseMs = firstPauseMs; ; pauseMs = this.#backOff.next()) {
+    // What lies there now may take another room.
+    this.#options.shared?.place.free();
+    for (let pauseMs = firstPauseMs; this.#state === 'loading'; pauseMs = this.#backOff.next()) {
+      if (this.#isToSleep) return this.#fallAsleep();
       await delay(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
-      if (this.isStopping) return;
-      const error = await this.#start().catch((reason: unknown) => reason);
-      if (this.isStopping) return;
-      if (error === undefined) break;
-      log.error({ err: error }, 'could not load the model anew');
+      if (!this.isStopping) await this.#load().catch((error: unknown) => this.#failed(error));
     }
-    this.#state = 'ready';
+  }
+
+  async #failed(error: unknown): Promise<void> {
+    if (this.isStopping) return;
+    this.#options.log.error({ err: error }, 'could not load the model');
+    this.#state = 'loading';
     await this.#tell();
-    log.info({ model: this.#card?.id, load_ms: this.#loadMs }, 'loaded anew');
-    if (!this.#isToReload) this.#wishes.answer(true, ['reload']);
   }
 
   /** What could not be told is told at the next look. */
@@ -275,13 +262,21 @@ export class EngineLife {
     }
   }
 
-  async #start(): Promise<void> {
+  /** @returns false if the model is not wanted any more. */
+  async #load(): Promise<boolean> {
+    if (!(await takeRoom(this.#options)) || this.isStopping) return false;
     const startedAtMs = performance.now();
     this.#isToReload = this.#isLost = false;
     this.#card = await loadEngine(this.#options, this.#stopping.signal, () => this.#isLost);
+    if (this.isStopping) return false;
     this.#loadedAtMs = performance.now();
     this.#loadMs = Math.round(this.#loadedAtMs - startedAtMs);
     this.#idleSinceMs = undefined;
+    this.#state = 'ready';
+    await this.#tell();
+    this.#options.log.info({ model: this.#card.id, load_ms: this.#loadMs }, 'loaded');
+    if (!this.#isToReload) this.#wishes.answer(true, ['reload']);
+    return true;
   }
 
   /** Nobody is about to wake it. */

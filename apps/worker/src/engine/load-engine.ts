@@ -40,9 +40,11 @@ export async function loadEngine(
     stopSignal?.throwIfAborted();
     stopping.throwIfAborted();
     const card = await loads.watch(() => executor.start());
-    await loads.watch(() => shared?.place.loaded() ?? Promise.resolve());
-    // While it was measured: nobody else would say so again. Without others, it is loaded anew.
-    if (shared !== undefined && isLost()) throw new DarkroomError('engine_failed', 'worker.load', 'the engine died');
+    await loads.watch(async () => {
+      await shared?.place.loaded();
+      // While it was measured: nobody else would say so again.
+      if (isLost()) throw new DarkroomError('engine_failed', 'worker.load', 'the engine died');
+    });
     return card;
   } catch (error) {
     if (shared !== undefined) await executor.shutdown();

@@ -30,43 +30,41 @@ export async function processEngine(config: Config<'worker'>, options: ProcessEn
     return { digest: files.digest, ...withRoom(await readModel(model, log), { config, model, memory }) };
   };
   await loads.watch(() => files.mark());
-  let current = await loads.watch(read);
-  const { kind } = current.card;
-  let device = config.devices.join(', ');
+  const found = await loads.watch(read);
+  const { kind } = found.card;
   let executor: ProcessExecutor | undefined;
   const place = { memory, device: config.devices[0], pid: () => executor?.enginePid };
-  const shared = await loads.watch(async () => sharedOf(current, place));
-  return {
-    ...current,
-    shared,
+  const engine: WorkerEngine & typeof found = {
+    ...found,
+    shared: await loads.watch(async () => sharedOf(found, place)),
     files,
     encoder: encoderOf(kind),
-    get device() {
-      return device;
-    },
+    device: config.devices.join(', '),
     async prepare() {
       await files.mark();
-      if (files.digest === current.digest) return undefined;
+      if (files.digest === engine.digest) return;
       const next = await read();
       if (next.card.kind !== kind) throw otherKind(kind, next.card.kind);
-      shared?.place.expect(next.need);
-      return (current = next);
+      engine.shared?.place.expect(next.need);
+      Object.assign(engine, next);
     },
     createExecutor: (onEvents) =>
       (executor = new ProcessExecutor({
         // As they are when it is started.
         get model() {
-          return current.options;
+          return engine.options;
         },
         get maxSlots() {
-          return current.capacity;
+          return engine.capacity;
         },
         checkpointEvery: config.checkpointSteps,
         environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
         onEvents,
-        onLoaded: (components) => (device = logComponents(components, { log, asked: config.devices }).join(', ')),
+        onLoaded: (components) =>
+          (engine.device = logComponents(components, { log, asked: config.devices }).join(', ')),
       })),
   };
+  return engine;
 }
 
 /** Its part of the memory, where there are other models. */

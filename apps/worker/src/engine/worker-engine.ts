@@ -8,5 +8,5 @@ export interface WorkerEngine extends Pick<
 > {
   card: Pick<ModelCard, 'id'>;
   /** For the list of workers: what it runs on. It may be known only when it runs. */
-  readonly device: string;
+  device: string;
 }

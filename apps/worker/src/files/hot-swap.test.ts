@@ -19,7 +19,6 @@ it('says once what was replaced, to all who ask, until that is loaded', async ()
     engine: engine as EngineLife,
     meters: new EngineMeters({ metrics, model: 'tiny', capacity: 1, timeoutMs: 1, longestPauseMs: 1 }),
     info: { host: 'box' },
-    capacity: 1,
     heartbeatMs: 1,
     files,
     register,

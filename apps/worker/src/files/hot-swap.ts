@@ -8,13 +8,10 @@ import type { EngineLife } from '../engine/engine-life.ts';
 import type { EngineMeters } from '../meters/engine-meters.ts';
 import type { WorkerOptions } from '../worker-options.ts';
 
-export interface HotSwapOptions extends Pick<
-  WorkerOptions,
-  'store' | 'info' | 'asset' | 'capacity' | 'files' | 'prepare' | 'heartbeatMs' | 'log'
-> {
+export interface HotSwapOptions extends Pick<WorkerOptions, 'store' | 'info' | 'files' | 'heartbeatMs' | 'log'> {
   identity: WorkerIdentity;
   engine: EngineLife;
-  meters: Pick<EngineMeters, 'steps' | 'watch'>;
+  meters: Pick<EngineMeters, 'steps'>;
   /** Tells the system. */
   register: () => Promise<unknown>;
 }
@@ -26,8 +23,6 @@ const mostNames = 3;
 
 export class HotSwap extends PeriodicLoop {
   readonly #options: HotSwapOptions;
-  /** By what was there at the last load. */
-  #model: Pick<WorkerOptions, 'asset' | 'capacity'>;
   #isAsked = false;
   #hasTurn = false;
 
@@ -35,17 +30,6 @@ export class HotSwap extends PeriodicLoop {
     const { log } = options;
     super({ name: 'model files', intervalMs: lookIntervalMs, runOnce: () => this.checkOnce(), log });
     this.#options = options;
-    this.#model = options;
-  }
-
-  /** What readers of the card need beside it. */
-  get asset(): WorkerOptions['asset'] {
-    return this.#model.asset;
-  }
-
-  /** The room that there is for what lies there. */
-  get capacity(): number {
-    return this.#model.capacity;
   }
 
   /** What rows are made of: those of another model do not go on from their checkpoints. Empty where nobody knows. */
@@ -62,12 +46,6 @@ export class HotSwap extends PeriodicLoop {
     const more = changed.length - mostNames;
     const changedFiles = changed.slice(0, mostNames).join(', ') + (more > 0 ? ` and ${more} more` : '');
     return { ...info, changedFiles };
-  }
-
-  /** To be called before each load. */
-  async prepare(): Promise<void> {
-    this.#options.meters.watch.renew();
-    this.#model = (await this.#options.prepare?.()) ?? this.#model;
   }
 
   /** Looks at the files, and says once of each change that there is one. */

@@ -115,9 +115,9 @@ export class ActiveRequest {
     return { units, cost: most > 0 ? (this.rowCost * units) / most : 0 };
   }
 
-  /** Its worker slept, and loads the model first, which may take so long. */
-  sayLoading(expectedMs: number | undefined): void {
-    this.#enqueue(() => this.#write({ type: 'loading', ...(expectedMs !== undefined && { expectedMs }) }));
+  /** Its worker slept, and loads the model first, for which it may have to wait so long. */
+  sayLoading(waitMs: number): void {
+    this.#enqueue(() => this.#write({ type: 'loading', waitMs }));
   }
 
   /** Writes what the engine says; returns how it ended, when that is what was said. */

@@ -3,7 +3,7 @@ export interface OpenWorker {
   id: string;
   /** It has its model in memory and nothing to do. */
   isIdle: boolean;
-  /** It has nothing to do and no model in memory: a lease makes it load that. */
+  /** It has no model in memory: a lease makes it load that. One with shapes is about to, and may still wait for room. */
   isAsleep: boolean;
   /** Slots that nobody has taken, above 0. */
   free: number;

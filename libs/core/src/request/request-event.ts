@@ -59,7 +59,7 @@ export interface ChangedText {
 export type RequestEvent = { sequence: number; timestampMs: number } & (
   | { type: 'queued'; position: number; attempt: number }
   | { type: 'started'; attempt: number }
-  /** Its worker slept, and loads the model first. `expectedMs`: what the last load there took. */
+  /** Its worker slept, and loads the model first. `expectedMs`: what the last load took, and what it may wait for room. */
   | { type: 'loading'; expectedMs?: number }
   | ({ type: 'progress' } & OutputProgress)
   | ({ type: 'preview'; contentType: string; data?: Uint8Array } & OutputProgress)

@@ -48,6 +48,9 @@ describe('looking', () => {
     await seedWorker(store, { workerId: 'loading', state: 'loading' });
     await seedWorker(store, { workerId: 'asleep', capacity: 4, state: 'asleep' });
     await seedWorker(store, { workerId: 'idle', capacity: 4 });
+    await seedWorker(store, { workerId: 'waked', state: 'asleep' });
+    const { id } = await seedRequest(store, { shapeKey: 'a' });
+    expect(await statusesOf(store, 'waked', [id])).toEqual(['leased']);
     const next = await seedRequest(store, { priority: 1, outputs: 3, slots: 3, shapeKey: 'c' });
     const last = await seedRequest(store);
     const { nowMs, ...seen } = await readDispatchable(store, 'tiny', view);
@@ -58,6 +61,7 @@ describe('looking', () => {
         { id: 'roomy', isIdle: false, isAsleep: false, free: 7, capacity: 8, shapes: ['b'] },
         { id: 'busy', isIdle: false, isAsleep: false, free: 6, capacity: 8, shapes: ['a'] },
         { id: 'asleep', isIdle: false, isAsleep: true, free: 4, capacity: 4, shapes: [] },
+        { id: 'waked', isIdle: false, isAsleep: true, free: 7, capacity: 8, shapes: ['a'] },
       ],
       requests: [
         { id: next.id, shapeKey: 'c', slots: 3, attempts: 0, waitingSinceMs: expect.any(Number) as number },

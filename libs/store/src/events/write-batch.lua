@@ -18,10 +18,13 @@ write['event'] = function(id, request, body, preview, done, total, span)
   local sequence = emitEvent(id, body, preview ~= '' and preview or nil, span ~= '' and span or nil)
   if span ~= '' then redis.call('HSETNX', request, 'span:' .. span, sequence) end
 end
--- expectedMs: how long its model takes to be in memory, as far as that is known.
-write['loading'] = function(id, request, body, expectedMs)
-  if expectedMs ~= '' then redis.call('HSET', request, 'loadedAtMs', timeMs() + expectedMs) end
-  emitEvent(id, body)
+-- waitMs: how long it may be until its model begins to load. What the last load of the model took, anywhere, is known here.
+write['loading'] = function(id, request, waitMs)
+  local loadMs = redis.call('HGET', tallyKey, 'loadMs')
+  local expectedMs = (loadMs or 0) + waitMs
+  local isKnown = loadMs or expectedMs > 0
+  if isKnown then redis.call('HSET', request, 'loadedAtMs', timeMs() + expectedMs) end
+  emitEvent(id, '{"type":"loading"' .. (isKnown and ',"expectedMs":' .. string.format('%.0f', expectedMs) or '') .. '}')
 end
 -- In place of all that was written of an output's text, and of the progress with it. told: who has read all that knows it already.
 write['snapshot'] = function(id, request, body, span, told)

@@ -28,7 +28,7 @@ export type RequestWrite = { delivery: Delivery } & (
   /** `isWhole`: all of that output's text so far, which takes the place of the entries that brought it. */
   | ({ type: 'snapshot'; isWhole?: boolean; of?: RequestProgress } & ChangedText & OutputText)
   | { type: 'reset'; index: number; offset: number }
-  | { type: 'loading'; expectedMs?: number }
+  | { type: 'loading'; waitMs: number }
   | { type: 'chunk'; info: OutputInfo; chunkIndex: number; data: Uint8Array }
   /**
    * `done` says whether this is further than any checkpoint before. `origin`: what it was made with; others cannot go on from it.
@@ -95,7 +95,7 @@ function encode(write: RequestWrite): [what: string, ...ScriptArgument[]] {
       return ['event', JSON.stringify({ type, index, offset }), '', '', '', index];
     }
     case 'loading':
-      return ['loading', JSON.stringify({ type: write.type, expectedMs: write.expectedMs }), write.expectedMs ?? ''];
+      return ['loading', write.waitMs];
     case 'chunk': {
       const { info, chunkIndex, data } = write;
       const body = JSON.stringify({ type: 'output', output: info, chunkIndex });

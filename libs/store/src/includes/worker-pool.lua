@@ -1,6 +1,6 @@
 -- A worker is in exactly one of the lists loading, idle, busy, asleep and draining, which its field `list` names. idle is ordered by
--- the time since when, busy by free slots. asleep ones have nothing to do and no model in memory, which a lease changes. loading
--- and draining ones get no leases. What the others have is summed up in `room` as it changes, so that nobody has to ask them all.
+-- the time since when, busy by free slots. asleep ones have no model in memory: a lease makes them load it, and they stay asleep until
+-- they have. loading and draining ones get no leases. What the others have is summed up in `room` as it changes, so that nobody has to ask them all.
 local roomKey, heardKey, sweptKey = base .. ':room', base .. ':workers:heard', base .. ':swept'
 local function listKey(list) return base .. ':workers:' .. list end
 local function isOpen(list) return list == 'idle' or list == 'busy' or list == 'asleep' end
@@ -38,13 +38,22 @@ end
 -- Where it belongs by what it has.
 local function openWorker(workerId)
   local free, capacity, asleep = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity', 'asleep'))
-  moveWorker(workerId, tonumber(free) < tonumber(capacity) and 'busy' or asleep == '1' and 'asleep' or 'idle')
+  moveWorker(workerId, asleep == '1' and 'asleep' or tonumber(free) < tonumber(capacity) and 'busy' or 'idle')
 end
 local function changeFree(workerId, difference)
   local free = redis.call('HINCRBY', key('worker', workerId), 'free', difference)
   if not isOpen(redis.call('HGET', key('worker', workerId), 'list')) then return end
   redis.call('HINCRBY', roomKey, 'free', math.max(0, free) - math.max(0, free - difference))
   openWorker(workerId)
+end
+
+-- An engine may find out how much room it has, and another model may have another.
+local function changeCapacity(workerId, capacity)
+  local worker = key('worker', workerId)
+  local list, old = unpack(redis.call('HMGET', worker, 'list', 'capacity'))
+  redis.call('HSET', worker, 'capacity', capacity)
+  if isOpen(list) then redis.call('HINCRBY', roomKey, 'capacity', capacity - old) end
+  changeFree(workerId, capacity - old)
 end
 
 -- Gives slots of one lease back; 'all' ends it. A lease of no slots is still what a burial returns to the queue.

@@ -8,13 +8,10 @@ local known = redis.call('HGET', worker, 'incarnation')
 if known ~= incarnation then
   if known then removeWorker(workerId, 'worker_lost', tonumber(ARGV[6])) end
   redis.call('HSET', worker, 'incarnation', incarnation, 'free', ARGV[4], 'capacity', ARGV[4], 'registeredAtMs', timeMs(), 'heartbeatAtMs', timeMs())
-elseif redis.call('HGET', worker, 'list') == 'loading' then
-  -- An engine may find out how much room it has.
-  changeFree(workerId, ARGV[4] - redis.call('HGET', worker, 'capacity'))
-  redis.call('HSET', worker, 'capacity', ARGV[4])
 end
 local answer = redis.call('EXISTS', key('leases', workerId)) == 1 and 'leased' or 'registered'
 if ARGV[3] == 'asleep' and answer == 'leased' then return answer end
+if known == incarnation then changeCapacity(workerId, ARGV[4]) end
 redis.call('HSET', worker, 'info', ARGV[5], 'loading', ARGV[3] == 'loading' and '1' or '0', 'asleep', ARGV[3] == 'asleep' and '1' or '0')
 if ARGV[7] ~= '' then redis.call('HSET', tallyKey, 'loadMs', ARGV[7]) end
 redis.call('ZADD', heardKey, redis.call('HGET', sweptKey, 'count') or 0, workerId)

@@ -201,6 +201,31 @@ it('the pace of all workers is summed up as it changes', async () => {
   expect(await store.redis.exists(store.keysOf('tiny').room)).toBe(0);
 });
 
+describe('room', () => {
+  it.each(['loading', 'ready', 'asleep'] as const)('is what a %s worker says that it has by now', async (state) => {
+    const store = openTestStore();
+    await seedWorker(store, { state });
+    await seedRequest(store, { slots: 2 });
+    // One that loads gets no lease.
+    const taken = 2 * (await dispatchNext(store, 1, identity)).length;
+    for (const capacity of [12, 4]) {
+      await seedWorker(store, { capacity });
+      expect(await readWorkers(store, 'tiny', 1)).toMatchObject([{ capacity, freeSlots: capacity - taken }]);
+      expect(await readStats(store, 'tiny')).toMatchObject({ slots: capacity, freeSlots: capacity - taken });
+    }
+  });
+
+  it('is told of a worker that an operator drains, too', async () => {
+    const store = openTestStore();
+    await seedWorker(store);
+    await withdrawWorker(store, name);
+    await seedWorker(store, { capacity: 12 });
+    expect(await readStats(store, 'tiny')).toMatchObject({ slots: 0, freeSlots: 0 });
+    await resumeWorker(store, name);
+    expect(await readStats(store, 'tiny')).toMatchObject({ slots: 12, freeSlots: 12 });
+  });
+});
+
 describe('an inbox', () => {
   it('is read and not popped: what was on its way comes again, until a heartbeat says that it is here', async () => {
     const store = openTestStore();
