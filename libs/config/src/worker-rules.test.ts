@@ -90,11 +90,18 @@ describe('settings of one executor with another', () => {
     ]);
   });
 
-  it('llama.cpp says its slots itself', () => {
-    const given = { ...http, UPSTREAM_API: 'llama.cpp', UPSTREAM_SLOTS: '4' };
-    expect(problemsOf(given)).toEqual([
-      'UPSTREAM_SLOTS is set and UPSTREAM_API is llama.cpp, expected one of the two: llama.cpp says its slots itself',
-    ]);
+  it('a key for another server is one that a header can hold, and is never shown', () => {
+    for (const key of ['schlüssel', 'sk-\u0007', 'sk-🔑', 'sk 1'])
+      expect(problemsOf({ ...http, UPSTREAM_KEY: key })).toEqual([
+        'UPSTREAM_KEY is set to something else, expected text of ASCII without spaces',
+      ]);
+    expect(problemsOf({ ...http, UPSTREAM_KEY: 'sk-!~' })).toEqual([]);
+  });
+
+  it.each(['openai', 'llama.cpp'])('slots of a server may be bounded (%s)', (UPSTREAM_API) => {
+    const given = { ...http, UPSTREAM_API };
+    expect(loadConfig('worker', { ...given, UPSTREAM_SLOTS: '4' }).upstreamSlots).toBe(4);
+    expect(loadConfig('worker', given).upstreamSlots).toBeUndefined();
   });
 
   it('are known by their flags too', () => {
