@@ -166,6 +166,35 @@ it('are those of the second text where a rerun writes another, wherever the firs
   }
 });
 
+it('take nothing back that was told to nobody', () => {
+  const at = { index: 0, timestampMs: 1 };
+  const facts = { ids: '5,' };
+  const told = said.slice(0, said.indexOf('<tool_call>'));
+  const held = `${told}<tool_c`;
+  let timesTakenBack = 0;
+  const onTakenBack = () => (timesTakenBack += 1);
+  const [queued, started, , ...rest] = logOf(held, [], 'stop');
+  for (const [length, times] of [
+    [told.length, 0],
+    [told.length - 2, 1],
+  ] as const) {
+    timesTakenBack = 0;
+    const reader = new ResponseReader(request, { onTakenBack });
+    const log = [
+      queued!,
+      started!,
+      { type: 'delta' as const, ...at, offset: 0, text: held, facts, sequence: 3 },
+      { type: 'reset' as const, ...at, offset: length, sequence: 4 },
+      { type: 'delta' as const, ...at, offset: length, text: ' And so on.', facts, sequence: 5 },
+      ...rest,
+    ];
+    const events = log.flatMap((event) => reader.read(event));
+    expect(timesTakenBack).toBe(times);
+    const text = events.flatMap(({ type, delta }) => (type === 'response.output_text.delta' ? [delta] : [])).join('');
+    if (times === 0) expect(text).toBe(`${told} And so on.`);
+  }
+});
+
 describe('a conversation', () => {
   const parameters = { type: 'object', properties: { color: { type: 'string' } } };
   const tools = [{ type: 'function', name: 'draw', parameters }];
