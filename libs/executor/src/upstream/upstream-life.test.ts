@@ -18,6 +18,16 @@ describe.each(apis)('a text of %s', (api) => {
     expect(toy.mostAnswers).toBe(2);
   });
 
+  it('has no steps to say anything of', async () => {
+    const { log, executor } = await open(api);
+    await executor.start();
+    executor.submit([{ id: 'a', input: text('wish', { n: 2 }) }]);
+    await log.end('a');
+    expect(new Set(log.events.map(({ type }) => type))).toEqual(
+      new Set(['delta', 'progress', 'output', 'request-done']),
+    );
+  });
+
   it('waits for a place where as many are served as the server takes', async () => {
     const { log, toy, executor } = await open(api);
     await executor.start();
