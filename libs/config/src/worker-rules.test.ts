@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -102,6 +102,17 @@ describe('settings of one executor with another', () => {
     const given = { ...http, UPSTREAM_API };
     expect(loadConfig('worker', { ...given, UPSTREAM_SLOTS: '4' }).upstreamSlots).toBe(4);
     expect(loadConfig('worker', given).upstreamSlots).toBeUndefined();
+  });
+
+  it('are as docs/upstreams.md has them, for each server', () => {
+    const page = readFileSync(new URL('../../../docs/upstreams.md', import.meta.url), 'utf8');
+    const commands = [...page.matchAll(/^EXECUTOR=http ([^]*?)node apps/gm)].map(([, settings = '']) => settings);
+    expect(commands).toHaveLength(4);
+    const problems = commands.flatMap((settings) => {
+      const entries = settings.match(/\w+=\S+/g)!.map((each) => each.split('=') as [string, string]);
+      return problemsOf({ EXECUTOR: 'http', ...Object.fromEntries(entries) });
+    });
+    expect(problems).toEqual([]);
   });
 
   it('are known by their flags too', () => {

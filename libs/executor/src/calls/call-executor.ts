@@ -216,10 +216,10 @@ export class CallExecutor implements Executor {
 
   /** A server that is away is away for all. One that is busy gets the place of this request later. */
   async #fail(request: OpenRequest, error: unknown): Promise<void> {
-    const { id: requestId, controller } = request;
-    if (controller.signal.aborted) return;
+    const { id: requestId } = request;
+    if (request.controller.signal.aborted) return;
     // Its other outputs are of no use any more.
-    controller.abort();
+    this.#stop(request);
     const message = messageOf(error);
     if (DarkroomError.isInstance(error) && error.code === 'invalid_request')
       return this.#end(request, { type: 'request-failed', requestId, code: error.code, message });
@@ -239,11 +239,15 @@ export class CallExecutor implements Executor {
 
   #end(request: OpenRequest, event: RequestEndEvent): void {
     this.#open.delete(request.id);
-    this.#line = this.#line.filter((waiting) => waiting.request !== request);
     // What is done has said all; its connection can be used again.
-    if (event.type !== 'request-done') request.controller.abort();
+    if (event.type !== 'request-done') this.#stop(request);
     this.#options.onEvents([event]);
     this.#callNext();
+  }
+
+  #stop(request: OpenRequest): void {
+    request.controller.abort();
+    this.#line = this.#line.filter((waiting) => waiting.request !== request);
   }
 }
 

@@ -136,6 +136,16 @@ describe('a start', () => {
     expect(log.events).toEqual([]);
   });
 
+  it('is of a package too', async () => {
+    const installed = fileURLToPath(new URL('../../../../node_modules/', import.meta.url));
+    const place = mkdtempSync(join(installed, 'darkroom-test-executor-'));
+    onTestFinished(() => rmSync(place, { recursive: true }));
+    writeFileSync(join(place, 'package.json'), '{ "type": "module", "exports": "./mine.js" }');
+    writeFileSync(join(place, 'mine.js'), `export const createExecutor = () => ({ run() {}, ${card} });`);
+    const { executor } = open(basename(place));
+    expect(await executor.start()).toMatchObject({ id: 'mine', kind: 'text' });
+  });
+
   it('with a package says what that exports', async () => {
     const { executor } = open('zod');
     await expect(executor.start()).rejects.toThrow(
@@ -342,6 +352,29 @@ describe('a text', () => {
     executor.submit([{ id: 'b', input: text('count') }]);
     await log.end('b');
     expect(log.of('delta').map(({ text: piece }) => piece)).toEqual(['1']);
+  });
+
+  it('of which one output fails begins no other', async () => {
+    const { log, executor } = open(
+      fileOf(`const begun = [];
+        export const createExecutor = () => ({
+          card: { kind: 'text' },
+          slots: 2,
+          async *run({ index, input: { asked } }, signal) {
+            if (asked.prompt === 'which?') return yield begun.join(' ');
+            begun.push(index);
+            yield 'x';
+            if (index === 0) throw new Error('no');
+            await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          },
+        });`),
+    );
+    await executor.start();
+    executor.submit([{ id: 'a', input: text('', { n: 4 }) }]);
+    expect(await log.end('a')).toMatchObject({ type: 'request-lost' });
+    executor.submit([{ id: 'b', input: text('which?') }]);
+    await log.end('b');
+    expect(log.of('delta', 'b').map(({ text: piece }) => piece)).toEqual(['0 1']);
   });
 
   it('that is canceled before it has its place is never begun, and its place is free when the one before has ended', async () => {

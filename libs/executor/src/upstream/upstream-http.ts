@@ -120,7 +120,7 @@ export class UpstreamHttp {
     request.once('close', () => signal.removeEventListener('abort', abort));
     return new Promise((resolve, reject) => {
       request.once('response', resolve);
-      request.once('error', (error: NodeJS.ErrnoException) => {
+      request.on('error', (error: NodeJS.ErrnoException) => {
         const isStale = request.reusedSocket && error.code === 'ECONNRESET' && !signal.aborted;
         reject(isStale ? new StaleConnection() : ((signal.reason as Error | undefined) ?? error));
       });
