@@ -1,6 +1,6 @@
 /** Text all the way: from the door over former, worker and engine to whoever reads it, for each way to make it. */
-import { type RowRequest, textAfter } from '@darkroom/core';
-import type { Executor, ExecutorListener } from '@darkroom/executor';
+import { type ModelCard, type RowRequest, textAfter } from '@darkroom/core';
+import { createOpenai, type Executor, type ExecutorListener, UpstreamExecutor } from '@darkroom/executor';
 import { createKinds, picture } from '@darkroom/kinds';
 import { createEventHub, publishModel, readEvents, readOutput, type StoreConnection } from '@darkroom/store';
 import { echo, echoCard, silentLogger } from '@darkroom/testing';
@@ -8,9 +8,8 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openTestApi, type TestApi } from '../../apps/api/src/testing/test-api.ts';
 import { BatchFormer } from '../../apps/batch-former/src/batch-former.ts';
 import { Worker } from '../../apps/worker/src/worker.ts';
-import { ForwardingExecutor } from '../../libs/executor/src/testing/forwarding-executor.ts';
 import { InProcessExecutor } from '../../libs/executor/src/testing/in-process-executor.ts';
-import { ToyUpstream } from '../../libs/executor/src/testing/toy-upstream.ts';
+import { ToyOpenai } from '../../libs/executor/src/testing/toy-openai.ts';
 import { WriterPipeline } from '../../libs/executor/src/testing/writer-pipeline.ts';
 import { optionsOf } from './worker-bench.ts';
 
@@ -30,16 +29,18 @@ class LongWriter extends WriterPipeline {
   }
 }
 
-class LongForwarder extends ForwardingExecutor {
+/** The server has texts; the door of these tests has echoes. */
+class LongForwarder extends UpstreamExecutor {
   words: number | undefined = 300;
 
+  override async start(): Promise<ModelCard> {
+    await super.start();
+    return echoCard;
+  }
+
   override submit(requests: readonly RowRequest[]): void {
-    super.submit(
-      requests.map((request) => ({
-        ...request,
-        input: { ...(request.input as object), words: this.words, outputs: 1 },
-      })),
-    );
+    const input = { asked: { prompt: 'wish', max_tokens: this.words }, n: 1, seed: 1, maxTokens: 1000 };
+    super.submit(requests.map((request) => ({ ...request, input })));
   }
 }
 
@@ -49,10 +50,11 @@ function write(letters: number): (onEvents: ExecutorListener) => Executor {
 }
 
 async function forward(): Promise<(onEvents: ExecutorListener) => LongForwarder> {
-  const upstream = new ToyUpstream();
-  const url = await upstream.start();
-  onTestFinished(() => void upstream.stop());
-  return (onEvents) => new LongForwarder({ url, maxSlots: 2, onEvents });
+  const toy = new ToyOpenai();
+  const url = await toy.start();
+  onTestFinished(() => void toy.stop());
+  const options = { url, createProtocol: createOpenai, model: 'toy_writer', maxSlots: 2 };
+  return (onEvents) => new LongForwarder({ ...options, onEvents });
 }
 
 async function open(): Promise<TestApi> {

@@ -1,9 +1,10 @@
 /** What a worker does with what only an executor in front of another server says. */
-import { createOpenai, UpstreamExecutor } from '@darkroom/executor';
-import { readLoadFailures, readRequest } from '@darkroom/store';
+import { createLlamaCpp, createOpenai, type ExecutorListener, UpstreamExecutor } from '@darkroom/executor';
+import { readLoadFailures, readRequest, readStats } from '@darkroom/store';
 import { openTestStore, silentLogger } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
+import { ToyLlamaCpp } from '../../libs/executor/src/testing/toy-llama-cpp.ts';
 import { ToyOpenai } from '../../libs/executor/src/testing/toy-openai.ts';
 import { FakeExecutor, free, lease, openBench, stateOf, submit } from './worker-bench.ts';
 
@@ -73,4 +74,25 @@ it('gives back what a refused key ends, with no attempt counted, and says why it
   }
   const reason = `${url} answers POST /v1/images/generations with 401: set UPSTREAM_KEY`;
   await expect.poll(() => readLoadFailures(store)).toMatchObject([{ model: 'tiny', reason }]);
+});
+
+it('is loading, and says why, as long as llama.cpp loads its model', async () => {
+  const toy = new ToyLlamaCpp();
+  toy.isLoading = true;
+  const url = await toy.start();
+  onTestFinished(() => toy.stop().then(() => {}));
+  const store = openTestStore();
+  const loads = new LoadWatch({ store, model: 'tiny', host: 'box', log: silentLogger() });
+  const onWaiting = (reason: string): void => loads.waitsFor(reason);
+  const options = { url, createProtocol: createLlamaCpp, model: 'tiny', retryMs: 1, onWaiting };
+  const createExecutor = (onEvents: ExecutorListener) => new UpstreamExecutor({ ...options, onEvents });
+  const { worker } = openBench({ store, loads, createExecutor });
+  const starting = worker.start();
+  const reason = `${url} answers GET /health with 503: Loading model`;
+  await expect.poll(() => readLoadFailures(store)).toMatchObject([{ model: 'tiny', reason }]);
+  expect((await readStats(store, 'tiny')).workers).toMatchObject({ loading: 1, idle: 0 });
+  toy.isLoading = false;
+  await starting;
+  expect(await free(store)).toEqual([1, 2]);
+  expect(await readLoadFailures(store)).toEqual([]);
 });

@@ -153,9 +153,9 @@ async function rerun(said: string) {
   return { ...bench, id, token: executor.submitted[1]!.id };
 }
 
-async function finish(executor: FakeExecutor, requestId: string): Promise<void> {
+function finish(executor: FakeExecutor, requestId: string, text: string): void {
   executor.emit([
-    { type: 'output', requestId, index: 0, output: pixels },
+    { type: 'output', requestId, index: 0, output: { data: Buffer.from(text), facts: {} } },
     { type: 'request-done', requestId },
   ]);
 }
@@ -165,7 +165,7 @@ it('makes the log of a text short that another delivery began', async () => {
   const { store, executor, id, token } = await rerun(said);
   const more = 'klmnopqrst'.repeat(7);
   for (const step of stepsOf(token, more, said.length)) executor.emit(step);
-  await finish(executor, token);
+  finish(executor, token, said + more);
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(await readTexts(store, id, 1)).toEqual([said + more]);
   const texts = (await eventsOf(store, id)).filter((event) => event.type === 'delta' || event.type === 'snapshot');
@@ -183,12 +183,21 @@ it('takes back what a rerun says otherwise, or not again, and nothing that it sa
   await expect.poll(() => executor.submitted).toHaveLength(3);
   const last = executor.submitted[2]!.id;
   for (const step of stepsOf(last, 'a red cat sat')) executor.emit(step);
-  await finish(executor, last);
+  finish(executor, last, 'a red cat sat');
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(await readTexts(store, id, 1)).toEqual(['a red cat sat']);
   // Who comes later reads nothing of what was taken back.
   const events = (await eventsOf(store, id)).filter((event) => ['delta', 'snapshot', 'reset'].includes(event.type));
   expect(events).toMatchObject([{ type: 'snapshot', isWhole: true, offset: 0, text: 'a red cat sat', changedFrom: 6 }]);
+});
+
+it('takes back everything where a rerun says nothing', async () => {
+  const { store, executor, id, token } = await rerun('a red fox');
+  finish(executor, token, '');
+  await expect.poll(() => stateOf(store, id)).toBe('succeeded');
+  expect(await readTexts(store, id, 1)).toEqual(['']);
+  const events = (await eventsOf(store, id)).filter((event) => ['delta', 'snapshot', 'reset'].includes(event.type));
+  expect(events).toMatchObject([{ type: 'snapshot', isWhole: true, offset: 0, text: '', changedFrom: 0 }]);
 });
 
 it('is no less far because a rerun begins anew', async () => {

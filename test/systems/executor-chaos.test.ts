@@ -1,5 +1,5 @@
 /**
- * An engine's process, a module's process and a server upstream are killed and frozen, for shorter and for longer than leases and patience
+ * An engine's process, a module's process and servers upstream, by either API, are killed and frozen, for shorter and for longer than leases and patience
  * last, while all of them write: every request ends once, with one whole text, and readers never have any of it twice.
  */
 import { execFileSync, fork } from 'node:child_process';
@@ -58,7 +58,10 @@ function signal(pid: number, name: NodeJS.Signals): void {
   }
 }
 
-async function openTargets(system: System): Promise<Target[]> {
+const tokens = { least: 300, most: 600 };
+
+/** A server with its worker; what it speaks is the name of its model. */
+async function openUpstream(system: System, api: 'llama.cpp' | 'openai'): Promise<Target> {
   const port = await freePort();
   const startServer = async () => {
     const child = fork(join(folder, 'chaos-server.mjs'), [String(port)], { execArgv: [] });
@@ -68,22 +71,27 @@ async function openTargets(system: System): Promise<Target[]> {
   };
   let server = await startServer();
   const UPSTREAM_URL = `http://127.0.0.1:${port}`;
-  const upstream = { EXECUTOR: 'http', UPSTREAM_API: 'llama.cpp', UPSTREAM_URL, MODEL_ID: 'upstream' };
-  const [engine, module] = await Promise.all([
+  const environment = { EXECUTOR: 'http', UPSTREAM_API: api, UPSTREAM_URL, UPSTREAM_SLOTS: '4', MODEL_ID: api };
+  await system.start('worker', environment);
+  return {
+    model: api,
+    tokens,
+    pid: () => Promise.resolve(server.pid!),
+    restart: async () => (server = await startServer()),
+  };
+}
+
+async function openTargets(system: System): Promise<Target[]> {
+  const [engine, module, ...upstreams] = await Promise.all([
     system.start('worker', { MODEL_DIR: 'models/emoji-writer', NUM_THREADS: '1', CHECKPOINT_STEPS: '7' }),
     system.start('worker', { EXECUTOR: join(folder, 'chaos-module.mjs'), MODEL_ID: 'module' }),
-    system.start('worker', upstream),
+    openUpstream(system, 'llama.cpp'),
+    openUpstream(system, 'openai'),
   ]);
-  const tokens = { least: 300, most: 600 };
   return [
     { model: engineModel, tokens: { least: 100, most: 200 }, pid: () => childOf(engine) },
     { model: 'module', tokens, pid: () => childOf(module) },
-    {
-      model: 'upstream',
-      tokens,
-      pid: () => Promise.resolve(server.pid!),
-      restart: async () => (server = await startServer()),
-    },
+    ...upstreams,
   ];
 }
 
@@ -179,5 +187,5 @@ it.each([17, 29])('nothing is lost and nothing is doubled (seed %i)', { timeout 
   const { queues } = (await (await fetch(`${system.url}/status`)).json()) as {
     queues: { model: string; requeued: { engine_failed: number } }[];
   };
-  expect(queues.filter(({ requeued }) => requeued.engine_failed > 0)).toHaveLength(3);
+  expect(queues.filter(({ requeued }) => requeued.engine_failed > 0)).toHaveLength(4);
 });

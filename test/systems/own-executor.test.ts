@@ -62,7 +62,7 @@ describe.each([
   // Its process is lost with all that it has, and again with all of them; the last attempt of each is made alone.
   ['an unhandled rejection', 'exited with code 1: nobody caught this', 2],
   ['exit', 'exited with code 3', 2],
-  ['an infinite loop', 'does not answer', 2],
+  ['an infinite loop', 'was killed by SIGKILL: it went on after its signal was aborted', 2],
   ['a word of another shape', 'was killed by SIGKILL: it said what nobody asked it for', 2],
 ] as const)('a request with %s', (fault, why, mostLost) => {
   it('fails after its attempts, and the others have their texts', { timeout: 120_000 }, async () => {

@@ -19,7 +19,8 @@ beforeAll(async () => {
     UPSTREAM_URL,
     MODEL_ID: model,
     UPSTREAM_SLOTS: '1',
-    ENGINE_TIMEOUT_S: '1',
+    // Longer than a test holds an answer that it will break off.
+    ENGINE_TIMEOUT_S: '3',
   });
 }, 120_000);
 afterAll(async () => {

@@ -1,6 +1,8 @@
 /** NUM_WORKER_PROCESSES: several workers that are started, watched and stopped as one. */
-import { expect, it } from 'vitest';
-import { make } from '../e2e/client.ts';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { ToyOpenai } from '../../libs/executor/src/testing/toy-openai.ts';
+import { make, poll, submit } from '../e2e/client.ts';
 import { openSystem } from '../e2e/system.ts';
 
 interface Status {
@@ -30,4 +32,32 @@ it('both register and take work, and leave with the process that keeps them', as
   await worker.stop();
   await expect.poll(loaded, { timeout: 10_000 }).toEqual([]);
   expect(worker.process.exitCode).toBe(0);
+});
+
+const model = 'toy_writer';
+
+/** What a worker is told, that has four places. */
+const executors = {
+  'another server': async () => {
+    const toy = new ToyOpenai();
+    const UPSTREAM_URL = await toy.start();
+    onTestFinished(() => toy.stop().then(() => {}));
+    return { EXECUTOR: 'http', UPSTREAM_URL, UPSTREAM_SLOTS: '4' };
+  },
+  'a module of its own': () =>
+    Promise.resolve({ EXECUTOR: join(import.meta.dirname, '__fixtures__', 'chaos-module.mjs') }),
+};
+
+it.each(Object.entries(executors))('each has %s, and places of its own', async (_name, settingsOf) => {
+  const system = await openSystem({ parts: ['api', 'batch-former', 'janitor'] });
+  await system.start('worker', { ...(await settingsOf()), MODEL_ID: model, NUM_WORKER_PROCESSES: '2' });
+  const loaded = async (): Promise<number> => {
+    const { workers } = (await (await fetch(`${system.url}/status`)).json()) as Status;
+    return workers.filter((worker) => worker.loaded).length;
+  };
+  await expect.poll(loaded, { timeout: 60_000 }).toBe(2);
+  const body = { model, prompt: 'wish', max_tokens: 100_000 };
+  const ids = await Promise.all(Array.from({ length: 8 }, (_, seed) => submit(system.url, { ...body, seed })));
+  const states = () => Promise.all(ids.map(async (id) => (await poll(system.url, id)).status));
+  await expect.poll(states, { timeout: 30_000 }).toEqual(ids.map(() => 'running'));
 });

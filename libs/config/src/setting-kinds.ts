@@ -102,6 +102,12 @@ export const password: SettingKind<string> = {
   isSecret: true,
 };
 
+/** One that goes out in a header, which takes no other characters. */
+export const headerPassword: SettingKind<string> = {
+  ...textThat((text) => /^[!-~]+$/.test(text), 'text of ASCII without spaces'),
+  isSecret: true,
+};
+
 /** A token of the Hugging Face hub; the name of its kind is part of it. */
 export const hubToken: SettingKind<string> = {
   ...textThat((text) => /^hf_\S+$/.test(text), 'a token, which begins hf_'),

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -90,11 +90,29 @@ describe('settings of one executor with another', () => {
     ]);
   });
 
-  it('llama.cpp says its slots itself', () => {
-    const given = { ...http, UPSTREAM_API: 'llama.cpp', UPSTREAM_SLOTS: '4' };
-    expect(problemsOf(given)).toEqual([
-      'UPSTREAM_SLOTS is set and UPSTREAM_API is llama.cpp, expected one of the two: llama.cpp says its slots itself',
-    ]);
+  it('a key for another server is one that a header can hold, and is never shown', () => {
+    for (const key of ['schlüssel', 'sk-\u0007', 'sk-🔑', 'sk 1'])
+      expect(problemsOf({ ...http, UPSTREAM_KEY: key })).toEqual([
+        'UPSTREAM_KEY is set to something else, expected text of ASCII without spaces',
+      ]);
+    expect(problemsOf({ ...http, UPSTREAM_KEY: 'sk-!~' })).toEqual([]);
+  });
+
+  it.each(['openai', 'llama.cpp'])('slots of a server may be bounded (%s)', (UPSTREAM_API) => {
+    const given = { ...http, UPSTREAM_API };
+    expect(loadConfig('worker', { ...given, UPSTREAM_SLOTS: '4' }).upstreamSlots).toBe(4);
+    expect(loadConfig('worker', given).upstreamSlots).toBeUndefined();
+  });
+
+  it('are as docs/upstreams.md has them, for each server', () => {
+    const page = readFileSync(new URL('../../../docs/upstreams.md', import.meta.url), 'utf8');
+    const commands = [...page.matchAll(/^EXECUTOR=http ([^]*?)node apps/gm)].map(([, settings = '']) => settings);
+    expect(commands).toHaveLength(4);
+    const problems = commands.flatMap((settings) => {
+      const entries = settings.match(/\w+=\S+/g)!.map((each) => each.split('=') as [string, string]);
+      return problemsOf({ EXECUTOR: 'http', ...Object.fromEntries(entries) });
+    });
+    expect(problems).toEqual([]);
   });
 
   it('are known by their flags too', () => {

@@ -6,7 +6,6 @@ import { isOwnModule } from './setting-kinds.ts';
 /** What rules are about; undefined what was refused already. */
 interface WorkerValues {
   executor?: string | undefined;
-  upstreamApi?: string | undefined;
   devices?: readonly Device[] | undefined;
   cudaVisibleDevices?: readonly string[] | undefined;
   modelDirs?: readonly string[] | undefined;
@@ -39,12 +38,6 @@ const rules: readonly Rule[] = [
     holds: ({ executor }) => executor === 'http',
     problem: (variable) =>
       `${variable} is set and EXECUTOR is http, expected one of the two: another server runs the model`,
-  },
-  {
-    variables: ['UPSTREAM_SLOTS'],
-    holds: ({ executor, upstreamApi }) => executor === 'http' && upstreamApi === 'llama.cpp',
-    problem: (variable) =>
-      `${variable} is set and UPSTREAM_API is llama.cpp, expected one of the two: llama.cpp says its slots itself`,
   },
   {
     variables: ofUpstreams,

@@ -4,11 +4,11 @@ import {
   deviceList,
   dtypeChoice,
   executorChoice,
+  headerPassword,
   modelId,
   multipleOf,
   nameList,
   oneOf,
-  password,
   path,
 } from './setting-kinds.ts';
 import { plainName, trueOrFalse, upstreamUrl, wholeNumber } from './setting-kinds.ts';
@@ -29,12 +29,12 @@ export const workerSettings = {
     default: 'openai',
     doc: 'How that server is spoken to.',
   }),
-  upstreamKey: worker('UPSTREAM_KEY', password, {
+  upstreamKey: worker('UPSTREAM_KEY', headerPassword, {
     doc: 'What it takes as `Authorization: Bearer …`.',
   }),
   upstreamSlots: worker('UPSTREAM_SLOTS', wholeNumber(1, 4096, 'requests'), {
-    default: '8',
-    doc: 'Requests that it serves at once. llama.cpp says that itself (`UPSTREAM_API=llama.cpp`).',
+    absent: 'what the server says (`UPSTREAM_API=llama.cpp`), else 8',
+    doc: 'Requests that it is sent at once, at most. Several workers may share one server.',
   }),
   modelDir: worker('MODEL_DIR', path, {
     default: 'models/emoji-sd',

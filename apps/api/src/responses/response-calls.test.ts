@@ -166,6 +166,31 @@ it('are those of the second text where a rerun writes another, wherever the firs
   }
 });
 
+it('take nothing back that was told to nobody', () => {
+  const at = { index: 0, timestampMs: 1 };
+  const facts = { ids: '5,' };
+  const told = said.slice(0, said.indexOf('<tool_call>'));
+  const held = `${told}<tool_c`;
+  const [queued, started, , ...rest] = logOf(held, [], 'stop');
+  const reread = (length: number) => {
+    let timesTakenBack = 0;
+    const reader = new ResponseReader(request, { onTakenBack: () => (timesTakenBack += 1) });
+    const log = [
+      queued!,
+      started!,
+      { type: 'delta' as const, ...at, offset: 0, text: held, facts, sequence: 3 },
+      { type: 'reset' as const, ...at, offset: length, sequence: 4 },
+      { type: 'delta' as const, ...at, offset: length, text: ' And so on.', facts, sequence: 5 },
+      ...rest,
+    ];
+    const events = log.flatMap((event) => reader.read(event));
+    const text = events.flatMap(({ type, delta }) => (type === 'response.output_text.delta' ? [delta] : [])).join('');
+    return { timesTakenBack, text };
+  };
+  expect(reread(told.length)).toEqual({ timesTakenBack: 0, text: `${told} And so on.` });
+  expect(reread(told.length - 2)).toMatchObject({ timesTakenBack: 1 });
+});
+
 describe('a conversation', () => {
   const parameters = { type: 'object', properties: { color: { type: 'string' } } };
   const tools = [{ type: 'function', name: 'draw', parameters }];

@@ -199,13 +199,15 @@ export class ResponseReader {
 
   /** A rerun wrote another text. What stays may end within a call or its markup: all of it is read anew. */
   #takeBack(length: number): void {
+    const told = Math.max(this.#number, this.#options.after ?? -1);
     const kept = this.#raw.slice(0, length);
     this.#raw = '';
     this.#calls = callReaderOf(this.#request);
     this.#number = startNumber;
     this.#state = { ...this.#state, items: [], length: 0 };
     Array.from(this.#add(kept));
-    this.#options.onTakenBack?.();
+    // What was held back as the beginning of a call was told to nobody.
+    if (told > this.#number) this.#options.onTakenBack?.();
   }
 
   /** What a rerun took back is not in the log any more. Who has had more than what stayed may have had that. */

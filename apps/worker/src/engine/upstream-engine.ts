@@ -12,7 +12,7 @@ export function upstreamEngine(config: Config<'worker'>, loads: LoadWatch): Work
   const patienceMs = config.engineTimeoutS * 1000;
   return {
     card: { id: model },
-    capacity: maxSlots,
+    capacity: 1,
     encoder: asTheyAre,
     device: url,
     createExecutor: (onEvents) =>

@@ -15,8 +15,8 @@ import {
 } from '@darkroom/store';
 import { type DropReason, isLoss } from '../meters/step-meter.ts';
 import { encodeCheckpoint, type LeftToDo } from './left-to-do.ts';
-import { OutputTextLog } from './output-text.ts';
 import type { BytesKeeper } from './bytes-keeper.ts';
+import { OutputTextLog, type TextNotes } from './output-text.ts';
 import type { WriteQueue } from './write-queue.ts';
 
 /** From what the engine gives out to what clients get. */
@@ -46,6 +46,7 @@ type WriteBody = RequestWrite extends infer Write
     : never
   : never;
 
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 const incomplete = { code: 'internal', message: 'An output could not be encoded or stored.' };
 
 export class ActiveRequest {
@@ -177,14 +178,18 @@ export class ActiveRequest {
     const log = this.#texts.get(index) ?? new OutputTextLog();
     this.#texts.set(index, log);
     const piece = { offset, text, ...(done !== undefined && { done }), ...(facts && { facts }) };
-    const { differsFrom, whole, isRepeated } = log.add({ type, ...piece });
+    const notes = log.add({ type, ...piece });
     const of = done === undefined ? undefined : this.#advance(index, { done });
-    if (isRepeated) return;
+    if (notes.isRepeated) return;
     this.#enqueue(() => {
-      if (differsFrom !== undefined) this.#write({ type: 'reset', index, offset: differsFrom });
-      if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, index, ...whole });
+      this.#writeNotes(index, notes);
       this.#write({ type, index, ...piece, ...(of && { of }) });
     });
+  }
+
+  #writeNotes(index: number, { differsFrom, whole }: TextNotes): void {
+    if (differsFrom !== undefined) this.#write({ type: 'reset', index, offset: differsFrom });
+    if (whole !== undefined) this.#write({ type: 'snapshot', isWhole: true, index, ...whole });
   }
 
   /** A row in its last step: its place can be promised to somebody else. An exclusive lease keeps all until its end. */
@@ -197,14 +202,11 @@ export class ActiveRequest {
 
   #output({ index, output }: EventOf<'output'>): undefined {
     const { encoder, bytes, chunkBytes } = this.#options;
-    const left = this.#texts.get(index)?.shortened;
+    const notes = this.#texts.get(index)?.endedAs(utf8.decode(output.data)) ?? {};
     const { done = 0, total = 0 } = this.#done.get(index) ?? {};
     this.#done.set(index, { done, total, isFinished: true });
     this.#enqueue(async () => {
-      if (left !== undefined) {
-        this.#write({ type: 'reset', index, offset: left.text.length });
-        this.#write({ type: 'snapshot', isWhole: true, index, ...left });
-      }
+      this.#writeNotes(index, notes);
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
       // A text stands in the log of its request anyway.
       const held = isText(contentType)

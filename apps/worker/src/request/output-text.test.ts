@@ -107,20 +107,26 @@ it('a piece that begins before the end takes the place of what stood there', () 
 it('never says that it knows everything when something was lost', () => {
   const log = new OutputTextLog(said({ type: 'delta', offset: 0, text: '01' }));
   expect(wholesOf(log, 5, 200)).toEqual([]);
-  expect(log.shortened).toBeUndefined();
+  expect(log.endedAs('0')).toEqual({});
 });
 
 it('says from where on a rerun differs, and where it ends', () => {
   const log = new OutputTextLog(said({ type: 'delta', offset: 0, text: 'a red fox' }));
-  expect(log.shortened).toBeUndefined();
   expect(say(log, 0, 'a red')).toEqual({ isRepeated: true });
-  expect(log.shortened).toEqual({ offset: 0, text: 'a red', changedFrom: 5 });
+  expect(log.endedAs('a red')).toEqual({ differsFrom: 5, whole: { offset: 0, text: 'a red', changedFrom: 5 } });
   expect(say(log, 5, ' cat')).toEqual({ differsFrom: 5, whole: { offset: 0, text: 'a red', changedFrom: 5 } });
   expect(say(log, 9, ' on it')).toEqual({});
-  expect(log.shortened).toBeUndefined();
+  expect(log.endedAs('a red cat on it')).toEqual({});
   // What is worked on in place says by itself that it does.
   expect(log.add({ type: 'snapshot', offset: 6, text: 'o_l' })).toEqual({});
-  expect(log.shortened).toBeUndefined();
+  expect(log.endedAs('a red o_l')).toEqual({});
+});
+
+it('says that nothing stands where a rerun has written nothing', () => {
+  const log = new OutputTextLog(said({ type: 'delta', offset: 0, text: 'a red fox' }));
+  expect(log.endedAs('')).toEqual({ differsFrom: 0, whole: { offset: 0, text: '', changedFrom: 0 } });
+  // One that goes on from the end of what stands has nothing to say either.
+  expect(log.endedAs('a red fox')).toEqual({});
 });
 
 it('says with all that stands from where on something was taken back at any time', () => {

@@ -28,8 +28,6 @@ export class OutputTextLog {
   #stable: TextPiece = { offset: 0, text: '' };
   /** The last snapshot, in whose place another may come. */
   #block: TextPiece | undefined;
-  /** How far this delivery has come; undefined while it has said nothing. */
-  #saidTo: number | undefined;
   /** The least place from which on something was taken back. */
   #changedFrom: number | undefined;
   #entries = 0;
@@ -52,7 +50,6 @@ export class OutputTextLog {
     const standing = this.#text.slice(offset);
     this.#isPartial ||= offset > this.#text.length;
     if (this.#isPartial) return {};
-    this.#saidTo = offset + text.length;
     if (this.#stands(piece)) return { isRepeated: true };
     const differs = type === 'delta' && !text.startsWith(standing);
     if (differs) this.#change(offset);
@@ -60,10 +57,13 @@ export class OutputTextLog {
     return { ...(differs && { differsFrom: offset }), ...(whole && { whole }) };
   }
 
-  /** What is left of the text if less was said now than stands: the rest is not said again. */
-  get shortened(): WholeText | undefined {
-    if (this.#saidTo === undefined || this.#saidTo >= this.#text.length || this.#isPartial) return undefined;
-    return { offset: 0, text: this.#text.slice(0, this.#saidTo), changedFrom: this.#changeAt(this.#saidTo) };
+  /** What is to be written where readers would not have the output: a rerun may have said less than stands, or nothing. */
+  endedAs(output: string): Pick<TextNotes, 'differsFrom' | 'whole'> {
+    const standing = this.#text;
+    if (this.#isPartial || standing === output) return {};
+    let differsFrom = 0;
+    while (differsFrom < output.length && standing[differsFrom] === output[differsFrom]) differsFrom += 1;
+    return { differsFrom, whole: { offset: 0, text: output, changedFrom: this.#changeAt(differsFrom) } };
   }
 
   /** Whether readers have it: a rerun says what was said before, and shows blocks in work that are done. */

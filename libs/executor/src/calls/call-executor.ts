@@ -4,17 +4,18 @@ import type { ExecutorListener, RequestEndEvent } from '../executor-event.ts';
 import type { Executor, ExecutorHealth } from '../executor.ts';
 import { UpstreamError } from '../upstream/upstream-error.ts';
 import type { Caller } from './caller.ts';
+import { Patience } from './patience.ts';
 
 export interface CallOptions {
-  /** Calls at once, where the other side does not say how many it takes. */
-  maxSlots: number;
+  /** Calls at once at most, of those that the other side takes; where neither says it, 8. */
+  maxSlots?: number | undefined;
   /** Between two looks whether it lives, ms. */
   checkEveryMs?: number;
-  /** How long it may take to say that it lives, ms. What computes may be slow to answer. */
+  /** How long it may take to say that it lives, and how long a call may be silent once it has begun to speak, ms. */
   patienceMs?: number;
   /** How long one try to start it may take, ms; as long as that by default. */
   startPatienceMs?: number;
-  /** The first pause of those in which `start` waits for it, ms; each is twice the one before, up to 20 times this. */
+  /** Between two looks of which one failed; and the first pause of those in which `start` waits for it, ms: each is twice the one before, up to 20 times this. */
   retryMs?: number;
   onEvents: ExecutorListener;
   /** Hears why `start` waits, each time it has looked; and why nothing can be made, where only an operator can help. */
@@ -27,14 +28,16 @@ interface OpenRequest {
   readonly input: unknown;
   /** Outputs that are yet to come. */
   left: number;
+  /** Aborted when nothing more of it is wanted. */
   readonly controller: AbortController;
 }
 
 const longestPauses = 20;
+const unsaidSlots = 8;
 
 /** Hands whole requests to somebody who runs the model, one call for each output, and says what comes back. */
 export class CallExecutor implements Executor {
-  readonly #options: Required<CallOptions>;
+  readonly #options: Required<Omit<CallOptions, 'maxSlots'>> & Pick<CallOptions, 'maxSlots'>;
   readonly #caller: Caller;
   /** Aborted when it is stopped, or the other side is lost; undefined while it is neither started nor starting. */
   #life: AbortController | undefined;
@@ -50,10 +53,10 @@ export class CallExecutor implements Executor {
     const { startPatienceMs = patienceMs } = options;
     this.#options = { ...options, checkEveryMs, patienceMs, startPatienceMs, retryMs, onWaiting };
     this.#caller = caller;
-    this.#maxSlots = options.maxSlots;
+    this.#maxSlots = options.maxSlots ?? unsaidSlots;
   }
 
-  /** What the other side said, once it is started. */
+  /** As the other side said, once it is started. */
   get maxSlots(): number {
     return this.#maxSlots;
   }
@@ -65,7 +68,8 @@ export class CallExecutor implements Executor {
     this.#life = life;
     try {
       const { card, slots } = await this.#describe(life.signal);
-      if (slots !== undefined) this.#maxSlots = slots;
+      const { maxSlots = slots ?? unsaidSlots } = this.#options;
+      this.#maxSlots = Math.min(maxSlots, slots ?? Infinity);
       this.#isReady = true;
       void this.#watch(life);
       return card;
@@ -99,7 +103,7 @@ export class CallExecutor implements Executor {
 
   async checkHealth(): Promise<ExecutorHealth> {
     const startedAtMs = performance.now();
-    const isHealthy = this.#isReady && (await this.#reasonNotAlive(this.#life!.signal)) === undefined;
+    const isHealthy = this.#isReady && (await this.#look(this.#life!.signal)) === undefined;
     const waiting = new Set(this.#line.map(({ request }) => request));
     const latencyMs = performance.now() - startedAtMs;
     return { isHealthy, slots: this.#calls, waitingRequests: waiting.size, latencyMs };
@@ -124,21 +128,25 @@ export class CallExecutor implements Executor {
   }
 
   /** Looks whether it lives, so that a worker without work knows it too, and one that waits for an answer that never comes. */
-  async #watch(life: AbortController): Promise<void> {
-    const { signal } = life;
-    let failures = 0;
+  async #watch({ signal }: AbortController): Promise<void> {
     for (;;) {
       await delay(this.#options.checkEveryMs, undefined, { signal, ref: false }).catch(() => {});
       if (signal.aborted) return;
       const reason = await this.#reasonNotAlive(signal);
       if (signal.aborted) return;
-      failures = reason === undefined ? 0 : failures + 1;
-      // One look may hit a moment of its own, such as a 502 of a proxy.
-      if (reason !== undefined && failures === 2) return this.#lose(reason);
+      if (reason !== undefined) return this.#lose(reason);
     }
   }
 
+  /** By two looks in a row: one may hit a moment of its own, such as a 502 of a proxy. */
   async #reasonNotAlive(signal: AbortSignal): Promise<string | undefined> {
+    if ((await this.#look(signal)) === undefined) return undefined;
+    await delay(this.#options.retryMs, undefined, { signal }).catch(() => {});
+    return this.#look(signal);
+  }
+
+  /** Why it does not live, if it does not. */
+  async #look(signal: AbortSignal): Promise<string | undefined> {
     try {
       await within(this.#options.patienceMs, signal, (both) => this.#caller.check(both));
       return undefined;
@@ -169,39 +177,49 @@ export class CallExecutor implements Executor {
   }
 
   async #call({ request, index }: { request: OpenRequest; index: number }): Promise<void> {
-    const { signal } = request.controller;
     this.#calls += 1;
+    // Its place is free when it has ended, which may be later.
+    const patience = new Patience(this.#options.patienceMs, (silentMs) => {
+      const message = `${this.#caller.name} has said nothing of an output for ${silentMs / 1000} s`;
+      void this.#fail(request, unavailable('executor.call', message));
+    });
     try {
-      await this.#run(request, index);
+      await this.#run(request, { index, patience });
     } catch (error) {
-      if (!signal.aborted) await this.#fail(request, error);
+      await this.#fail(request, error);
     } finally {
+      patience.end();
       this.#calls -= 1;
       this.#callNext();
     }
   }
 
-  async #run(request: OpenRequest, index: number): Promise<void> {
+  async #run(request: OpenRequest, { index, patience }: { index: number; patience: Patience }): Promise<void> {
     const { id: requestId, input, controller } = request;
     const { onEvents } = this.#options;
     const pieces = this.#caller.run({ input, index }, controller.signal);
     for (;;) {
       const { done, value } = await pieces.next();
-      if (done === true) {
-        if (controller.signal.aborted) return;
+      if (controller.signal.aborted) {
+        if (done === true) return;
+      } else if (done === true) {
         onEvents([{ type: 'output', requestId, index, output: value }]);
         request.left -= 1;
         if (request.left === 0) this.#end(request, { type: 'request-done', requestId });
         return;
+      } else {
+        patience.heard(value !== undefined);
+        if (value !== undefined) onEvents([{ ...value, requestId, index }]);
       }
-      // Once it is not wanted it is asked on, to its end: it may have more to do for that than to say.
-      if (!controller.signal.aborted) onEvents([{ ...value, requestId, index }]);
     }
   }
 
   /** A server that is away is away for all. One that is busy gets the place of this request later. */
   async #fail(request: OpenRequest, error: unknown): Promise<void> {
-    const { id: requestId, controller } = request;
+    const { id: requestId } = request;
+    if (request.controller.signal.aborted) return;
+    // Its other outputs are of no use any more.
+    this.#stop(request);
     const message = messageOf(error);
     if (DarkroomError.isInstance(error) && error.code === 'invalid_request')
       return this.#end(request, { type: 'request-failed', requestId, code: error.code, message });
@@ -210,21 +228,26 @@ export class CallExecutor implements Executor {
       this.#options.onWaiting(message);
       return this.#lose(message, { isBlameless: true });
     }
-    const reason = await this.#reasonNotAlive(controller.signal);
-    if (controller.signal.aborted) return;
-    if (reason !== undefined) return this.#lose(reason);
+    const { signal } = this.#life!;
+    const reason = await this.#reasonNotAlive(signal);
+    if (!signal.aborted && reason !== undefined) return this.#lose(reason);
     const retryAfterMs = error instanceof UpstreamError ? error.retryAfterMs : 0;
-    await delay(retryAfterMs, undefined, { signal: controller.signal }).catch(() => {});
-    if (!controller.signal.aborted) this.#end(request, { type: 'request-lost', requestId, message });
+    await delay(retryAfterMs, undefined, { signal }).catch(() => {});
+    // It may have been canceled.
+    if (this.#open.get(requestId) === request) this.#end(request, { type: 'request-lost', requestId, message });
   }
 
   #end(request: OpenRequest, event: RequestEndEvent): void {
     this.#open.delete(request.id);
-    this.#line = this.#line.filter((waiting) => waiting.request !== request);
     // What is done has said all; its connection can be used again.
-    if (event.type !== 'request-done') request.controller.abort();
+    if (event.type !== 'request-done') this.#stop(request);
     this.#options.onEvents([event]);
     this.#callNext();
+  }
+
+  #stop(request: OpenRequest): void {
+    request.controller.abort();
+    this.#line = this.#line.filter((waiting) => waiting.request !== request);
   }
 }
 

@@ -3,9 +3,9 @@ import { basename, isAbsolute, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { deserialize } from 'node:v8';
-import { DarkroomError, type ModelCard, type RowEvent, type RowOutput } from '@darkroom/core';
+import { DarkroomError, type ModelCard, type RowOutput } from '@darkroom/core';
 import { type PictureInput, seedOfPicture, type UpstreamTextInput } from '@darkroom/kinds';
-import type { Call, Caller, CallerFacts } from '../calls/caller.ts';
+import type { Call, Caller, CallerFacts, Said } from '../calls/caller.ts';
 import { seedOf } from '../upstream/text-pieces.ts';
 import { wellFormed } from '../upstream/upstream-error.ts';
 import { type CallMessage, ModuleChild } from './module-child.ts';
@@ -19,14 +19,12 @@ export interface ModuleCallerOptions {
   module: string;
   /** As it is served here. */
   model: string;
-  /** How long a call may say nothing once it has begun to speak, and how long one that is aborted may go on, ms. */
+  /** How long a call that is aborted may go on, and be silent, ms. */
   patienceMs: number;
   /** Of its process; that of this one if absent. */
   environment?: Record<string, string | undefined> | undefined;
 }
 
-/** Before its first word a call has so much more time. */
-const firstWordFactor = 10;
 /** What all calls together may say in such a time is bounded, so that one that floods does not keep the worker from its other work. */
 const turnMs = 10;
 const mostPerTurn = 50;
@@ -34,20 +32,18 @@ const longestRefusal = 300;
 
 /** A module in a process of its own. */
 export class ModuleCaller implements Caller {
+  readonly name: string;
   readonly #options: ModuleCallerOptions;
   /** Seconds since the epoch. */
   readonly #created = Math.floor(Date.now() / 1000);
   #child: ModuleChild | undefined;
   #kind: ModelCard['kind'] | undefined;
-  #slots = 1;
   #nextCall = 0;
-  /** Calls that have not ended, read or not, and those that wait for one of them to end. */
-  #inside = 0;
-  readonly #waiting: (() => void)[] = [];
   #turn: Promise<void> | undefined;
   #readInTurn = 0;
 
   constructor(options: ModuleCallerOptions) {
+    this.name = options.module;
     this.#options = options;
   }
 
@@ -82,31 +78,27 @@ export class ModuleCaller implements Caller {
     throw this.#lost(child.how ?? 'does not answer');
   }
 
-  async *run({ input, index }: Call, signal: AbortSignal): AsyncGenerator<RowEvent, RowOutput, void> {
-    await this.#enter();
+  async *run({ input, index }: Call, signal: AbortSignal): AsyncGenerator<Said, RowOutput, void> {
+    const child = this.#alive();
     const call = this.#nextCall++;
-    const child = this.#child;
-    // Canceled while it waited for its place: the module never hears of it.
-    let isOver = signal.aborted;
+    const isText = this.#kind === 'text';
+    const [text, picture] = [input as UpstreamTextInput, input as PictureInput];
+    const reader = isText ? new TextReader(text) : new PictureReader(picture, index);
+    const request = isText ? textRequest(text, index) : pictureRequest(picture, index);
+    child.open(call);
+    child.send({ type: 'run', call, request, most: reader.most });
+    let isOver = false;
     try {
-      if (isOver) throw this.#lost('was not asked');
-      const isText = this.#kind === 'text';
-      const [text, picture] = [input as UpstreamTextInput, input as PictureInput];
-      const reader = isText ? new TextReader(text) : new PictureReader(picture, index);
-      const request = isText ? textRequest(text, index) : pictureRequest(picture, index);
-      this.#alive().open(call);
-      child?.send({ type: 'run', call, request, most: reader.most });
-      for await (const message of this.#hear(call, signal)) {
+      for await (const message of this.#hear(child, call, signal)) {
         isOver = message.type !== 'said';
         if (message.type === 'threw') throw this.#thrown(message);
         if (message.type === 'returned') return this.#read(() => reader.end(deserialize(message.value)));
         yield* this.#read(() => [...reader.read(deserialize(message.value))]);
       }
-      throw this.#lost('was not heard to its end');
+      throw this.#lost(child.how ?? 'was not heard to its end');
     } finally {
-      // Who waits for this is told at once, and its place is taken until it has ended.
-      const leaving = isOver || child === undefined ? Promise.resolve() : this.#abandon(child, call);
-      void leaving.then(() => this.#leave(child, call));
+      if (!isOver) await this.#abandon(child, call);
+      child.forget(call);
     }
   }
 
@@ -134,10 +126,8 @@ export class ModuleCaller implements Caller {
     if (message.type === 'unfit') throw this.#unfit(message.message, message.thrown);
     try {
       const card = readCard(deserialize(message.card), { id: this.#options.model, created: this.#created });
-      const slots = readSlots(deserialize(message.slots));
       this.#kind = card.kind;
-      this.#slots = slots;
-      return { card, slots };
+      return { card, slots: readSlots(deserialize(message.slots)) };
     } catch (error) {
       throw this.#unfit((error as Error).message);
     }
@@ -149,14 +139,11 @@ export class ModuleCaller implements Caller {
     throw this.#lost(child?.how ?? 'is not running');
   }
 
-  /** What a call says, until it is aborted. */
-  async *#hear(call: number, signal: AbortSignal): AsyncGenerator<CallMessage, void> {
-    const child = this.#alive();
-    for (let patienceMs = firstWordFactor * this.#options.patienceMs; ; { patienceMs } = this.#options) {
-      const message = await child.next(call, { signal, patienceMs });
-      if (signal.aborted) return;
-      if (message === undefined)
-        throw this.#lost(child.how ?? `has said nothing of an output for ${patienceMs / 1000} s`);
+  /** What a call says, until it is aborted or its process has ended. */
+  async *#hear(child: ModuleChild, call: number, signal: AbortSignal): AsyncGenerator<CallMessage, void> {
+    for (;;) {
+      const message = await child.next(call, { signal });
+      if (message === undefined || signal.aborted) return;
       yield message;
       await this.#takeTurn();
       child.send({ type: 'taken', call });
@@ -171,19 +158,6 @@ export class ModuleCaller implements Caller {
       if (message === undefined && child.how === undefined) child.dismiss('it went on after its signal was aborted');
       if (message?.type !== 'said') return;
     }
-  }
-
-  /** Waits for a place where calls go on that nobody reads any more. */
-  async #enter(): Promise<void> {
-    if (this.#inside >= this.#slots) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#inside += 1;
-  }
-
-  #leave(child: ModuleChild | undefined, call: number): void {
-    child?.forget(call);
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#inside -= 1;
-    else next();
   }
 
   /** Waits where much was said already. */
@@ -210,7 +184,7 @@ export class ModuleCaller implements Caller {
   }
 
   #lost(why: string): DarkroomError {
-    return new DarkroomError('unavailable', 'executor.module', `${this.#options.module} ${why}`);
+    return new DarkroomError('unavailable', 'executor.module', `${this.name} ${why}`);
   }
 
   /** It cannot start. Where the module lies, and its own words, are for the log only, which errors of ours with another code are not. */

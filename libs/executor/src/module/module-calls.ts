@@ -1,5 +1,6 @@
 /** The calls that a module's process has under way: what they say goes out one by one, and never more of it than is read. */
 import { serialize } from 'node:v8';
+import { fieldOf } from '../upstream/fields.ts';
 import { type MessageFromModule, type MessageToModule, mostUnread, type Packed } from './module-message.ts';
 import type { OwnExecutor, OwnPictureRequest, OwnTextRequest } from './own-executor.ts';
 
@@ -97,10 +98,6 @@ export function pack(value: unknown, mostBytes: number): Packed {
   if (packed.length > mostBytes)
     throw new Error(`it said something of ${packed.length} bytes, expected at most ${mostBytes}`);
   return packed;
-}
-
-function fieldOf(value: unknown, name: string | symbol): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string | symbol, unknown>)[name] : undefined;
 }
 
 /** Of whatever was thrown, which need not be an error. */

@@ -79,7 +79,7 @@ export class ModuleChild {
   }
 
   /** What was said next; undefined where nothing comes: aborted, silent for longer than its patience, or its process ended. */
-  async next(call: number, wait: { signal?: AbortSignal; patienceMs: number }): Promise<CallMessage | undefined> {
+  async next(call: number, wait: { signal?: AbortSignal; patienceMs?: number }): Promise<CallMessage | undefined> {
     const mailbox = this.#calls.get(call);
     if (mailbox === undefined) return undefined;
     while (wait.signal?.aborted !== true) {
@@ -154,7 +154,7 @@ export class ModuleChild {
 /** False if there were none in time; an abort is some. */
 function hasNews(
   mailbox: Mailbox,
-  { signal, patienceMs }: { signal?: AbortSignal; patienceMs: number },
+  { signal, patienceMs }: { signal?: AbortSignal; patienceMs?: number },
 ): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (isNews: boolean): void => {
@@ -162,7 +162,7 @@ function hasNews(
       signal?.removeEventListener('abort', mailbox.notify);
       resolve(isNews);
     };
-    const timer = setTimeout(() => settle(false), patienceMs);
+    const timer = patienceMs === undefined ? undefined : setTimeout(() => settle(false), patienceMs);
     mailbox.notify = () => settle(true);
     signal?.addEventListener('abort', mailbox.notify);
   });

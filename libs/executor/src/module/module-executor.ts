@@ -13,7 +13,7 @@ export class ModuleExecutor extends CallExecutor {
 
   constructor({ module, model, environment, patienceMs = 60_000, ...options }: ModuleExecutorOptions) {
     const caller = new ModuleCaller({ module, model, environment, patienceMs });
-    super(caller, { ...options, patienceMs, startPatienceMs: startFactor * patienceMs, maxSlots: 1 });
+    super(caller, { ...options, patienceMs, startPatienceMs: startFactor * patienceMs });
     this.#caller = caller;
   }
 

@@ -7,7 +7,6 @@ import { basename, join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { EventLog } from '../conformance/event-log.ts';
-import { ModuleCaller } from './module-caller.ts';
 import { ModuleExecutor, type ModuleExecutorOptions } from './module-executor.ts';
 
 const fixture = (name: string): string => fileURLToPath(new URL(`./__fixtures__/${name}.mjs`, import.meta.url));
@@ -41,23 +40,6 @@ const text = (prompt: string, changes: object = {}) => ({
   n: 1,
   seed: 1,
   maxTokens: 5,
-  ...changes,
-});
-
-const picture = (prompt: string, changes: object = {}) => ({
-  prompt,
-  negativePrompt: '',
-  width: 16,
-  height: 16,
-  n: 1,
-  numInferenceSteps: 4,
-  guidanceScale: 1,
-  guidanceRescale: 0,
-  seed: 7,
-  scheduler: 'own',
-  outputFormat: 'png',
-  outputCompression: 100,
-  previewEvery: 2,
   ...changes,
 });
 
@@ -152,6 +134,16 @@ describe('a start', () => {
     expect(error.code).toBe(code);
     expect(error.message).not.toContain('\n');
     expect(log.events).toEqual([]);
+  });
+
+  it('is of a package too', async () => {
+    const installed = fileURLToPath(new URL('../../../../node_modules/', import.meta.url));
+    const place = mkdtempSync(join(installed, 'darkroom-test-executor-'));
+    onTestFinished(() => rmSync(place, { recursive: true }));
+    writeFileSync(join(place, 'package.json'), '{ "type": "module", "exports": "./mine.js" }');
+    writeFileSync(join(place, 'mine.js'), `export const createExecutor = () => ({ run() {}, ${card} });`);
+    const { executor } = open(basename(place));
+    expect(await executor.start()).toMatchObject({ id: 'mine', kind: 'text' });
   });
 
   it('with a package says what that exports', async () => {
@@ -261,15 +253,33 @@ describe('a text', () => {
     expect(await log.end('a')).toMatchObject({ type: 'request-done' });
   });
 
-  it('in an infinite loop is found by who looks whether it lives', async () => {
-    const { log, executor } = open(writer, { checkEveryMs: 10, patienceMs: 200 });
+  it('in an infinite loop takes its process along', async () => {
+    const { log, executor } = open(writer, { patienceMs: 200 });
     await executor.start();
     executor.submit([{ id: 'bad', input: text('an infinite loop') }]);
     const lost = await log.next(({ type }) => type === 'engine-lost');
-    expect(lost).toMatchObject({ message: `${writer} does not answer`, requestIds: ['bad'] });
+    const message = `${writer} was killed by SIGKILL: it went on after its signal was aborted`;
+    expect(lost).toMatchObject({ message, requestIds: ['bad'] });
     await executor.start();
     executor.submit([{ id: 'a', input: text('wish') }]);
     expect(await log.end('a')).toMatchObject({ type: 'request-done' });
+  });
+
+  it('in an infinite loop before its first word is found by who looks whether it lives', async () => {
+    const { log, executor } = open(
+      fileOf(`export const createExecutor = () => ({
+          card: { kind: 'text' },
+          async *run() {
+            for (;;);
+          },
+        });`),
+      { checkEveryMs: 10, patienceMs: 200 },
+    );
+    await executor.start();
+    executor.submit([{ id: 'bad', input: text('wish') }]);
+    const lost = await log.next(({ type }) => type === 'engine-lost');
+    const message = expect.stringMatching(/ does not answer$/) as string;
+    expect(lost).toMatchObject({ message, requestIds: ['bad'] });
   });
 
   it('that falls silent is lost alone, and one that goes on after that takes its process along', async () => {
@@ -344,14 +354,50 @@ describe('a text', () => {
     expect(log.of('delta').map(({ text: piece }) => piece)).toEqual(['1']);
   });
 
-  it('that is canceled before it has its place is never begun', async () => {
-    const caller = new ModuleCaller({ module: writer, model: 'mine', patienceMs: 60_000 });
-    onTestFinished(() => caller.rest(false));
-    await caller.describe(new AbortController().signal);
-    const input = text('wish');
-    await expect(caller.run({ input, index: 0 }, AbortSignal.abort()).next()).rejects.toThrow('was not asked');
-    const { value } = await caller.run({ input, index: 0 }, new AbortController().signal).next();
-    expect(value).toMatchObject({ type: 'delta', text: 'wishé🦊1/0 ' });
+  it('of which one output fails begins no other', async () => {
+    const { log, executor } = open(
+      fileOf(`const begun = [];
+        export const createExecutor = () => ({
+          card: { kind: 'text' },
+          slots: 2,
+          async *run({ index, input: { asked } }, signal) {
+            if (asked.prompt === 'which?') return yield begun.join(' ');
+            begun.push(index);
+            yield 'x';
+            if (index === 0) throw new Error('no');
+            await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          },
+        });`),
+    );
+    await executor.start();
+    executor.submit([{ id: 'a', input: text('', { n: 4 }) }]);
+    expect(await log.end('a')).toMatchObject({ type: 'request-lost' });
+    executor.submit([{ id: 'b', input: text('which?') }]);
+    await log.end('b');
+    expect(log.of('delta', 'b').map(({ text: piece }) => piece)).toEqual(['0 1']);
+  });
+
+  it('that is canceled before it has its place is never begun, and its place is free when the one before has ended', async () => {
+    const { log, executor } = open(
+      fileOf(`const begun = [];
+        export const createExecutor = () => ({
+          card: { kind: 'text' },
+          async *run({ input: { asked } }, signal) {
+            begun.push(asked.prompt);
+            yield begun.join(' ');
+            if (asked.prompt === 'deaf') await new Promise((resolve) => signal.addEventListener('abort', () => setTimeout(resolve, 100)));
+            begun.push('end');
+          },
+        });`),
+    );
+    await executor.start();
+    executor.submit(['deaf', 'never', 'last'].map((id) => ({ id, input: text(id) })));
+    await log.firstWord('deaf');
+    executor.cancel('deaf');
+    executor.cancel('never');
+    expect(await executor.checkHealth()).toMatchObject({ slots: 1, waitingRequests: 1 });
+    expect(await log.end('last')).toMatchObject({ type: 'request-done' });
+    expect(log.of('delta', 'last').map(({ text: piece }) => piece)).toEqual(['deaf end last']);
   });
 
   it('says what it came to', async () => {
@@ -368,67 +414,5 @@ describe('a text', () => {
       contentType: 'text/plain; charset=utf-8',
       facts: { finish_reason: 'length', prompt_tokens: 4, completion_tokens: 2 },
     });
-  });
-});
-
-describe('a picture', () => {
-  const painter = fixture('painter');
-
-  it('has steps, the previews that were asked for, and pixels', async () => {
-    const { log, executor } = open(painter);
-    expect(await executor.start()).toMatchObject({
-      id: 'mine',
-      kind: 'picture',
-      schedulers: ['own'],
-      defaultScheduler: 'own',
-    });
-    expect(executor.maxSlots).toBe(2);
-    executor.submit([{ id: 'a', input: picture('apples') }]);
-    await log.end('a');
-    expect(log.of('progress').map(({ done, total, preview }) => [done, total, preview?.contentType])).toEqual([
-      [1, 4, undefined],
-      [2, 4, 'image/png'],
-      [3, 4, undefined],
-      [4, 4, undefined],
-    ]);
-    expect(log.of('output')[0]!.output).toMatchObject({ facts: { width: 16, height: 16, seed: 7 } });
-    expect(log.outputs('a').get(0)).toHaveLength(16 * 16 * 3);
-    executor.submit([{ id: 'b', input: picture('file') }]);
-    await log.end('b');
-    expect(log.of('output', 'b')[0]!.output).toMatchObject({ contentType: 'image/png', facts: { width: 16, seed: 7 } });
-  });
-
-  it.each<[string, string]>([
-    [
-      'a clamped array',
-      'run returned { data: 3 bytes of Uint8ClampedArray }, expected { data } of 768 bytes, RGB of 16x16, or with a contentType',
-    ],
-    ['too few pixels', 'run returned { data: 12 bytes }, expected { data } of 768 bytes'],
-    [
-      'no such file',
-      'run returned { data: 70 bytes, contentType: text of 10 characters }, expected data that is a file, and its contentType, one of image/png',
-    ],
-    ['nothing', 'run returned undefined, expected { data } of 768 bytes'],
-    [
-      'steps back',
-      'run gave out { step: 1, preview: an object }, expected { step, preview } with step a whole number from 3 to 4',
-    ],
-    [
-      'too many steps',
-      'run gave out { step: 5, preview: an object }, expected { step, preview } with step a whole number from 1 to 4',
-    ],
-    ['half a step', 'run gave out { step: 0.5, preview: an object }, expected { step, preview }'],
-    ['a wrong preview', 'run gave out a preview { data: 70 bytes }, expected data that is a file, and its contentType'],
-  ])('with %s goes back', async (prompt, why) => {
-    const { log, executor } = open(painter);
-    await executor.start();
-    executor.submit([
-      { id: 'bad', input: picture(prompt) },
-      { id: 'a', input: picture('apples') },
-    ]);
-    const end = await log.end('bad');
-    expect(end).toMatchObject({ type: 'request-lost' });
-    expect((end as { message: string }).message).toContain(`${painter} broke its contract: ${why}`);
-    expect(await log.end('a')).toMatchObject({ type: 'request-done' });
   });
 });

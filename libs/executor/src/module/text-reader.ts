@@ -1,5 +1,6 @@
-import type { RowEvent, RowOutput } from '@darkroom/core';
+import type { RowOutput } from '@darkroom/core';
 import type { UpstreamTextInput } from '@darkroom/kinds';
+import type { Said } from '../calls/caller.ts';
 import { GrowingText, halfCharacter, mostTextEventBytes } from '../upstream/text-pieces.ts';
 import type { OutputReader } from './output-reader.ts';
 import { isObject, isWhole, unknownField, WrongSaid } from './wrong-said.ts';
@@ -26,7 +27,7 @@ export class TextReader implements OutputReader {
     this.#maxTokens = input.maxTokens;
   }
 
-  read(said: unknown): Iterable<RowEvent> {
+  read(said: unknown): Iterable<Said> {
     const piece = typeof said === 'string' ? { text: said } : said;
     if (!isObject(piece) || typeof piece['text'] !== 'string' || unknownField(piece, ['text', 'tokens']) !== undefined)
       throw new WrongSaid('run gave out', said, pieceExpected);

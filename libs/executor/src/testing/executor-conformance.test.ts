@@ -1,13 +1,9 @@
-/** The suites, on all executors there are. The process executor runs the built engine: `npm run build` first. */
+/** The suites, on the executors of our own engine. The process executor runs the built engine: `npm run build` first. */
 import { resolve } from 'node:path';
 import { loadPipeline } from '@darkroom/diffusion';
-import { afterAll, describe, expect, it } from 'vitest';
 import { type WriterInput, WriterPipeline } from './writer-pipeline.ts';
 import { InProcessExecutor } from './in-process-executor.ts';
 import { ProcessExecutor } from '../process/process-executor.ts';
-import { type ForwardedInput, ForwardingExecutor } from './forwarding-executor.ts';
-import { ToyUpstream } from './toy-upstream.ts';
-import { EventLog } from '../conformance/event-log.ts';
 import { describeExecutor, type ExecutorSubject } from '../conformance/executor-conformance.ts';
 import { describeRows, type RowSubject } from './row-conformance.ts';
 
@@ -57,34 +53,3 @@ describeRows('in a process, with pictures', process);
 describeExecutor('in process, with text', writer);
 describeRows('in process, with text', writer);
 describeExecutor('in process, with text in blocks', blockWriter);
-
-describe('an executor without steps', async () => {
-  const upstream = new ToyUpstream();
-  const url = await upstream.start();
-  afterAll(() => upstream.stop());
-
-  const toys: ExecutorSubject = {
-    create: (onEvents) => new ForwardingExecutor({ url, maxSlots: 2, onEvents }),
-    shortInput: ({ number, outputs }): ForwardedInput => ({ prompt: `${number} wishes`, words: 5, outputs }),
-    longInput: { prompt: 'wish', outputs: 1 } satisfies ForwardedInput,
-    badInput: { input: { prompt: '', outputs: 1 } satisfies ForwardedInput, message: 'prompt: is empty' },
-  };
-  describeExecutor('that forwards whole requests', toys);
-
-  it('says nothing of steps, and its server stops when it does', async () => {
-    const log = new EventLog();
-    const executor = toys.create(log.listener);
-    await executor.start();
-    executor.submit([
-      { id: 'a', input: toys.shortInput({ number: 1, outputs: 2 }) },
-      { id: 'long', input: toys.longInput },
-    ]);
-    await Promise.all([log.end('a'), log.firstWord('long')]);
-    executor.cancel('long');
-    await expect.poll(() => upstream.openAnswers).toBe(0);
-    expect(new Set(log.events.map(({ type }) => type))).toEqual(
-      new Set(['delta', 'output', 'request-done', 'request-canceled']),
-    );
-    await executor.shutdown();
-  });
-});

@@ -1,7 +1,7 @@
 /** Calls of tools that a server tells beside its text, written into the text as our own engines have them there. */
 import type { CallMarkup } from '@darkroom/kinds';
 import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
-import { UpstreamError } from './upstream-error.ts';
+import { unavailable } from './upstream-error.ts';
 
 /** A call whose arguments are being told. */
 interface OpenCall {
@@ -72,7 +72,7 @@ export class CallWriter {
     // Who has nothing to say may say nothing.
     if (call.told === '') return `{}${end}`;
     if (isObject(call.told)) return end;
-    throw new UpstreamError('unavailable', 'sent a call whose arguments are no object of JSON, and more after it');
+    throw unavailable('sent a call whose arguments are no object of JSON, and more after it');
   }
 }
 

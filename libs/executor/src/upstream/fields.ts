@@ -1,8 +1,8 @@
 /** Reading JSON of others, of which nothing is known. */
 
 /** A field of an object; undefined where there is none. */
-export function fieldOf(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined;
+export function fieldOf(value: unknown, name: string | symbol): unknown {
+  return typeof value === 'object' && value !== null ? (value as Record<string | symbol, unknown>)[name] : undefined;
 }
 
 export function textOf(value: unknown, name: string): string | undefined {

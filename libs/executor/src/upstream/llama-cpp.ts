@@ -1,5 +1,5 @@
 /** llama.cpp's own API: `/health`, `/props` and `/completion`, as the README of its server has them. */
-import type { RowEvent, RowOutput } from '@darkroom/core';
+import type { RowOutput } from '@darkroom/core';
 import {
   type ChatTemplate,
   createChatTemplate,
@@ -7,10 +7,11 @@ import {
   type UpstreamTextCard,
   type UpstreamTextInput,
 } from '@darkroom/kinds';
+import type { Said } from '../calls/caller.ts';
 import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
 import { bareSchema, GrowingText, mostTextEventBytes, secretsOf, seedOf, tokenLogprob } from './text-pieces.ts';
 import type { UpstreamHttp } from './upstream-http.ts';
-import { errorIn, streamFailure, UpstreamError } from './upstream-error.ts';
+import { errorIn, streamFailure, unavailable, UpstreamError } from './upstream-error.ts';
 import type { UpstreamCall, UpstreamFacts, UpstreamProtocol, UpstreamProtocolOptions } from './upstream-protocol.ts';
 
 /** For llama.cpp this seed means that it draws one. */
@@ -36,7 +37,7 @@ class LlamaCpp implements UpstreamProtocol {
     const slots = numberOf(props, 'total_slots');
     const maxModelTokens = numberOf(fieldOf(props, 'default_generation_settings'), 'n_ctx');
     if (slots === undefined || slots < 1 || maxModelTokens === undefined)
-      throw this.#otherServer('/props without total_slots and n_ctx');
+      throw otherServer('/props without total_slots and n_ctx');
     this.#bos = textOf(props, 'bos_token');
     this.#template = templateOf(props);
     const calls = this.#template?.calls ?? { reason: 'it has no template for messages' };
@@ -61,11 +62,10 @@ class LlamaCpp implements UpstreamProtocol {
 
   async check(signal: AbortSignal): Promise<void> {
     const health = await this.#http.get('/health', signal);
-    if (textOf(health, 'status') === undefined) throw this.#otherServer('/health without status');
+    if (textOf(health, 'status') === undefined) throw otherServer('/health without status');
   }
 
-  async *run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<RowEvent, RowOutput, void> {
-    const { name } = this.#http;
+  async *run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<Said, RowOutput, void> {
     const wish = input as UpstreamTextInput;
     const body = { ...samplingOf(wish, index), prompt: promptOf(wish, this.#template, this.#bos), stream: true };
     const secrets = secretsOf(wish);
@@ -73,7 +73,7 @@ class LlamaCpp implements UpstreamProtocol {
     const text = new GrowingText(wish);
     for await (const chunk of answer.events(mostTextEventBytes)) {
       const said = errorIn(chunk);
-      if (said !== undefined) throw streamFailure(name, said, secrets);
+      if (said !== undefined) throw streamFailure(said, secrets);
       const probabilities = listOf(chunk, 'completion_probabilities');
       const tokens = probabilities.map((each) => tokenLogprob(each as object, wish.logprobs ?? 0));
       yield* text.add(textOf(chunk, 'content') ?? '', tokens, numberOf(chunk, 'tokens_predicted'));
@@ -81,13 +81,13 @@ class LlamaCpp implements UpstreamProtocol {
       yield* text.progress();
       return text.output(factsOf(chunk));
     }
-    throw new UpstreamError('unavailable', `${name} ended a text without its last chunk, expected stop: true`);
+    throw unavailable('ended a text without its last chunk, expected stop: true');
   }
+}
 
-  #otherServer(what: string): UpstreamError {
-    const expected = "expected llama.cpp's server (UPSTREAM_API=llama.cpp)";
-    return new UpstreamError('model_unsupported', `${this.#http.name} answers ${what}, ${expected}`);
-  }
+function otherServer(what: string): UpstreamError {
+  const expected = "expected llama.cpp's server (UPSTREAM_API=llama.cpp)";
+  return new UpstreamError('model_unsupported', `answers ${what}, ${expected}`);
 }
 
 function templateOf(props: unknown): ChatTemplate | undefined {

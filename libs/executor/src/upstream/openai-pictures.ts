@@ -1,9 +1,10 @@
 /** Pictures by `/v1/images/generations`, as OpenAI's API reference has it, with the fields that another Darkroom takes besides. */
 import type { RowEvent, RowOutput } from '@darkroom/core';
 import { type PictureInput, seedOfPicture } from '@darkroom/kinds';
+import type { Said } from '../calls/caller.ts';
 import { pictureTypeOf } from '../picture-type.ts';
 import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
-import { errorIn, streamFailure, UpstreamError } from './upstream-error.ts';
+import { errorIn, streamFailure, unavailable } from './upstream-error.ts';
 import type { UpstreamHttp } from './upstream-http.ts';
 
 /** Of an event: 16 million pixels of noise as PNG, in base64. */
@@ -28,7 +29,7 @@ export async function* runOpenaiPicture(
   http: UpstreamHttp,
   ask: PictureAsk & { dialect: PictureDialect },
   signal: AbortSignal,
-): AsyncGenerator<RowEvent, RowOutput, void> {
+): AsyncGenerator<Said, RowOutput, void> {
   const { input, index } = ask;
   const path = '/v1/images/generations';
   const secrets = [input.prompt, input.negativePrompt];
@@ -44,23 +45,21 @@ export async function* runOpenaiPicture(
     const [picture] = listOf(await answer.json(mostEventBytes), 'data');
     const data = bytesOf(picture);
     if (data !== undefined) return yield* outputOf(data);
-    throw new UpstreamError('unavailable', `${http.name} answers ${path} without data[0].b64_json`);
+    throw unavailable(`answers ${path} without data[0].b64_json`);
   }
   for await (const event of answer.events(mostEventBytes)) {
     const said = errorIn(event);
-    if (said !== undefined) throw streamFailure(http.name, said, secrets);
+    if (said !== undefined) throw streamFailure(said, secrets);
     const data = bytesOf(event);
-    if (data === undefined) continue;
     const type = textOf(event, 'type') ?? '';
-    if (type.endsWith('.completed')) return yield* outputOf(data);
-    if (type.endsWith('.partial_image'))
-      yield {
-        type: 'progress',
-        ...placeOf(event, total),
-        preview: { data, contentType: contentTypeOf(data), facts: {} },
-      };
+    if (data !== undefined && type.endsWith('.completed')) return yield* outputOf(data);
+    if (data === undefined || !type.endsWith('.partial_image')) yield undefined;
+    else {
+      const preview = { data, contentType: contentTypeOf(data), facts: {} };
+      yield { type: 'progress', ...placeOf(event, total), preview };
+    }
   }
-  throw new UpstreamError('unavailable', `${http.name} ended a picture without image_generation.completed`);
+  throw unavailable(`ended a picture without image_generation.completed`);
 }
 
 /** Of what is sent as a picture in the making: which step it shows. */
@@ -100,5 +99,5 @@ function bytesOf(value: unknown): Uint8Array | undefined {
 function contentTypeOf(data: Uint8Array): string {
   const type = pictureTypeOf(data);
   if (type !== undefined) return type;
-  throw new UpstreamError('unavailable', `sent ${data.byteLength} bytes as a picture, expected PNG, JPEG or WebP`);
+  throw unavailable(`sent ${data.byteLength} bytes as a picture, expected PNG, JPEG or WebP`);
 }

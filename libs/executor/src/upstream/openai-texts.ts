@@ -1,10 +1,11 @@
 /** Texts by `/v1/chat/completions` and `/v1/completions`, as OpenAI's API reference has them. */
-import type { RowEvent, RowOutput } from '@darkroom/core';
+import type { RowOutput } from '@darkroom/core';
 import type { TextAsk, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
+import type { Said } from '../calls/caller.ts';
 import { CallWriter } from './call-writer.ts';
 import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
 import { bareSchema, GrowingText, mostTextEventBytes, secretsOf, seedOf, tokenLogprob } from './text-pieces.ts';
-import { errorIn, streamFailure, UpstreamError } from './upstream-error.ts';
+import { errorIn, streamFailure, unavailable } from './upstream-error.ts';
 import type { UpstreamAnswer, UpstreamHttp } from './upstream-http.ts';
 
 /** What such servers differ in. */
@@ -24,7 +25,7 @@ export async function* runOpenaiText(
   http: UpstreamHttp,
   ask: OpenaiTextAsk,
   signal: AbortSignal,
-): AsyncGenerator<RowEvent, RowOutput, void> {
+): AsyncGenerator<Said, RowOutput, void> {
   const { input } = ask;
   const isChat = input.asked.messages !== undefined;
   const secrets = secretsOf(input);
@@ -36,22 +37,22 @@ export async function* runOpenaiText(
   try {
     for await (const chunk of answer.events(mostTextEventBytes)) {
       const said = errorIn(chunk);
-      if (said !== undefined) throw streamFailure(http.name, said, secrets);
+      if (said !== undefined) throw streamFailure(said, secrets);
       usage = fieldOf(chunk, 'usage') ?? usage;
       const [choice] = listOf(chunk, 'choices');
       const piece = isChat ? calls.push(fieldOf(choice, 'delta')) : textOf(choice, 'text');
       yield* text.add(piece ?? '', logprobsOf(choice, input.logprobs), numberOf(usage, 'completion_tokens'));
-      end = endOf(choice) ?? end;
+      const ended = endOf(choice);
+      if (ended === undefined) continue;
+      end = ended;
+      // Only what it used up may follow.
+      answer.endSoon();
     }
   } catch (error) {
     // Its text is there; only what it used up is not.
     if (end === undefined || signal.aborted) throw error;
   }
-  if (end === undefined)
-    throw new UpstreamError(
-      'unavailable',
-      `${http.name} ended a text without its last chunk, expected a finish_reason`,
-    );
+  if (end === undefined) throw unavailable('ended a text without its last chunk, expected a finish_reason');
   yield* text.add(calls.end(), [], text.done);
   yield* text.progress();
   const details = fieldOf(usage, 'prompt_tokens_details');
@@ -72,7 +73,7 @@ async function askFor(
   const answer = await http.post(path, bodyOf(ask, isChat), options);
   if (answer.contentType === 'text/event-stream') return answer;
   const came = answer.contentType || 'no type';
-  throw new UpstreamError('unavailable', `${http.name} answers ${path} with ${came}, expected text/event-stream`);
+  throw unavailable(`answers ${path} with ${came}, expected text/event-stream`);
 }
 
 /** What was not asked for is the server's to choose. */

@@ -1,5 +1,5 @@
 /** Servers that speak as OpenAI's: `/v1/models`, and the routes of texts and pictures. */
-import type { ModelCard, RowEvent, RowOutput } from '@darkroom/core';
+import type { ModelCard, RowOutput } from '@darkroom/core';
 import {
   type PictureCard,
   type PictureInput,
@@ -7,9 +7,10 @@ import {
   type UpstreamTextInput,
   writtenCalls,
 } from '@darkroom/kinds';
+import type { Said } from '../calls/caller.ts';
 import { fieldOf, listOf, numberOf, textOf } from './fields.ts';
 import { type PictureDialect, runOpenaiPicture } from './openai-pictures.ts';
-import { runOpenaiText } from './openai-texts.ts';
+import { runOpenaiText, type TextDialect } from './openai-texts.ts';
 import { UpstreamError } from './upstream-error.ts';
 import type { UpstreamCall, UpstreamFacts, UpstreamProtocol, UpstreamProtocolOptions } from './upstream-protocol.ts';
 
@@ -21,15 +22,23 @@ const countedSteps = 4;
 /** Models in an error. */
 const mostNamed = 20;
 
+/** What is asked of a model, once it is known. */
+interface KnownModel {
+  /** As the server has it. */
+  id: string;
+  card: ModelCard;
+  dialect: TextDialect & PictureDialect;
+}
+
 export function createOpenai({ http, model }: UpstreamProtocolOptions): UpstreamProtocol {
-  let known: { entry: unknown; id: string; card: ModelCard } | undefined;
+  let known: KnownModel | undefined;
 
   async function listModels(signal: AbortSignal): Promise<readonly unknown[]> {
     const list = await http.get('/v1/models', signal);
     if (Array.isArray(fieldOf(list, 'data'))) return listOf(list, 'data');
     throw new UpstreamError(
       'model_unsupported',
-      `${http.name} answers /v1/models without data, expected a server that speaks as OpenAI's (UPSTREAM_API=openai)`,
+      "answers /v1/models without data, expected a server that speaks as OpenAI's (UPSTREAM_API=openai)",
     );
   }
 
@@ -39,32 +48,33 @@ export function createOpenai({ http, model }: UpstreamProtocolOptions): Upstream
     if (entry === undefined) {
       const ids = entries.slice(0, mostNamed).map((each) => idOf(each));
       const expected = ids.length === 0 ? 'it has none' : `expected MODEL_ID to be one of ${ids.join(', ')}`;
-      throw new UpstreamError('model_unsupported', `${http.name} has no model ${model}: ${expected}`);
+      throw new UpstreamError('model_unsupported', `has no model ${model}: ${expected}`);
     }
-    const card = isOfPictures(entry) ? pictureCard(entry, model) : textCard(entry, model);
-    known = { entry, id: textOf(entry, 'id') ?? model, card };
-    return { card };
+    known = knownModel(entry, model);
+    return { card: known.card };
   }
 
-  async function* run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<RowEvent, RowOutput, void> {
-    if (known === undefined) throw new UpstreamError('unavailable', `${http.name} was not asked for its models`);
-    const { entry, id, card } = known;
-    if (card.kind === 'text')
-      return yield* runOpenaiText(
-        http,
-        { model: id, input: input as UpstreamTextInput, index, dialect: textDialectOf(entry) },
-        signal,
-      );
-    const ask = {
-      model: id,
-      input: input as PictureInput,
-      index,
-      dialect: dialectOf(entry),
-    };
-    return yield* runOpenaiPicture(http, ask, signal);
+  function run({ input, index }: UpstreamCall, signal: AbortSignal): AsyncGenerator<Said, RowOutput, void> {
+    const { id, card, dialect } = known!;
+    const ask = { model: id, index, dialect };
+    if (card.kind === 'text') return runOpenaiText(http, { ...ask, input: input as UpstreamTextInput }, signal);
+    return runOpenaiPicture(http, { ...ask, input: input as PictureInput }, signal);
   }
 
   return { describe, check: async (signal) => void (await listModels(signal)), run };
+}
+
+/** Another Darkroom says what its models make; llama.cpp and vLLM say who they are. */
+function knownModel(entry: unknown, model: string): KnownModel {
+  const id = textOf(entry, 'id') ?? model;
+  const owner = textOf(entry, 'owned_by');
+  const isDarkroom = ['text', 'picture'].includes(textOf(entry, 'kind') ?? '');
+  const hasBareSchema = owner === 'llamacpp';
+  const takesGrammar = isDarkroom || hasBareSchema;
+  const takes = { takesGrammar, takesFormatOfPrompt: takesGrammar || owner === 'vllm' };
+  const hasStream = isDarkroom || openaiPictures.test(id);
+  const card = isOfPictures(entry) ? pictureCard(entry, model) : { ...textCard(entry, model), ...takes };
+  return { id, card, dialect: { hasBareSchema, hasOurFields: isDarkroom, hasStream } };
 }
 
 /** The name of a model here: of `Qwen/Qwen3-0.6B` its last part in small letters, with `-` for what ids here cannot hold. */
@@ -87,24 +97,6 @@ function isOfPictures(entry: unknown): boolean {
   );
 }
 
-function dialectOf(entry: unknown): PictureDialect {
-  const hasOurFields = textOf(entry, 'kind') === 'picture';
-  return { hasOurFields, hasStream: hasOurFields || openaiPictures.test(textOf(entry, 'id') ?? '') };
-}
-
-/** Another Darkroom says what its models make; these two say who they are. */
-function textDialectOf(entry: unknown) {
-  const isDarkroom = textOf(entry, 'kind') === 'text';
-  const isLlamaCpp = textOf(entry, 'owned_by') === 'llamacpp';
-  const isVllm = textOf(entry, 'owned_by') === 'vllm';
-  return {
-    /** As `TextDialect`; the others as `UpstreamTextCard`. */
-    hasBareSchema: isLlamaCpp,
-    takesGrammar: isDarkroom || isLlamaCpp,
-    takesFormatOfPrompt: isDarkroom || isLlamaCpp || isVllm,
-  };
-}
-
 function baseCard(entry: unknown, id: string) {
   const ownedBy = textOf(entry, 'owned_by') ?? 'upstream';
   return { id, created: numberOf(entry, 'created') ?? 0, ownedBy, pipeline: 'openai' };
@@ -116,7 +108,6 @@ function textCard(entry: unknown, model: string): UpstreamTextCard {
   const maxModelTokens = numberOf(entry, 'max_model_len') ?? numberOf(meta, 'n_ctx');
   const vocabularySize = numberOf(entry, 'vocabulary_size') ?? numberOf(meta, 'n_vocab');
   const hasTools = fieldOf(entry, 'has_tools');
-  const { takesGrammar, takesFormatOfPrompt } = textDialectOf(entry);
   return {
     ...baseCard(entry, model),
     kind: 'text',
@@ -126,8 +117,6 @@ function textCard(entry: unknown, model: string): UpstreamTextCard {
     hasChatTemplate: fieldOf(entry, 'has_chat_template') !== false,
     ...(typeof hasTools === 'boolean' && { hasTools }),
     calls: hasTools === false ? { reason: 'its server says so' } : { markup: writtenCalls },
-    takesGrammar,
-    takesFormatOfPrompt,
     deterministic: { is: false, reason: 'another server runs it' },
   };
 }

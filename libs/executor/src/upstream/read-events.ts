@@ -1,11 +1,12 @@
 import { readLines } from './read-lines.ts';
-import { UpstreamError } from './upstream-error.ts';
+import { unavailable } from './upstream-error.ts';
 
 /** What stands for the end of a stream at OpenAI's; it is no JSON. */
 const doneMark = '[DONE]';
 
 /**
- * The data of server-sent events, each as JSON, until the stream or `[DONE]` ends them. Comments and names of events are passed over.
+ * The data of server-sent events, each as JSON, until the stream or `[DONE]` ends them. Of a comment, which says that somebody is at it,
+ * it is undefined; names of events are passed over.
  *
  * @param mostBytes of an event.
  * @throws UpstreamError `unavailable` as `readLines`, and for data that is no JSON.
@@ -23,9 +24,8 @@ export async function* readEvents(
     } else if (line.startsWith('data:')) {
       const text = line.slice(line[5] === ' ' ? 6 : 5);
       data = data === undefined ? text : `${data}\n${text}`;
-      if (data.length > mostBytes)
-        throw new UpstreamError('unavailable', `sent an event of more than ${mostBytes} characters`);
-    }
+      if (data.length > mostBytes) throw unavailable(`sent an event of more than ${mostBytes} characters`);
+    } else if (line.startsWith(':')) yield undefined;
   }
 }
 
@@ -34,6 +34,6 @@ function parsed(data: string): unknown {
     return JSON.parse(data);
   } catch (cause) {
     // What it says may be of a prompt.
-    throw new UpstreamError('unavailable', `sent an event of ${data.length} characters that is no JSON`, { cause });
+    throw unavailable(`sent an event of ${data.length} characters that is no JSON`, cause);
   }
 }

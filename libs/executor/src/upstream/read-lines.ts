@@ -1,4 +1,4 @@
-import { UpstreamError } from './upstream-error.ts';
+import { unavailable } from './upstream-error.ts';
 
 const lineFeed = 10;
 
@@ -17,7 +17,7 @@ export async function* readLines(
   let bytes = 0;
   const keep = (part: Uint8Array): void => {
     bytes += part.byteLength;
-    if (bytes > mostBytes) throw broken(`a line of more than ${mostBytes} bytes, expected a shorter one`);
+    if (bytes > mostBytes) throw unavailable(`sent a line of more than ${mostBytes} bytes, expected a shorter one`);
     parts.push(part);
   };
   for await (const chunk of chunks) {
@@ -32,17 +32,13 @@ export async function* readLines(
     }
     if (from < chunk.byteLength) keep(chunk.subarray(from));
   }
-  if (bytes > 0) throw broken('half a line, expected its end');
+  if (bytes > 0) throw unavailable('sent half a line, expected its end');
 }
 
 function decode(decoder: InstanceType<typeof TextDecoder>, bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes);
   } catch (cause) {
-    throw broken('bytes that are no UTF-8, expected text', cause);
+    throw unavailable('sent bytes that are no UTF-8, expected text', cause);
   }
-}
-
-function broken(what: string, cause?: unknown): UpstreamError {
-  return new UpstreamError('unavailable', `sent ${what}`, { cause });
 }

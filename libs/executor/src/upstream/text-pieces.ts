@@ -1,7 +1,8 @@
 /** What texts of all protocols have in common. */
 import type { RowEvent, RowOutput } from '@darkroom/core';
 import type { TextAsk, TextOutputFacts, TokenLogprob, UpstreamTextInput } from '@darkroom/kinds';
-import { UpstreamError } from './upstream-error.ts';
+import type { Said } from '../calls/caller.ts';
+import { unavailable } from './upstream-error.ts';
 
 /** Bytes of an event: a token, and what is said of twenty others. */
 export const mostTextEventBytes = 1024 * 1024;
@@ -63,24 +64,18 @@ export class GrowingText {
   }
 
   /** `done`: tokens by now, where the server says. */
-  *add(text: string, logprobs: readonly TokenLogprob[] = [], done = this.done + 1): Generator<RowEvent, void> {
+  *add(text: string, logprobs: readonly TokenLogprob[] = [], done = this.done + 1): Generator<Said, void> {
     const said = this.#mostFactUnits > 0 ? logprobs : [];
-    if (text === '' && said.length === 0) return;
+    if (text === '' && said.length === 0) return yield undefined;
     if (halfCharacter.test(text))
-      throw new UpstreamError('unavailable', 'sent half a character, expected text that does not end within one');
+      throw unavailable('sent half a character, expected text that does not end within one');
     const lines = said.map((each) => `${JSON.stringify(each)}\n`).join('');
     const offset = this.#text.length;
     if (offset + text.length > this.#mostUnits)
-      throw new UpstreamError(
-        'unavailable',
-        `sent a text of more than ${this.#mostUnits} characters, expected max_tokens to end it`,
-      );
+      throw unavailable(`sent a text of more than ${this.#mostUnits} characters, expected max_tokens to end it`);
     this.#factUnits += lines.length;
     if (this.#factUnits > this.#mostFactUnits)
-      throw new UpstreamError(
-        'unavailable',
-        `said more of its tokens than ${this.#mostFactUnits} characters, expected less`,
-      );
+      throw unavailable(`said more of its tokens than ${this.#mostFactUnits} characters, expected less`);
     this.#text += text;
     yield { type: 'delta', offset, text, ...(lines !== '' && { facts: { logprobs: lines } }) };
     this.done = Math.max(this.done, done);
@@ -98,7 +93,7 @@ export class GrowingText {
   output(facts: Pick<TextOutputFacts, 'finish_reason' | 'stop'> & Partial<TextOutputFacts>): RowOutput {
     const { completion_tokens = this.done, prompt_tokens = 0, cached_tokens = 0, ...others } = facts;
     if (facts.stop !== undefined && halfCharacter.test(facts.stop))
-      throw new UpstreamError('unavailable', 'sent half a character as what it stopped at, expected whole ones');
+      throw unavailable('sent half a character as what it stopped at, expected whole ones');
     return {
       data: new TextEncoder().encode(this.#text),
       contentType: 'text/plain; charset=utf-8',

@@ -1,24 +1,47 @@
 import { DarkroomError } from '@darkroom/core';
 import { textOf } from './fields.ts';
 
+type UpstreamErrorCode = 'invalid_request' | 'unavailable' | 'model_unsupported';
+
 /**
  * What went wrong with an upstream, by its code: `invalid_request` is about one request, whose sender is told; `unavailable`
  * may be over by itself, and the request can be tried again; `model_unsupported` takes an operator: it is no such server, or
  * does not take the key.
  */
 export class UpstreamError extends DarkroomError {
+  declare readonly code: UpstreamErrorCode;
   /** When it is worth another try, ms. */
   readonly retryAfterMs: number;
+  /** It lives, and has no time now. */
+  readonly isBusy: boolean;
 
   constructor(
-    code: 'invalid_request' | 'unavailable' | 'model_unsupported',
+    code: UpstreamErrorCode,
     message: string,
-    { retryAfterMs = 0, cause }: { retryAfterMs?: number; cause?: unknown } = {},
+    { retryAfterMs = 0, isBusy = false, cause }: { retryAfterMs?: number; isBusy?: boolean; cause?: unknown } = {},
   ) {
     super(code, 'executor.upstream', message, cause);
     this.name = 'UpstreamError';
     this.retryAfterMs = retryAfterMs;
+    this.isBusy = isBusy;
   }
+}
+
+/** What may be over by itself, in words that its server's name goes before. */
+export function unavailable(message: string, cause?: unknown): UpstreamError {
+  return new UpstreamError('unavailable', message, { cause });
+}
+
+/** Whatever went wrong, with the server's name before it. What the sender of a request is told has none. */
+export function named(name: string, error: unknown): DarkroomError {
+  if (DarkroomError.isInstance(error) && error.code === 'invalid_request') return error;
+  if (error instanceof UpstreamError) {
+    const { code, message, retryAfterMs } = error;
+    return new UpstreamError(code, `${name} ${message}`, { retryAfterMs, cause: error });
+  }
+  if (error instanceof SyntaxError) return unavailable(`${name} sent something that is no JSON`, error);
+  const { code, name: kind } = error as { code?: unknown; name: string };
+  return unavailable(`${name} cannot be reached, or broke off (${typeof code === 'string' ? code : kind})`, error);
 }
 
 const longestReason = 300;
@@ -80,12 +103,7 @@ function holds(text: string, secret: string): boolean {
 }
 
 /** What a stream says went wrong. */
-export function streamFailure(
-  name: string,
-  { reason, isOfRequest = false }: SaidError,
-  secrets: readonly string[],
-): UpstreamError {
+export function streamFailure({ reason, isOfRequest = false }: SaidError, secrets: readonly string[]): UpstreamError {
   const shown = shownReason(reason, secrets);
-  if (isOfRequest) return new UpstreamError('invalid_request', shown);
-  return new UpstreamError('unavailable', `${name} broke off: ${shown}`);
+  return isOfRequest ? new UpstreamError('invalid_request', shown) : unavailable(`broke off: ${shown}`);
 }

@@ -1,6 +1,6 @@
-import { DarkroomError } from '@darkroom/core';
 import { CallExecutor, type CallOptions } from '../calls/call-executor.ts';
 import type { Caller } from '../calls/caller.ts';
+import { named, UpstreamError } from './upstream-error.ts';
 import { UpstreamHttp } from './upstream-http.ts';
 import type { CreateUpstreamProtocol } from './upstream-protocol.ts';
 
@@ -18,21 +18,33 @@ export class UpstreamExecutor extends CallExecutor {
   constructor({ url, key, createProtocol, model, ...options }: UpstreamExecutorOptions) {
     const http = new UpstreamHttp({ url, key });
     const protocol = createProtocol({ http, model });
+    const { name } = http;
     const caller: Caller = {
-      describe: (signal) => protocol.describe(signal),
-      check: (signal) => protocol.check(signal),
-      run: (call, signal) => named(http, protocol.run(call, signal)),
+      name,
+      describe: (signal) => byName(name, protocol.describe(signal)),
+      check: (signal) => byName(name, protocol.check(signal).catch(unlessBusy)),
+      run: (call, signal) => callByName(name, protocol.run(call, signal)),
       rest: () => Promise.resolve(http.rest()),
     };
     super(caller, options);
   }
 }
 
-/** With the server's name before what goes wrong; what its sender is told has none. */
-async function* named(http: UpstreamHttp, output: ReturnType<Caller['run']>): ReturnType<Caller['run']> {
+function unlessBusy(error: unknown): void {
+  if (!(error instanceof UpstreamError && error.isBusy)) throw error;
+}
+
+/** With the server's name in what goes wrong. */
+function byName<Result>(name: string, asked: Promise<Result>): Promise<Result> {
+  return asked.catch((error: unknown) => {
+    throw named(name, error);
+  });
+}
+
+async function* callByName(name: string, output: ReturnType<Caller['run']>): ReturnType<Caller['run']> {
   try {
     return yield* output;
   } catch (error) {
-    throw DarkroomError.isInstance(error) && error.code === 'invalid_request' ? error : http.named(error);
+    throw named(name, error);
   }
 }

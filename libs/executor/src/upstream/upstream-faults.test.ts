@@ -1,65 +1,11 @@
 /** Servers that are not what they should be: whose fault it is is said, memory is bounded, and the key stands nowhere. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { UpstreamTextInput } from '@darkroom/kinds';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { EventOf } from '../executor-event.ts';
-import { EventLog } from '../conformance/event-log.ts';
-import { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
-import { ToyOpenai } from '../testing/toy-openai.ts';
+import type { ToyLlamaCpp } from '../testing/toy-llama-cpp.ts';
 import type { ToyFault } from '../testing/toy-server.ts';
-import { createLlamaCpp } from './llama-cpp.ts';
-import { createOpenai } from './openai.ts';
-import { UpstreamExecutor, type UpstreamExecutorOptions } from './upstream-executor.ts';
-
-const key = 'sk-0123456789abcdef';
-const protocols = { 'llama.cpp': createLlamaCpp, openai: createOpenai };
-const toys = { 'llama.cpp': ToyLlamaCpp, openai: ToyOpenai };
-type Api = keyof typeof toys;
-const apis = Object.keys(toys) as Api[];
-
-function text(prompt: string, changes: Partial<UpstreamTextInput> = {}): UpstreamTextInput {
-  return { asked: { prompt, max_tokens: 5 }, n: 1, seed: 1, maxTokens: 5, ...changes };
-}
-
-/** An executor that looks nowhere by itself, and hears and says all into a log. */
-function executorOf(api: Api, url: string, options: Partial<UpstreamExecutorOptions> = {}) {
-  const log = new EventLog();
-  const waits: string[] = [];
-  let hear: ((reason: string) => void) | undefined;
-  /** The first reason to wait. */
-  const waited = new Promise<string>((resolve) => (hear = resolve));
-  const executor = new UpstreamExecutor({
-    url,
-    key,
-    createProtocol: protocols[api],
-    model: 'toy_writer',
-    maxSlots: 2,
-    retryMs: 1,
-    checkEveryMs: 600_000,
-    onEvents: log.listener,
-    onWaiting: (reason) => {
-      waits.push(reason);
-      hear?.(reason);
-    },
-    ...options,
-  });
-  onTestFinished(() => executor.shutdown());
-  return { log, waits, waited, executor };
-}
-
-async function open(api: Api, options: Partial<UpstreamExecutorOptions> = {}) {
-  const toy = new toys[api]();
-  const url = await toy.start();
-  const made = executorOf(api, url, options);
-  onTestFinished(() =>
-    made.executor
-      .shutdown()
-      .then(() => toy.stop())
-      .then(() => {}),
-  );
-  return { toy, url, ...made };
-}
+import { apis, executorOf, key, line, open, streams, text, toys } from '../testing/upstream-bench.ts';
 
 async function listen(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
   const server = createServer(answer);
@@ -70,20 +16,6 @@ async function listen(answer: (request: IncomingMessage, response: ServerRespons
   });
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
-
-/** Its words after the headers of a stream. */
-const streams =
-  (...parts: (string | Uint8Array)[]): ToyFault =>
-  (_request, response, body) => {
-    if (body === undefined) return false;
-    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    for (const part of parts) response.write(part);
-    response.end();
-    return true;
-  };
-
-const line = (content: string): string =>
-  `data: ${JSON.stringify({ content, stop: false, choices: [{ text: content, finish_reason: null }] })}\n\n`;
 
 const refusal =
   (message: string, status = 400): ToyFault =>
@@ -332,73 +264,6 @@ describe.each(apis)('a text of %s', (api) => {
     expect(toy.bodies).toMatchObject([{ prompt: 'wish', seed: 2, temperature: 0.5, stream: true }]);
     expect([...toy.keys]).toEqual([`Bearer ${key}`]);
   });
-
-  it('that is canceled stops at the server, and frees its place', async () => {
-    const { log, toy, executor } = await open(api);
-    await executor.start();
-    executor.submit([
-      { id: 'a', input: text('', { asked: { prompt: 'wish' }, n: 3 }) },
-      { id: 'b', input: text('next') },
-    ]);
-    await log.firstWord('a');
-    expect(log.of('delta', 'b')).toEqual([]);
-    executor.cancel('a');
-    expect(await log.end('b')).toMatchObject({ type: 'request-done' });
-    await expect.poll(() => toy.openAnswers).toBe(0);
-    expect(toy.mostAnswers).toBe(2);
-  });
-
-  it('waits for a place where as many are served as the server takes', async () => {
-    const { log, toy, executor } = await open(api);
-    await executor.start();
-    const ids = ['a', 'b', 'c'];
-    executor.submit(ids.map((id) => ({ id, input: text('wish', { n: 2 }) })));
-    expect(await executor.checkHealth()).toMatchObject({ slots: 2, waitingRequests: 2 });
-    await Promise.all(ids.map((id) => log.end(id)));
-    expect(toy.mostAnswers).toBe(2);
-    expect(log.of('request-done').map(({ requestId }) => requestId)).toEqual(ids);
-  });
-
-  it('is lost with all others when its server is gone, which is waited for', async () => {
-    const { log, toy, executor, waits } = await open(api);
-    await executor.start();
-    const long = text('', { asked: { prompt: 'wish' } });
-    executor.submit(['a', 'b', 'c'].map((id) => ({ id, input: long })));
-    await Promise.all(['a', 'b'].map((id) => log.firstWord(id)));
-    await toy.stop();
-    const lost = await log.next(({ type }) => type === 'engine-lost');
-    expect(lost).toMatchObject({
-      requestIds: ['a', 'b', 'c'],
-      message: expect.stringContaining('ECONNREFUSED') as string,
-    });
-    expect(log.events.at(-1)).toBe(lost);
-    const starting = executor.start();
-    await expect.poll(() => waits.length).toBeGreaterThan(0);
-    await toy.start();
-    await starting;
-    executor.submit([{ id: 'a', input: text('wish') }]);
-    expect(await log.end('a')).toMatchObject({ type: 'request-done' });
-  });
-});
-
-it('notices a server that says nothing any more, also where nobody asks it for something', async () => {
-  const { toy, executor, log } = await open('llama.cpp', { checkEveryMs: 5, patienceMs: 50 });
-  await executor.start();
-  expect(await executor.checkHealth()).toMatchObject({ isHealthy: true });
-  // Frozen: it takes what comes, and never answers.
-  toy.fault = () => true;
-  expect(await log.next(({ type }) => type === 'engine-lost')).toMatchObject({ requestIds: [] });
-});
-
-it('bears one look that fails, with what is under way', async () => {
-  const { toy, executor, log } = await open('llama.cpp', { checkEveryMs: 5 });
-  await executor.start();
-  executor.submit([{ id: 'a', input: text('', { asked: { prompt: 'wish' } }) }]);
-  await log.firstWord('a');
-  let looks = 0;
-  toy.fault = (_request, response) => looks++ % 2 === 0 && Boolean(response.writeHead(502).end());
-  await expect.poll(() => looks).toBeGreaterThan(4);
-  expect(log.of('engine-lost')).toEqual([]);
 });
 
 it('keeps no more of a line than it may, however much comes', async () => {
@@ -419,21 +284,4 @@ it('keeps no more of a line than it may, however much comes', async () => {
   expect(await log.end('a')).toMatchObject({ type: 'request-lost' });
   // What the sockets' buffers hold besides.
   expect(written).toBeLessThan(16 * 1024 * 1024);
-});
-
-it('asks again, over a new connection, where those that it had kept open are closed', async () => {
-  const { toy, executor, log } = await open('openai');
-  await executor.start();
-  const served = new Set<object>();
-  toy.fault = ({ socket }, _response, body) => {
-    if (body === undefined) return false;
-    if (served.has(socket)) return Boolean(socket.destroy());
-    served.add(socket);
-    return false;
-  };
-  for (const ids of [['a', 'b'], ['c', 'd'], ['e']]) {
-    executor.submit(ids.map((id) => ({ id, input: text('a wish') })));
-    for (const id of ids) expect(await log.end(id)).toMatchObject({ type: 'request-done' });
-  }
-  expect(served.size).toBe(5);
 });

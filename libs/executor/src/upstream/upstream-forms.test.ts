@@ -186,6 +186,33 @@ describe("llama.cpp's API", () => {
     for (const body of toy.bodies) expect(body).not.toHaveProperty('response_format');
   });
 
+  it('is asked for the rest by its own names too', async () => {
+    const { toy, write } = await openLlama();
+    const same = { temperature: 0.5, top_k: 5, min_p: 0.1, presence_penalty: 1, ignore_eos: true };
+    const ours = { max_tokens: 2, stop: 'x', logit_bias: { 5: -1 }, logprobs: true, top_logprobs: 3 };
+    await write({ prompt: 'a', ...same, ...ours }, { logprobs: 3 });
+    await write({ prompt: 'b', max_tokens: 2, stop: ['x', 'y'], logprobs: true }, { logprobs: 0 });
+    const [first, second] = toy.bodies;
+    const theirs = { n_predict: 2, stop: ['x'], logit_bias: [[5, -1]], n_probs: 3 };
+    expect(first).toEqual({ prompt: 'a', seed: 1, stream: true, ...same, ...theirs });
+    // Without others it says nothing of the token that was taken.
+    expect(second).toEqual({ prompt: 'b', seed: 1, stream: true, n_predict: 2, stop: ['x', 'y'], n_probs: 1 });
+  });
+
+  it('says what a text has stopped at', async () => {
+    const { toy, log, write } = await openLlama();
+    toy.fault = (_request, response, body) => {
+      if (body === undefined) return false;
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      const last = { content: '', stop: true, stop_type: 'word', stopping_word: 'x', tokens_predicted: 9 };
+      response.write(`data: ${JSON.stringify({ content: 'one', stop: false })}\n\n`);
+      return Boolean(response.end(`data: ${JSON.stringify(last)}\n\n`));
+    };
+    await write({ prompt: 'a', stop: 'x' });
+    const facts = { finish_reason: 'stop', stop: 'x', completion_tokens: 9, prompt_tokens: 0 };
+    expect(log.of('output')[0]!.output.facts).toMatchObject(facts);
+  });
+
   it('is shown tools by the template, and kept to them by the grammar', async () => {
     const { toy, write, card } = await openLlama(toolTemplate);
     expect(card).toMatchObject({

@@ -1,11 +1,11 @@
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { readEvents } from './read-events.ts';
-import { errorIn, type SaidError, shownReason, UpstreamError } from './upstream-error.ts';
+import { errorIn, type SaidError, shownReason, unavailable, UpstreamError } from './upstream-error.ts';
 
 /** Of a model's facts, and of what is said of an error. */
 const mostFactBytes = 4 * 1024 * 1024;
-/** How long a server that has said all may take to end its answer; then its connection is not used again, ms. */
+/** How long a server that has said all that matters may take to end its answer; then its connection is not used again, ms. */
 const endingMs = 1000;
 const defaultRetryMs = 1000;
 const longestRetryMs = 10_000;
@@ -20,6 +20,8 @@ export interface UpstreamAnswer {
   events(mostBytes: number): AsyncGenerator<unknown, void, void>;
   /** All of it. */
   json(mostBytes: number): Promise<unknown>;
+  /** It has said what matters: from now on it is waited for a little only. */
+  endSoon(): void;
 }
 
 /**
@@ -47,14 +49,14 @@ export class UpstreamHttp {
     this.#agent.destroy();
   }
 
-  /** @throws UpstreamError as `post`; what is no JSON is `model_unsupported`. */
+  /** @throws as `post`; what is no JSON is `model_unsupported`. */
   async get(path: string, signal: AbortSignal): Promise<unknown> {
     const response = await this.#send('GET', path, { signal, secrets: [] });
     try {
-      return await this.#json(response, mostFactBytes);
+      return await readJson(response, mostFactBytes);
     } catch (error) {
-      if (!(error instanceof UpstreamError) || !(error.cause instanceof SyntaxError)) throw error;
-      throw new UpstreamError('model_unsupported', error.message);
+      if (!(error instanceof SyntaxError)) throw error;
+      throw new UpstreamError('model_unsupported', `answers GET ${path} with something that is no JSON`);
     }
   }
 
@@ -62,8 +64,8 @@ export class UpstreamHttp {
    * Asks for something to be made.
    *
    * @param secrets what was sent, which must not come back in an error.
-   * @throws UpstreamError `invalid_request` when it refuses the request; `unavailable` when it is away, busy or fails;
-   * `model_unsupported` when it redirects, or does not know the path or the key.
+   * @throws UpstreamError `invalid_request` when it refuses the request; `unavailable` when it is busy or fails; `model_unsupported`
+   * when it redirects, or does not know the path or the key. Node's own errors when it is away: `named` makes one kind of all.
    */
   async post(
     path: string,
@@ -73,29 +75,10 @@ export class UpstreamHttp {
     const response = await this.#send('POST', path, { ...options, body: JSON.stringify(body) });
     return {
       contentType: contentTypeOf(response),
-      events: (mostBytes) => this.#events(response, mostBytes),
-      json: (mostBytes) => this.#json(response, mostBytes),
+      events: (mostBytes) => eventsOf(response, mostBytes),
+      json: (mostBytes) => readJson(response, mostBytes),
+      endSoon: () => endSoon(response),
     };
-  }
-
-  async #json(response: IncomingMessage, mostBytes: number): Promise<unknown> {
-    try {
-      return JSON.parse((await readAll(response, mostBytes)).toString('utf8'));
-    } catch (error) {
-      throw this.named(error);
-    }
-  }
-
-  async *#events(response: IncomingMessage, mostBytes: number): AsyncGenerator<unknown, void, void> {
-    try {
-      const chunks = response.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
-      for await (const event of readEvents(chunks, mostBytes)) yield event;
-    } catch (error) {
-      response.destroy();
-      throw this.named(error);
-    } finally {
-      letEnd(response);
-    }
   }
 
   get #isSecure(): boolean {
@@ -107,15 +90,11 @@ export class UpstreamHttp {
     path: string,
     options: { body?: string; signal: AbortSignal; secrets: readonly string[] },
   ): Promise<IncomingMessage> {
-    const response = await this.#exchange(method, path, options, this.#agent)
-      .catch((error: unknown) => {
-        // All that were kept open may be like this one.
-        if (error instanceof StaleConnection) return this.#exchange(method, path, options, false);
-        throw error;
-      })
-      .catch((error: unknown) => {
-        throw this.named(error);
-      });
+    const response = await this.#exchange(method, path, options, this.#agent).catch((error: unknown) => {
+      // All that were kept open may be like this one.
+      if (error instanceof StaleConnection) return this.#exchange(method, path, options, false);
+      throw error;
+    });
     if (response.statusCode === 200) return response;
     throw await this.#refusal(`${method} ${path}`, response, options);
   }
@@ -134,12 +113,18 @@ export class UpstreamHttp {
     const url = new URL(this.#base);
     url.pathname = url.pathname.replace(/\/$/, '') + path;
     const send = this.#isSecure ? requestHttps : requestHttp;
-    const request = send(url, { method, headers, agent, signal });
+    const request = send(url, { method, headers, agent });
+    // Without an error: nobody would hear that of a connection whose answer has just come to its end.
+    const abort = (): void => void request.destroy();
+    signal.addEventListener('abort', abort);
+    request.once('close', () => signal.removeEventListener('abort', abort));
     return new Promise((resolve, reject) => {
       request.once('response', resolve);
-      request.once('error', (error: NodeJS.ErrnoException) =>
-        reject(request.reusedSocket && error.code === 'ECONNRESET' ? new StaleConnection() : error),
-      );
+      request.on('error', (error: NodeJS.ErrnoException) => {
+        const isStale = request.reusedSocket && error.code === 'ECONNRESET' && !signal.aborted;
+        reject(isStale ? new StaleConnection() : ((signal.reason as Error | undefined) ?? error));
+      });
+      if (signal.aborted) abort();
       request.end(body);
     });
   }
@@ -153,37 +138,43 @@ export class UpstreamHttp {
     const said = await readError(response);
     const reason = shownReason(said?.reason, this.#key === undefined ? secrets : [...secrets, this.#key]);
     const is = (...all: number[]): boolean => all.includes(status);
-    const answers = `${this.name} answers ${what} with ${status}`;
+    const answers = `answers ${what} with ${status}`;
     // Filters say 403 too, of one request.
     if (is(401) || (is(403) && body === undefined)) {
       const expected = this.#key === undefined ? 'set UPSTREAM_KEY' : 'expected that it takes the key of UPSTREAM_KEY';
       return new UpstreamError('model_unsupported', `${answers}: ${expected}`);
     }
-    if (is(408, 425, 429) || status >= 500 || said?.isOfRequest === false)
-      return new UpstreamError('unavailable', `${answers}: ${reason}`, { retryAfterMs: retryAfterOf(response) });
+    const isBusy = is(408, 425, 429);
+    if (isBusy || status >= 500 || said?.isOfRequest === false)
+      return new UpstreamError('unavailable', `${answers}: ${reason}`, {
+        retryAfterMs: retryAfterOf(response),
+        isBusy,
+      });
     if (body !== undefined && (is(400, 403, 413, 422) || (status >= 400 && said !== undefined)))
       return new UpstreamError('invalid_request', reason);
     return new UpstreamError('model_unsupported', `${answers}, expected 200: it is no such server, or elsewhere`);
   }
+}
 
-  /** An error with the server's name before it, whatever it was. */
-  named(error: unknown): UpstreamError {
-    if (error instanceof UpstreamError) {
-      if (error.code === 'invalid_request' || error.message.includes(this.name)) return error;
-      return new UpstreamError('unavailable', `${this.name} ${error.message}`, { cause: error });
-    }
-    if (error instanceof SyntaxError)
-      return new UpstreamError('unavailable', `${this.name} sent something that is no JSON`, { cause: error });
-    const { code, name } = error as NodeJS.ErrnoException;
-    return new UpstreamError('unavailable', `${this.name} cannot be reached, or broke off (${code ?? name})`, {
-      cause: error,
-    });
+async function readJson(response: IncomingMessage, mostBytes: number): Promise<unknown> {
+  return JSON.parse((await readAll(response, mostBytes)).toString('utf8')) as unknown;
+}
+
+async function* eventsOf(response: IncomingMessage, mostBytes: number): AsyncGenerator<unknown, void, void> {
+  try {
+    const chunks = response.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>;
+    for await (const event of readEvents(chunks, mostBytes)) yield event;
+  } catch (error) {
+    response.destroy();
+    throw error;
+  } finally {
+    letEnd(response);
   }
 }
 
 async function readError(response: IncomingMessage): Promise<SaidError | undefined> {
   try {
-    return errorIn(JSON.parse((await readAll(response, mostFactBytes)).toString('utf8')));
+    return errorIn(await readJson(response, mostFactBytes));
   } catch {
     return undefined;
   }
@@ -195,7 +186,7 @@ async function readAll(response: IncomingMessage, mostBytes: number): Promise<Bu
   for await (const part of response as AsyncIterable<Buffer>) {
     bytes += part.byteLength;
     // Leaving the loop closes the connection.
-    if (bytes > mostBytes) throw new UpstreamError('unavailable', `sent an answer of more than ${mostBytes} bytes`);
+    if (bytes > mostBytes) throw unavailable(`sent an answer of more than ${mostBytes} bytes`);
     parts.push(part);
   }
   return Buffer.concat(parts);
@@ -205,9 +196,13 @@ async function readAll(response: IncomingMessage, mostBytes: number): Promise<Bu
 function letEnd(response: IncomingMessage): void {
   if (response.destroyed || response.readableEnded) return;
   response.on('error', () => {});
+  endSoon(response);
+  response.resume();
+}
+
+function endSoon(response: IncomingMessage): void {
   const timer = setTimeout(() => response.destroy(), endingMs);
   response.once('close', () => clearTimeout(timer));
-  response.resume();
 }
 
 function contentTypeOf({ headers }: IncomingMessage): string {

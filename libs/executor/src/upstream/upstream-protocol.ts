@@ -5,7 +5,7 @@ export type UpstreamFacts = CallerFacts;
 export type UpstreamCall = Call;
 
 /** One way to speak to a server that runs a model. All of it throws `UpstreamError`s. */
-export type UpstreamProtocol = Omit<Caller, 'rest'>;
+export type UpstreamProtocol = Omit<Caller, 'name' | 'rest'>;
 
 export interface UpstreamProtocolOptions {
   http: UpstreamHttp;

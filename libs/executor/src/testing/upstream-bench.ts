@@ -1,0 +1,73 @@
+/** An executor in front of toy servers, for tests of what it makes of what they do. */
+import type { UpstreamTextInput } from '@darkroom/kinds';
+import { onTestFinished } from 'vitest';
+import { EventLog } from '../conformance/event-log.ts';
+import { createLlamaCpp } from '../upstream/llama-cpp.ts';
+import { createOpenai } from '../upstream/openai.ts';
+import { UpstreamExecutor, type UpstreamExecutorOptions } from '../upstream/upstream-executor.ts';
+import { ToyLlamaCpp } from './toy-llama-cpp.ts';
+import { ToyOpenai } from './toy-openai.ts';
+import type { ToyFault } from './toy-server.ts';
+
+export const key = 'sk-0123456789abcdef';
+const protocols = { 'llama.cpp': createLlamaCpp, openai: createOpenai };
+export const toys = { 'llama.cpp': ToyLlamaCpp, openai: ToyOpenai };
+export type Api = keyof typeof toys;
+export const apis = Object.keys(toys) as Api[];
+
+export function text(prompt: string, changes: Partial<UpstreamTextInput> = {}): UpstreamTextInput {
+  return { asked: { prompt, max_tokens: 5 }, n: 1, seed: 1, maxTokens: 5, ...changes };
+}
+
+/** An executor that looks nowhere by itself, and hears and says all into a log. */
+export function executorOf(api: Api, url: string, options: Partial<UpstreamExecutorOptions> = {}) {
+  const log = new EventLog();
+  const waits: string[] = [];
+  let hear: ((reason: string) => void) | undefined;
+  /** The first reason to wait. */
+  const waited = new Promise<string>((resolve) => (hear = resolve));
+  const executor = new UpstreamExecutor({
+    url,
+    key,
+    createProtocol: protocols[api],
+    model: 'toy_writer',
+    maxSlots: 2,
+    retryMs: 1,
+    checkEveryMs: 600_000,
+    onEvents: log.listener,
+    onWaiting: (reason) => {
+      waits.push(reason);
+      hear?.(reason);
+    },
+    ...options,
+  });
+  onTestFinished(() => executor.shutdown());
+  return { log, waits, waited, executor };
+}
+
+export async function open(api: Api, options: Partial<UpstreamExecutorOptions> = {}) {
+  const toy = new toys[api]();
+  const url = await toy.start();
+  const made = executorOf(api, url, options);
+  onTestFinished(() =>
+    made.executor
+      .shutdown()
+      .then(() => toy.stop())
+      .then(() => {}),
+  );
+  return { toy, url, ...made };
+}
+
+/** Its words after the headers of a stream. */
+export const streams =
+  (...parts: (string | Uint8Array)[]): ToyFault =>
+  (_request, response, body) => {
+    if (body === undefined) return false;
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    for (const part of parts) response.write(part);
+    response.end();
+    return true;
+  };
+
+export const line = (content: string): string =>
+  `data: ${JSON.stringify({ content, stop: false, choices: [{ text: content, finish_reason: null }] })}\n\n`;
