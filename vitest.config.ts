@@ -47,10 +47,16 @@ export default defineConfig({
           globalSetup: [redis, 'test/e2e/shared-system-global-setup.ts'],
         },
       },
-      // Systems, servers and settings of their own, faults and load: `npm run test:all`.
+      // Systems, servers and settings of their own, faults and load: `npm run test:all`. They mostly wait, so two at once.
       {
         ...shared,
-        test: { name: 'systems', include: ['test/systems/**/*.test.ts'], ...alone, sequence: { groupOrder: 2 } },
+        test: {
+          name: 'systems',
+          include: ['test/systems/**/*.test.ts'],
+          ...alone,
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
       },
       // Needs Docker: `npm run test:compose`.
       {
