@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 // Tests run against the sources: `darkroom-source` is the condition that every libs/*/package.json maps to
@@ -11,6 +12,8 @@ const environment = {
   globalSetup: [redis],
   // A file's own modules are loaded once for all files of a process: that is a quarter of the time of the unit tests.
   isolate: false,
+  // On two cores Vitest would take one.
+  maxWorkers: Math.max(2, availableParallelism() - 1),
   testTimeout: 60_000,
   hookTimeout: 60_000,
   // A second, which it is without this, is not long for a machine with other things to do.
@@ -44,10 +47,16 @@ export default defineConfig({
           globalSetup: [redis, 'test/e2e/shared-system-global-setup.ts'],
         },
       },
-      // Systems, servers and settings of their own, faults and load: `npm run test:all`.
+      // Systems, servers and settings of their own, faults and load: `npm run test:all`. They mostly wait, so two at once.
       {
         ...shared,
-        test: { name: 'systems', include: ['test/systems/**/*.test.ts'], ...alone, sequence: { groupOrder: 2 } },
+        test: {
+          name: 'systems',
+          include: ['test/systems/**/*.test.ts'],
+          ...alone,
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
       },
       // Needs Docker: `npm run test:compose`.
       {

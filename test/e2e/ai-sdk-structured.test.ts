@@ -7,9 +7,9 @@ import { generateObject, generateText, type LanguageModel, stepCountIs, streamOb
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { caller } from './caller-model.ts';
-import { useTextSystem, writer } from './text-system.ts';
+import { useSharedSystem, writer } from './shared-system.ts';
 
-const system = useTextSystem({ withCaller: true });
+const system = useSharedSystem();
 
 const prompt = 'something sweet for a birthday party';
 const schema = z.object({

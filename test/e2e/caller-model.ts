@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { toolTemplate } from '@darkroom/testing';
 
-export const caller = 'emoji-caller';
+/** Behind the picture model, which is the one that is taken where none is named: the first by name. */
+export const caller = 'emoji-writer-caller';
 
 /** Tokens that it reads and writes together: more than it was taught, for prompts with tools. */
 const maxTokens = 2048;

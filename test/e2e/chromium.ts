@@ -1,14 +1,7 @@
 /** A real browser for the page's tests: Debian's Chromium, which `npm test` installs when it is missing. */
 import { buffer } from 'node:stream/consumers';
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserServer,
-  chromium,
-  type Download,
-  type Page,
-} from 'playwright-core';
-import { inject } from 'vitest';
+import { type Browser, type BrowserServer, chromium, type Download, type Page } from 'playwright-core';
+import { expect, inject, onTestFinished } from 'vitest';
 
 /** It talks to our server only: nothing is fetched, updated or reported by itself. */
 const quiet = [
@@ -47,27 +40,22 @@ export async function downloadedBytes(downloading: Promise<Download>): Promise<B
   return buffer(await (await downloading).createReadStream());
 }
 
-export interface OpenedPage {
-  page: Page;
-  context: BrowserContext;
-  /** Uncaught errors and refused scripts, as the console tells them. */
-  faults: string[];
-}
-
 export interface OpenPageOptions {
   width?: number;
   height?: number;
   colorScheme?: 'light' | 'dark';
   /** Runs before the page's own: for what no test can make a browser do. */
   script?: string;
+  /** Runs before it is closed. */
+  leave?: (page: Page) => Promise<void>;
 }
 
-/** The page in a browser profile of its own, with its models loaded. */
+/** The page in a browser profile of its own until the test is over, which fails if the page had faults. */
 export async function openPage(
   browser: Browser,
   url: string,
-  { width = 1280, height = 900, colorScheme = 'dark', script = '' }: OpenPageOptions = {},
-): Promise<OpenedPage> {
+  { width = 1280, height = 900, colorScheme = 'dark', script = '', leave }: OpenPageOptions = {},
+): Promise<Page> {
   const context = await browser.newContext({
     viewport: { width, height },
     colorScheme,
@@ -76,12 +64,21 @@ export async function openPage(
   context.setDefaultTimeout(pagePatienceMs);
   await context.addInitScript(script);
   const page = await context.newPage();
+  /** Uncaught errors and refused scripts, as the console tells them. */
   const faults: string[] = [];
+  onTestFinished(async ({ task }) => {
+    // What a failure looked like, for whoever reads the log of CI.
+    if (task.result?.state === 'fail')
+      console.error(`The page said:\n${await page.locator('body').innerText().catch(String)}`);
+    await leave?.(page);
+    await context.close();
+    expect(faults).toEqual([]);
+  });
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('console', (message) => {
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
       faults.push(message.text());
   });
   await page.goto(`${url}/client.html`);
-  return { page, context, faults };
+  return page;
 }

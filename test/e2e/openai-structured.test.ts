@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { caller } from './caller-model.ts';
 import { poll } from './client.ts';
-import { blockWriter, useTextSystem, writer } from './text-system.ts';
+import { blockWriter, useSharedSystem, writer } from './shared-system.ts';
 
-const system = useTextSystem({ withCaller: true });
+const system = useSharedSystem();
 const open = (): OpenAI => new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none', maxRetries: 0 });
 const messages = [{ role: 'user' as const, content: 'something sweet for a birthday party' }];
 

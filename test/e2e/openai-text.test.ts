@@ -6,9 +6,9 @@ import { generateText, streamText } from 'ai';
 import OpenAI, { BadRequestError } from 'openai';
 import { describe, expect, it } from 'vitest';
 import { poll } from './client.ts';
-import { blockWriter, useTextSystem, writer } from './text-system.ts';
+import { blockWriter, useSharedSystem, writer } from './shared-system.ts';
 
-const system = useTextSystem();
+const system = useSharedSystem();
 const open = (): OpenAI => new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
 
 const wish = 'something sweet for a birthday party';

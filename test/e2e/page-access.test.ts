@@ -1,6 +1,6 @@
 /** The page for everybody: by keyboard, read aloud, on a phone, in light and dark, when things go wrong. */
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectToChromium, openPage, type OpenPageOptions, pagePatienceMs } from './chromium.ts';
 import { useSharedSystem } from './shared-system.ts';
 import { openSystem } from './system.ts';
@@ -13,14 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-async function open(options?: OpenPageOptions, url = system.url): Promise<Page> {
-  const { page, context, faults } = await openPage(browser, url, options);
-  onTestFinished(async () => {
-    await context.close();
-    expect(faults).toEqual([]);
-  });
-  return page;
-}
+const open = (options?: OpenPageOptions, url = system.url): Promise<Page> => openPage(browser, url, options);
 
 async function modelLoaded(page: Page): Promise<void> {
   await expect.poll(() => page.getByLabel('Steps', { exact: true }).inputValue()).toBe('20');

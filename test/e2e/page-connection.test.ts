@@ -20,14 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-async function open(options?: OpenPageOptions, url = system.url): Promise<Page> {
-  const { page, context, faults } = await openPage(browser, url, options);
-  onTestFinished(async () => {
-    await context.close();
-    expect(faults).toEqual([]);
-  });
-  return page;
-}
+const open = (options?: OpenPageOptions, url = system.url): Promise<Page> => openPage(browser, url, options);
 
 it('gives its stream back while nobody looks, and comes back where it was', async () => {
   const page = await open();

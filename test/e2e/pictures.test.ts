@@ -23,7 +23,7 @@ const schedulers = [
 function mixedRequests(count: number): PredictBody[] {
   return Array.from({ length: count }, (_value, index) => ({
     prompt: `${things[index % things.length]} on a ${index % 2 ? 'white' : 'green'} background`,
-    num_inference_steps: 3 + ((index * 5) % 14),
+    num_inference_steps: 2 + ((index * 5) % 8),
     guidance_scale: [1, 2, 3, 4.5][index % 4],
     scheduler: schedulers[index % schedulers.length],
     seed: 1000 + index,
@@ -73,12 +73,12 @@ function nearestBackground(rgb: readonly number[]): string | undefined {
 }
 
 it("the prompt's colour is the picture's background", async () => {
-  const prompts = ['a rocket', 'a penguin'].flatMap((thing) =>
-    Object.keys(backgrounds).map((colour) => ({ colour, prompt: `${thing} on a ${colour} background` })),
-  );
+  const prompts = Object.keys(backgrounds).map((colour, at) => {
+    return { colour, prompt: `${['a rocket', 'a penguin'][at % 2]} on a ${colour} background` };
+  });
   const seen = await Promise.all(
     prompts.map(async ({ prompt }) => {
-      const png = await make(system.url, { prompt, seed: 3 });
+      const png = await make(system.url, { prompt, seed: 3, num_inference_steps: 12 });
       return nearestBackground(await borderColour(png));
     }),
   );

@@ -8,20 +8,14 @@ import { ChatOpenAI } from '@langchain/openai';
 import { generateText, type ModelMessage, streamText } from 'ai';
 import OpenAI from 'openai';
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startSystem, stopSystem, type System } from './system.ts';
+import { describe, expect, it } from 'vitest';
+import { blockWriter, useSharedSystem, writer } from './shared-system.ts';
 
-const models = ['emoji-writer', 'emoji-writer-diffusion'];
+const models = [writer, blockWriter];
 const input = 'something sweet for a birthday party';
 
-let system: System;
-let client: OpenAI;
-beforeAll(async () => {
-  system = await startSystem({ parts: ['api', 'batch-former', 'janitor'] });
-  client = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
-  await Promise.all(models.map((model) => system.start('worker', { MODEL_DIR: `models/${model}`, NUM_THREADS: '1' })));
-});
-afterAll(() => stopSystem(system));
+const system = useSharedSystem();
+const client = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none' });
 
 async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const list: Item[] = [];

@@ -2,6 +2,10 @@
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { afterAll, inject } from 'vitest';
 
+/** Its models of text; `caller` of caller-model.ts is one more. */
+export const writer = 'emoji-writer';
+export const blockWriter = 'emoji-writer-diffusion';
+
 export interface SharedSystem {
   /** Address of the first API. */
   url: string;

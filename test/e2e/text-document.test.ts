@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
 import { caller } from './caller-model.ts';
-import { useTextSystem } from './text-system.ts';
+import { useSharedSystem } from './shared-system.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
 
-const system = useTextSystem({ withCaller: true });
+const system = useSharedSystem();
 let document: string;
 beforeAll(async () => {
   document = await readFile(join(root, 'docs/text.md'), 'utf8');

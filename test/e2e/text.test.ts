@@ -5,29 +5,19 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { modelListSchema, textStatusSchema } from '../../apps/api/src/v1/api-schemas.ts';
 import { allKeys } from '@darkroom/testing';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ended, type ServerEvent, stream } from './client.ts';
+import { caller } from './caller-model.ts';
+import { blockWriter, useSharedSystem, writer } from './shared-system.ts';
 import { frames, textOf } from './text-frames.ts';
-import { patience, startSystem, stopSystem, type System } from './system.ts';
 import { startReceiver, untilAllDelivered } from './webhook-receiver.ts';
 
 const root = new URL('../../', import.meta.url).pathname;
-const models = ['emoji-writer', 'emoji-writer-diffusion'] as const;
+const models = [writer, blockWriter] as const;
 const messages = [{ role: 'user', content: 'something sweet for a birthday party' }];
 const cake = 'a birthday cake on a pink background';
 
-let system: System;
-beforeAll(async () => {
-  system = await startSystem({
-    parts: ['api', 'batch-former', 'janitor', 'webhook-sender'],
-    environment: { ...patience, WEBHOOK_ALLOW_PRIVATE: 'true' },
-  });
-  await Promise.all([
-    system.start('worker'),
-    ...models.map((name) => system.start('worker', { MODEL_DIR: `models/${name}` })),
-  ]);
-});
-afterAll(() => stopSystem(system));
+const system = useSharedSystem();
 
 async function post(path: string, body: unknown, headers: Record<string, string> = {}): Promise<Response> {
   return fetch(`${system.url}${path}`, {
@@ -193,10 +183,11 @@ it('models are listed by their kinds, and routes of pictures take those of pictu
   const { data } = modelListSchema.parse(await (await fetch(`${system.url}/v1/models`)).json());
   expect(data.map(({ id, kind }) => [id, kind])).toEqual([
     ['emoji-sd', 'picture'],
-    ['emoji-writer', 'text'],
-    ['emoji-writer-diffusion', 'text'],
+    [writer, 'text'],
+    [caller, 'text'],
+    [blockWriter, 'text'],
   ]);
-  expect(data[2]).toMatchObject({ mode: 'block_diffusion', max_model_len: 256, block_size: 8, deterministic: true });
+  expect(data[3]).toMatchObject({ mode: 'block_diffusion', max_model_len: 256, block_size: 8, deterministic: true });
   const drawn = await post('/v1/images/generations', { prompt: cake, num_inference_steps: 1, response_format: 'url' });
   expect(drawn.headers.get('x-request-id')).toMatch(/^emoji-sd-/);
   const refused = await post('/v1/images/generations', { prompt: cake, model: models[0] });
@@ -207,7 +198,10 @@ it('models are listed by their kinds, and routes of pictures take those of pictu
   const notText = await post('/generate', { prompt: cake, model: 'emoji-sd' });
   expect([notText.status, await notText.json()]).toMatchObject([
     404,
-    { message: 'model "emoji-sd" is not here, expected one of emoji-writer, emoji-writer-diffusion' },
+    {
+      message:
+        'model "emoji-sd" is not here, expected one of emoji-writer, emoji-writer-caller, emoji-writer-diffusion',
+    },
   ]);
 });
 

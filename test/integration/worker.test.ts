@@ -56,12 +56,18 @@ async function bury(store: StoreConnection): Promise<string[]> {
   throw new Error('nobody was buried');
 }
 
+/** A worker that has a request in its engine. */
+async function openBusy(options?: Parameters<typeof openBench>[0]) {
+  const bench = openBench(options);
+  await bench.worker.start();
+  const id = await submit(bench.store);
+  await lease(bench.store, id);
+  await expect.poll(() => bench.executor.submitted).toHaveLength(1);
+  return { ...bench, id };
+}
+
 it('runs what it is leased', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const { store, worker, executor, id } = await openBusy();
   executor.complete(executor.submitted[0]!.id);
   await expect.poll(() => stateOf(store, id)).toBe('succeeded');
   expect(await types(store, id)).toEqual(['queued', 'started', 'output', 'succeeded']);
@@ -70,11 +76,7 @@ it('runs what it is leased', async () => {
 });
 
 it('taken for dead while alive, it drops what it had, registers again and runs it once more', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const { store, worker, executor, id } = await openBusy();
   expect(await bury(store)).toEqual([id]);
   await worker.beatOnce();
   await lease(store, id);
@@ -97,11 +99,7 @@ it('taken for dead while alive, it drops what it had, registers again and runs i
 });
 
 it('hears of what it lost by the next thing that it writes', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const { store, executor, id } = await openBusy();
   expect(await bury(store)).toEqual([id]);
   const [{ id: token }] = executor.submitted as [RowRequest];
   executor.emit([{ type: 'progress', requestId: token, index: 0, done: 1, total: 2 }]);
@@ -136,11 +134,7 @@ it('cancels what it runs', async () => {
 });
 
 it('ends no request that it dropped because it was lost, though it is its own again', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const { store, worker, executor, id } = await openBusy();
   const [{ id: token }] = executor.submitted as [RowRequest];
   // A master that then gave way to one that knows nothing of a burial.
   Object.assign(store.redis, { 'workers/heartbeat-worker': () => Promise.resolve('buried') });
@@ -169,23 +163,15 @@ it('gives back what comes while it has no engine, without counting an attempt', 
 });
 
 it('counts an attempt of what was in an engine that died', async () => {
-  const { store, worker, executor } = openBench();
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const { store, executor, id } = await openBusy();
   executor.lose(executor.submitted[0]!.id);
   await expect.poll(() => free(store)).toEqual([1, 4]);
   expect(await readRequest(store, id)).toMatchObject({ request: { state: 'queued', attempts: 1 } });
 });
 
 it('kills an engine that says nothing, and counts an attempt of what it had', async () => {
-  const { store, worker, executor } = openBench({ engineTimeoutMs: 1 });
+  const { store, worker, executor, id } = await openBusy({ engineTimeoutMs: 1 });
   const killed = vi.spyOn(executor, 'kill');
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
   await vi.waitFor(async () => {
     await worker.beatOnce();
     expect(killed).toHaveBeenCalledOnce();
@@ -212,12 +198,8 @@ it('goes itself when its engine cannot be killed, so that others take over what 
 
 it('kills no engine whose work is done while it is being stored', async () => {
   const { encode, finish } = createHeldEncoder();
-  const { store, worker, executor } = openBench({ encoder: encoderOf(encode), engineTimeoutMs: 1 });
+  const { store, worker, executor, id } = await openBusy({ encoder: encoderOf(encode), engineTimeoutMs: 1 });
   const killed = vi.spyOn(executor, 'kill');
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
   executor.complete(executor.submitted[0]!.id);
   const deadlineMs = performance.now() + 50;
   while (performance.now() < deadlineMs) await worker.beatOnce();
@@ -228,11 +210,7 @@ it('kills no engine whose work is done while it is being stored', async () => {
 
 it('a stop waits for what has left the engine, instead of giving it back', async () => {
   const { encode, finish } = createHeldEncoder();
-  const { store, worker, executor } = openBench({ encoder: encoderOf(encode) });
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const { store, worker, executor, id } = await openBusy({ encoder: encoderOf(encode) });
   executor.complete(executor.submitted[0]!.id);
   const stopped = worker.stop();
   await expect.poll(() => executor.isRunning).toBe(false);
@@ -242,22 +220,18 @@ it('a stop waits for what has left the engine, instead of giving it back', async
 });
 
 it('fails what it cannot encode, instead of calling it done', async () => {
-  const { store, worker, executor } = openBench({ encoder: encoderOf(() => Promise.reject(new Error('no encoder'))) });
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const { store, executor, id } = await openBusy({
+    encoder: encoderOf(() => Promise.reject(new Error('no encoder'))),
+  });
   executor.complete(executor.submitted[0]!.id);
   await expect.poll(() => stateOf(store, id)).toBe('failed');
   expect(await types(store, id)).toEqual(['queued', 'started', 'failed']);
 });
 
 it('fails what it cannot encode, though the answer that outputs are missing got lost', async () => {
-  const { store, worker, executor } = openBench({ encoder: encoderOf(() => Promise.reject(new Error('no encoder'))) });
-  await worker.start();
-  const id = await submit(store);
-  await lease(store, id);
-  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const { store, executor, id } = await openBusy({
+    encoder: encoderOf(() => Promise.reject(new Error('no encoder'))),
+  });
   const redis = store.redis as unknown as Record<'events/write-batch', (...values: unknown[]) => Promise<unknown[]>>;
   const send = redis['events/write-batch'].bind(redis);
   // What the same batch is answered when it is sent again.

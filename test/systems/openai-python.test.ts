@@ -1,12 +1,21 @@
 /** OpenAI's Python SDK, as it comes, with the writer that is in the box. */
 import { readFile } from 'node:fs/promises';
-import { beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { makeCaller } from '../e2e/caller-model.ts';
 import { poll } from '../e2e/client.ts';
-import { useTextSystem } from '../e2e/text-system.ts';
+import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
 import { installOpenaiPython, runOpenaiPython } from './openai-python.ts';
 
-const system = useTextSystem({ withCaller: true });
-beforeAll(() => installOpenaiPython(), 600_000);
+let system: System;
+beforeAll(async () => {
+  const [caller] = await Promise.all([makeCaller(), installOpenaiPython()]);
+  const workers = ['models/emoji-writer', 'models/emoji-writer-diffusion', caller].map((directory) => ({
+    name: 'worker' as const,
+    environment: { MODEL_DIR: directory },
+  }));
+  system = await startSystem({ parts: ['api', 'batch-former', 'janitor', ...workers], environment: patience });
+}, 600_000);
+afterAll(() => stopSystem(system));
 
 /** What the lines of a program print, each as JSON. */
 async function run(program: string): Promise<unknown[]> {
@@ -79,7 +88,7 @@ picture = client.chat.completions.parse(**asked, response_format=Picture).choice
 say(isinstance(picture, Picture))
 tool = openai.pydantic_function_tool(Picture, name="draw")
 choice = {"type": "function", "function": {"name": "draw"}}
-chat = client.chat.completions.parse(**{**asked, "model": "emoji-caller"}, tools=[tool], tool_choice=choice)
+chat = client.chat.completions.parse(**{**asked, "model": "emoji-writer-caller"}, tools=[tool], tool_choice=choice)
 [call] = chat.choices[0].message.tool_calls
 say(call.function.name, isinstance(call.function.parsed_arguments, Picture), chat.choices[0].finish_reason)
 response = client.responses.parse(model="emoji-writer", input="a fox", max_output_tokens=200, text_format=Picture)

@@ -20,14 +20,7 @@ afterAll(async () => {
   await stopSystem(system);
 });
 
-async function open(): Promise<Page> {
-  const { page, context, faults } = await openPage(browser, system.url);
-  onTestFinished(async () => {
-    await context.close();
-    expect(faults).toEqual([]);
-  });
-  return page;
-}
+const open = (): Promise<Page> => openPage(browser, system.url);
 
 /** However the test ends, the next one finds an API. */
 async function killApi(): Promise<void> {

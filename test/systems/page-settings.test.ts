@@ -6,11 +6,8 @@ import { openSystem } from '../e2e/system.ts';
 it('asks for an API key where the server wants one, and fetches pictures with it', async () => {
   const guarded = await openSystem({ environment: { API_KEYS: 'alice:secret' } });
   const browser = await launchChromium();
-  const { page, faults } = await openPage(browser, guarded.url);
-  onTestFinished(async () => {
-    await browser.close();
-    expect(faults).toEqual([]);
-  });
+  onTestFinished(() => browser.close());
+  const page = await openPage(browser, guarded.url);
   const dialog = page.getByRole('dialog', { name: 'API key' });
   await dialog.getByText('The server wants an API key').waitFor();
   // A browser sends nothing at all with such a header, which would look like a server that is away.

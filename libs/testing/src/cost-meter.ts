@@ -1,7 +1,10 @@
 /** What a call costs in commands to Redis. */
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import type { StoreConnection } from '@darkroom/store';
-import { expect, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
+import { connectToRedis } from './redis-proxy.ts';
 
 /** What Redis was asked. */
 export interface Costs {
@@ -13,25 +16,35 @@ export interface Costs {
   commands: string[][];
 }
 
+/** Of a line of MONITOR: who asked, which is `lua` for scripts, and the quoted words. */
+const asked = /^\+[\d.]+ \[\d+ (?<source>[^\]]+)\] "(?<words>.*)"$/;
+
 /** What Redis is asked on a store's keys while `act` runs, as Redis itself sees it. */
-export async function createCostMeter(store: StoreConnection) {
-  const { redis, prefix } = store;
-  const monitor = await store.masters()[0]!.monitor();
-  onTestFinished(() => monitor.disconnect());
+export async function createCostMeter({ redis, prefix }: StoreConnection) {
+  // Not by ioredis, for which what other clients ask right after its MONITOR is an answer too many.
+  const socket = connectToRedis();
+  onTestFinished(() => void socket.destroy());
+  const monitor = createInterface({ input: socket });
   let seen: Costs = { sent: [], inScripts: [], commands: [] };
-  let lastMark = '';
-  monitor.on('monitor', (_time: string, [name = '', ...args]: string[], source: string) => {
-    if (name === 'echo') lastMark = args[0]!;
+  // One of its own: all who use this Redis are heard, other meters too.
+  const mark = randomUUID();
+  let atMark: (() => void) | undefined;
+  monitor.on('line', (line) => {
+    const { source, words = '' } = asked.exec(line)?.groups ?? {};
+    const [name = '', ...args] = words.split('" "');
+    if (args[0] === mark) atMark?.();
     else if (args.some((argument) => argument.startsWith(prefix))) {
       seen[source === 'lua' ? 'inScripts' : 'sent'].push(name.toLowerCase());
       if (source === 'lua') seen.commands.push([name.toLowerCase(), ...args]);
     }
   });
+  socket.write('MONITOR\r\n');
+  await once(monitor, 'line');
   // What was asked before a mark has been seen with it.
   const settle = async (): Promise<void> => {
-    const mark = randomUUID();
+    const isSeen = new Promise<void>((resolve) => (atMark = resolve));
     await redis.echo(mark);
-    await expect.poll(() => lastMark).toBe(mark);
+    await isSeen;
   };
   return async (act: () => Promise<unknown>): Promise<Costs> => {
     await settle();

@@ -16,16 +16,20 @@ export interface RedisProxy {
   readonly lostAnswers: number;
 }
 
+/** A socket of the run's Redis. */
+export function connectToRedis(): Socket {
+  const { protocol, pathname, hostname, port } = new URL(inject('redisUrl'));
+  return connect(protocol === 'unix:' ? { path: pathname } : { host: hostname, port: Number(port) });
+}
+
 /** Open until the test is over. */
 export async function openRedisProxy(): Promise<RedisProxy> {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-proxy-'));
   const path = join(directory, 'proxy.sock');
   const pairs = new Set<{ near: Socket; far: Socket }>();
-  const redis = new URL(inject('redisUrl'));
-  const port = Number(redis.port);
   let lostAnswers = 0;
   const server = createServer((near) => {
-    const far = connect(redis.protocol === 'unix:' ? { path: redis.pathname } : { host: redis.hostname, port });
+    const far = connectToRedis();
     const pair = { near, far };
     for (const socket of [near, far]) {
       socket.on('error', () => {});

@@ -1,5 +1,5 @@
 import { createRequestId } from '@darkroom/core';
-import { allKeys } from '@darkroom/testing';
+import { allKeys, createCostMeter } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { pictureStatusSchema } from './api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
@@ -115,15 +115,11 @@ describe('GET /v1/predict/<id>', () => {
   it('costs one round trip, and one more for pictures', async () => {
     const test = await openTestApi();
     const id = await succeed(test, { n: 2 });
-    const monitor = await test.store.masters()[0]!.monitor();
-    const seen: string[] = [];
-    monitor.on('monitor', (_time: string, [name = '', ...args]: string[], source: string) => {
-      if (source !== 'lua' && args.some((argument) => argument.startsWith(test.store.prefix))) seen.push(name);
-    });
+    const costOf = await createCostMeter(test.store);
     await poll(test, id);
-    await poll(test, id, '?images=inline');
-    await expect.poll(() => seen).toEqual(['evalsha', 'evalsha', 'hgetall', 'hgetall']);
-    monitor.disconnect();
+    expect((await costOf(() => poll(test, id))).sent).toEqual(['evalsha']);
+    const withPictures = await costOf(() => poll(test, id, '?images=inline'));
+    expect(withPictures.sent).toEqual(['evalsha', 'hgetall', 'hgetall']);
   });
 });
 

@@ -60,13 +60,14 @@ async function decodeBoth(decoder: VaeDecoder, session: OnnxSession, dims: reado
 describe('a VAE decoder that decodes in pieces', () => {
   it.each([
     ['emojis', emojis, 64, [4, 16, 16]],
-    ['emojis', emojis, 64, [4, 32, 32]],
-    ['emojis', emojis, 100, [4, 12, 40]],
-    ['emojis', emojis, 100, [4, 40, 12]],
     ['emojis', emojis, 200, [4, 40, 32]],
-    ['emojis', emojis, 96, [4, 36, 36]],
+    // The other shapes with what takes a tenth of the time.
     ['attention', tiny, 8, [4, 16, 16]],
     ['attention', tiny, 8, [4, 24, 14]],
+    ['attention', tiny, 16, [4, 32, 32]],
+    ['attention', tiny, 25, [4, 12, 40]],
+    ['attention', tiny, 25, [4, 40, 12]],
+    ['attention', tiny, 24, [4, 36, 36]],
     ['16 channels', sixteenChannels, 16, [16, 24, 16]],
   ] as const)('makes with %s the picture that it makes in one go', async (_name, model, side, dims) => {
     const { decoder, session, parts } = await createDecoder(model, side);

@@ -74,7 +74,7 @@ describe.each(Object.entries(directories))('an engine with %s', (mode, directory
     return { log, executor, textOf };
   }
   const wishes = ['an animal', 'a long wish about '.repeat(6), 'hello', 'something cold'];
-  const requests = Array.from({ length: 24 }, (_, at) => ({
+  const requests = Array.from({ length: 16 }, (_, at) => ({
     id: `r${at}`,
     input: input(wishes[at % 4]!, { seed: at, maxTokens: 1 + ((7 * at) % 30), n: 1 + (at % 2), ignoreEos: at % 3 > 0 }),
   }));

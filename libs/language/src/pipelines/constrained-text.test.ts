@@ -47,10 +47,10 @@ const logprobsOf = ({ events }: TextResult) =>
 
 describe('a text with a constraint', () => {
   it('is what its schema allows, and ends there', async () => {
-    for (let seed = 0; seed < 12; seed++) {
+    for (let seed = 0; seed < 6; seed++) {
       const { text, tokens, facts } = await write({
         constraint: ofSchema,
-        temperature: seed / 8,
+        temperature: seed / 4,
         seed,
         maxTokens: 200,
       });
@@ -135,7 +135,8 @@ describe('rows with constraints', () => {
   });
 
   it('go on from each of their tokens', async () => {
-    const input = textInput({ prompt, constraint: ofSchema, temperature: 1, seed: 3, maxTokens: 80, logprobs: 0 });
+    const constraint = ebnf('root ::= "{" [a-z]{6} ("," [0-9]{2}){3} "}"');
+    const input = textInput({ prompt, constraint, temperature: 1, seed: 3, maxTokens: 80, logprobs: 0 });
     const whole = await new TextTable(pipeline).write(input);
     expect(whole.checkpoints.length).toBeGreaterThan(10);
     for (const checkpoint of whole.checkpoints)
