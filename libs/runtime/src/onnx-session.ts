@@ -84,15 +84,15 @@ async function openSession(options: OpenSessionOptions) {
    * Runs the graph and gives some of its outputs as float32, in the order asked for. A value that comes again as the same
    * object has to have the same array.
    *
-   * @param into where to write some of them, if their dimensions are known: new arrays of many megabytes pile up until
-   * somebody collects them. onnxruntime-node 1.30 gives a copy of these, too. It does so for one output after the other, and
+   * @param into where to write outputs, these and others, if their dimensions are known: new arrays of many megabytes pile up
+   * until somebody collects them. onnxruntime-node 1.30 gives a copy of these, too. It does so for one output after the other, and
    * stops at the first that is no tensor: if that is the graph's first and all others have a place, nothing is copied.
    * @throws DarkroomError `out_of_memory` or `engine_failed`.
    */
   async function runForAll(
     feeds: Readonly<Record<string, TensorValue>>,
     names: readonly string[],
-    into?: ReadonlyMap<string, FloatTensor>,
+    into?: ReadonlyMap<string, TensorValue>,
   ): Promise<FloatTensor[]> {
     const { fetches, stopsCopies } = tensors.fetchesOf(names, into);
     try {
@@ -100,7 +100,7 @@ async function openSession(options: OpenSessionOptions) {
       return names.map((name) => toFloatTensor(results[name]!));
     } catch (error) {
       if (stopsCopies && error instanceof Error && error.message === stoppedMessage)
-        return names.map((name) => into!.get(name)!);
+        return names.map((name) => toFloatTensor(fetches[name]!));
       throw toRuntimeError(error, 'runtime.run', 'the model could not be run');
     }
   }

@@ -4,7 +4,7 @@
  * that take a token each share a call, on neighboring slots. The operator takes more new tokens of one row only, so each
  * piece of a prompt is a call of its own.
  */
-import type { FloatTensor, OnnxSession } from '@darkroom/runtime';
+import type { OnnxSession, TensorValue } from '@darkroom/runtime';
 import type { Decoder, DecoderRead, TokenCache } from './decoder.ts';
 import { GrowingArray } from './growing-array.ts';
 import { keptLogits } from './kept-logits.ts';
@@ -41,9 +41,11 @@ export class SharedDecoder implements Decoder<SlotCache> {
   readonly #presentNames: readonly string[];
   readonly #hasPositions: boolean;
   readonly #logits = new GrowingArray();
-  #tensors: Float32Array[];
+  /** Keys and values as the graph has them, in float32 or float16. */
+  readonly #Numbers: typeof Float32Array | typeof Uint16Array;
+  #tensors: (Float32Array | Uint16Array)[];
   /** By slots, until the tensors are replaced: making them anew takes longer than some graphs. */
-  readonly #views = new Map<string, readonly FloatTensor[]>();
+  readonly #views = new Map<string, readonly TensorValue[]>();
   #owners: (SlotCache | undefined)[] = [];
   #columns = 0;
   #runs = 0;
@@ -57,7 +59,9 @@ export class SharedDecoder implements Decoder<SlotCache> {
     this.#pastNames = cacheNames('past_key_values', shape);
     this.#presentNames = cacheNames('present', shape);
     this.#hasPositions = session.inputs.some(({ name }) => name === 'position_ids');
-    this.#tensors = this.#pastNames.map(() => new Float32Array(0));
+    const isHalf = session.inputs.some(({ name, type }) => name === this.#pastNames[0] && type === 'float16');
+    this.#Numbers = isHalf ? Uint16Array : Float32Array;
+    this.#tensors = this.#pastNames.map(() => new this.#Numbers(0));
   }
 
   createCache(): SlotCache {
@@ -151,16 +155,16 @@ export class SharedDecoder implements Decoder<SlotCache> {
       ...(this.#hasPositions && { position_ids: positions.tensor }),
       ...Object.fromEntries(this.#pastNames.map((name, at) => [name, views[at]!])),
     };
-    const into = new Map(this.#presentNames.map((name, at) => [name, views[at]!]));
+    const into = new Map<string, TensorValue>(this.#presentNames.map((name, at) => [name, views[at]!]));
     into.set('logits', { data: this.#logits.of(rows.length * kept.count * this.vocabularySize), dims: logitsDims });
-    const [logits] = await this.#session.runForAll(feeds, ['logits', ...this.#presentNames], into);
+    const [logits] = await this.#session.runForAll(feeds, ['logits'], into);
     // Of one row all, or of several rows the only one each.
     const first = rows.length > 1 ? 0 : from - (width - kept.count);
     return logits!.data.subarray(Math.min(first, kept.count) * this.vocabularySize);
   }
 
   /** Neighboring slots of all tensors, without copying. */
-  #viewsOf(firstSlot: number, slots: number): readonly FloatTensor[] {
+  #viewsOf(firstSlot: number, slots: number): readonly TensorValue[] {
     const name = `${firstSlot} ${slots}`;
     const known = this.#views.get(name);
     if (known !== undefined) return known;
@@ -250,7 +254,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
     const after = wide * width;
     const size = owners.length * heads * after;
     // One array: each new one of some megabytes has V8 look for garbage.
-    const all = new Float32Array(this.#tensors.length * size);
+    const all = new this.#Numbers(this.#tensors.length * size);
     this.#tensors = this.#tensors.map((tensor, at) => {
       const other = all.subarray(at * size, (at + 1) * size);
       for (const [slot, owner] of owners.entries()) {
