@@ -1,13 +1,21 @@
 /** OpenAI's Python SDK, as it comes, with the writer that is in the box. */
 import { readFile } from 'node:fs/promises';
+import { allKeys } from '@darkroom/testing';
 import { beforeAll, expect, it } from 'vitest';
 import { ended, poll } from '../e2e/client.ts';
-import { openSystem } from '../e2e/system.ts';
+import { openSystem, type System } from '../e2e/system.ts';
 import { useTextSystem, writer } from '../e2e/text-system.ts';
 import { installOpenaiPython, runOpenaiPython } from './openai-python.ts';
 
 const system = useTextSystem({ withCaller: true });
 beforeAll(() => installOpenaiPython(), 600_000);
+
+/** All requests of the writer that are stored. */
+async function storedIds({ store }: System): Promise<string[]> {
+  const start = store.keysOf(writer).request('');
+  const keys = await allKeys(store);
+  return keys.filter((key) => key.startsWith(`${start}${writer}-`)).map((key) => key.slice(start.length));
+}
 
 /** What the lines of a program print, each as JSON. */
 async function run(program: string, { url } = system): Promise<unknown[]> {
@@ -176,16 +184,20 @@ def note(response):
             other.delete(os.environ["OPENAI_BASE_URL"] + "/predict/" + "WAITING")
 client = OpenAI(http_client=openai.DefaultHttpxClient(event_hooks={"response": [note]}))
 `;
-  const late = await run(
+  const canceled = run(
     `${noting}
 try:
-    client.chat.completions.create(**ask, extra_body={"start_timeout_s": 0.1})
+    client.chat.completions.create(**ask)
 except openai.UnprocessableEntityError as error:
     say(error.code, answers)
 `,
     one,
   );
-  expect(late).toEqual([['request_expired', [[422, 'false']]]]);
+  await expect.poll(() => storedIds(one)).toHaveLength(1);
+  const [id] = await storedIds(one);
+  await fetch(`${one.url}/v1/predict/${id}`, { method: 'DELETE' });
+  expect(await canceled).toEqual([['request_canceled', [[422, 'false']]]]);
+  expect(await storedIds(one)).toEqual([id]);
   const body = JSON.stringify({ prompt: 'a fox' });
   const headers = { 'content-type': 'application/json' };
   const submitted = await fetch(`${one.url}/v1/predict`, { method: 'POST', headers, body });

@@ -81,7 +81,8 @@ async function writesByLength(session: OnnxSession, shape: CacheShape): Promise<
   const mask = new WholeNumbers(1, past + 2);
   mask.fill(0, past, 2);
   const dims = [1, shape.heads, past, shape.width];
-  const data = new Float32Array(shape.heads * past * shape.width);
+  // Not zeros: a model's keys of its padding token may be.
+  const data = new Float32Array(shape.heads * past * shape.width).fill(1);
   const feeds = {
     input_ids: ids.tensor,
     attention_mask: mask.tensor,
@@ -90,7 +91,7 @@ async function writesByLength(session: OnnxSession, shape: CacheShape): Promise<
     ...Object.fromEntries(cacheNames('past_key_values', shape).map((name) => [name, { data, dims }])),
   };
   const [present] = await session.runForAll(feeds, cacheNames('present', shape));
-  return present!.data.subarray(0, shape.width).some((value) => value !== 0);
+  return present!.data.subarray(0, shape.width).some((value) => value !== 1);
 }
 
 function checkTensors({ graph, config }: TextModelDirectory, { inputs, outputs }: OnnxSession): void {
