@@ -126,7 +126,10 @@ def graph_of(state, is_plain, stops_copies=False, is_half=False):
         end = const("end", np.array([2**31], np.int64))
         x = op("Slice", [x, op("Neg", [op("Unsqueeze", ["num_logits_to_keep", const("axis_0", np.array([0]))])]), end, one])
     x = norm(x, "model.norm.weight")
-    op("MatMul", [x, const("head", weights["model.embed_tokens.weight"].T)], "logits")
+    has_half_logits = is_half and stops_copies
+    x = op("MatMul", [x, const("head", weights["model.embed_tokens.weight"].T)], None if has_half_logits else "logits")
+    if has_half_logits:
+        op("Cast", [x], "logits", to=TensorProto.FLOAT16)
     value = helper.make_tensor_value_info
     inputs = [
         value("input_ids", TensorProto.INT64, ["batch_size", "sequence_length"]),
@@ -135,7 +138,7 @@ def graph_of(state, is_plain, stops_copies=False, is_half=False):
         if is_plain
         else value("num_logits_to_keep", TensorProto.INT64, []),
     ]
-    outputs = [value("logits", TensorProto.FLOAT, ["batch_size", "kept_length", VOCABULARY])]
+    outputs = [value("logits", TensorProto.FLOAT16 if has_half_logits else TensorProto.FLOAT, ["batch_size", "kept_length", VOCABULARY])]
     if stops_copies:
         op("SequenceEmpty", [], "copies_end_here")
         outputs.insert(0, helper.make_tensor_sequence_value_info("copies_end_here", TensorProto.FLOAT, None))

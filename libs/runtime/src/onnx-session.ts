@@ -48,7 +48,7 @@ export interface LoadOnnxSessionOptions {
  *
  * @throws DarkroomError `out_of_memory` or `engine_failed`; the cause has ONNX Runtime's own words.
  */
-export async function loadOnnxSession(options: LoadOnnxSessionOptions): Promise<OnnxSession> {
+export async function loadOnnxSession(options: LoadOnnxSessionOptions): Promise<LoadedSession> {
   const { devices = ['cpu'], isStrict = false } = options;
   const wanted = isStrict ? devices.slice(0, 1) : devices;
   const refusals: DeviceRefusal[] = [];
@@ -67,7 +67,10 @@ function loadError(devices: readonly Device[], cause: unknown): unknown {
   return toRuntimeError(cause, 'runtime.load', `a model file could not be loaded on ${devices.join(', ')}`);
 }
 
-export type OnnxSession = Awaited<ReturnType<typeof openSession>>;
+export type LoadedSession = Awaited<ReturnType<typeof openSession>>;
+
+/** What most call of it. */
+export type OnnxSession = Omit<LoadedSession, 'runInto' | 'runAsItIs'>;
 
 type OpenSessionOptions = LoadOnnxSessionOptions & { device: Device; refusals: readonly DeviceRefusal[] };
 
@@ -84,15 +87,15 @@ async function openSession(options: OpenSessionOptions) {
    * Runs the graph and gives some of its outputs as float32, in the order asked for. A value that comes again as the same
    * object has to have the same array.
    *
-   * @param into where to write outputs, these and others, if their dimensions are known: new arrays of many megabytes pile up
-   * until somebody collects them. onnxruntime-node 1.30 gives a copy of these, too. It does so for one output after the other, and
+   * @param into where to write some of them, if their dimensions are known: new arrays of many megabytes pile up until
+   * somebody collects them. onnxruntime-node 1.30 gives a copy of these, too. It does so for one output after the other, and
    * stops at the first that is no tensor: if that is the graph's first and all others have a place, nothing is copied.
    * @throws DarkroomError `out_of_memory` or `engine_failed`.
    */
   async function runForAll(
     feeds: Readonly<Record<string, TensorValue>>,
     names: readonly string[],
-    into?: ReadonlyMap<string, TensorValue>,
+    into?: ReadonlyMap<string, FloatTensor>,
   ): Promise<FloatTensor[]> {
     const { fetches, stopsCopies } = tensors.fetchesOf(names, into);
     try {
@@ -100,13 +103,43 @@ async function openSession(options: OpenSessionOptions) {
       return names.map((name) => toFloatTensor(results[name]!));
     } catch (error) {
       if (stopsCopies && error instanceof Error && error.message === stoppedMessage)
-        return names.map((name) => toFloatTensor(fetches[name]!));
+        return names.map((name) => into!.get(name)!);
       throw toRuntimeError(error, 'runtime.run', 'the model could not be run');
     }
   }
 
+  /**
+   * Runs the graph and has some of its outputs written to their places, of whatever type; where the graph's first output is no
+   * tensor, without a copy.
+   *
+   * @throws DarkroomError `out_of_memory` or `engine_failed`.
+   */
+  async function runInto(
+    feeds: Readonly<Record<string, TensorValue>>,
+    into: ReadonlyMap<string, TensorValue>,
+  ): Promise<void> {
+    const { fetches, stopsCopies } = tensors.placed(into);
+    try {
+      await session.run(tensors.feedsOf(feeds), fetches);
+    } catch (error) {
+      if (stopsCopies && error instanceof Error && error.message === stoppedMessage) return;
+      throw toRuntimeError(error, 'runtime.run', 'the model could not be run');
+    }
+  }
+
+  /** Runs the graph and gives some of its outputs in their own types. */
+  async function runAsItIs(
+    feeds: Readonly<Record<string, TensorValue>>,
+    names: readonly string[],
+  ): Promise<ReadonlyMap<string, TensorValue>> {
+    const results = await session.run(tensors.feedsOf(feeds), [...names]);
+    return new Map(names.map((name) => [name, results[name] as unknown as TensorValue]));
+  }
+
   return {
     device,
+    runInto,
+    runAsItIs,
     /** Devices before that one in the order of preference. */
     refusals,
     inputs,

@@ -1,6 +1,6 @@
 import { Tensor } from 'onnxruntime-node';
 import { halvesOf } from './half-precision.ts';
-import { notTensor, type TensorSpec, type TensorValue } from './tensor-values.ts';
+import { type FloatTensor, notTensor, type TensorSpec, type TensorValue } from './tensor-values.ts';
 
 /** Which outputs a call gives, and how. */
 export interface Fetches {
@@ -12,15 +12,15 @@ export interface Fetches {
 
 /** Makes ONNX Runtime's tensors of values; of a value that comes again the one that there is. */
 export class SessionTensors {
-  readonly #inputTypes: ReadonlyMap<string, string>;
-  readonly #outputTypes: ReadonlyMap<string, string>;
+  readonly #types: ReadonlyMap<string, string>;
+  readonly #floats: ReadonlySet<string>;
   /** The first output, if it is no tensor. */
   readonly #stopper: string | undefined;
   readonly #known = new WeakMap<TensorValue, Tensor>();
 
   constructor(inputs: readonly TensorSpec[], outputs: readonly TensorSpec[]) {
-    this.#inputTypes = new Map(inputs.map(({ name, type }) => [name, type]));
-    this.#outputTypes = new Map(outputs.map(({ name, type }) => [name, type]));
+    this.#types = new Map(inputs.map(({ name, type }) => [name, type]));
+    this.#floats = new Set(outputs.flatMap(({ name, type }) => (type === 'float32' ? name : [])));
     this.#stopper = outputs[0]?.type === notTensor ? outputs[0].name : undefined;
   }
 
@@ -30,17 +30,20 @@ export class SessionTensors {
     return feeds;
   }
 
-  /**
-   * @param names outputs that are wanted as new arrays, where no place of their type is given.
-   * @param into where outputs are to be written.
-   * @throws TypeError if one that is wanted only there is of another type: it would be lost.
-   */
-  fetchesOf(names: readonly string[], into: ReadonlyMap<string, TensorValue> = new Map()): Fetches {
-    const fetches: Record<string, Tensor | null> = Object.fromEntries(names.map((name) => [name, null]));
-    for (const [name, place] of into) {
-      const type = this.#outputTypes.get(name);
-      if (type === typeOf(place)) fetches[name] = this.#tensorOf(name, place);
-      else if (fetches[name] === undefined) throw new TypeError(`${name} is ${type}, and its place ${typeOf(place)}`);
+  /** Outputs that are all written to where they have a place. */
+  placed(into: ReadonlyMap<string, TensorValue>): Fetches {
+    const fetches: Record<string, Tensor | null> = {};
+    for (const [name, value] of into) fetches[name] = this.#tensorOf(name, value);
+    if (this.#stopper !== undefined) fetches[this.#stopper] = null;
+    return { fetches, stopsCopies: this.#stopper !== undefined };
+  }
+
+  /** @param into where some of them are to be written. */
+  fetchesOf(names: readonly string[], into: ReadonlyMap<string, FloatTensor> | undefined): Fetches {
+    const fetches: Record<string, Tensor | null> = {};
+    for (const name of names) {
+      const target = this.#floats.has(name) ? into?.get(name) : undefined;
+      fetches[name] = target === undefined ? null : this.#tensorOf(name, target);
     }
     const stopper = names.every((name) => fetches[name] !== null) ? this.#stopper : undefined;
     if (stopper !== undefined) fetches[stopper] = null;
@@ -49,16 +52,12 @@ export class SessionTensors {
 
   #tensorOf(name: string, value: TensorValue): Tensor {
     const { data, dims } = value;
-    if (this.#inputTypes.get(name) === 'float16' && data instanceof Float32Array)
+    if (this.#types.get(name) === 'float16' && data instanceof Float32Array)
       return new Tensor('float16', halvesOf(data), dims);
-    const tensor = this.#known.get(value) ?? new Tensor(typeOf(value), data, dims);
+    const tensor =
+      this.#known.get(value) ??
+      (data instanceof Uint16Array ? new Tensor('float16', data, dims) : new Tensor(data, dims));
     this.#known.set(value, tensor);
     return tensor;
   }
-}
-
-function typeOf({ data }: TensorValue): 'float32' | 'float16' | 'int64' | 'int32' {
-  if (data instanceof Float32Array) return 'float32';
-  if (data instanceof Uint16Array) return 'float16';
-  return data instanceof BigInt64Array ? 'int64' : 'int32';
 }

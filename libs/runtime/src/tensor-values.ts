@@ -8,12 +8,12 @@ export interface TensorSpec {
 }
 
 /**
- * Values as the graph's caller has them: float32 for any floating input, numbers for integer ones. A caller that only keeps
- * what a graph gives and takes back may have halves as they are.
+ * Values as the graph's caller has them: float32 for any floating input, numbers for integer ones. Who only keeps what a graph
+ * gives and takes back may have halves as they are.
  */
 export interface TensorValue {
   /** Row-major; a Uint16Array has the bits of float16. Copied by ONNX Runtime before `run` resolves, so it may be used again for the next call. */
-  readonly data: Float32Array | Uint16Array | BigInt64Array | Int32Array;
+  readonly data: Float32Array | Uint16Array | BigInt64Array | Int32Array | Uint8Array | Int8Array;
   readonly dims: readonly number[];
 }
 

@@ -22,10 +22,14 @@ export interface DecoderRead<Cache extends TokenCache = TokenCache> {
 export interface Decoder<Cache extends TokenCache = TokenCache> {
   /** Logits of one position. */
   readonly vocabularySize: number;
-  /** An empty cache. It takes memory as it grows. */
-  createCache(): Cache;
+  /**
+   * An empty cache. It takes memory as it grows.
+   *
+   * @param expected tokens that it is going to have in any case: there is room for them from the beginning.
+   */
+  createCache(expected?: number): Cache;
   /** A cache of the first tokens of another. */
-  copyCache(cache: Cache, length: number): Cache;
+  copyCache(cache: Cache, length: number, expected?: number): Cache;
   /** Memory that a cache takes, in tokens: at least its length. */
   roomOf(cache: Cache): number;
   /** What it held may be used for others. It is not to be used any more. */
@@ -37,5 +41,18 @@ export interface Decoder<Cache extends TokenCache = TokenCache> {
    * @throws DarkroomError if that fails; the caches are as they were then.
    */
   run(reads: readonly DecoderRead<Cache>[]): Promise<readonly Float32Array[]>;
+  /**
+   * The same in parts, between which others may `run`. One that is not gone on with to its end changes nothing; only one at a
+   * time.
+   */
+  runByParts(reads: readonly DecoderRead<Cache>[]): AsyncGenerator<void, readonly Float32Array[]>;
   dispose(): Promise<void>;
+}
+
+/** What comes of parts when all of them are done. */
+export async function lastOf<Value>(parts: AsyncGenerator<void, Value>): Promise<Value> {
+  for (;;) {
+    const part = await parts.next();
+    if (part.done === true) return part.value;
+  }
 }

@@ -1,4 +1,4 @@
-import type { OnnxSession, TensorValue } from '@darkroom/runtime';
+import type { TensorSpec, TensorValue } from '@darkroom/runtime';
 
 /** Exporters' names for the number of last positions that logits are computed of; a graph without it computes all. */
 export const keptLogitsInputs = ['num_logits_to_keep', 'logits_to_keep'];
@@ -14,7 +14,10 @@ export interface KeptLogits {
  * @param width new tokens of the call.
  * @param from the first of them that logits are wanted of, of any row.
  */
-export function keptLogits({ inputs }: OnnxSession, { width, from }: { width: number; from: number }): KeptLogits {
+export function keptLogits(
+  { inputs }: { readonly inputs: readonly TensorSpec[] },
+  { width, from }: { width: number; from: number },
+): KeptLogits {
   const input = inputs.find(({ name }) => keptLogitsInputs.includes(name));
   if (input === undefined) return { count: width, feeds: {} };
   const count = Math.max(1, width - from);

@@ -19,7 +19,7 @@ export interface PlainDecoderOptions {
 }
 
 /** Names of a cache's tensors, in the order in which a row's cache has them. */
-export function cacheNames(prefix: string, { tensors }: CacheShape): string[] {
+export function cacheNames(prefix: string, { tensors }: Pick<CacheShape, 'tensors'>): string[] {
   return Array.from({ length: tensors }, (_, at) => `${prefix}.${at >> 1}.${at % 2 === 0 ? 'key' : 'value'}`);
 }
 
@@ -68,6 +68,12 @@ export class PlainDecoder implements Decoder<RowCache> {
 
   /** It is memory of JavaScript's. */
   releaseCache(): void {}
+
+  /** In one part. */
+  // oxlint-disable-next-line require-yield
+  async *runByParts(reads: readonly DecoderRead<RowCache>[]): AsyncGenerator<void, readonly Float32Array[]> {
+    return this.run(reads);
+  }
 
   async run(reads: readonly DecoderRead<RowCache>[]): Promise<readonly Float32Array[]> {
     const width = reads.reduce((most, { ids }) => Math.max(most, ids.length), 0);

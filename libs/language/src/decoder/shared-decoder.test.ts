@@ -1,8 +1,11 @@
 /** The buffers of a graph with GroupQueryAttention; what is written with it, tiny-graphs.test.ts says. */
 import { join, resolve } from 'node:path';
-import { loadOnnxSession } from '@darkroom/runtime';
-import { describe, expect, it } from 'vitest';
+import { type LoadedSession, loadOnnxSession, SplitSession } from '@darkroom/runtime';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { checkDeterminism } from './check-determinism.ts';
+import { readTextModelDirectory } from '../model/text-model-directory.ts';
+import type { Decoder, TokenCache } from './decoder.ts';
+import { loadDecoder } from './load-decoder.ts';
 import { SharedDecoder } from './shared-decoder.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../tools/golden/vectors/text/group-query');
@@ -17,18 +20,22 @@ const read = (cache: ReturnType<SharedDecoder['createCache']>, ids: number[]) =>
 const shape = { tensors: 4, heads: 2, width: 16 };
 const open = async () => {
   const session = await loadOnnxSession({ file: join(directory, 'onnx/model.onnx'), threads: 1 });
-  return new SharedDecoder({ session, vocabularySize: 64, shape });
+  return sharedDecoder(session);
+};
+const sharedDecoder = (session: LoadedSession) => {
+  const whole = new SplitSession([{ session, leaving: [] }], new Map(), 'input_ids');
+  return new SharedDecoder({ session: whole, vocabularySize: 64, shape });
 };
 
 describe('shared buffers', () => {
   it('never have a single query', async () => {
     const session = await loadOnnxSession({ file: join(directory, 'onnx/model.onnx'), threads: 1 });
     const calls: (readonly number[])[] = [];
-    const runForAll: typeof session.runForAll = (feeds, ...rest) => {
+    const runInto: typeof session.runInto = (feeds, into) => {
       calls.push(feeds['input_ids']!.dims);
-      return session.runForAll(feeds, ...rest);
+      return session.runInto(feeds, into);
     };
-    const noting = new SharedDecoder({ session: { ...session, runForAll }, vocabularySize: 64, shape });
+    const noting = sharedDecoder({ ...session, runInto });
     const cache = noting.createCache();
     await noting.run([read(cache, [5])]);
     await noting.run([read(cache, [5, 6, 7, 8, 9, 10, 11])]);
@@ -106,5 +113,91 @@ describe('shared buffers', () => {
     const after = await decoder.run(short.map((cache) => ({ ...read(cache, [5]), keeps: false })));
     expect(after.map((one) => [...one])).toEqual(before);
     await decoder.dispose();
+  });
+});
+
+/** Numbers that are copied from buffer to buffer while something is done. */
+async function countCopied(act: () => Promise<unknown>): Promise<number> {
+  const prototype = Object.getPrototypeOf(Float32Array.prototype) as Float32Array;
+  const set = vi.spyOn(prototype, 'set');
+  await act();
+  const copied = set.mock.calls.reduce((sum, [from]) => sum + (from instanceof Float32Array ? from.length : 0), 0);
+  set.mockRestore();
+  return copied;
+}
+
+describe('a call in parts', () => {
+  const openCut = async (): Promise<Decoder> => {
+    const model = await readTextModelDirectory(join(directory, '../group-query-uncopied'));
+    const { decoder } = await loadDecoder(model, { threads: 1, leastPartBytes: 1 });
+    onTestFinished(() => decoder.dispose());
+    return decoder;
+  };
+  const idsOf = (count: number, seed: number) =>
+    Array.from({ length: count }, (_, at) => 1 + ((seed * 7 + at * 11) % 63));
+  const prompt = (cache: TokenCache, ids: number[]) => ({ cache, ids, keeps: true, logitsFrom: ids.length - 1 });
+
+  it('gives the bits that it has in one, whoever writes, comes, goes and grows between two of them', async () => {
+    const decoder = await openCut();
+    const ids = idsOf(61, 5);
+    const expected = [...(await decoder.run([prompt(decoder.createCache(), ids)]))[0]!];
+    const decode = await openCut();
+    const writers = Array.from({ length: 3 }, () => decode.createCache());
+    for (const [at, cache] of writers.entries()) await decode.run([prompt(cache, idsOf(9 + 8 * at, at))]);
+    const cache = decode.createCache(ids.length);
+    const call = decode.runByParts([prompt(cache, ids)]);
+    for (let part = 0; ; part++) {
+      const { done, value } = await call.next();
+      if (done === true) {
+        expect([...value[0]!]).toEqual(expected);
+        expect(part).toBeGreaterThanOrEqual(2);
+        break;
+      }
+      expect(cache.length).toBe(0);
+      // Those who write take its slot, and their buffers get other sizes.
+      if (part > 0) decode.releaseCache(writers.shift()!);
+      writers.push(decode.createCache());
+      await decode.run([prompt(writers.at(-1)!, idsOf(40, part))]);
+      for (let turn = 0; turn < 40; turn++) await decode.run(writers.map((each) => read(each, [5])));
+    }
+    expect(cache.length).toBe(ids.length);
+    const [next] = await decode.run([read(cache, [7])]);
+    const alone = decoder.createCache();
+    await decoder.run([prompt(alone, ids)]);
+    expect([...next!]).toEqual([...(await decoder.run([read(alone, [7])]))[0]!]);
+  });
+
+  it('changes nothing if nobody goes on with it', async () => {
+    const decoder = await openCut();
+    const cache = decoder.createCache();
+    await decoder.run([prompt(cache, idsOf(8, 1))]);
+    const after = async () => [...(await decoder.run([{ ...read(cache, [5]), keeps: false }]))[0]!];
+    const before = await after();
+    const call = decoder.runByParts([prompt(cache, idsOf(20, 2))]);
+    await call.next();
+    await call.return([]);
+    expect(cache.length).toBe(8);
+    expect(await after()).toEqual(before);
+  });
+
+  it('moves no more than some tokens at a time when rows grow, and when a long one comes', async () => {
+    const decoder = await openCut();
+    const writers = Array.from({ length: 8 }, () => decoder.createCache());
+    for (const [at, cache] of writers.entries()) await decoder.run([prompt(cache, idsOf(60, at))]);
+    const copied: number[] = [];
+    const note = async (act: () => Promise<unknown>) => copied.push(await countCopied(act));
+    const write = () => decoder.run(writers.map((cache) => read(cache, [5])));
+    for (let turn = 0; turn < 100; turn++) await note(write);
+    const long = decoder.createCache(300);
+    for (let at = 0; at < 300; at += 20) {
+      const call = decoder.runByParts([prompt(long, idsOf(20, at))]);
+      for (let isDone = false; !isDone;) {
+        await note(async () => (isDone = (await call.next()).done === true));
+        await note(write);
+      }
+    }
+    const numbersOfToken = shape.tensors * shape.heads * shape.width;
+    expect(copied.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(1000 * numbersOfToken);
+    expect(Math.max(...copied) / numbersOfToken).toBeLessThanOrEqual(128);
   });
 });

@@ -11,7 +11,8 @@ const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/t
 const { cases } = JSON.parse(readFileSync(join(vectors, 'tiny-greedy.json'), 'utf8')) as {
   cases: { prompt: number[]; tokens: number[] }[];
 };
-const load = (name: string) => loadTextPipeline({ directory: join(vectors, name), threads: 1, stepTokens: 16 });
+const load = (name: string, leastPartBytes = Infinity) =>
+  loadTextPipeline({ directory: join(vectors, name), threads: 1, stepTokens: 16, leastPartBytes });
 
 const inputOf = (number: number): TextInput => {
   const input = randomInput(number, cases[4]!.prompt);
@@ -23,11 +24,13 @@ describe.each([
   ['with shared buffers and nothing copied', 'group-query-uncopied'],
   ['with GroupQueryAttention and caches in float16', 'group-query-half'],
   ['with caches in float16 and nothing copied', 'group-query-half-uncopied'],
+  ['cut into parts', 'group-query-uncopied', 1],
+  ['cut into parts that are copied', 'group-query', 1],
   ['in the plain layout', 'plain'],
-])('text of a graph %s', (_, name) => {
+] as const)('text of a graph %s', (_, name, leastPartBytes) => {
   let pipeline: TextPipeline;
   beforeAll(async () => {
-    pipeline = await load(name);
+    pipeline = await load(name, leastPartBytes);
   });
   afterAll(() => pipeline.dispose());
 
@@ -47,10 +50,10 @@ describe.each([
   });
 });
 
-it.each(['group-query', 'group-query-uncopied'])(
-  'has the bytes that it has alone in any company, from %s',
-  async (name) => {
-    const pipeline = await load(name);
+it.each([['group-query'], ['group-query-uncopied'], ['group-query-uncopied', 1]] as const)(
+  'has the bytes that it has alone in any company, from %s cut at %s',
+  async (name, leastPartBytes) => {
+    const pipeline = await load(name, leastPartBytes);
     expect(pipeline.card.deterministic).toEqual({ is: true });
     const alone: TextResult[] = [];
     for (let at = 0; at < 40; at++) alone.push(await new TextTable(pipeline).write(inputOf(at)));

@@ -8,7 +8,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DarkroomError, RowCheckpoint, RowEvent, RowRequest, StepReport } from '@darkroom/core';
 import type { TextMatcher } from '@darkroom/kinds';
-import type { DecoderRead } from '../decoder/decoder.ts';
 import { adjustLogits, createLogitAdjustment, type LogitAdjustment } from '../sampling/adjust-logits.ts';
 import { chooseToken } from '../sampling/choose-token.ts';
 import { maskLogits } from '../sampling/mask-logits.ts';
@@ -16,15 +15,17 @@ import { tokenLogprob } from '../sampling/token-logprobs.ts';
 import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
+import { PartedCall } from './parted-call.ts';
 import { idsOf, SharedBeginnings } from './shared-beginnings.ts';
 import { StepPace } from './step-pace.ts';
 import {
   countTokens,
   hasRoomFor,
+  hasWriters,
+  idleStepTokens,
   notNumbers,
   notWritable,
   shareStep,
-  stepBudget,
   type TextPipeline,
   type TextPipelineOptions,
 } from './text-pipeline.ts';
@@ -56,6 +57,8 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   readonly #rows = new Set<AutoregressiveRow>();
   readonly #beginnings: SharedBeginnings;
   readonly #pace: StepPace;
+  /** A call of rows that read, of which parts are left. */
+  #begun: PartedCall<AutoregressiveRow> | undefined;
 
   constructor(options: TextPipelineOptions) {
     this.#options = options;
@@ -123,7 +126,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
       ...text,
       index,
       slots: prompt.length + limit,
-      cache: decoder.createCache(),
+      cache: decoder.createCache(prompt.length),
       adjustment: createLogitAdjustment(request),
       hasSaidProgress: false,
       matcher: constraint && grammars.open(constraint, text.written.tokens),
@@ -149,27 +152,41 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     };
   }
 
-  /** One call of the model, for as many rows as there is room for. @returns their logits, if they have read all they have. */
+  /**
+   * One call of the model, for as many rows as there is room for; or as much of it as those who write may wait for.
+   *
+   * @returns the rows of a call that has come to its end, with their logits if they have read all they have.
+   */
   async #read(rows: readonly AutoregressiveRow[]) {
-    const budget = stepBudget(rows, this.#rows, this.#pace.tokens);
+    const isReading = rows[0]!.shapeKey === 'read';
+    const isAwaited = isReading && hasWriters(this.#rows);
+    const begun = isReading ? this.#begun : undefined;
+    const call = begun?.rows.every((row) => rows.includes(row)) ? begun : this.#begin(rows, isReading, isAwaited);
+    // One that fails is not gone on with.
+    if (isReading) this.#begun = undefined;
+    const logits = await call.goOn(isAwaited ? this.#pace.writeMs : Infinity);
+    if (logits === undefined) {
+      this.#begun = call;
+      return [];
+    }
+    if (!isReading) this.#pace.hasWritten(call.takenMs);
+    // Of less than there might have been it does not tell how long as much takes.
+    else if (isAwaited && 2 * call.tokens > this.#pace.tokens) this.#pace.hasRead(call.partMs);
+    return call.rows.map((row, at) => ({ row, logits: logits[at]! }));
+  }
+
+  #begin(rows: readonly AutoregressiveRow[], isReading: boolean, isAwaited: boolean): PartedCall<AutoregressiveRow> {
+    const budget = !isReading ? Infinity : isAwaited ? this.#pace.tokens : idleStepTokens;
     const parts = shareStep(this.#beginnings.readyRows(rows, this.#rows), budget, (row) => this.#countOf(row, budget));
     const reads = parts.map(({ row, count }) => {
       const logitsFrom = count === row.unread ? count - 1 : count;
       return { cache: row.cache, ids: unreadIds(row, count), keeps: true, logitsFrom };
     });
-    const logits = await this.#runTimed(reads, budget);
-    return parts.map(({ row }, at) => ({ row, logits: logits[at]! }));
-  }
-
-  /** Calls the model, and takes note of how long that took where others wait for it. */
-  async #runTimed(reads: readonly DecoderRead[], budget: number): Promise<readonly Float32Array[]> {
-    const startedAtMs = performance.now();
-    const logits = await this.#options.decoder.run(reads);
-    const takenMs = performance.now() - startedAtMs;
-    if (budget === Infinity) this.#pace.hasWritten(takenMs);
-    // Of less than there might have been it does not tell how long as much takes.
-    else if (budget === this.#pace.tokens && 2 * widthOf(reads) > budget) this.#pace.hasRead(takenMs);
-    return logits;
+    return new PartedCall(
+      this.#options.decoder,
+      parts.map(({ row }) => row),
+      reads,
+    );
   }
 
   #countOf({ piece }: AutoregressiveRow, budget: number): number {
@@ -251,11 +268,6 @@ function unreadIds(row: AutoregressiveRow, count: number): readonly number[] {
   const { cache, unread, written } = row;
   if (unread === 1 && written.tokens.length > 0) return written.tokens.slice(-1);
   return idsOf(row).slice(cache.length, cache.length + count);
-}
-
-/** Tokens of a call, where each row is as wide as the widest. */
-function widthOf(reads: readonly DecoderRead[]): number {
-  return reads.length * reads.reduce((most, { ids }) => Math.max(most, ids.length), 0);
 }
 
 function progressOf(row: AutoregressiveRow): RowEvent[] {

@@ -59,7 +59,7 @@ export class SharedBeginnings {
     if (found === undefined) return true;
     row.takenTokens = Math.min(found.length, request.prompt.length);
     decoder.releaseCache(row.cache);
-    row.cache = decoder.copyCache(found.known.cache, found.length);
+    row.cache = decoder.copyCache(found.known.cache, found.length, request.prompt.length);
     return true;
   }
 }

@@ -2,8 +2,8 @@
 const leastTokens = 8;
 
 /**
- * How many tokens of prompts are read in a step beside rows that write: so many that reading takes no longer than a step of
- * writing. Then nobody waits for a token more than twice as long as usually, on any machine and with any number of rows.
+ * How many tokens of prompts are read at once beside rows that write: so many that those who write wait no longer than for a
+ * step of their own, on any machine and with any number of rows.
  */
 export class StepPace {
   readonly #most: number;
@@ -16,17 +16,23 @@ export class StepPace {
     this.#tokens = Math.min(most, 2 * leastTokens);
   }
 
-  /** Tokens of the next step of reading. */
+  /** Tokens of the next call that reads. */
   get tokens(): number {
     return this.#tokens;
   }
 
-  /** A step of writing took so long. */
-  hasWritten(ms: number): void {
-    this.#writeMs = ms;
+  /** How long a step of writing takes, and how long one of reading may. */
+  get writeMs(): number {
+    return this.#writeMs;
   }
 
-  /** A step of reading took so long, with as many tokens as it might have. */
+  /** A step of writing took so long. */
+  hasWritten(ms: number): void {
+    // One that took much longer than others was held up by something else.
+    this.#writeMs = Math.min(ms, 1.25 * this.#writeMs);
+  }
+
+  /** A call that reads, with as many tokens as it might have, took so long, or a part of it did. */
   hasRead(ms: number): void {
     const next = ms > this.#writeMs ? this.#tokens / 2 : this.#tokens + leastTokens;
     this.#tokens = Math.min(this.#most, Math.max(leastTokens, Math.floor(next)));

@@ -35,7 +35,7 @@ export function hasRoomFor(row: TextRow, others: readonly TextRow[], memoryToken
 }
 
 /** Tokens of prompts that are read in one step where nobody waits for it. */
-const idleStepTokens = 512;
+export const idleStepTokens = 512;
 
 /**
  * Tokens that a step may take.
@@ -45,8 +45,12 @@ const idleStepTokens = 512;
  */
 export function stepBudget(present: readonly TextRow[], all: Iterable<TextRow>, stepTokens: number): number {
   if (present[0]!.shapeKey === 'write') return Infinity;
-  const isWriting = [...all].some(({ shapeKey, isDone }) => shapeKey === 'write' && !isDone);
-  return isWriting ? stepTokens : idleStepTokens;
+  return hasWriters(all) ? stepTokens : idleStepTokens;
+}
+
+/** Whether there are rows that wait for each step of reading. */
+export function hasWriters(all: Iterable<TextRow>): boolean {
+  return [...all].some(({ shapeKey, isDone }) => shapeKey === 'write' && !isDone);
 }
 
 /** A row's part of a step. */

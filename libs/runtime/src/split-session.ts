@@ -1,0 +1,197 @@
+import { readFile } from 'node:fs/promises';
+import { cutGraph, type GraphPart } from './cut-graph.ts';
+import { loadOnnxSession, type LoadedSession, type LoadOnnxSessionOptions } from './onnx-session.ts';
+import { notTensor, type TensorSpec, type TensorValue } from './tensor-values.ts';
+
+export interface LoadSplitSessionOptions extends LoadOnnxSessionOptions {
+  /** Path of the `.onnx` file. */
+  file: string;
+  /** It is cut behind nodes of this operator. */
+  cutBehind: string;
+  /** Bytes of weights that a part has at least. */
+  leastPartBytes: number;
+  /** An input of two dimensions: those of what goes from part to part are these, their product, or always the same. */
+  sizedBy: string;
+  /** Two calls that tell which, with other dimensions. What they feed has no need to make sense. */
+  samples: readonly [Feeds, Feeds];
+}
+
+type Feeds = Readonly<Record<string, TensorValue>>;
+type Places = ReadonlyMap<string, TensorValue>;
+
+/** A dimension: a number, or what it follows. */
+type Side = number | 'first' | 'second' | 'product';
+
+/** A value that goes from one part to later ones. */
+interface Passed {
+  readonly spec: TensorSpec;
+  readonly sides: readonly Side[];
+}
+
+interface Part {
+  readonly session: LoadedSession;
+  readonly leaving: readonly string[];
+}
+
+/** ONNX's numbers of the types that may go from part to part, and their arrays. */
+const passedTypes: Readonly<Record<string, { number: number; create: (size: number) => TensorValue['data'] }>> = {
+  float32: { number: 1, create: (size) => new Float32Array(size) },
+  uint8: { number: 2, create: (size) => new Uint8Array(size) },
+  int8: { number: 3, create: (size) => new Int8Array(size) },
+  int32: { number: 6, create: (size) => new Int32Array(size) },
+  int64: { number: 7, create: (size) => new BigInt64Array(size) },
+};
+
+/**
+ * Loads a graph in parts, so that others may have the device between two of them. One that cannot be cut is a single part.
+ *
+ * @throws DarkroomError as `loadOnnxSession`.
+ */
+export async function loadSplitSession(options: LoadSplitSessionOptions): Promise<SplitSession> {
+  const parts = await loadParts(options);
+  const passed = parts && (await passedOf(parts, options).catch(() => undefined));
+  if (parts !== undefined && passed !== undefined) return new SplitSession(parts, passed, options.sizedBy);
+  for (const { session } of parts ?? []) await session.dispose();
+  const session = await loadOnnxSession(options);
+  return new SplitSession([{ session, leaving: [] }], new Map(), options.sizedBy);
+}
+
+async function loadParts(options: LoadSplitSessionOptions): Promise<Part[] | undefined> {
+  const cut = await cutFile(options);
+  if (cut === undefined || cut.length === 1) return undefined;
+  const types = new Map<string, number>();
+  const parts: Part[] = [];
+  try {
+    for (const { leaving, toModel } of cut) {
+      const file = toModel((name) => types.get(name)!);
+      const session = await loadOnnxSession({ ...options, file });
+      parts.push({ session, leaving });
+      for (const { name, type } of session.outputs) types.set(name, passedTypes[type]?.number ?? 0);
+    }
+    return parts;
+  } catch {
+    for (const { session } of parts) await session.dispose();
+    return undefined;
+  }
+}
+
+async function cutFile({ file, cutBehind, leastPartBytes }: LoadSplitSessionOptions): Promise<GraphPart[] | undefined> {
+  try {
+    return cutGraph(await readFile(file), cutBehind, leastPartBytes);
+  } catch {
+    // What is wrong with it, ONNX Runtime says better.
+    return undefined;
+  }
+}
+
+/** @returns undefined if there are values of which it cannot be said how large they are. */
+async function passedOf(
+  parts: readonly Part[],
+  { samples, sizedBy }: LoadSplitSessionOptions,
+): Promise<Map<string, Passed> | undefined> {
+  const [left, right] = [await valuesOf(parts, samples[0]), await valuesOf(parts, samples[1])];
+  const sizes = samples.map((feeds) => feeds[sizedBy]!.dims);
+  const passed = new Map<string, Passed>();
+  for (const { session, leaving } of parts) {
+    for (const name of leaving) {
+      const spec = session.outputs.find((output) => output.name === name)!;
+      const sides = left.get(name)!.dims.map((side, at) => sideOf([side, right.get(name)!.dims[at]!], sizes));
+      if (passedTypes[spec.type] === undefined || sides.includes(undefined)) return undefined;
+      passed.set(name, { spec, sides: sides as Side[] });
+    }
+  }
+  return passed;
+}
+
+async function valuesOf(parts: readonly Part[], feeds: Feeds): Promise<ReadonlyMap<string, TensorValue>> {
+  const values = new Map(Object.entries(feeds));
+  for (const { session, leaving } of parts) {
+    if (leaving.length === 0) continue;
+    const own = Object.fromEntries(session.inputs.map(({ name }) => [name, values.get(name)!]));
+    for (const [name, value] of await session.runAsItIs(own, leaving)) values.set(name, value);
+  }
+  return values;
+}
+
+const followed = {
+  first: ([first]: readonly number[]) => first!,
+  second: ([, second]: readonly number[]) => second!,
+  product: ([first, second]: readonly number[]) => first! * second!,
+};
+
+/** @param found of both samples. */
+function sideOf(found: readonly [number, number], sizes: readonly (readonly number[])[]): Side | undefined {
+  if (found[0] === found[1]) return found[0];
+  const names = ['first', 'second', 'product'] as const;
+  return names.find((name) => sizes.every((size, at) => followed[name](size) === found[at]));
+}
+
+/** A loaded graph, in one part or several. */
+export class SplitSession {
+  readonly inputs: readonly TensorSpec[];
+  readonly outputs: readonly TensorSpec[];
+  readonly #parts: readonly Part[];
+  readonly #passed: ReadonlyMap<string, Passed>;
+  readonly #sizedBy: string;
+
+  constructor(parts: readonly Part[], passed: ReadonlyMap<string, Passed>, sizedBy: string) {
+    this.#parts = parts;
+    this.#passed = passed;
+    this.#sizedBy = sizedBy;
+    const outer = (specsOf: (session: LoadedSession) => readonly TensorSpec[]) => {
+      const specs = parts.flatMap(({ session }) => specsOf(session)).filter(({ name }) => !passed.has(name));
+      return [...new Map(specs.map((spec) => [spec.name, spec])).values()];
+    };
+    this.inputs = outer(({ inputs }) => inputs);
+    this.outputs = outer(({ outputs }) => outputs).filter(({ type }) => type !== notTensor);
+  }
+
+  /** The session of a graph that was not cut. */
+  get whole(): LoadedSession | undefined {
+    return this.#parts.length === 1 ? this.#parts[0]!.session : undefined;
+  }
+
+  get device(): LoadedSession['device'] {
+    return this.#parts[0]!.session.device;
+  }
+
+  get refusals(): LoadedSession['refusals'] {
+    return this.#parts[0]!.session.refusals;
+  }
+
+  /**
+   * Runs the graph and writes outputs to their places. Parts that none of these need do not run.
+   *
+   * @param feedsOf asked before each part: what is fed may lie elsewhere then.
+   * @param intoOf likewise.
+   */
+  async *run(feedsOf: () => Feeds, intoOf: () => Places): AsyncGenerator<void, void> {
+    const passed = new Map<string, TensorValue>();
+    const all = intoOf();
+    const last = this.#parts.findLastIndex(({ session }) => wanted(session, all).length > 0);
+    for (const [at, { session, leaving }] of this.#parts.slice(0, last + 1).entries()) {
+      if (at > 0) yield;
+      const [feeds, into] = [feedsOf(), intoOf()];
+      for (const name of leaving) passed.set(name, this.#create(name, feeds[this.#sizedBy]!.dims));
+      const fed = session.inputs.map(({ name }) => [name, passed.get(name) ?? feeds[name]!] as const);
+      const places = [...wanted(session, into), ...leaving].map(
+        (name) => [name, into.get(name) ?? passed.get(name)!] as const,
+      );
+      await session.runInto(Object.fromEntries(fed), new Map(places));
+    }
+  }
+
+  async dispose(): Promise<void> {
+    for (const { session } of this.#parts) await session.dispose();
+  }
+
+  #create(name: string, size: readonly number[]): TensorValue {
+    const { spec, sides } = this.#passed.get(name)!;
+    const dims = sides.map((side) => (typeof side === 'number' ? side : followed[side](size)));
+    return { data: passedTypes[spec.type]!.create(dims.reduce((total, side) => total * side, 1)), dims };
+  }
+}
+
+function wanted({ outputs }: LoadedSession, into: Places): string[] {
+  return outputs.flatMap(({ name }) => (into.has(name) ? name : []));
+}
