@@ -63,14 +63,20 @@ export class SharedDecoder implements Decoder<SlotCache> {
     while (!this.#memory.make(room, Infinity));
     this.#memory.claim(copy);
     const { buffers } = this.#memory;
-    buffers.copyTokens(buffers, cache.slot, copy.slot, { first: 0, end: length });
-    copy.length = length;
+    // It may have been released to make that room.
+    const end = Math.min(length, cache.length);
+    if (end > 0) buffers.copyTokens(buffers, cache.slot, copy.slot, { first: 0, end });
+    copy.length = end;
     return copy;
   }
 
   /** All slots are as long as the longest. */
   roomOf(): number {
-    return this.#memory.buffers.columns;
+    return this.#memory.columns;
+  }
+
+  onGrowth(listener: (room: number) => void): void {
+    this.#memory.beforeGrowth = listener;
   }
 
   releaseCache(cache: SlotCache): void {

@@ -44,7 +44,7 @@ export async function loadTextPipeline(options: LoadTextPipelineOptions): Promis
   const card = { ...model.card, deterministic };
   const Pipeline = config.mode === 'autoregressive' ? AutoregressivePipeline : BlockDiffusionPipeline;
   const grammars = new Grammars({ vocabulary: { codecDocument, endIds: config.endIds }, limitMs: grammarLimitMs });
-  const sizes = { stepTokens, keptTokens, memoryTokens };
+  const sizes = { stepTokens, keptTokens: Math.min(keptTokens, memoryTokens), memoryTokens };
   return new Pipeline({ card, config, codec, decoder, grammars, component, ...sizes, singlesAsPieces });
 }
 
