@@ -1,5 +1,5 @@
 // `npm run test:all`: every test there is; what CI runs. The last line counts.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +23,10 @@ for (const { output, ...count } of inContainers) {
 }
 if (!isDockerHere)
   console.log('npm run test:bare and npm run test:compose are not run: there is no Docker engine here');
+if (!existsSync(join(root, 'tools/export/.venv/bin/python')))
+  console.log(
+    'tools/export is not set up: test/systems/smollm2.test.ts tries SmolLM2 only where it was exported before',
+  );
 rmSync(scratch, { recursive: true, force: true });
 announce({
   passed: counts.reduce((sum, { passed }) => sum + passed, 0),

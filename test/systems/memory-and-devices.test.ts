@@ -55,6 +55,15 @@ it('runs on the next device where one is missing, and says so in its log and its
   expect(status.workers).toMatchObject([{ device: 'cpu' }]);
 });
 
+it('says in its log what the list of models says: that the rows of one do not keep their bytes', async () => {
+  const system = await openSystem({ environment: { MODEL_DIR: 'tools/golden/vectors/text/plain' } });
+  const reason = 'the last bits of a row change with the rows that share its steps';
+  const listed = (await (await fetch(`${system.url}/v1/models`)).json()) as { data: object[] };
+  expect(listed.data).toMatchObject([{ id: 'plain', deterministic: false, deterministic_reason: reason }]);
+  const warned = logged(system, 'the same request may get another text in other company');
+  expect(warned).toMatchObject([{ level: 'warn', model: 'plain', reason }]);
+});
+
 it('does not start where the device it must run on is missing', async () => {
   const system = await openSystem({ parts: ['api'] });
   const worker = system.launch('worker', { DEVICE: 'cuda:0,cpu', STRICT_PROVIDER: 'true' });

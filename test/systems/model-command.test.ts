@@ -111,6 +111,14 @@ it('pulls a model of text, lists it and has it write', async () => {
   expect(errors).toMatch(/^model: onnx\/model_int8\.onnx: is not a whole ONNX file: /);
 });
 
+it('says of a model of text that does not keep the bytes of its rows, and why', async () => {
+  const vectors = resolve(import.meta.dirname, '../../tools/golden/vectors/text');
+  await cp(join(vectors, 'plain'), join(directory, 'models/plain'), { recursive: true });
+  const { code, output } = await run(['check', 'models/plain']);
+  expect(code).toBe(0);
+  expect(output).toMatch(/^deterministic +no: the last bits of a row change with the rows that share its steps$/m);
+});
+
 it('lists and checks an export of 2022, which has no config.json, and halves in a file called model.onnx', async () => {
   const vectors = resolve(import.meta.dirname, '../../tools/golden/vectors');
   const old = join(directory, 'models/old');

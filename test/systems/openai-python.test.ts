@@ -1,9 +1,11 @@
 /** OpenAI's Python SDK, as it comes, with the writer that is in the box. */
 import { readFile } from 'node:fs/promises';
+import { allKeys } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeCaller } from '../e2e/caller-model.ts';
-import { poll } from '../e2e/client.ts';
-import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
+import { ended, poll } from '../e2e/client.ts';
+import { writer } from '../e2e/shared-system.ts';
+import { openSystem, patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
 import { installOpenaiPython, runOpenaiPython } from './openai-python.ts';
 
 let system: System;
@@ -17,8 +19,15 @@ beforeAll(async () => {
 }, 600_000);
 afterAll(() => stopSystem(system));
 
+/** All requests of the writer that are stored. */
+async function storedIds({ store }: System): Promise<string[]> {
+  const start = store.keysOf(writer).request('');
+  const keys = await allKeys(store);
+  return keys.filter((key) => key.startsWith(`${start}${writer}-`)).map((key) => key.slice(start.length));
+}
+
 /** What the lines of a program print, each as JSON. */
-async function run(program: string): Promise<unknown[]> {
+async function run(program: string, { url } = system): Promise<unknown[]> {
   const start = `
 import asyncio, json
 import openai
@@ -28,7 +37,7 @@ client = OpenAI()
 ask = dict(model="emoji-writer", messages=[{"role": "user", "content": "something sweet for a birthday party"}])
 say = lambda *values: print(json.dumps(values))
 `;
-  const lines = (await runOpenaiPython(start + program, system.url)).trim().split('\n');
+  const lines = (await runOpenaiPython(start + program, url)).trim().split('\n');
   return lines.map((line): unknown => JSON.parse(line));
 }
 
@@ -168,4 +177,55 @@ say(response.headers["x-request-id"])
 `)) as [unknown[], [string]];
   expect(wrong).toEqual(['context_length_exceeded', 'messages', 'invalid_request_error']);
   await expect.poll(() => poll(system.url, id)).toMatchObject({ status: 'canceled' });
+});
+
+it('sends again what found no room, and nothing that has come to its end', async () => {
+  const worker = { name: 'worker', environment: { MODEL_DIR: `models/${writer}` } } as const;
+  // Without a former what is asked for waits.
+  const one = await openSystem({ parts: ['api', 'janitor', worker], environment: { QUEUE_MAX_LENGTH: '1' } });
+  const noting = `
+import os
+answers = []
+def note(response):
+    answers.append([response.status_code, response.headers.get("x-should-retry")])
+    if response.status_code == 503:
+        with openai.DefaultHttpxClient() as other:
+            other.delete(os.environ["OPENAI_BASE_URL"] + "/predict/" + "WAITING")
+client = OpenAI(http_client=openai.DefaultHttpxClient(event_hooks={"response": [note]}))
+`;
+  const canceled = run(
+    `${noting}
+try:
+    client.chat.completions.create(**ask)
+except openai.UnprocessableEntityError as error:
+    say(error.code, answers)
+`,
+    one,
+  );
+  await expect.poll(() => storedIds(one)).toHaveLength(1);
+  const [id] = await storedIds(one);
+  await fetch(`${one.url}/v1/predict/${id}`, { method: 'DELETE' });
+  expect(await canceled).toEqual([['request_canceled', [[422, 'false']]]]);
+  expect(await storedIds(one)).toEqual([id]);
+  const body = JSON.stringify({ prompt: 'a fox' });
+  const headers = { 'content-type': 'application/json' };
+  const submitted = await fetch(`${one.url}/v1/predict`, { method: 'POST', headers, body });
+  const { request_id: waiting } = (await submitted.json()) as { request_id: string };
+  const answering = run(
+    `${noting.replace('WAITING', waiting)}
+say(client.chat.completions.create(**ask).choices[0].message.content, answers)
+`,
+    one,
+  );
+  expect(await ended(one.url, waiting)).toBe('canceled');
+  await one.start('batch-former');
+  expect(await answering).toEqual([
+    [
+      answer,
+      [
+        [503, null],
+        [200, null],
+      ],
+    ],
+  ]);
 });

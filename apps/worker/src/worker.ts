@@ -250,6 +250,8 @@ export class Worker extends BaseService<WorkerOptions> {
       }
       if (event.type === 'engine-lost' || event.type === 'request-lost' || event.type === 'stats') continue;
       const request = this.#active.get(event.requestId);
+      if (event.type === 'request-failed' && event.cause !== undefined)
+        log.error({ request_id: request?.delivery.id, cause: event.cause }, 'the engine failed unforeseen');
       const end = request?.observe(event);
       if (request !== undefined && end !== undefined) this.#finish(request, end);
     }

@@ -10,8 +10,11 @@ export type RequestEndEvent = { readonly requestId: string } &
   /** All outputs that were asked for have been sent; or it was let go of because `cancel` was called. */
   (
     | { readonly type: 'request-done' | 'request-canceled' }
-    /** An output could not be made, and the others were dropped. `message` is safe to show to who sent the request. */
-    | { readonly type: 'request-failed'; readonly code: ErrorCode; readonly message: string }
+    /**
+     * An output could not be made, and the others were dropped. `message` is safe to show to who sent the request; `cause`, what
+     * nobody has foreseen, is for the log.
+     */
+    | { readonly type: 'request-failed'; readonly code: ErrorCode; readonly message: string; readonly cause?: string }
     /** Something broke off that was not its doing, and nobody else's end: it can be tried again. `message` is for the log. */
     | { readonly type: 'request-lost'; readonly message: string }
   );

@@ -1,3 +1,4 @@
+export { floatsOfHalves } from './half-precision.ts';
 export * from './onnx-session.ts';
 export * from './runtime-error.ts';
 export * from './split-session.ts';

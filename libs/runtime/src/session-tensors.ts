@@ -54,7 +54,9 @@ export class SessionTensors {
     const { data, dims } = value;
     if (this.#types.get(name) === 'float16' && data instanceof Float32Array)
       return new Tensor('float16', halvesOf(data), dims);
-    const tensor = this.#known.get(value) ?? new Tensor(data, dims);
+    const tensor =
+      this.#known.get(value) ??
+      (data instanceof Uint16Array ? new Tensor('float16', data, dims) : new Tensor(data, dims));
     this.#known.set(value, tensor);
     return tensor;
   }

@@ -7,10 +7,13 @@ export interface TensorSpec {
   readonly shape: readonly (number | string)[];
 }
 
-/** Values as the graph's caller has them: float32 for any floating input, numbers for integer ones. */
+/**
+ * Values as the graph's caller has them: float32 for any floating input, numbers for integer ones. Who only keeps what a graph
+ * gives and takes back may have halves as they are.
+ */
 export interface TensorValue {
-  /** Row-major. Copied by ONNX Runtime before `run` resolves, so it may be used again for the next call. */
-  readonly data: Float32Array | BigInt64Array | Int32Array | Uint8Array | Int8Array;
+  /** Row-major; a Uint16Array has the bits of float16. Copied by ONNX Runtime before `run` resolves, so it may be used again for the next call. */
+  readonly data: Float32Array | Uint16Array | BigInt64Array | Int32Array | Uint8Array | Int8Array;
   readonly dims: readonly number[];
 }
 

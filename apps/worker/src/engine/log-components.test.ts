@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { createLogger } from '@darkroom/service';
 import { expect, it } from 'vitest';
-import { logComponents } from './log-components.ts';
+import { logComponents, logDoubt } from './log-components.ts';
 
 const components = [
   { part: 'text_encoder', device: 'cpu', refusals: [{ device: 'webgpu', reason: 'No supported adapters' }] },
@@ -9,7 +9,7 @@ const components = [
   { part: 'vae_decoder', device: 'cpu', refusals: [], remark: 'large pictures are decoded in one go' },
 ] as const;
 
-it('says what each part runs on, and aloud what it does not run on', () => {
+function open() {
   const lines: Record<string, unknown>[] = [];
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -17,8 +17,13 @@ it('says what each part runs on, and aloud what it does not run on', () => {
       done();
     },
   });
+  return { lines, log: createLogger({ app: 'test', stream }) };
+}
+
+it('says what each part runs on, and aloud what it does not run on', () => {
+  const { lines, log } = open();
   const asked = ['webgpu', 'cpu'] as const;
-  const devices = logComponents(components, { log: createLogger({ app: 'test', stream }), asked });
+  const devices = logComponents(components, { log, asked });
   expect(lines).toMatchObject([
     {
       level: 'warn',
@@ -33,4 +38,14 @@ it('says what each part runs on, and aloud what it does not run on', () => {
     { level: 'warn', msg: 'cannot do all that is asked for', part: 'vae_decoder', remark: components[2].remark },
   ]);
   expect(devices).toEqual(['cpu', 'webgpu']);
+});
+
+it('says aloud that a model does not keep the bytes of its rows, and why', () => {
+  const { lines, log } = open();
+  const cards = [{ is: true }, { is: false, reason: 'the pieces' }, undefined].map((deterministic, at) => {
+    return { id: `model-${at}`, created: 1, ownedBy: 'tests', kind: 'text', pipeline: 'Toy', deterministic };
+  });
+  for (const card of cards) logDoubt(card, log);
+  expect(lines).toMatchObject([{ level: 'warn', model: 'model-1', reason: 'the pieces' }]);
+  expect(lines).toHaveLength(1);
 });

@@ -9,7 +9,7 @@ import type { MemoryKeeper } from '../memory/memory-keeper.ts';
 import { readGpuMemory, readProcessMemory } from '../memory/read-memory.ts';
 import { encoderOf } from '../request/output-encoder.ts';
 import type { LoadWatch } from './load-watch.ts';
-import { logComponents } from './log-components.ts';
+import { logComponents, logDoubt } from './log-components.ts';
 import { readModel, type WorkerModel } from './read-model.ts';
 import { roomOf } from './room.ts';
 import type { WorkerEngine } from './worker-engine.ts';
@@ -60,8 +60,10 @@ export async function processEngine(config: Config<'worker'>, options: ProcessEn
         checkpointEvery: config.checkpointSteps,
         environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
         onEvents,
-        onLoaded: (components) =>
-          (engine.device = logComponents(components, { log, asked: config.devices }).join(', ')),
+        onLoaded: (components, card) => {
+          engine.device = logComponents(components, { log, asked: config.devices }).join(', ');
+          logDoubt(card, log);
+        },
       })),
   };
   return engine;

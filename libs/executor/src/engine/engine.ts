@@ -197,8 +197,10 @@ export class Engine<Row extends PipelineRow> {
 
   #fail(owner: TableRequest<Row>, error: unknown): void {
     // The text of an error that we did not write may hold a path or a prompt.
-    const { code, message } = DarkroomError.isInstance(error) ? error : unknownError;
-    this.#end(owner, { type: 'request-failed', requestId: owner.request.id, code, message });
+    const isOurs = DarkroomError.isInstance(error);
+    const { code, message } = isOurs ? error : unknownError;
+    const cause = isOurs ? undefined : error instanceof Error ? error.stack : String(error);
+    this.#end(owner, { type: 'request-failed', requestId: owner.request.id, code, message, ...(cause && { cause }) });
   }
 
   #end(owner: TableRequest<Row>, event: RequestEndEvent): void {

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
-import type { PipelineComponent } from '@darkroom/core';
+import type { ModelCard, PipelineComponent } from '@darkroom/core';
 import { describe, expect, it, vi } from 'vitest';
 import { EventLog } from '../conformance/event-log.ts';
 import { ProcessExecutor } from './process-executor.ts';
@@ -85,14 +85,14 @@ describe('the process executor', () => {
   });
 
   it('says what each part of the model runs on', async () => {
-    const onLoaded = vi.fn<(components: readonly PipelineComponent[]) => void>();
+    const onLoaded = vi.fn<(components: readonly PipelineComponent[], card: ModelCard) => void>();
     const devices = ['cuda', 'cpu'] as const;
     const options = { maxSlots, onEvents: () => {}, onLoaded, model: { ...model, devices } };
     const executor = new ProcessExecutor(options);
-    await executor.start();
+    const card = await executor.start();
     const refusals = [{ device: 'cuda', reason: expect.stringContaining('shared library') as string }];
     const parts = ['text_encoder', 'unet', 'vae_decoder'].map((part) => ({ part, device: 'cpu', refusals }));
-    expect(onLoaded.mock.calls).toEqual([[parts]]);
+    expect(onLoaded.mock.calls).toEqual([[parts, card]]);
     await executor.shutdown();
   });
 

@@ -9,8 +9,8 @@ import type { EngineStatus, Executor, ExecutorHealth, ShutdownOptions } from '..
 
 export interface ProcessExecutorOptions extends EngineProcessOptions {
   onEvents: ExecutorListener;
-  /** Hears what each part of the model runs on, before `start` resolves. */
-  onLoaded?: (components: readonly PipelineComponent[]) => void;
+  /** Hears what each part of the model runs on, and what the model can do, before `start` resolves. */
+  onLoaded?: (components: readonly PipelineComponent[], card: ModelCard) => void;
   /** Of the engine's process; that of this one if absent. */
   environment?: Record<string, string | undefined> | undefined;
 }
@@ -61,7 +61,7 @@ export class ProcessExecutor implements Executor {
       child.on('message', (message: MessageFromEngine) => {
         if (message.type === 'ready') {
           this.#isReady = true;
-          onLoaded?.(message.components);
+          onLoaded?.(message.components, message.card);
           resolve(message.card);
         } else if (message.type === 'start-failed') failure = new DarkroomError(...message.failure);
         else this.#receive(message);

@@ -10,6 +10,15 @@ const model = new URL('../../../../models/emoji-writer/', import.meta.url);
 const read = (file: string): unknown => JSON.parse(readFileSync(new URL(file, model), 'utf8'));
 const document = encodeTextCodecFiles({ tokenizer: read('tokenizer.json'), config: read('tokenizer_config.json') });
 
+/** As of Gemma 3: one special token more than there are logits. */
+function withImageToken() {
+  const special = '<image_soft_token>';
+  const tokenizer = read('tokenizer.json') as { added_tokens: object[] };
+  const [known] = tokenizer.added_tokens;
+  const added_tokens = [...tokenizer.added_tokens, { ...known, id: 2048, content: special, special: true }];
+  return { special, files: { tokenizer: { ...tokenizer, added_tokens }, config: read('tokenizer_config.json') } };
+}
+
 const card: TextCard = {
   id: 'emoji-writer',
   created: 1_700_000_000,
@@ -108,6 +117,24 @@ describe('a body for a model of text', () => {
     expect(await problemsOf({ prompt }, of)).toEqual([
       'context_length_exceeded: prompt has at least 10000 tokens, expected at most 4999: emoji-writer reads and writes 5000 together',
     ]);
+  });
+
+  it('has no token that the tokenizer has and the model has not', async () => {
+    const { special: token, files } = withImageToken();
+    const readAsset = () => Promise.resolve(encodeTextCodecFiles(files));
+    const resolve = async (body: object) => {
+      const result = await text.resolve(body, { ...card, codec: 'with a token more' }, { ...options, readAsset });
+      return result.status === 'invalid' ? result.problems : result.request.input;
+    };
+    expect(await resolve({ prompt: 'a fox' })).toMatchObject({ prompt: expect.any(Array) as number[] });
+    const expected = 'expected tokens below 2048, as many as emoji-writer has';
+    const refused = (field: string) => {
+      const message = `${field}: has "${token}", token 2048, ${expected}`;
+      return [{ field, code: 'invalid_value', message }];
+    };
+    expect(await resolve({ prompt: `a fox ${token}` })).toEqual(refused('prompt'));
+    expect(await resolve({ messages: [{ role: 'user', content: token }] })).toEqual(refused('messages'));
+    expect(await resolve({ prompt: [5, 2048] })).toMatchObject([{ field: 'prompt.1', code: 'invalid_value' }]);
   });
 
   it('reads the codec of a model once', async () => {

@@ -96,20 +96,34 @@ function readPrompt(
 ): { ids: readonly number[] } | { problem: FieldProblem } {
   if (Array.isArray(prompt)) return { ids: prompt };
   const tools = toolsInUse(request);
+  const field = prompt === undefined ? 'messages' : 'prompt';
   try {
     const said = prompt === undefined ? charactersOf(messages) : prompt.length;
     if (isHopeless(said, card, codec)) return { problem: tooLong(prompt, said, card, codec) };
     const text = prompt ?? codec.renderChat(messages, { ...(tools && { tools }) });
     if (isHopeless(text.length, card, codec)) return { problem: tooLong(prompt, text.length, card, codec) };
     const ids = codec.encode(text, { addSpecialTokens: prompt !== undefined });
+    const foreign = ids.find((id) => id >= card.vocabularySize);
+    if (foreign !== undefined) return { problem: unreadable(foreign, field, card, codec) };
     if (ids.length > 0) return { ids };
   } catch (error) {
     if (!DarkroomError.isInstance(error) || error.code !== 'invalid_request') throw error;
     // Of messages it begins with the one that is not taken.
     return { problem: { field: error.message.split(':')[0], code: 'invalid_value', message: error.message } };
   }
-  const field = prompt === undefined ? 'messages' : 'prompt';
   return { problem: invalidValue(field, prompt ?? messages, 'at least one token') };
+}
+
+/** A token that the tokenizer has, and the model has not. */
+function unreadable(
+  token: number,
+  field: string,
+  { id, vocabularySize }: TextCard,
+  { bytesOf }: TextCodec,
+): FieldProblem {
+  const came = `${JSON.stringify(new TextDecoder().decode(bytesOf(token)))}, token ${token}`;
+  const message = `${field}: has ${came}, expected tokens below ${vocabularySize}, as many as ${id} has`;
+  return { field, code: 'invalid_value', message };
 }
 
 /** Tokens of a text whose beginning, read in pieces that may have some more tokens than the whole, does not fit the model. */

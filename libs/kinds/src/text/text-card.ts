@@ -9,7 +9,7 @@ export interface TextCard extends ModelCard {
   mode: TextMode;
   /** Tokens that it reads and writes together at most: as many as the model was made for, or as its worker has room for. */
   maxModelTokens: number;
-  /** Ids of tokens are below this. */
+  /** Ids of tokens are below this. The codec may have more that the model does not read, such as those of pictures. */
   vocabularySize: number;
   /** What turns text into ids and back, by the name under which the store keeps it: the SHA-256 of its bytes, in hex. */
   codec: string;

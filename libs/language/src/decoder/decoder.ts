@@ -28,10 +28,15 @@ export interface Decoder<Cache extends TokenCache = TokenCache> {
    * @param expected tokens that it is going to have in any case: there is room for them from the beginning.
    */
   createCache(expected?: number): Cache;
-  /** A cache of the first tokens of another. */
+  /** A cache of the first tokens of another; of none if that had to be released to make room for it. */
   copyCache(cache: Cache, length: number, expected?: number): Cache;
   /** Memory that a cache takes, in tokens: at least its length. */
   roomOf(cache: Cache): number;
+  /**
+   * Of decoders whose caches grow with the longest: who hears, before they do, what each is about to take, and may release some
+   * that are in no call.
+   */
+  onGrowth?(listener: (room: number) => void): void;
   /** What it held may be used for others. It is not to be used any more. */
   releaseCache(cache: Cache): void;
   /**

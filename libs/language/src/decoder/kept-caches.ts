@@ -36,11 +36,12 @@ export class KeptCaches {
   constructor(decoder: Decoder, maxTokens: number) {
     this.#decoder = decoder;
     this.#maxTokens = maxTokens;
+    decoder.onGrowth?.((room) => this.#fit(room));
   }
 
   /** Memory that they take, in tokens. */
   get room(): number {
-    return this.#kept.reduce((sum, { cache }) => sum + this.#decoder.roomOf(cache), 0);
+    return this.#roomWith(0);
   }
 
   /** Takes a cache that nobody else uses any more. */
@@ -52,7 +53,7 @@ export class KeptCaches {
     if (isWithin || own.ids.length < leastCommonTokens) return this.#decoder.releaseCache(cache);
     this.#drop(this.#kept.filter((other) => lengthWithin(own, other) === other.ids.length));
     this.#kept.push(own);
-    while (this.room > this.#maxTokens) this.#drop(this.#kept.slice(0, 1));
+    this.#fit();
   }
 
   /**
@@ -69,6 +70,15 @@ export class KeptCaches {
     const used = this.#kept.find((known) => known === best?.known);
     if (used !== undefined) this.#kept = [...this.#kept.filter((known) => known !== used), used];
     return best;
+  }
+
+  /** @param least what each of them is about to take. */
+  #fit(least = 0): void {
+    while (this.#roomWith(least) > this.#maxTokens) this.#drop(this.#kept.slice(0, 1));
+  }
+
+  #roomWith(least: number): number {
+    return this.#kept.reduce((sum, { cache }) => sum + Math.max(least, this.#decoder.roomOf(cache)), 0);
   }
 
   #drop(dropped: readonly KnownCache[]): void {

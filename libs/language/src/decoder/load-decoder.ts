@@ -4,7 +4,7 @@ import { DarkroomError } from '@darkroom/core';
 import { join } from 'node:path';
 import type { TextModelDirectory } from '../model/text-model-directory.ts';
 import { modelFileError } from '../model/model-file.ts';
-import type { Decoder } from './decoder.ts';
+import { type Decoder, lastOf } from './decoder.ts';
 import { keptLogits, keptLogitsInputs } from './kept-logits.ts';
 import { cacheNames, PlainDecoder } from './plain-decoder.ts';
 import type { CacheShape } from './row-cache.ts';
@@ -29,6 +29,8 @@ const usualPartBytes = 20_000_000;
 export interface LoadedDecoder {
   readonly decoder: Decoder;
   readonly component: PipelineComponent;
+  /** Why rows are not said to keep their bits, where that is known without a call. */
+  readonly spoiledBits?: string;
 }
 
 /**
@@ -59,15 +61,25 @@ export async function loadDecoder(model: TextModelDirectory, options: LoadDecode
     const { whole } = session;
     // Only graphs with that operator are cut.
     const isShared = whole === undefined || (await namingFile(model.graph, writesByLength(whole, shape)));
+    await namingFile(model.graph, readLastPlaces(session, { shape, isShared, tokens: model.config.maxModelTokens }));
     const decoder: Decoder = isShared
       ? new SharedDecoder({ session, vocabularySize, shape })
       : new PlainDecoder({ session: whole, vocabularySize, shape });
     const { device, refusals } = session;
-    return { decoder, component: { part: 'onnx', device, refusals } };
+    const spoiledBits = reasonOf(session, isShared);
+    return { decoder, component: { part: 'onnx', device, refusals }, ...(spoiledBits && { spoiledBits }) };
   } catch (error) {
     await session.dispose();
     throw error;
   }
+}
+
+function reasonOf({ device, inputs }: SplitSession, isShared: boolean): string | undefined {
+  const changes = 'the last bits of a row change with the rows that share its steps';
+  if (device !== 'cpu') return `on ${device} ${changes}`;
+  // Seldom: one of 40 texts of a tiny random model, and none of the calls that check-determinism.ts makes.
+  const isHalf = inputs.some(({ name, type }) => name.startsWith('past_key_values.') && type === 'float16');
+  return isShared && isHalf ? `with caches in float16 ${changes}` : undefined;
 }
 
 interface SampleSize {
@@ -83,7 +95,8 @@ function sampleOf({ tensors, heads, width: keyWidth }: CacheShape, { rows, past,
   const mask = new WholeNumbers(rows, past + width);
   for (let row = 0; row < rows; row++) mask.fill(row, 0, past + width);
   const dims = [rows, heads, past + width, keyWidth];
-  const data = new Float32Array(dims.reduce((total, side) => total * side, 1));
+  // Not zeros: a model's keys of its padding token may be.
+  const data = new Float32Array(dims.reduce((total, side) => total * side, 1)).fill(1);
   return {
     input_ids: new WholeNumbers(rows, width).tensor,
     attention_mask: mask.tensor,
@@ -107,7 +120,55 @@ async function writesByLength(session: OnnxSession, shape: CacheShape): Promise<
     Object.fromEntries(Object.entries(feeds).filter(([name]) => known.has(name))),
     cacheNames('present', shape),
   );
-  return present!.data.subarray(0, shape.width).some((value) => value !== 0);
+  return present!.data.subarray(0, shape.width).some((value) => value !== 1);
+}
+
+/**
+ * Calls the graph with two tokens at the last places of the longest text: its tables of angles may be shorter than config.json
+ * says, which would only be found out by a row that gets so far.
+ *
+ * @throws DarkroomError `model_unsupported` if the operators refuse them.
+ */
+async function readLastPlaces(
+  session: SplitSession,
+  { shape, isShared, tokens }: { shape: CacheShape; isShared: boolean; tokens: number },
+): Promise<void> {
+  const { heads, width } = shape;
+  const positions = new WholeNumbers(1, 2);
+  for (const at of [0, 1]) positions.set(0, at, Math.max(0, tokens - 2) + at);
+  const past = isShared ? Math.max(2, tokens) : 0;
+  const mask = new WholeNumbers(1, Math.max(2, past));
+  mask.fill(0, 0, Math.max(2, past));
+  const isHalf = session.inputs.some(({ name, type }) => name.startsWith('past_key_values.') && type === 'float16');
+  // One for all layers: what stands in it means nothing.
+  const cache = {
+    data: new (isHalf ? Uint16Array : Float32Array)(heads * past * width),
+    dims: [1, heads, past, width],
+  };
+  const feeds = {
+    ...keptLogits(session, { width: 2, from: 0 }).feeds,
+    input_ids: new WholeNumbers(1, 2).tensor,
+    attention_mask: mask.tensor,
+    ...(session.inputs.some(({ name }) => name === 'position_ids') && { position_ids: positions.tensor }),
+    ...Object.fromEntries(cacheNames('past_key_values', shape).map((name) => [name, cache])),
+  };
+  const into = new Map(cacheNames('present', shape).map((name) => [name, cache]));
+  try {
+    if (isShared)
+      await lastOf(
+        session.run(
+          () => feeds,
+          () => into,
+        ),
+      );
+    else await session.whole!.run(feeds, 'logits');
+  } catch (error) {
+    if (!DarkroomError.isInstance(error) || error.code !== 'engine_failed') throw error;
+    const { cause } = error;
+    const words = cause instanceof Error ? cause.message : error.message;
+    const problem = `cannot read a text of ${tokens} tokens, which config.json says in max_position_embeddings (${words})`;
+    throw new DarkroomError('model_unsupported', 'language.load-decoder', problem, cause);
+  }
 }
 
 function checkTensors({ graph, config }: TextModelDirectory, { inputs, outputs }: SplitSession): void {

@@ -6,6 +6,7 @@ import { checkDeterminism } from './check-determinism.ts';
 import { readTextModelDirectory } from '../model/text-model-directory.ts';
 import type { Decoder, TokenCache } from './decoder.ts';
 import { loadDecoder } from './load-decoder.ts';
+import { KeptCaches } from './kept-caches.ts';
 import { SharedDecoder } from './shared-decoder.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../tools/golden/vectors/text/group-query');
@@ -113,6 +114,41 @@ describe('shared buffers', () => {
     const after = await decoder.run(short.map((cache) => ({ ...read(cache, [5]), keeps: false })));
     expect(after.map((one) => [...one])).toEqual(before);
     await decoder.dispose();
+  });
+});
+
+describe('caches that are kept', () => {
+  const most = 4096;
+  const idsOf = (count: number, seed: number) =>
+    Array.from({ length: count }, (_, at) => 1 + ((seed * 7 + at * (1 + (seed % 5))) % 63));
+
+  async function openKept() {
+    const decoder = await open();
+    onTestFinished(() => decoder.dispose());
+    const kept = new KeptCaches(decoder, most);
+    for (let seed = 0; seed < 64; seed++) {
+      const cache = decoder.createCache();
+      const ids = [1 + (seed % 63), 1 + ((seed * 5) % 63), ...idsOf(18, seed)];
+      await decoder.run([read(cache, ids)]);
+      kept.keep({ cache, ids, owner: 'alice', request: {} });
+    }
+    return { decoder, kept };
+  }
+
+  it('go before slots grow longer: all together take no more then', async () => {
+    const { decoder, kept } = await openKept();
+    expect([kept.room, decoder.roomOf()]).toEqual([most, 64]);
+    const long = decoder.createCache(500);
+    await decoder.run([read(long, idsOf(500, 1))]);
+    expect(decoder.roomOf()).toBeGreaterThan(500);
+    expect(kept.room).toBeLessThanOrEqual(most);
+    expect(kept.room).toBeGreaterThan(0);
+    const [after] = await decoder.run([{ ...read(long, [5]), keeps: false }]);
+    const fresh = await open();
+    const alone = fresh.createCache();
+    await fresh.run([read(alone, idsOf(500, 1))]);
+    expect([...after!]).toEqual([...(await fresh.run([{ ...read(alone, [5]), keeps: false }]))[0]!]);
+    await fresh.dispose();
   });
 });
 

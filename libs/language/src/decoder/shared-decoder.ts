@@ -4,7 +4,7 @@
  * that take a token each share a call, on neighboring slots. The operator takes more new tokens of one row only, so each
  * piece of a prompt is a call of its own.
  */
-import type { FloatTensor, SplitSession, TensorValue } from '@darkroom/runtime';
+import { floatsOfHalves, type SplitSession, type TensorValue } from '@darkroom/runtime';
 import { type Decoder, type DecoderRead, lastOf } from './decoder.ts';
 import { GrowingArray } from './growing-array.ts';
 import { keptLogits } from './kept-logits.ts';
@@ -38,6 +38,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
   readonly #pastNames: readonly string[];
   readonly #presentNames: readonly string[];
   readonly #hasPositions: boolean;
+  readonly #hasHalfLogits: boolean;
   readonly #logits = new GrowingArray();
   readonly #memory: SlotMemory;
 
@@ -47,7 +48,9 @@ export class SharedDecoder implements Decoder<SlotCache> {
     this.#pastNames = cacheNames('past_key_values', shape);
     this.#presentNames = cacheNames('present', shape);
     this.#hasPositions = session.inputs.some(({ name }) => name === 'position_ids');
-    this.#memory = new SlotMemory(shape);
+    this.#hasHalfLogits = session.outputs.some(({ name, type }) => name === 'logits' && type === 'float16');
+    const isHalf = session.inputs.some(({ name, type }) => name === this.#pastNames[0] && type === 'float16');
+    this.#memory = new SlotMemory({ shape, Numbers: isHalf ? Uint16Array : Float32Array });
   }
 
   createCache(expected = 0): SlotCache {
@@ -60,14 +63,20 @@ export class SharedDecoder implements Decoder<SlotCache> {
     while (!this.#memory.make(room, Infinity));
     this.#memory.claim(copy);
     const { buffers } = this.#memory;
-    buffers.copyTokens(buffers, cache.slot, copy.slot, { first: 0, end: length });
-    copy.length = length;
+    // It may have been released to make that room.
+    const end = Math.min(length, cache.length);
+    if (end > 0) buffers.copyTokens(buffers, cache.slot, copy.slot, { first: 0, end });
+    copy.length = end;
     return copy;
   }
 
   /** All slots are as long as the longest. */
   roomOf(): number {
-    return this.#memory.buffers.columns;
+    return this.#memory.columns;
+  }
+
+  onGrowth(listener: (room: number) => void): void {
+    this.#memory.beforeGrowth = listener;
   }
 
   releaseCache(cache: SlotCache): void {
@@ -139,22 +148,27 @@ export class SharedDecoder implements Decoder<SlotCache> {
   async *#call({ slotOf, rows, from }: Call): AsyncGenerator<void, Float32Array> {
     const width = rows[0]!.ids.length;
     const kept = keptLogits(this.#session, { width, from });
-    const given = { ...kept.feeds, ...this.#tokensOf(rows) };
+    const fed = { ...kept.feeds, ...this.#tokensOf(rows) };
     const views = () => this.#memory.buffers.viewsOf(slotOf(), rows.length);
     const dims = [rows.length, kept.count, this.vocabularySize];
-    let logits: FloatTensor | undefined;
+    let logits: Float32Array | Uint16Array | undefined;
     yield* this.#session.run(
-      () => ({ ...given, ...Object.fromEntries(views().map((view, at) => [this.#pastNames[at]!, view])) }),
+      () => ({ ...fed, ...Object.fromEntries(views().map((view, at) => [this.#pastNames[at]!, view])) }),
       () => {
         const into = new Map(views().map((view, at) => [this.#presentNames[at]!, view]));
         // Not before its last part: others use the same memory.
-        logits = { data: this.#logits.of(rows.length * kept.count * this.vocabularySize), dims };
-        return from < width ? into.set('logits', logits) : into;
+        logits = this.#placeOfLogits(rows.length * kept.count * this.vocabularySize);
+        return from < width ? into.set('logits', { data: logits, dims }) : into;
       },
     );
     // Of one row all, or of several rows the only one each.
     const first = rows.length > 1 ? 0 : from - (width - kept.count);
-    return logits!.data.subarray(Math.min(first, kept.count) * this.vocabularySize);
+    const given = logits!.subarray(Math.min(first, kept.count) * this.vocabularySize);
+    return given instanceof Uint16Array ? floatsOfHalves(given) : given;
+  }
+
+  #placeOfLogits(size: number): Float32Array | Uint16Array {
+    return this.#hasHalfLogits ? new Uint16Array(size) : this.#logits.of(size);
   }
 
   #tokensOf(rows: Call['rows']): Record<string, TensorValue> {

@@ -1,4 +1,4 @@
-import type { FloatTensor } from '@darkroom/runtime';
+import type { TensorValue } from '@darkroom/runtime';
 import type { TokenCache } from './decoder.ts';
 import type { CacheShape } from './row-cache.ts';
 
@@ -21,6 +21,12 @@ export class SlotCache implements TokenCache {
   }
 }
 
+/** What a slot is made of: keys and values as the graph has them, in float32 or in the bits of float16. */
+export interface SlotKind {
+  readonly shape: CacheShape;
+  readonly Numbers: typeof Float32Array | typeof Uint16Array;
+}
+
 /** Of a row's tokens those from one to before another. */
 export interface TokenRange {
   readonly first: number;
@@ -33,22 +39,22 @@ export class SlotBuffers {
   /** Whose each slot is. */
   readonly owners: (SlotCache | undefined)[];
   readonly #shape: CacheShape;
-  readonly #tensors: readonly Float32Array[];
+  readonly #tensors: readonly (Float32Array | Uint16Array)[];
   /** By slots: making them anew takes longer than some graphs. */
-  readonly #views = new Map<string, readonly FloatTensor[]>();
+  readonly #views = new Map<string, readonly TensorValue[]>();
 
-  constructor(shape: CacheShape, slots: number, columns: number) {
+  constructor({ shape, Numbers }: SlotKind, slots: number, columns: number) {
     this.#shape = shape;
     this.columns = columns;
     this.owners = Array.from({ length: slots }, () => undefined);
     const size = slots * shape.heads * columns * shape.width;
     // One array: each new one of some megabytes has V8 look for garbage. It takes memory as it is written to.
-    const all = new Float32Array(shape.tensors * size);
+    const all = new Numbers(shape.tensors * size);
     this.#tensors = Array.from({ length: shape.tensors }, (_, at) => all.subarray(at * size, (at + 1) * size));
   }
 
   /** Neighboring slots of all tensors, without copying. */
-  viewsOf(firstSlot: number, slots: number): readonly FloatTensor[] {
+  viewsOf(firstSlot: number, slots: number): readonly TensorValue[] {
     const name = `${firstSlot} ${slots}`;
     const known = this.#views.get(name);
     if (known !== undefined) return known;

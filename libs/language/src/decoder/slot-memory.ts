@@ -1,5 +1,4 @@
-import type { CacheShape } from './row-cache.ts';
-import { SlotBuffers, type SlotCache } from './slot-buffers.ts';
+import { SlotBuffers, type SlotCache, type SlotKind } from './slot-buffers.ts';
 
 /** What there is to be room for. */
 export interface SlotRoom {
@@ -21,7 +20,9 @@ const callsOfWindow = 256;
  * these take their place when they have all of it. Nobody has to wait until everything is copied.
  */
 export class SlotMemory {
-  readonly #shape: CacheShape;
+  /** Told how long slots are to be before they are longer: rows may be released then, so that all together take no more. */
+  beforeGrowth: (columns: number) => void = () => {};
+  readonly #kind: SlotKind;
   #now: SlotBuffers;
   /** What is about to take its place, and how much of each row it has. */
   #next: { readonly buffers: SlotBuffers; readonly moved: Map<SlotCache, number> } | undefined;
@@ -29,9 +30,9 @@ export class SlotMemory {
   /** Slots times the longest row, of the calls of this window. */
   #most = 0;
 
-  constructor(shape: CacheShape) {
-    this.#shape = shape;
-    this.#now = new SlotBuffers(shape, 2, columnsOfBlock);
+  constructor(kind: SlotKind) {
+    this.#kind = kind;
+    this.#now = new SlotBuffers(kind, 2, columnsOfBlock);
   }
 
   /** Until the next call. */
@@ -39,11 +40,17 @@ export class SlotMemory {
     return this.#now;
   }
 
+  /** Tokens of each slot, once all is moved. */
+  get columns(): number {
+    return Math.max(this.#now.columns, this.#next?.buffers.columns ?? 0);
+  }
+
   /** Room for rows of which so many have no slot yet, beside those that have one. */
   roomFor(newcomers: number, columns: number): SlotRoom {
-    const owners = this.#owners();
     // A slot that only fills a call up gets a token behind its last, and so does one whose piece is odd.
-    return { slots: owners.length + newcomers, columns: Math.max(columns, longestOf(owners)) + 1 };
+    const longest = Math.max(columns, longestOf(this.#owners())) + 1;
+    if (longest > this.columns) this.beforeGrowth(this.#grown(longest));
+    return { slots: this.#owners().length + newcomers, columns: longest };
   }
 
   /** A call begins: buffers that are too small or too large for long are replaced beside it. */
@@ -59,7 +66,7 @@ export class SlotMemory {
       this.#most = 0;
     }
     if (this.#next !== undefined) this.#move(tokensOfMove);
-    else this.make({ slots: 0, columns: longest + columnsAhead });
+    else this.make(this.roomFor(0, longest + columnsAhead - 1));
   }
 
   /**
@@ -72,8 +79,11 @@ export class SlotMemory {
     if (this.has(room)) return true;
     const { owners, columns } = this.#now;
     if (this.#next === undefined) {
-      const slots = owners.length < room.slots ? Math.max(room.slots, 2 * owners.length) : owners.length;
-      this.#begin(slots, columns < room.columns ? Math.max(room.columns, 1.5 * columns) : columns);
+      const isLonger = columns < room.columns;
+      const more = Math.max(room.slots, 2 * owners.length);
+      // Not all that there are: with longer slots they take more, and some have been released for that.
+      const enough = isLonger ? Math.max(room.slots, Math.min(owners.length, 2 * room.slots)) : owners.length;
+      this.#begin(owners.length < room.slots ? more : enough, isLonger ? this.#grown(room.columns) : columns);
     }
     this.#move(tokens);
     return this.has(room);
@@ -104,8 +114,12 @@ export class SlotMemory {
   }
 
   #begin(slots: number, columns: number): void {
-    const wide = Math.ceil(columns / columnsOfBlock) * columnsOfBlock;
-    this.#next = { buffers: new SlotBuffers(this.#shape, slots, wide), moved: new Map() };
+    this.#next = { buffers: new SlotBuffers(this.#kind, slots, inBlocks(columns)), moved: new Map() };
+  }
+
+  /** How long slots are made that are to be so long at least. */
+  #grown(columns: number): number {
+    return inBlocks(Math.max(columns, 1.5 * this.#now.columns));
   }
 
   /** Moves at least so many tokens, and more if the last columns would be taken before all is moved. */
@@ -142,6 +156,10 @@ export class SlotMemory {
     this.#next = undefined;
     for (const [slot, owner] of buffers.owners.entries()) if (owner !== undefined) owner.slot = slot;
   }
+}
+
+function inBlocks(columns: number): number {
+  return Math.ceil(columns / columnsOfBlock) * columnsOfBlock;
 }
 
 /** Tokens of the longest row, or those that it is about to have. */

@@ -1,4 +1,4 @@
-/** Three graphs of one tiny random model, against what transformers wrote with it: tools/golden/record-tiny-text.py. */
+/** Graphs of one tiny random model, against what transformers wrote with it: tools/golden/record-tiny-text.py. */
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { TextInput } from '@darkroom/kinds';
@@ -22,6 +22,8 @@ const inputOf = (number: number): TextInput => {
 describe.each([
   ['with GroupQueryAttention and shared buffers', 'group-query'],
   ['with shared buffers and nothing copied', 'group-query-uncopied'],
+  ['with GroupQueryAttention and caches in float16', 'group-query-half'],
+  ['with caches in float16 and nothing copied', 'group-query-half-uncopied'],
   ['cut into parts', 'group-query-uncopied', 1],
   ['cut into parts that are copied', 'group-query', 1],
   ['in the plain layout', 'plain'],
@@ -63,9 +65,12 @@ it.each([['group-query'], ['group-query-uncopied'], ['group-query-uncopied', 1]]
   },
 );
 
-it('is said not to have them with a Softmax, which sums in an order that follows the longest row', async () => {
-  const pipeline = await load('plain');
-  const reason = 'the last bits of a row change with the rows that share its steps';
+it.each([
+  ['with a Softmax, which sums in an order that follows the longest row', 'plain', ''],
+  ['with caches in float16', 'group-query-half', 'with caches in float16 '],
+])('is said not to have them %s', async (_, name, where) => {
+  const pipeline = await load(name);
+  const reason = `${where}the last bits of a row change with the rows that share its steps`;
   expect(pipeline.card.deterministic).toEqual({ is: false, reason });
   await pipeline.dispose();
 });

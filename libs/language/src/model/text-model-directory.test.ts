@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { createTextCodec } from '@darkroom/kinds';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadTextPipeline } from '../pipelines/load-text-pipeline.ts';
+import { textInput, TextTable } from '../testing/text-table.ts';
 import { readTextModelDirectory } from './text-model-directory.ts';
 
 const models = resolve(import.meta.dirname, '../../../../models');
@@ -117,6 +118,30 @@ describe('a text model', () => {
     );
     await few(2040);
     expect((await readTextModelDirectory(directory, { id: 'padded' })).card.vocabularySize).toBe(2040);
+  });
+
+  it('may have special tokens that it has no logits of, and does not write them', async () => {
+    const { added_tokens: known } = JSON.parse(await readFile(join(directory, 'tokenizer.json'), 'utf8')) as {
+      added_tokens: object[];
+    };
+    const more = (special: boolean) =>
+      change('tokenizer.json', { added_tokens: [...known, { ...known[0], id: 2048, content: '<picture>', special }] });
+    const write = async (from: string) => {
+      const pipeline = await loadTextPipeline({ directory: from, id: 'writer', threads: 1 });
+      const { card } = pipeline;
+      const sampled = textInput({ prompt: [5, 6, 7], temperature: 1.5, maxTokens: 40, ignoreEos: true });
+      const { text } = await new TextTable(pipeline).write(sampled);
+      await pipeline.dispose();
+      return { size: card.vocabularySize, text };
+    };
+    await more(true);
+    const written = await write(directory);
+    expect(written).toEqual(await write(join(models, 'emoji-writer-diffusion')));
+    expect(written.size).toBe(2048);
+    await more(false);
+    expect(await failure()).toMatchObject(
+      unsupported('tokenizer.json: has 2049 tokens, and config.json says vocab_size 2048'),
+    );
   });
 
   it.each(['config.json', 'tokenizer.json'])('without %s is refused', async (file) => {

@@ -92,7 +92,7 @@ function createTextCard({ id, mtimeMs, config, codec, codecDocument }: CreateTex
     pipeline: mode === 'autoregressive' ? 'AutoregressivePipeline' : 'BlockDiffusionPipeline',
     mode,
     maxModelTokens,
-    vocabularySize: codec.vocabularySize,
+    vocabularySize: Math.min(codec.vocabularySize, config.vocabularySize),
     codec: createHash('sha256').update(codecDocument).digest('hex'),
     hasChatTemplate: codec.hasChatTemplate,
     hasTools: 'markup' in codec.calls,
@@ -133,14 +133,16 @@ export async function listTextDtypes(directory: string): Promise<ModelDtype[]> {
 /** Logits for ids of no token, which some models have for the sake of round numbers. */
 const mostPadding = { tokens: 1024, share: 0.1 };
 
-function checkVocabulary({ vocabularySize }: TextCodec, config: TextModelConfig): void {
+function checkVocabulary({ vocabularySize, isSpecial }: TextCodec, config: TextModelConfig): void {
   const missing = config.vocabularySize - vocabularySize;
-  if (missing < 0 || missing > Math.max(mostPadding.tokens, mostPadding.share * config.vocabularySize)) {
+  // Gemma 3's models of text have a token for pictures, too, and no logit of it.
+  const tooMany = Array.from({ length: Math.max(0, -missing) }, (_, at) => config.vocabularySize + at);
+  if (!tooMany.every(isSpecial) || missing > Math.max(mostPadding.tokens, mostPadding.share * config.vocabularySize)) {
     const problem = `has ${vocabularySize} tokens, and config.json says vocab_size ${config.vocabularySize}`;
     throw modelFileError('tokenizer.json', problem);
   }
   for (const { file, ids } of config.endIdsOf) {
-    const unknown = ids.find((id) => id >= vocabularySize);
+    const unknown = ids.find((id) => id >= Math.min(vocabularySize, config.vocabularySize));
     if (unknown !== undefined) throw modelFileError(file, `eos_token_id: ${unknown} is not a token of tokenizer.json`);
   }
 }

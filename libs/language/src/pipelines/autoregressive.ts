@@ -119,7 +119,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   #createRow(rowRequest: RowRequest, request: TextRequest, index: number): AutoregressiveRow {
     const { codec, config, decoder, grammars, singlesAsPieces } = this.#options;
     const { limit, prompt, constraint } = request;
-    const { vocabularySize } = codec;
+    const { vocabularySize } = this.card;
     const checkpoint = decodeTextCheckpoint(rowRequest.checkpoints?.get(index)?.data, { limit, vocabularySize });
     const text = startText({ request, owner: rowRequest.owner, index, codec, endIds: config.endIds, checkpoint });
     return {
@@ -208,7 +208,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   /** @param logits after the row's last token; not to be kept. */
   #haveLogits(row: AutoregressiveRow, logits: Float32Array): DarkroomError | undefined {
     // A model may have more logits than there are tokens.
-    const known = logits.subarray(0, this.#options.codec.vocabularySize);
+    const known = logits.subarray(0, this.card.vocabularySize);
     const next = row.matcher?.next;
     if (row.matcher !== undefined && next === undefined) row.waiting = known.slice();
     else if (next?.type === 'allowed' && next.isEnd) this.#end(row);

@@ -123,7 +123,7 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
   #createRow(rowRequest: RowRequest, request: TextRequest, index: number): BlockDiffusionRow {
     const { codec, config, decoder } = this.#options;
     const { limit, prompt } = request;
-    const { vocabularySize } = codec;
+    const { vocabularySize } = this.card;
     const checkpoint = decodeTextCheckpoint(rowRequest.checkpoints?.get(index)?.data, { limit, vocabularySize });
     const row: BlockDiffusionRow = {
       ...startText({ request, owner: rowRequest.owner, index, codec, endIds: config.endIds, checkpoint }),
@@ -180,7 +180,8 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
 
   /** A call's logits make tokens of the block known. */
   #develop(row: BlockDiffusionRow, logits: Float32Array): RowEvent[] | undefined {
-    const { codec, decoder } = this.#options;
+    const { vocabularySize } = this.card;
+    const { decoder } = this.#options;
     const { maskId, confidenceThreshold } = this.#block;
     const { request, written, adjustment, random, block } = row;
     const isDenoised = denoiseBlock(block, {
@@ -193,7 +194,7 @@ export class BlockDiffusionPipeline implements TextPipeline<BlockDiffusionRow> {
       logitsOf(place) {
         const from = place * decoder.vocabularySize;
         // A model may have more logits than there are tokens.
-        return logits.subarray(from, from + codec.vocabularySize);
+        return logits.subarray(from, from + vocabularySize);
       },
     });
     if (!isDenoised) return undefined;

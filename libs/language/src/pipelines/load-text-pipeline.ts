@@ -1,8 +1,6 @@
-import type { PipelineComponent } from '@darkroom/core';
 import { Grammars } from '@darkroom/kinds';
 import { checkDeterminism, type DeterminismFindings } from '../decoder/check-determinism.ts';
-import type { Decoder } from '../decoder/decoder.ts';
-import { loadDecoder, type LoadDecoderOptions } from '../decoder/load-decoder.ts';
+import { loadDecoder, type LoadDecoderOptions, type LoadedDecoder } from '../decoder/load-decoder.ts';
 import {
   readTextModelDirectory,
   type ReadTextModelOptions,
@@ -36,30 +34,25 @@ export interface LoadTextPipelineOptions extends ReadTextModelOptions, LoadDecod
 export async function loadTextPipeline(options: LoadTextPipelineOptions): Promise<TextPipeline> {
   const { directory, stepTokens = 64, keptTokens = 4096, memoryTokens = Infinity } = options;
   const model = await readTextModelDirectory(directory, options);
-  const { decoder, component } = await loadDecoder(model, options);
+  const loaded = await loadDecoder(model, options);
+  const { decoder, component } = loaded;
   const { config, codec, codecDocument } = model;
-  const { deterministic, singlesAsPieces } = await findingsOf(decoder, model, component).catch(
-    async (error: unknown) => {
-      await decoder.dispose();
-      throw error;
-    },
-  );
+  const { deterministic, singlesAsPieces } = await findingsOf(loaded, model).catch(async (error: unknown) => {
+    await decoder.dispose();
+    throw error;
+  });
   const card = { ...model.card, deterministic };
   const Pipeline = config.mode === 'autoregressive' ? AutoregressivePipeline : BlockDiffusionPipeline;
   const grammars = new Grammars({ vocabulary: { codecDocument, endIds: config.endIds }, limitMs: grammarLimitMs });
-  const sizes = { stepTokens, keptTokens, memoryTokens };
+  const sizes = { stepTokens, keptTokens: Math.min(keptTokens, memoryTokens), memoryTokens };
   return new Pipeline({ card, config, codec, decoder, grammars, component, ...sizes, singlesAsPieces });
 }
 
 async function findingsOf(
-  decoder: Decoder,
+  { decoder, spoiledBits }: LoadedDecoder,
   { card, config }: TextModelDirectory,
-  { device }: PipelineComponent,
 ): Promise<DeterminismFindings> {
-  if (device !== 'cpu') {
-    const reason = `on ${device} the last bits of a row change with the rows that share its steps`;
-    return { deterministic: { is: false, reason }, singlesAsPieces: true };
-  }
+  if (spoiledBits !== undefined) return { deterministic: { is: false, reason: spoiledBits }, singlesAsPieces: true };
   const { vocabularySize, maxModelTokens } = card;
   const isCausal = config.mode === 'autoregressive';
   return checkDeterminism({ decoder, vocabularySize, maxModelTokens, width: config.block?.size ?? 1, isCausal });

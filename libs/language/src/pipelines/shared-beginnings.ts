@@ -53,13 +53,13 @@ export class SharedBeginnings {
     const found = this.#kept.find({ ids, owner }, others);
     const most = (found?.length ?? 0) + leastCommonTokens;
     if (earlier.some((other) => other.owner === owner && commonLength(idsOf(other), ids) >= most)) return false;
+    if (found !== undefined) {
+      decoder.releaseCache(row.cache);
+      row.cache = decoder.copyCache(found.known.cache, found.length, request.prompt.length);
+      row.takenTokens = Math.min(row.cache.length, request.prompt.length);
+    }
     // What its own request has read for another of its texts is no earlier one's.
-    const isOfOther = found !== undefined && found.known.request !== request;
-    row.cachedTokens ??= isOfOther ? Math.min(found.length, request.prompt.length) : 0;
-    if (found === undefined) return true;
-    row.takenTokens = Math.min(found.length, request.prompt.length);
-    decoder.releaseCache(row.cache);
-    row.cache = decoder.copyCache(found.known.cache, found.length, request.prompt.length);
+    row.cachedTokens ??= found !== undefined && found.known.request !== request ? row.takenTokens : 0;
     return true;
   }
 }

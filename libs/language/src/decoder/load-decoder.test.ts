@@ -1,0 +1,33 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { loadTextPipeline } from '../pipelines/load-text-pipeline.ts';
+
+const vectors = resolve(import.meta.dirname, '../../../../tools/golden/vectors/text');
+
+/** A model that says it reads so many tokens; its graph has angles for 512. */
+async function copyOf(name: string, tokens: number): Promise<string> {
+  const directory = join(await mkdtemp(join(tmpdir(), 'darkroom-decoder-')), 'tiny');
+  onTestFinished(() => rm(join(directory, '..'), { recursive: true }));
+  await cp(join(vectors, name), directory, { recursive: true });
+  const config = JSON.parse(await readFile(join(directory, 'config.json'), 'utf8')) as object;
+  await writeFile(join(directory, 'config.json'), JSON.stringify({ ...config, max_position_embeddings: tokens }));
+  return directory;
+}
+
+it.each(['group-query', 'group-query-uncopied', 'group-query-half', 'plain'])(
+  'a graph whose angles end before the longest text is refused when it is loaded: %s',
+  async (name) => {
+    await expect(loadTextPipeline({ directory: await copyOf(name, 2048), threads: 1 })).rejects.toMatchObject({
+      code: 'model_unsupported',
+      message: expect.stringMatching(
+        /^onnx\/model\.onnx: cannot read a text of 2048 tokens, which config\.json says in max_position_embeddings \(.+\)$/s,
+      ) as string,
+    });
+    // Where there is no room for more, so much is never read.
+    const pipeline = await loadTextPipeline({ directory: await copyOf(name, 2048), threads: 1, maxTokens: 512 });
+    expect(pipeline.card.maxModelTokens).toBe(512);
+    await pipeline.dispose();
+  },
+);
