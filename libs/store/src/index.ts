@@ -1,3 +1,4 @@
+export { workerLists } from './connection/keys.ts';
 export { readTime } from './connection/read-time.ts';
 export * from './connection/redis-health.ts';
 export * from './connection/store-connection.ts';
