@@ -13,7 +13,7 @@ export interface AtRest {
   /** What still waits, runs, or is yet to be told. */
   unsettled: readonly string[];
   /** Of keys and values, when all that has a time to live is gone. */
-  bytes: { start: number; end: number };
+  bytes: { start: number; end: number; changes: readonly string[] };
 }
 
 /** What may stay without an end: what is known of models and of workers that live, and empty or bounded queues. */
@@ -116,12 +116,22 @@ async function allKeys({ redis }: StoreConnection): Promise<string[]> {
   return [...keys];
 }
 
-/** Has all that has a time to live go now, and says what the rest takes: keys and values, without connections and buffers. */
-export async function bytesAfterTtl(store: StoreConnection): Promise<number> {
+/** Has all that has a time to live go now, and says what each key takes that is left, without connections and buffers. */
+export async function bytesAfterTtl(store: StoreConnection): Promise<Map<string, number>> {
   const { redis } = store;
-  const keys = await allKeys(store);
-  for (const key of keys) if ((await redis.pttl(key)) >= 0) await redis.del(key);
+  for (const key of await allKeys(store)) if ((await redis.pttl(key)) >= 0) await redis.del(key);
   const left = await allKeys(store);
   const sizes = await Promise.all(left.map((key) => redis.memory('USAGE', key, 'SAMPLES', '0')));
-  return sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0);
+  return new Map(left.map((key, at) => [key, sizes[at] ?? 0]));
+}
+
+/** What changed: in all, and of which keys. */
+export function growthOf(before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): AtRest['bytes'] {
+  const total = (sizes: ReadonlyMap<string, number>): number =>
+    [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  const changes = [...new Set([...before.keys(), ...after.keys()])]
+    .map((key) => ({ key, more: (after.get(key) ?? 0) - (before.get(key) ?? 0) }))
+    .filter(({ more }) => more !== 0)
+    .toSorted((left, right) => Math.abs(right.more) - Math.abs(left.more));
+  return { start: total(before), end: total(after), changes: changes.map(({ key, more }) => `${key} ${more}`) };
 }

@@ -1,6 +1,6 @@
 /** One run from its beginning to its end. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { type AtRest, bytesAfterTtl, untilSettled } from './at-rest.ts';
+import { type AtRest, bytesAfterTtl, growthOf, untilSettled } from './at-rest.ts';
 import { variantsOf } from './bodies.ts';
 import { Client, undisturbed } from './clients.ts';
 import { Dice } from './dice.ts';
@@ -77,7 +77,7 @@ export async function runChaos({
     const rest = await untilSettled(system.store, () => workersOf(system), settleMs);
     const end = await bytesAfterTtl(system.store);
     const surprises = system.members.flatMap((member) => member.surprises);
-    return { history, atRest: { ...rest, bytes: { start, end } }, logFile: system.logFile, surprises };
+    return { history, atRest: { ...rest, bytes: growthOf(start, end) }, logFile: system.logFile, surprises };
   } finally {
     receiver.stop();
     await system.stop();

@@ -223,7 +223,7 @@ function ofRest({ leases, workers, withoutEnd, unsettled, bytes, keys }: AtRest)
     {
       name: 'memory is what it was at the start (2 %)',
       checked: 1,
-      broken: isTooMuch ? [`${bytes.end} bytes, ${bytes.start} at the start`] : [],
+      broken: isTooMuch ? [`${bytes.end} bytes, ${bytes.start} at the start: ${bytes.changes.join(', ')}`] : [],
     },
   ];
 }

@@ -31,15 +31,15 @@ export function storiesOf(entries: readonly Entry[]): Story[] {
   const byKey = new Map<string, Story>();
   const byRequest = new Map<string, Story>();
   const readers = new Map<number, { reader: Reader; story: Story | undefined }>();
+  // First: a webhook may tell of a request before its client has its id.
+  for (const entry of entries) {
+    if (entry.what === 'submit') byKey.set(entry.key, newStory(entry));
+    if (entry.what !== 'accepted') continue;
+    byKey.get(entry.key)!.requests.add(entry.request);
+    byRequest.set(entry.request, byKey.get(entry.key)!);
+  }
   for (const entry of entries) {
     switch (entry.what) {
-      case 'submit':
-        byKey.set(entry.key, newStory(entry));
-        break;
-      case 'accepted':
-        byKey.get(entry.key)!.requests.add(entry.request);
-        byRequest.set(entry.request, byKey.get(entry.key)!);
-        break;
       case 'refused':
         byKey.get(entry.key)!.refusals.push(entry);
         break;
@@ -73,6 +73,8 @@ export function storiesOf(entries: readonly Entry[]): Story[] {
       case 'webhook':
         byRequest.get(entry.request)?.webhooks.push(entry);
         break;
+      case 'submit':
+      case 'accepted':
       case 'stale-write':
       case 'fault':
         break;

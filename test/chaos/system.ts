@@ -35,6 +35,8 @@ const settings = {
   METRICS_PORT: '0',
 };
 const oneThread = { NUM_THREADS: '1' };
+/** Shorter than a freeze, so that who asks them gives some of their calls up. */
+const impatience = { ENGINE_TIMEOUT_S: '6' };
 
 export async function startSystem({ fsync, out }: { fsync: Fsync; out: string }): Promise<ChaosSystem> {
   mkdirSync(out, { recursive: true });
@@ -71,8 +73,10 @@ export async function startSystem({ fsync, out }: { fsync: Fsync; out: string })
   const MODEL_DIRS = writers.map((model) => `models/${model}`).join();
   await add('worker', 'writer', { MODEL_DIRS, ...oneThread }, writers);
   const server = { UPSTREAM_API: 'llama.cpp', UPSTREAM_URL: `http://127.0.0.1:${upstream.port}` };
-  await add('worker', 'upstream', { EXECUTOR: 'http', MODEL_ID: 'upstream', ...server }, ['upstream']);
-  await add('worker', 'module', { EXECUTOR: join(fixtures, 'module.mjs'), MODEL_ID: 'module' }, ['module']);
+  await add('worker', 'upstream', { EXECUTOR: 'http', MODEL_ID: 'upstream', ...server, ...impatience }, ['upstream']);
+  await add('worker', 'module', { EXECUTOR: join(fixtures, 'module.mjs'), MODEL_ID: 'module', ...impatience }, [
+    'module',
+  ]);
   const stop = async (): Promise<void> => {
     await Promise.all(members.map((member) => member.stop()));
     upstream.stop();
