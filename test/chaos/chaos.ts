@@ -26,8 +26,9 @@ export interface ChaosResult {
   history: History;
   atRest: AtRest;
   logFile: string;
-  /** How often a process, Redis included, ended that nobody had ended. */
+  /** Processes that ended and that nobody had ended. */
   surprises: readonly string[];
+  redisStarts: number;
 }
 
 /** Deliveries that were refused or whose sender was killed come again within a minute and a half. */
@@ -77,7 +78,13 @@ export async function runChaos({
     const rest = await untilSettled(system.store, () => workersOf(system), settleMs);
     const end = await bytesAfterTtl(system.store);
     const surprises = system.members.flatMap((member) => member.surprises);
-    return { history, atRest: { ...rest, bytes: growthOf(start, end) }, logFile: system.logFile, surprises };
+    return {
+      history,
+      atRest: { ...rest, bytes: growthOf(start, end) },
+      logFile: system.logFile,
+      surprises,
+      redisStarts: system.redis.restarts,
+    };
   } finally {
     receiver.stop();
     await system.stop();

@@ -61,9 +61,22 @@ async function freeze(pid: number, forMs: number): Promise<void> {
 export const faultKinds: Record<string, FaultKind> = {
   kill: {
     about: 'SIGKILL of an api, former, worker, janitor or webhook-sender; it is started again after 0 to 3 s',
-    weight: 8,
+    weight: 6,
+    async run({ dice }, member, hit) {
+      hit(member.name);
+      await member.end('SIGKILL', downMs(dice));
+    },
+  },
+  worker: {
+    about: 'SIGKILL of a worker in the middle of its work',
+    weight: 3,
+    isAbout: isWorker,
     async run({ system, dice }, member, hit) {
-      const requests = await leasesOf(system, member).catch(() => []);
+      let requests: string[] = [];
+      for (let tries = 0; tries < 100 && requests.length === 0; tries++) {
+        await delay(50);
+        requests = await leasesOf(system, member);
+      }
       const ending = member.end('SIGKILL', downMs(dice));
       hit(member.name, requests);
       await ending;

@@ -9,13 +9,12 @@ export type Figure = readonly [name: string, value: string];
 const disturbing = new Set(['redis', 'disk', 'freeze', 'silence', 'cut', 'slow', 'clock']);
 const aroundMs = { before: 15_000, after: 5000 };
 
-export function figuresOf(
-  entries: readonly Entry[],
-  { seconds, logFile }: { seconds: number; logFile: string },
-): Figure[] {
+export function figuresOf(entries: readonly Entry[], logFile: string): Figure[] {
   const stories = storiesOf(entries);
   const count = (what: Entry['what']): number => entries.filter((entry) => entry.what === what).length;
   const accepted = stories.filter(({ requests }) => requests.size > 0);
+  const submits = entries.filter(({ what }) => what === 'submit');
+  const seconds = (submits.at(-1)!.atMs - submits[0]!.atMs) / 1000;
   const ends = counted(accepted.map((story) => endsOf(story)[0]?.state ?? 'no end'));
   const faults = entries.filter((entry) => entry.what === 'fault');
   const webhooks = entries.filter((entry) => entry.what === 'webhook');
@@ -44,7 +43,7 @@ export function figuresOf(
 
 /** How many processes were ended by it, whatever the signal. */
 export function isKill(fault: string, target: string): boolean {
-  return ['kill', 'stop', 'redis', 'clock'].includes(fault) || target.startsWith('SIGKILL');
+  return ['kill', 'worker', 'stop', 'redis', 'clock'].includes(fault) || target.startsWith('SIGKILL');
 }
 
 function counted(names: readonly string[]): string {
@@ -66,7 +65,7 @@ function recovery(entries: readonly Entry[]): string {
       const isAlone = others.every(
         (other) => other.atMs < atMs - aroundMs.before || other.atMs > atMs + aroundMs.after,
       );
-      return fault === 'kill' && target.startsWith('painter') && hit.length > 0 && isAlone;
+      return fault === 'worker' && target.startsWith('painter') && hit.length > 0 && isAlone;
     })
     .flatMap(({ atMs, hit = [] }) =>
       hit.flatMap((id) => {

@@ -58,11 +58,11 @@ async function readOnce(
   // Raced with each read: one that is aborted in mid-piece may never settle.
   const silent = once(over.signal, 'abort').then(() => undefined);
   let timer = setTimeout(() => over.abort(), beginMs);
-  let next: 'done' | 'leave' | 'stay' = 'stay';
+  const seen: { next: 'done' | 'leave' | 'stay' } = { next: 'stay' };
   const parser = createParser({
     onEvent(message) {
       // What came in one piece with the event at which it left, it has not seen.
-      if (next === 'stay') next = take(message);
+      if (seen.next === 'stay') seen.next = take(message);
     },
   });
   try {
@@ -71,7 +71,7 @@ async function readOnce(
     if (response.status !== 200) return response.status;
     const body = response.body!.getReader();
     const decoder = new TextDecoder();
-    while (next === 'stay') {
+    while (seen.next === 'stay') {
       const piece = await Promise.race([body.read(), silent]);
       if (piece?.value === undefined) break;
       clearTimeout(timer);
@@ -84,7 +84,7 @@ async function readOnce(
     clearTimeout(timer);
     over.abort();
   }
-  return (next as string) === 'done' ? 'done' : 'broken';
+  return seen.next === 'done' ? 'done' : 'broken';
 }
 
 /** Previews go at the end of a request, so they are no part of what an event is. */

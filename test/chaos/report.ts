@@ -8,15 +8,19 @@ import { figuresOf } from './figures.ts';
 const most = 10;
 
 /** Prints it and writes the history; whether all holds. */
-export function report(options: ChaosOptions, { history, atRest, logFile, surprises }: ChaosResult): boolean {
+export function report(
+  options: ChaosOptions,
+  { history, atRest, logFile, surprises, redisStarts }: ChaosResult,
+): boolean {
   const { seconds, seed, fsync, out } = options;
   const historyFile = join(out, 'history.jsonl');
   history.save(historyFile);
   const invariants = check(history.entries, atRest);
   const figures = [
     ['chaos', `seed ${seed}, ${seconds} s, appendfsync ${fsync}`],
-    ...figuresOf(history.entries, { seconds, logFile }),
+    ...figuresOf(history.entries, logFile),
     ['ended by themselves', surprises.join(', ') || 'none'],
+    ['Redis started again', `${redisStarts} times`],
     ['bytes in Redis after all TTLs', `${atRest.bytes.end}, at the start ${atRest.bytes.start}`],
     ['history, log', `${historyFile}, ${logFile}`],
   ] as const;
