@@ -20,6 +20,8 @@ export interface ChaosOptions {
   fsync: Fsync;
   /** Directory of the history and the log. */
   out: string;
+  /** A commit whose processes take part too. */
+  older: string | undefined;
 }
 
 export interface ChaosResult {
@@ -42,12 +44,13 @@ export async function runChaos({
   faultEveryMs,
   fsync,
   out,
+  older,
 }: ChaosOptions): Promise<ChaosResult> {
   const history = new History();
   const beganAtMs = Date.now();
   const say = (what: string): void => console.error(`${Math.round((Date.now() - beganAtMs) / 1000)} s: ${what}`);
   const dice = new Dice(seed);
-  const system = await startSystem({ fsync, out });
+  const system = await startSystem({ fsync, out, older });
   const receiver = await startReceiver(history, dice.fork());
   try {
     say('all processes are there; each variant is made once');

@@ -195,6 +195,19 @@ export const faultKinds: Record<string, FaultKind> = {
       await system.redis.fill(dice.between(1000, 4000));
     },
   },
+  version: {
+    about: 'one of them is replaced by an older version (--older), and that by this one after 15 to 40 s',
+    weight: 2,
+    isPossible: ({ older }) => older !== undefined,
+    async run({ system, dice }, member, hit) {
+      hit(member.name);
+      member.root = system.older;
+      await member.end('SIGTERM', 0);
+      await delay(dice.between(15_000, 40_000));
+      member.root = undefined;
+      await member.end('SIGTERM', 0);
+    },
+  },
   clock: {
     about: 'the clock of one of them is 30 s or 11 minutes ahead or behind, for 15 to 40 s (libfaketime)',
     weight: 1,
@@ -211,7 +224,7 @@ export const faultKinds: Record<string, FaultKind> = {
   },
 };
 
-/** Those of a name that are about no process of their own. */
+/** Those that are about no process of their own. */
 const ofRedis = new Set(['redis', 'pubsub', 'scripts', 'disk']);
 /** Together at once. */
 const most = 3;

@@ -43,7 +43,7 @@ export function figuresOf(entries: readonly Entry[], logFile: string): Figure[] 
 
 /** How many processes were ended by it, whatever the signal. */
 export function isKill(fault: string, target: string): boolean {
-  return ['kill', 'worker', 'stop', 'redis', 'clock'].includes(fault) || target.startsWith('SIGKILL');
+  return ['kill', 'worker', 'stop', 'version', 'redis', 'clock'].includes(fault) || target.startsWith('SIGKILL');
 }
 
 function counted(names: readonly string[]): string {

@@ -23,6 +23,8 @@ export class Member {
   surprises: string[] = [];
   /** What the next starts get in addition. */
   extra: Record<string, string> = {};
+  /** Whose build the next starts are of; this repository's otherwise. */
+  root: string | undefined;
   /** A fault has it. */
   isBusy = false;
   readonly #options: MemberOptions;
@@ -100,7 +102,8 @@ export class Member {
   #launch(): Part {
     this.#life += 1;
     const { environment, logFile } = this.#options;
-    return launchPart(this.app, { ...environment, WORKER_ID: this.#lifeName, ...this.extra }, logFile);
+    const all = { ...environment, WORKER_ID: this.#lifeName, ...this.extra };
+    return launchPart(this.app, all, logFile, this.root === undefined ? {} : { root: this.root });
   }
 
   async #keep(): Promise<void> {

@@ -43,7 +43,7 @@ export async function startRedis(appendfsync: Fsync): Promise<ChaosRedis> {
     parent: disk,
     args: () => ['--port', `${port}`, '--bind', '127.0.0.1', '--appendonly', 'yes', '--appendfsync', appendfsync],
   });
-  const sizes = new AppendedSizes(join(server.directory, 'appendonlydir'));
+  const sizes = appendfsync === 'everysec' ? new AppendedSizes(join(server.directory, 'appendonlydir')) : undefined;
   let restarts = 0;
   let isStopped = false;
   let downMs = 0;
@@ -68,7 +68,7 @@ export async function startRedis(appendfsync: Fsync): Promise<ChaosRedis> {
       downMs = forMs;
       server.process.kill(signal);
       await exited(server);
-      if (appendfsync === 'everysec' && signal === 'SIGKILL') sizes.cutBack(unsyncedMs);
+      if (signal === 'SIGKILL') sizes?.cutBack(unsyncedMs);
       await delay(forMs);
     },
     async fill(forMs) {
@@ -81,7 +81,7 @@ export async function startRedis(appendfsync: Fsync): Promise<ChaosRedis> {
     },
     async stop() {
       isStopped = true;
-      sizes.stop();
+      sizes?.stop();
       await server.stop();
       await keeping;
       removeDisk();

@@ -24,13 +24,16 @@ export function report(
     ['bytes in Redis after all TTLs', `${atRest.bytes.end}, at the start ${atRest.bytes.start}`],
     ['history, log', `${historyFile}, ${logFile}`],
   ] as const;
+  const bad = fsync === 'everysec' ? 'LOST' : 'BROKEN';
   for (const { name, broken } of invariants) {
-    for (const what of broken.slice(0, most)) console.log(`BROKEN ${name}: ${what}`);
-    if (broken.length > most) console.log(`BROKEN ${name}: and ${broken.length - most} more`);
+    for (const what of broken.slice(0, most)) console.log(`${bad} ${name}: ${what}`);
+    if (broken.length > most) console.log(`${bad} ${name}: and ${broken.length - most} more`);
   }
   const lines = [
     ...figures,
-    ...invariants.map(({ name, checked, broken }) => [name, `${broken.length} broken of ${checked}`] as const),
+    ...invariants.map(
+      ({ name, checked, broken }) => [name, `${broken.length} ${bad.toLowerCase()} of ${checked}`] as const,
+    ),
   ];
   const width = Math.max(...lines.map(([name]) => name.length));
   for (const [name, value] of lines) console.log(`${name.padEnd(width)}  ${value}`);

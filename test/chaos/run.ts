@@ -15,6 +15,7 @@ const { values } = parseArgs({
     clients: { type: 'string', default: '12' },
     'fault-every': { type: 'string', default: '3' },
     everysec: { type: 'boolean', default: false },
+    older: { type: 'string' },
     out: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -28,6 +29,7 @@ const help = `npm run chaos -- [options]
   --clients 12        how many ask at the same time
   --fault-every 3     seconds from one fault to the next, in the mean
   --everysec          measures what a power cut takes from a Redis with appendfsync everysec; proves nothing
+  --older commit      built beside this one, for processes of two versions side by side
   --out directory     where the history and the log are written
 
 ${Object.entries(faultKinds)
@@ -56,6 +58,7 @@ async function main(): Promise<void> {
     clients: whole('clients'),
     faultEveryMs: 1000 * whole('fault-every'),
     fsync: values.everysec ? ('everysec' as const) : ('always' as const),
+    older: values.older,
     out: values.out ?? mkdtempSync(join(tmpdir(), 'darkroom-chaos-run-')),
   };
   const holds = report(options, await runChaos(options));

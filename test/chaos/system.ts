@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { freePort, freePorts, type PartName, startTcpProxy } from '@darkroom/testing/processes';
 import { Member } from './member.ts';
+import { buildOlder, removeOlder } from './older.ts';
 import { type ChaosRedis, type Fsync, startRedis } from './redis.ts';
 
 export interface ChaosSystem {
@@ -16,6 +17,8 @@ export interface ChaosSystem {
   /** Of the APIs. */
   urls: string[];
   logFile: string;
+  /** Where the build of an older version is, if there is one. */
+  older: string | undefined;
   /** The server behind the worker with EXECUTOR=http. */
   upstream: { pid: () => number; kill: (downMs: number) => Promise<void> };
   stop(): Promise<void>;
@@ -38,9 +41,18 @@ const oneThread = { NUM_THREADS: '1' };
 /** Shorter than a freeze, so that who asks them gives some of their calls up. */
 const impatience = { ENGINE_TIMEOUT_S: '6' };
 
-export async function startSystem({ fsync, out }: { fsync: Fsync; out: string }): Promise<ChaosSystem> {
+export interface StartSystemOptions {
+  fsync: Fsync;
+  /** Directory of the log. */
+  out: string;
+  /** A commit, to be built beside this one. */
+  older: string | undefined;
+}
+
+export async function startSystem({ fsync, out, older: commit }: StartSystemOptions): Promise<ChaosSystem> {
   mkdirSync(out, { recursive: true });
   const logFile = join(out, 'log.jsonl');
+  const older = commit === undefined ? undefined : buildOlder(commit, join(out, 'older'));
   const redis = await startRedis(fsync);
   const store = connectStore({ url: `redis://127.0.0.1:${redis.port}`, prefix });
   const ports = await freePorts(2);
@@ -51,6 +63,7 @@ export async function startSystem({ fsync, out }: { fsync: Fsync; out: string })
     for (const member of members) member.signal('SIGKILL');
     upstream.stop();
     redis.abandon();
+    if (older !== undefined) removeOlder(older);
   });
   const add = async (
     app: PartName,
@@ -95,6 +108,7 @@ export async function startSystem({ fsync, out }: { fsync: Fsync; out: string })
     members,
     urls: ports.map((port) => `http://127.0.0.1:${port}`),
     logFile,
+    older,
     upstream,
     stop,
   };

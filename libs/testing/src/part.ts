@@ -24,10 +24,15 @@ export interface Part {
   stop(): Promise<void>;
 }
 
-const root = new URL('../../../', import.meta.url).pathname;
+const here = new URL('../../../', import.meta.url).pathname;
 
-/** Starts it; what it logs is appended to the file. */
-export function launchPart(name: PartName, environment: Record<string, string>, logFile: string): Part {
+/** Starts it; what it logs is appended to the file. `root`: of the repository whose build it is. */
+export function launchPart(
+  name: PartName,
+  environment: Record<string, string>,
+  logFile: string,
+  { root = here }: { root?: string } = {},
+): Part {
   const child = fork(join(root, 'apps', name, 'dist/main.js'), {
     cwd: root,
     // Vitest's conditions would send the built apps to the sources.
