@@ -120,7 +120,7 @@ async function allKeys({ redis }: StoreConnection): Promise<string[]> {
  * only more than that counts. */
 const bounded: readonly (readonly [pattern: RegExp, bytes: number])[] = [
   [/\}:tally$/, 32_768],
-  [/\}:queue:events$/, 262_144],
+  [/\}:queue:(?:events|metrics:\w+:data)$/, 262_144],
 ];
 
 /** Has all that has a time to live go now, and says what each key takes that is left, without connections and buffers. */
@@ -129,13 +129,14 @@ export async function bytesAfterTtl(store: StoreConnection): Promise<Map<string,
   for (const key of await allKeys(store)) if ((await redis.pttl(key)) >= 0) await redis.del(key);
   const left = await allKeys(store);
   const sizes = await Promise.all(left.map((key) => redis.memory('USAGE', key, 'SAMPLES', '0')));
-  return new Map(
-    left.map((key, at) => {
-      const bytes = sizes[at] ?? 0;
-      const bound = bounded.find(([pattern]) => pattern.test(key))?.[1] ?? 0;
-      return [key, Math.max(0, bytes - bound)];
-    }),
-  );
+  const bytes = new Map<string, number>();
+  for (const [at, key] of left.entries()) {
+    const bound = bounded.find(([pattern]) => pattern.test(key))?.[1] ?? 0;
+    // Each life of a worker has another name.
+    const name = key.replace(/\.\d+/, '');
+    bytes.set(name, (bytes.get(name) ?? 0) + Math.max(0, (sizes[at] ?? 0) - bound));
+  }
+  return bytes;
 }
 
 /** What changed: in all, and of which keys. */

@@ -165,7 +165,7 @@ interface TextView {
 export function undisturbed(variant: Variant): Intention {
   return {
     variant,
-    hasWebhook: false,
+    hasWebhook: true,
     isToExpire: false,
     isToCancel: false,
     isRepeated: false,
