@@ -55,27 +55,34 @@ function counted(names: readonly string[]): string {
     .join(', ');
 }
 
-/** From the kill of a worker of pictures, which has a second one beside it, until what it had runs again. */
+/** From the kill of a worker of pictures, which has a second one beside it, until what it had waits again, and runs again. */
 function recovery(entries: readonly Entry[]): string {
   const faults = entries.filter((entry) => entry.what === 'fault');
   const logs = new Map(storiesOf(entries).flatMap(({ requests, log }) => [...requests].map((id) => [id, log])));
-  const seconds = faults
-    .filter(({ fault, target, atMs, hit = [] }) => {
-      const others = faults.filter((other) => disturbing.has(other.fault));
-      const isAlone = others.every(
-        (other) => other.atMs < atMs - aroundMs.before || other.atMs > atMs + aroundMs.after,
-      );
-      return fault === 'worker' && target.startsWith('painter') && hit.length > 0 && isAlone;
-    })
-    .flatMap(({ atMs, hit = [] }) =>
-      hit.flatMap((id) => {
-        const next = logs.get(id)?.find(({ type, facts }) => type === 'started' && facts.writtenAtMs > atMs);
-        return next === undefined ? [] : (next.facts.writtenAtMs - atMs) / 1000;
-      }),
-    )
-    .toSorted((left, right) => left - right);
-  if (seconds.length === 0) return 'none';
+  const isAlone = (kill: (typeof faults)[number]): boolean =>
+    faults.every(
+      (other) =>
+        other === kill ||
+        other.atMs < kill.atMs - aroundMs.before ||
+        other.atMs > kill.atMs + aroundMs.after ||
+        !(disturbing.has(other.fault) || other.target.includes('painter')),
+    );
+  const kills = faults.filter((each) => each.fault === 'worker' && each.target.startsWith('painter') && isAlone(each));
+  const secondsUntil = (type: string): number[] =>
+    kills
+      .flatMap(({ atMs, hit = [] }) =>
+        hit.flatMap((id) => {
+          const next = logs.get(id)?.find((event) => event.type === type && event.facts.writtenAtMs > atMs);
+          return next === undefined ? [] : (next.facts.writtenAtMs - atMs) / 1000;
+        }),
+      )
+      .toSorted((left, right) => left - right);
+  return `waiting again ${spread(secondsUntil('queued'))}, running again ${spread(secondsUntil('started'))}`;
+}
+
+/** Of sorted seconds. */
+function spread(seconds: readonly number[]): string {
   const at = (share: number): string =>
     seconds[Math.min(seconds.length - 1, Math.floor(share * seconds.length))]!.toFixed(1);
-  return `p50 ${at(0.5)} s, p99 ${at(0.99)} s, worst ${at(1)} s, of ${seconds.length} requests`;
+  return seconds.length === 0 ? 'none' : `p50 ${at(0.5)} s, p99 ${at(0.99)} s (${seconds.length})`;
 }
