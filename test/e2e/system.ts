@@ -2,36 +2,15 @@
  * The whole system as separate processes, as in production, on the run's private Redis under a prefix of its own. Parts
  * are the built apps (`npm test` builds first), so what is tested here is what `npm start` runs.
  */
-import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createWriteStream, mkdtempSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { connectStore, type StoreConnection } from '@darkroom/store';
-import { removeKeys } from '@darkroom/testing';
+import { launchPart, type Part, type PartName, removeKeys } from '@darkroom/testing';
 import { inject, onTestFinished } from 'vitest';
 
-export type PartName = 'api' | 'batch-former' | 'janitor' | 'webhook-sender' | 'worker';
-
-/** One running process of the system. */
-export interface Part {
-  name: PartName;
-  process: ChildProcess;
-  /** The API's address; empty for the others. */
-  url: string;
-  /** Where its metrics and probes are. */
-  metricsUrl: string;
-  /** Resolves when it says so; rejects when it ends before. */
-  ready: Promise<void>;
-  /** What it has written to its standard error. */
-  stderr: string;
-  /** SIGKILL, and wait for the end. */
-  kill(): Promise<void>;
-  /** SIGTERM, and wait for the end. */
-  stop(): Promise<void>;
-}
+export type { Part, PartName };
 
 export interface System {
   prefix: string;
@@ -54,8 +33,6 @@ export interface StartSystemOptions {
   /** Where the test itself looks, when it may do more there than the parts. */
   storeUrl?: string;
 }
-
-const root = new URL('../../', import.meta.url).pathname;
 
 /** Where no worker dies: none that a busy machine keeps from running for seconds is taken for dead. */
 export const patience = { WORKER_TTL_MS: '30000' };
@@ -129,42 +106,4 @@ export async function openSystem(options?: StartSystemOptions): Promise<System> 
   const system = await startSystem(options);
   onTestFinished(() => stopSystem(system));
   return system;
-}
-
-function launchPart(name: PartName, environment: Record<string, string>, logFile: string): Part {
-  const child = fork(join(root, 'apps', name, 'dist/main.js'), {
-    cwd: root,
-    // Vitest's conditions would send the built apps to the sources.
-    execArgv: [],
-    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...environment },
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-  });
-  const exited = once(child, 'exit');
-  const end = async (signal: NodeJS.Signals): Promise<void> => {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill(signal);
-      await exited;
-    }
-  };
-  const ready = becomesReady(child, `${name} ended before it was ready; see ${logFile}`);
-  // Who launches it may not care.
-  ready.catch(() => {});
-  const stops = { kill: () => end('SIGKILL'), stop: () => end('SIGTERM') };
-  const part: Part = { name, process: child, url: '', metricsUrl: '', ready, stderr: '', ...stops };
-  const log = createWriteStream(logFile, { flags: 'a' });
-  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
-    part.stderr += text;
-    log.write(text);
-  });
-  createInterface({ input: child.stdout! }).on('line', (line) => {
-    log.write(`${line}\n`);
-    part.metricsUrl ||= /"metrics_url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
-    part.url ||= /"url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
-  });
-  return part;
-}
-
-async function becomesReady(child: ChildProcess, otherwise: string): Promise<void> {
-  const isReady = once(child, 'message').then(() => true);
-  if (!(await Promise.race([isReady, once(child, 'exit').then(() => false)]))) throw new Error(otherwise);
 }

@@ -1,3 +1,4 @@
+export { workerLists } from './connection/keys.ts';
 export { readTime } from './connection/read-time.ts';
 export type { ByteStore } from './bytes/byte-store.ts';
 export { keepBytes } from './bytes/keep-bytes.ts';

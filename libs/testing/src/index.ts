@@ -6,15 +6,8 @@ export { silentLogger } from './silent-logger.ts';
 export { allKeys, openTestStore, removeKeys, testEnvelope, type TestStoreOptions } from './test-store.ts';
 export { ask, type RedisCluster, startRedisCluster, type StartRedisClusterOptions } from './redis-cluster.ts';
 export { type RedisBehindSentinel, startRedisBehindSentinel, type StartSentinelOptions } from './redis-sentinel.ts';
+export * from './processes.ts';
 export { openRedisProxy, type RedisProxy } from './redis-proxy.ts';
-export {
-  freePort,
-  freePorts,
-  redisPrograms,
-  type RedisServer,
-  startRedisServer,
-  type StartRedisServerOptions,
-} from './redis-server.ts';
 export * from './add-weights.ts';
 export * from './byte-store-conformance.ts';
 export * from './dilate-convolution.ts';

@@ -25,6 +25,8 @@ export interface StartRedisServerOptions {
   args: (directory: string) => readonly string[];
   /** What it says when it is ready. */
   isReady?: RegExp;
+  /** Where its directory is made. */
+  parent?: string;
 }
 
 const standardArguments = ['--save', '', '--appendonly', 'no'];
@@ -34,8 +36,9 @@ export async function startRedisServer({
   program = 'redis-server',
   args,
   isReady = /ready to accept/i,
+  parent = tmpdir(),
 }: StartRedisServerOptions): Promise<RedisServer> {
-  const directory = mkdtempSync(join(tmpdir(), 'darkroom-redis-'));
+  const directory = mkdtempSync(join(parent, 'darkroom-redis-'));
   const start = async (): Promise<ChildProcess> => {
     const given = args(directory);
     // A Sentinel has a file of its own and takes none of these.

@@ -21,6 +21,7 @@ const scriptPaths = [
   'workers/register-worker',
   'workers/reload-turn',
   'workers/sweep-workers',
+  'upkeep/sweep-key',
 ] as const;
 type ScriptPath = (typeof scriptPaths)[number];
 export type ScriptArgument = string | number | Uint8Array;

@@ -1,4 +1,5 @@
 /** Keys of requests and workers that are no more, which no script leaves and a hand or a half restored backup may. */
+import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** Kinds of keys that end with their request, and with their worker, in the names of keys.ts. */
@@ -37,7 +38,7 @@ export class LeakSweeper {
   /**
    * One page of one server, of about `pageSize` keys whatever the size of the store. `repaired`: keys that had no TTL although their
    * request has one or is gone, and have one now; `deleted`: keys of workers that are no more; `sizes`: with the last page of a pass,
-   * what the keys take. Three round trips at most, and one more at the end of a pass.
+   * what the keys take. Two round trips, and one more at the end of a pass.
    */
   async sweepPage() {
     const servers = this.#store.masters();
@@ -69,20 +70,12 @@ export class LeakSweeper {
     return { key, model, kind, subject };
   }
 
-  async #mend({ key, model, kind, subject }: FoundKey): Promise<'repaired' | 'deleted' | undefined> {
-    const { redis, resultTtlMs } = this.#store;
+  async #mend({ key, model, kind, subject }: FoundKey): Promise<string> {
+    const of = workerKinds.has(kind) ? 'worker' : 'request';
+    if (of === 'request' && !requestKinds.has(kind)) return '';
     const keys = this.#store.keysOf(model);
-    if (workerKinds.has(kind)) {
-      if ((await redis.exists(keys.worker(subject))) === 1) return undefined;
-      await redis.del(key);
-      return 'deleted';
-    }
-    if (!requestKinds.has(kind)) return undefined;
-    const [ttlMs, requestTtlMs] = await Promise.all([redis.pttl(key), redis.pttl(keys.request(subject))]);
-    // An open request and what belongs to it have none.
-    if (ttlMs !== -1 || requestTtlMs === -1) return undefined;
-    await redis.pexpire(key, resultTtlMs);
-    return 'repaired';
+    const values = [of, subject, key.slice(keys.base.length + 1), this.#store.resultTtlMs];
+    return (await runScript(this.#store, 'upkeep/sweep-key', keys, values)) as string;
   }
 
   async #takeSizes(): Promise<KeySize[]> {

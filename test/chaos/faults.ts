@@ -1,0 +1,264 @@
+/** What goes wrong, each fault from its beginning until it is over. */
+import { existsSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Dice } from './dice.ts';
+import type { History } from './history.ts';
+import type { Member } from './member.ts';
+import type { ChaosSystem } from './system.ts';
+
+/** A worker that is silent for so long is dead: WORKER_TTL_MS. */
+const leaseMs = 3000;
+const faketime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
+
+export interface Scene {
+  system: ChaosSystem;
+  dice: Dice;
+  history: History;
+}
+
+/** Begins with `hit` when it knows whom it hits; nothing happens to a member that another fault has. */
+type Fault = (scene: Scene, member: Member, hit: (target: string, requests?: string[]) => void) => Promise<void>;
+
+interface FaultKind {
+  about: string;
+  /** How often it is chosen, among the others. */
+  weight: number;
+  run: Fault;
+  /** Whether this machine can do it. */
+  isPossible?: (system: ChaosSystem) => boolean;
+  /** Whom it may be about; all otherwise. */
+  isAbout?: (member: Member) => boolean;
+}
+
+function downMs(dice: Dice): number {
+  return dice.chance(0.5) ? 0 : dice.between(100, 3000);
+}
+
+/** What a worker has right now. */
+async function leasesOf({ store }: ChaosSystem, { workers }: Member): Promise<string[]> {
+  const leases = await Promise.all(workers.map(({ model, id }) => store.redis.hkeys(store.keysOf(model).leases(id))));
+  return leases.flat().map((lease) => lease.split(' ')[0]!);
+}
+
+const isWorker = ({ app }: Member): boolean => app === 'worker';
+const hasEngine = (member: Member): boolean => isWorker(member) && member.children.length > 0;
+
+/** Nothing for one that is gone by then. */
+function signalPid(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+async function freeze(pid: number, forMs: number): Promise<void> {
+  signalPid(pid, 'SIGSTOP');
+  await delay(forMs);
+  signalPid(pid, 'SIGCONT');
+}
+
+export const faultKinds: Record<string, FaultKind> = {
+  kill: {
+    about: 'SIGKILL of an api, former, worker, janitor or webhook-sender; it is started again after 0 to 3 s',
+    weight: 6,
+    async run({ dice }, member, hit) {
+      hit(member.name);
+      await member.end('SIGKILL', downMs(dice));
+    },
+  },
+  worker: {
+    about: 'SIGKILL of a worker in the middle of its work',
+    weight: 3,
+    isAbout: isWorker,
+    async run({ system, dice }, member, hit) {
+      let requests: string[] = [];
+      for (let tries = 0; tries < 100 && requests.length === 0; tries++) {
+        await delay(50);
+        requests = await leasesOf(system, member);
+      }
+      const ending = member.end('SIGKILL', downMs(dice));
+      hit(member.name, requests);
+      await ending;
+    },
+  },
+  stop: {
+    about: 'SIGTERM of one of them',
+    weight: 4,
+    async run({ dice }, member, hit) {
+      hit(member.name);
+      await member.end('SIGTERM', downMs(dice));
+    },
+  },
+  freeze: {
+    about: 'SIGSTOP of one of them for three lease times, then SIGCONT: the zombie',
+    weight: 3,
+    async run(_scene, member, hit) {
+      hit(member.name);
+      await freeze(member.pid, 3 * leaseMs);
+    },
+  },
+  engine: {
+    about: 'SIGKILL of an engine or a module under its worker, or SIGSTOP for three lease times',
+    weight: 3,
+    isAbout: hasEngine,
+    async run({ dice }, member, hit) {
+      const pid = dice.pick(member.children);
+      if (pid === undefined) return;
+      const isKill = dice.chance(0.7);
+      hit(`${isKill ? 'SIGKILL' : 'SIGSTOP'} ${member.name}`);
+      if (isKill) signalPid(pid, 'SIGKILL');
+      else await freeze(pid, 3 * leaseMs);
+    },
+  },
+  upstream: {
+    about: 'SIGKILL or SIGSTOP of the server behind the worker with EXECUTOR=http',
+    weight: 1,
+    isAbout: ({ name }) => name.startsWith('upstream'),
+    async run({ system, dice }, _member, hit) {
+      const isKill = dice.chance(0.7);
+      hit(isKill ? 'SIGKILL' : 'SIGSTOP');
+      if (isKill) await system.upstream.kill(downMs(dice));
+      else await freeze(system.upstream.pid(), 3 * leaseMs);
+    },
+  },
+  redis: {
+    about: 'SIGKILL or SIGTERM of redis-server; it is started again after 0 to 3 s',
+    weight: 1.5,
+    async run({ system, dice }, _member, hit) {
+      const signal = dice.chance(0.7) ? 'SIGKILL' : 'SIGTERM';
+      hit(signal);
+      await system.redis.end(signal, downMs(dice));
+    },
+  },
+  pubsub: {
+    about: 'CLIENT KILL TYPE pubsub',
+    weight: 1,
+    async run({ system }, _member, hit) {
+      hit('redis');
+      await system.store.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    },
+  },
+  scripts: {
+    about: 'SCRIPT FLUSH',
+    weight: 1,
+    async run({ system }, _member, hit) {
+      hit('redis');
+      await system.store.redis.call('SCRIPT', 'FLUSH');
+    },
+  },
+  slow: {
+    about: 'all that one of them says to Redis and hears of it comes 20 to 200 ms late, for 3 to 10 s',
+    weight: 1.5,
+    async run({ dice }, { name, proxy }, hit) {
+      hit(name);
+      proxy.delayMs = dice.between(20, 200);
+      await delay(dice.between(3000, 10_000));
+      proxy.delayMs = 0;
+    },
+  },
+  cut: {
+    about: 'its connections to Redis end, and it gets no new ones for 0 to 8 s',
+    weight: 2,
+    async run({ dice }, { name, proxy }, hit) {
+      hit(name);
+      proxy.isRefusing = true;
+      proxy.cut();
+      await delay(dice.chance(0.5) ? 0 : dice.between(500, 8000));
+      proxy.isRefusing = false;
+    },
+  },
+  answers: {
+    about: 'Redis does what it asks for, and its connections end in place of the answers',
+    weight: 3,
+    async run(_scene, { name, proxy }, hit) {
+      hit(name);
+      proxy.loseNextAnswer();
+    },
+  },
+  silence: {
+    about: 'its connections carry nothing any more and are not closed either; new ones are in order',
+    weight: 0.7,
+    async run(_scene, { name, proxy }, hit) {
+      hit(name);
+      proxy.silence();
+      // Until the silence is noticed.
+      await delay(30_000);
+    },
+  },
+  disk: {
+    about: 'the disk under the append-only file is full for 1 to 4 s',
+    weight: 0.5,
+    isPossible: ({ redis }) => redis.hasDisk,
+    async run({ system, dice }, _member, hit) {
+      hit('redis');
+      await system.redis.fill(dice.between(1000, 4000));
+    },
+  },
+  version: {
+    about: 'one of them is replaced by an older version (--older), and that by this one after 15 to 40 s',
+    weight: 2,
+    isPossible: ({ older }) => older !== undefined,
+    async run({ system, dice }, member, hit) {
+      hit(member.name);
+      member.root = system.older;
+      await member.end('SIGTERM', 0);
+      await delay(dice.between(15_000, 40_000));
+      member.root = undefined;
+      await member.end('SIGTERM', 0);
+    },
+  },
+  clock: {
+    about: 'the clock of one of them is 30 s or 11 minutes ahead or behind, for 15 to 40 s (libfaketime)',
+    weight: 1,
+    isPossible: () => existsSync(faketime),
+    async run({ dice }, member, hit) {
+      const offset = dice.pick(['-11m', '-30s', '+30s', '+11m']);
+      hit(`${member.name} ${offset}`);
+      member.extra = { LD_PRELOAD: faketime, FAKETIME: offset, FAKETIME_DONT_FAKE_MONOTONIC: '1' };
+      await member.end('SIGKILL', 0);
+      await delay(dice.between(15_000, 40_000));
+      member.extra = {};
+      await member.end('SIGKILL', 0);
+    },
+  },
+};
+
+/** Those that are about no process of their own. */
+const ofRedis = new Set(['redis', 'pubsub', 'scripts', 'disk']);
+/** Together at once. */
+const most = 3;
+
+/** Has things go wrong, one about every `everyMs`, until the signal; resolves when the last of them is over. */
+export async function makeTrouble(
+  scene: Scene,
+  { names, everyMs, over }: { names: readonly string[]; everyMs: number; over: AbortSignal },
+): Promise<void> {
+  const { system, dice, history } = scene;
+  const running = new Map<Promise<void>, string>();
+  const possible = names.filter((name) => faultKinds[name]!.isPossible?.(system) ?? true);
+  const total = possible.reduce((sum, name) => sum + faultKinds[name]!.weight, 0);
+  while (!over.aborted && possible.length > 0) {
+    await delay(everyMs * (0.3 + 1.4 * dice.next()), undefined, { signal: over }).catch(() => {});
+    let at = dice.next() * total;
+    const name = possible.find((each) => (at -= faultKinds[each]!.weight) < 0) ?? possible[0]!;
+    const { run, isAbout = () => true } = faultKinds[name]!;
+    const free = system.members.filter((member) => !member.isBusy && member.isRunning && isAbout(member));
+    // One of Redis at a time: its trouble is everybody's.
+    const isTaken = ofRedis.has(name) && [...running.values()].some((each) => ofRedis.has(each));
+    const member = dice.pick(free);
+    if (over.aborted || member === undefined || running.size >= most || isTaken) continue;
+    if (!ofRedis.has(name)) member.isBusy = true;
+    const hit = (target: string, requests: string[] = []): void =>
+      history.add({ what: 'fault', fault: name, target, ...(requests.length > 0 && { hit: requests }) });
+    const fault: Promise<void> = run(scene, member, hit)
+      // Redis was away, for one.
+      .catch((error: unknown) => history.add({ what: 'fault', fault: name, target: `not possible: ${String(error)}` }))
+      .finally(() => {
+        if (!ofRedis.has(name)) member.isBusy = false;
+        running.delete(fault);
+      });
+    running.set(fault, name);
+  }
+  await Promise.all(running.keys());
+}

@@ -1,0 +1,97 @@
+/** A reader of events that comes back with `Last-Event-ID` until it has all of them. */
+import { once } from 'node:events';
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { type Connection, GaveUp } from './connection.ts';
+import type { Dice } from './dice.ts';
+import { digestOf, type EventFacts, type History } from './history.ts';
+
+/** Longer than the pause between the comments that keep a stream alive. */
+const silenceMs = 20_000;
+const beginMs = 15_000;
+
+export interface ReadOptions {
+  /** Breaks its connection off now and then. */
+  leaves?: boolean;
+}
+
+interface Log {
+  history: History;
+  dice: Dice;
+}
+
+/** Reads all events of a request, over as many connections as it takes. Throws {@link GaveUp}. */
+export async function readEvents(
+  connection: Connection,
+  { history, dice }: Log,
+  request: string,
+  { leaves = false }: ReadOptions = {},
+): Promise<void> {
+  const reader = history.newReader(request, 0);
+  let last = '';
+  let deadlineMs = connection.deadlineMs();
+  const take = ({ id = '', event = '', data }: EventSourceMessage): void => {
+    if (data === '[DONE]') return history.add({ what: 'done', reader });
+    last = id;
+    deadlineMs = connection.deadlineMs();
+    history.add({ what: 'event', reader, event: Number.parseInt(id, 10), type: event, ...factsOf(data) });
+  };
+  for (;;) {
+    const outcome = await readOnce(connection.url(`/v1/predict/${request}/events`), last, (message) => {
+      take(message);
+      if (message.data === '[DONE]') return 'done';
+      return leaves && dice.chance(0.05) ? 'leave' : 'stay';
+    });
+    if (outcome === 'done') return;
+    if (outcome === 404 || outcome === 410) return history.add({ what: 'gone', request, status: outcome });
+    if (Date.now() > deadlineMs) throw new GaveUp(`events of ${request} after ${last}`);
+    await connection.pause();
+  }
+}
+
+/** One connection: a status that is not 200, or how it ended. */
+async function readOnce(
+  url: string,
+  last: string,
+  take: (message: EventSourceMessage) => 'done' | 'leave' | 'stay',
+): Promise<number | 'done' | 'broken'> {
+  const over = new AbortController();
+  // Raced with each read: one that is aborted in mid-piece may never settle.
+  const silent = once(over.signal, 'abort').then(() => undefined);
+  let timer = setTimeout(() => over.abort(), beginMs);
+  const seen: { next: 'done' | 'leave' | 'stay' } = { next: 'stay' };
+  const parser = createParser({
+    onEvent(message) {
+      // What came in one piece with the event at which it left, it has not seen.
+      if (seen.next === 'stay') seen.next = take(message);
+    },
+  });
+  try {
+    const headers: Record<string, string> = last === '' ? {} : { 'last-event-id': last };
+    const response = await fetch(url, { headers, signal: over.signal });
+    if (response.status !== 200) return response.status;
+    const body = response.body!.getReader();
+    const decoder = new TextDecoder();
+    while (seen.next === 'stay') {
+      const piece = await Promise.race([body.read(), silent]);
+      if (piece?.value === undefined) break;
+      clearTimeout(timer);
+      timer = setTimeout(() => over.abort(), silenceMs);
+      parser.feed(decoder.decode(piece.value, { stream: true }));
+    }
+  } catch {
+    // The connection is gone.
+  } finally {
+    clearTimeout(timer);
+    over.abort();
+  }
+  return seen.next === 'done' ? 'done' : 'broken';
+}
+
+/** Previews go at the end of a request, so they are no part of what an event is. */
+function factsOf(data: string): { digest: string; facts: EventFacts } {
+  const { preview: _preview, ...rest } = JSON.parse(data) as { preview?: string; timestamp: string } & EventFacts;
+  const { index, step, offset, text } = rest;
+  const given = { index, step, offset, text };
+  const facts = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  return { digest: digestOf(JSON.stringify(rest)), facts: { writtenAtMs: Date.parse(rest.timestamp), ...facts } };
+}
