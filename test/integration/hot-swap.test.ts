@@ -11,7 +11,7 @@ import {
 } from '@darkroom/store';
 import { openTestStore } from '@darkroom/testing';
 import { expect, it } from 'vitest';
-import type { WorkerOptions } from '../../apps/worker/src/worker.ts';
+import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
 import { type Bench, card, lease, openBench, stateOf, submit, types } from './worker-bench.ts';
 
 /** Loads that end when the test says so. */

@@ -3,7 +3,14 @@
  * deadline, keys of what is no more. Every sweep is safe to run in any number of janitors at once.
  */
 import { BaseService, type Logger, LoopsByName, Metrics, PeriodicLoop, startSpan } from '@darkroom/service';
-import { expireRequests, LeakSweeper, listModelIds, type StoreConnection, sweepWorkers } from '@darkroom/store';
+import {
+  BytesSweeper,
+  expireRequests,
+  LeakSweeper,
+  listModelIds,
+  type StoreConnection,
+  sweepWorkers,
+} from '@darkroom/store';
 import { createKeySizeReport } from './report-queues.ts';
 
 export interface JanitorOptions {
@@ -24,12 +31,14 @@ export class Janitor extends BaseService<JanitorOptions> {
   readonly #sweeping: LoopsByName;
   readonly #leakSweeping: PeriodicLoop;
   readonly #leaks: LeakSweeper;
+  readonly #bytes: BytesSweeper;
   readonly #reportKeySizes: ReturnType<typeof createKeySizeReport>;
 
   constructor(options: JanitorOptions) {
     super(options);
     const { store, log, sweepIntervalMs, leakSweepIntervalMs, metrics } = options;
     this.#leaks = new LeakSweeper(store);
+    this.#bytes = new BytesSweeper(store);
     this.#reportKeySizes = createKeySizeReport(metrics ?? new Metrics({ app: 'janitor', log }));
     this.#sweeping = new LoopsByName({
       name: 'sweep',
@@ -70,11 +79,12 @@ export class Janitor extends BaseService<JanitorOptions> {
     return result;
   }
 
-  /** Looks at one page of the store's keys: gives them their TTL back, and removes what dead workers left. */
+  /** Looks at one page of the store's keys, and of what is kept beside it: gives keys their TTL back, and removes what is of no use any more. */
   async sweepLeaksOnce(): Promise<void> {
     const { repaired, deleted, sizes } = await this.#leaks.sweepPage();
     this.#reportKeySizes(sizes ?? []);
     if (repaired.length + deleted.length > 0) this.options.log.warn({ repaired, deleted }, 'swept leaks');
+    await this.#bytes.sweepPage();
   }
 
   protected override async onStart(): Promise<void> {

@@ -24,13 +24,12 @@ import { HotSwap } from './files/hot-swap.ts';
 import { EngineMeters } from './meters/engine-meters.ts';
 import type { DropReason } from './meters/step-meter.ts';
 import { ActiveRequest, type ActiveRequestOptions, type GiveBackReason } from './request/active-request.ts';
+import { BytesKeeper } from './request/bytes-keeper.ts';
 import { gatherPreviews } from './request/gather-previews.ts';
 import { checkpointsFor, readLeftToDo } from './request/left-to-do.ts';
 import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
 import type { WorkerOptions } from './worker-options.ts';
-
-export type { WorkerOptions } from './worker-options.ts';
 
 /** How long one look into the inbox waits; a closing connection ends it sooner. */
 const inboxWaitS = 1;
@@ -75,6 +74,7 @@ export class Worker extends BaseService<WorkerOptions> {
     const writes = new WriteQueue({ store, identity });
     this.#requestOptions = {
       writes,
+      bytes: new BytesKeeper({ store, log }),
       encoder: gatherPreviews(encoder),
       chunkBytes,
       origin: () => this.#swap.origin,

@@ -4,11 +4,12 @@ import {
   dtypeChoiceRange,
   editDistance,
   isModelId,
+  parseBytesUrl,
   parseDevices,
   parseDtypeChoice,
   parseRedisUrl,
 } from '@darkroom/core';
-import type { Device, DtypeChoice } from '@darkroom/core';
+import type { BytesAddress, Device, DtypeChoice } from '@darkroom/core';
 import type { SettingKind } from './setting.ts';
 
 /** Text that stays as it is. */
@@ -170,6 +171,13 @@ export const redisUrl = textThat(
   (text) => parseRedisUrl(text) !== undefined,
   'redis://host:port, unix:///path/of/socket, redis-cluster://host:port,host:port or redis-sentinel://host:port,host:port/name-of-the-master; user:password@ before the hosts, rediss for TLS',
 );
+
+/** Where bytes are kept that are too many for Redis. What lets one in there is not part of it. */
+export const bytesUrl: SettingKind<BytesAddress> = {
+  parse: parseBytesUrl,
+  range:
+    'file:///path/of/directory or s3://bucket/prefix; behind that ?endpoint=, &region= and &links= (URLs of another server than Amazon’s, for us and for clients)',
+};
 
 function parseItems<Item>(text: string, parse: (text: string) => Item | undefined): Item[] | undefined {
   const items = text.split(',').map((item) => parse(item.trim()));

@@ -4,7 +4,7 @@
  */
 import { apiSettings } from './api-settings.ts';
 import { appNames, readBy } from './setting.ts';
-import { address, httpUrl, hubToken, hubUrl, oneOf, password, path, plainName } from './setting-kinds.ts';
+import { address, bytesUrl, httpUrl, hubToken, hubUrl, oneOf, password, path, plainName } from './setting-kinds.ts';
 import { redisUrl, trueOrFalse, wholeNumber } from './setting-kinds.ts';
 import { workerSettings } from './worker-settings.ts';
 
@@ -51,6 +51,13 @@ const commonSettings = {
   maxAttempts: everywhere('MAX_ATTEMPTS', wholeNumber(2, 100, 'deliveries'), {
     default: '3',
     doc: 'How often a request is handed to a worker before it counts as the one that kills workers and is `failed`. A delivery in which it got further than ever does not count.',
+  }),
+};
+
+const bytesSettings = {
+  bytesUrl: readBy('api', 'worker', 'janitor')('BYTES_URL', bytesUrl, {
+    absent: 'in Redis',
+    doc: 'Where pictures, previews and checkpoints of pictures are kept, in place of Redis: a directory that all processes share, or a bucket. The same for all: [bytes.md](bytes.md).',
   }),
 };
 
@@ -121,6 +128,7 @@ const webhookSettings = {
 /** Every setting there is, by the name it has in a configuration. */
 export const settings = {
   ...commonSettings,
+  ...bytesSettings,
   ...apiSettings,
   ...dispatchSettings,
   ...workerSettings,

@@ -1,3 +1,4 @@
+export * from './address/bytes-address.ts';
 export * from './address/public-address.ts';
 export * from './address/redis-address.ts';
 export * from './clock.ts';

@@ -1,4 +1,8 @@
 export { readTime } from './connection/read-time.ts';
+export type { ByteStore } from './bytes/byte-store.ts';
+export { keepBytes } from './bytes/keep-bytes.ts';
+export { openBytes } from './bytes/open-bytes.ts';
+export { BytesSweeper } from './bytes/sweep-bytes.ts';
 export * from './connection/redis-health.ts';
 export * from './connection/store-connection.ts';
 export { isUnavailable, untilAnswered } from './connection/until-answered.ts';
@@ -34,8 +38,8 @@ export {
 } from './workers/worker-inbox.ts';
 
 export { createEventHub, type EventHub } from './events/event-hub.ts';
-export { readEvents } from './events/read-events.ts';
-export { readOutput, readOutputChunk } from './events/read-output.ts';
+export { readEvents, readPreview } from './events/read-events.ts';
+export { linkOutput, readOutput, readOutputChunk } from './events/read-output.ts';
 export { readResumePoint } from './events/read-resume-point.ts';
 export { readTexts } from './events/read-texts.ts';
 export * from './events/write-batch.ts';

@@ -16,6 +16,7 @@ export {
   type StartRedisServerOptions,
 } from './redis-server.ts';
 export * from './add-weights.ts';
+export * from './byte-store-conformance.ts';
 export * from './dilate-convolution.ts';
 export * from './externalize-weights.ts';
 export { dispatchNext, type DispatchNextOptions } from './dispatch-next.ts';

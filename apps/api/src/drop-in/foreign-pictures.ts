@@ -1,7 +1,7 @@
 /** What routes have in common that speak as another API of pictures. */
 import type { OutputInfo, RequestStatus } from '@darkroom/core';
 import { imageUrl, picture } from '@darkroom/kinds';
-import { readOutput } from '@darkroom/store';
+import { linkOutput, readOutput } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
@@ -28,9 +28,12 @@ export async function findPicture(c: ApiCall, { askStore }: ApiContext, model?: 
   return request;
 }
 
+/** As long as results are there by default. */
+const linkSeconds = 3600;
+
 /**
  * A URL that opens a picture for whoever holds it. The clients of other APIs fetch pictures without a key, so where the
- * image route asks for one this is the picture itself as a `data:` URL. So it is over http with `onlyHttps`: some clients
+ * image route asks for one this is a signed link to what keeps it, where they reach that, or the picture itself as a `data:` URL. So it is over http with `onlyHttps`: some clients
  * make nothing of such URLs.
  */
 export async function openPictureUrl(
@@ -40,7 +43,10 @@ export async function openPictureUrl(
 ): Promise<string> {
   const url = absoluteUrl(c, imageUrl(id, output.index));
   if (c.get('owner') === '' && (!onlyHttps || url.startsWith('https:'))) return url;
-  const stored = await askStore((store) => readOutput(store, id, output.index));
+  const { index } = output;
+  const link = await askStore((store) => linkOutput(store, id, { index, seconds: linkSeconds }));
+  if (link !== undefined) return link;
+  const stored = await askStore((store) => readOutput(store, id, index));
   if (stored === undefined) throw requestGone(id);
   return `data:${output.contentType};base64,${stored.data.toString('base64')}`;
 }

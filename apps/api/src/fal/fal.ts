@@ -15,6 +15,7 @@ import { awaitEnd } from '../follow/await-end.ts';
 import { isEnd } from '../follow/tail-events.ts';
 import { cancelFound, findRequest } from '../follow/find-request.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
+import { withPreview } from '../follow/with-preview.ts';
 import { BrokenStream, requestEvents, type RequestEventsOptions, streamEvents } from '../follow/stream-events.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError, checkField, invalidField } from '../http/api-error.ts';
@@ -182,8 +183,9 @@ function statusFrames(c: ApiCall, id: string): FramesOf {
 /** `stream`: previews as they come, and the result as the last. A failure breaks the connection: the client knows no other. */
 function pictureFrames(c: ApiCall, context: ApiContext, id: string): FramesOf {
   return async function* (event) {
-    if (event.type === 'preview' && event.data !== undefined) {
-      const { contentType, data, done, total } = event;
+    if (event.type === 'preview') {
+      const { contentType, data, done, total } = await withPreview(context.askStore, event);
+      if (data === undefined) return;
       const url = `data:${contentType};base64,${base64Of(data)}`;
       yield sseFrame({ data: { images: [{ url, content_type: contentType }], step: done, total_steps: total } });
     } else if (event.type === 'succeeded')

@@ -3,6 +3,9 @@ import type { Context } from 'hono';
 import { ApiError, invalidFields } from './api-error.ts';
 import { halfCharacterIn } from './half-characters.ts';
 
+/** Far more than schemas of answers have. */
+const mostLevels = 200;
+
 /** A request's JSON. Throws 415, 413 or 400; never takes more than `maxBytes` into memory, whatever the headers say. */
 export async function readJsonBody(c: Context, maxBytes: number): Promise<unknown> {
   const type = c.req.header('content-type') ?? '';
@@ -41,9 +44,19 @@ function parse(bytes: Uint8Array): unknown {
   }
   if (text.trim() === '') throw invalidBody('the body is empty, expected a JSON object');
   const body = parseJson(text);
+  // Before anything goes down into it: what calls itself for each level would run out of stack.
+  if (isDeeperThan(mostLevels, body))
+    throw invalidBody(`the body is nested more than ${mostLevels} levels deep, expected a JSON object of fields`);
   const problem = halfCharacterIn(text, body);
   if (problem !== undefined) throw invalidFields([problem]);
   return body;
+}
+
+function isDeeperThan(levels: number, body: unknown): boolean {
+  let inside: unknown[] = [body];
+  for (let level = 0; level <= levels && inside.length > 0; level++)
+    inside = inside.flatMap((value) => (typeof value === 'object' && value !== null ? Object.values(value) : []));
+  return inside.length > 0;
 }
 
 function parseJson(text: string): unknown {

@@ -3,6 +3,7 @@ import type { EventView } from '@darkroom/kinds';
 import { readOutputChunk } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../context.ts';
+import { withPreview } from '../follow/with-preview.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
 import { requestEvents, streamEvents } from '../follow/stream-events.ts';
@@ -112,8 +113,9 @@ async function viewOf(
       if (kind?.outputs !== 'bytes') return kind?.eventView(id, event) ?? plain();
       return kind.eventView(id, event, await askStore((store) => readOutputChunk(store, id, output.index, chunkIndex)));
     }
-    case 'progress':
     case 'preview':
+      return kind?.eventView(id, await withPreview(askStore, event)) ?? plain();
+    case 'progress':
     case 'delta':
     case 'snapshot':
     case 'reset':

@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import { type Clock, isTerminalState, type RequestStatus } from '@darkroom/core';
 import { picture } from '@darkroom/kinds';
-import { readOutput } from '@darkroom/store';
+import { linkOutput, readOutput, type StoreConnection } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import { ApiError } from '../http/api-error.ts';
 import { errorAnswer, exampleId, requestErrors, type Route } from '../http/api-route.ts';
+
+/** Clients go there at once. */
+const linkSeconds = 300;
 
 const file = { schema: { type: 'string' as const, format: 'binary' } };
 
@@ -19,6 +22,7 @@ export const imageRoute: Route = {
   responses: {
     ...requestErrors,
     200: { description: 'The picture.', content: { 'image/png': file, 'image/jpeg': file, 'image/webp': file } },
+    307: { description: 'Where the picture is, by a signed link; only with `links=` in `BYTES_URL`.' },
     304: { description: 'The one you have.' },
     404: errorAnswer('No such request, or no such picture.', noSuchPicture(exampleId, 1)),
     409: errorAnswer('Not ready yet.', notReady(exampleId, 0, 'running')),
@@ -30,9 +34,10 @@ export const imageRoute: Route = {
     // Both at once: the request says how long the picture may be kept, or why there is none.
     const [request, output] = await Promise.all([
       findRequest(askStore, id, c.get('owner')),
-      index === undefined ? undefined : askStore((store) => readOutput(store, id, index)),
+      index === undefined ? undefined : askStore((store) => linkOrRead(store, id, index)),
     ]);
     if (output === undefined || request.kind !== picture.id) throw absence(request, index);
+    if (typeof output === 'string') return c.redirect(output, 307);
     const { data, info } = output;
     const etag = `"${createHash('sha256').update(data).digest('base64url')}"`;
     const headers = { ETag: etag, 'Cache-Control': cacheControl(request, clock) };
@@ -45,6 +50,11 @@ export const imageRoute: Route = {
     });
   },
 };
+
+/** A URL of the picture, where clients reach what keeps it; else the picture. */
+async function linkOrRead(store: StoreConnection, id: string, index: number) {
+  return (await linkOutput(store, id, { index, seconds: linkSeconds })) ?? readOutput(store, id, index);
+}
 
 /** While the request is open its next attempt may write the picture again, so the time to keep it starts at the end. */
 function cacheControl({ expiresAtMs }: RequestStatus, clock: Clock): string {

@@ -154,6 +154,17 @@ describe('refusing stores nothing', () => {
     expect(answer).toEqual({ status: 415, message, code: 'unsupported_media_type', param: null });
   });
 
+  it('bodies that are nested deeper than a stack', async () => {
+    const test = await openTestApi();
+    const refusalOf = async (levels: number) =>
+      (await send(test, `{"prompt":${'['.repeat(levels)}${']'.repeat(levels)}}`, json)).message;
+    expect(await refusalOf(200)).toMatch(/^prompt is /);
+    for (const levels of [201, 30_000])
+      expect(await refusalOf(levels)).toBe(
+        'the body is nested more than 200 levels deep, expected a JSON object of fields',
+      );
+  });
+
   it('bodies that are too large, whether they say so or not', async () => {
     const test = await openTestApi({ config: { maxBodyBytes: 1024 } });
     const body = JSON.stringify({ prompt: 'x'.repeat(1024) });

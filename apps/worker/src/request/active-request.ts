@@ -16,6 +16,7 @@ import {
 import { type DropReason, isLoss } from '../meters/step-meter.ts';
 import { encodeCheckpoint, type LeftToDo } from './left-to-do.ts';
 import { OutputTextLog, type TextNotes } from './output-text.ts';
+import type { BytesKeeper } from './bytes-keeper.ts';
 import type { WriteQueue } from './write-queue.ts';
 
 /** From what the engine gives out to what clients get. */
@@ -28,6 +29,7 @@ export type GiveBackReason = Extract<RequestWrite, { type: 'give-back' }>['reaso
 
 export interface ActiveRequestOptions {
   writes: WriteQueue;
+  bytes: BytesKeeper;
   encoder: OutputEncoder;
   chunkBytes: number;
   /** What rows are made with. */
@@ -155,7 +157,9 @@ export class ActiveRequest {
       if (encoding === undefined)
         return this.#write({ type: 'progress', progress, of, isOfText: this.#texts.has(index) });
       const { data, contentType } = await encoding;
-      this.#write({ type: 'preview', progress, of, data, contentType });
+      const held = await this.#options.bytes.keepWork(this.delivery, `preview.${index}.${done}`, data);
+      if (held === undefined) this.#write({ type: 'progress', progress, of });
+      else this.#write({ type: 'preview', progress, of, data: held, contentType });
     });
   }
 
@@ -191,18 +195,25 @@ export class ActiveRequest {
   /** A row in its last step: its place can be promised to somebody else. An exclusive lease keeps all until its end. */
   #rowReleasing(): undefined {
     const { slots, outputs } = this.envelope;
+    // Outputs that wait keep their places, so that they do not pile up.
+    if (this.#options.bytes.isAway) return;
     if (this.#leased.slots === slots) this.#write({ type: 'release', slots: Math.floor(slots / outputs) });
   }
 
   #output({ index, output }: EventOf<'output'>): undefined {
-    const { encoder, chunkBytes } = this.#options;
+    const { encoder, bytes, chunkBytes } = this.#options;
     const notes = this.#texts.get(index)?.endedAs(utf8.decode(output.data)) ?? {};
     const { done = 0, total = 0 } = this.#done.get(index) ?? {};
     this.#done.set(index, { done, total, isFinished: true });
     this.#enqueue(async () => {
       this.#writeNotes(index, notes);
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
-      for (const write of splitOutput(this.delivery, { index, contentType, data, facts: output.facts, chunkBytes }))
+      // A text stands in the log of its request anyway.
+      const held = isText(contentType)
+        ? data
+        : await bytes.keepOutput(this.delivery, { index, data, untilMs: this.#untilMs });
+      const { facts } = output;
+      for (const write of splitOutput(this.delivery, { index, contentType, data, held, facts, chunkBytes }))
         this.#write(write);
     });
   }
@@ -211,9 +222,13 @@ export class ActiveRequest {
     const { done } = checkpoint;
     const data = encodeCheckpoint(checkpoint);
     const origin = this.#options.origin();
-    this.#enqueue(() =>
-      this.#write({ type: 'checkpoint', index, done, data, origin, isOfText: this.#texts.has(index) }),
-    );
+    this.#enqueue(async () => {
+      const isOfText = this.#texts.has(index);
+      const held = isOfText
+        ? data
+        : await this.#options.bytes.keepWork(this.delivery, `checkpoint.${index}.${done}`, data);
+      if (held !== undefined) this.#write({ type: 'checkpoint', index, done, data: held, origin, isOfText });
+    });
   }
 
   /** Ends the request after everything written before. One that was lost meanwhile is only let go of. */
@@ -263,4 +278,8 @@ export class ActiveRequest {
   #send(write: WriteBody): Promise<WriteOutcome> {
     return this.#options.writes.push({ ...write, delivery: this.delivery }, this.#untilMs);
   }
+}
+
+function isText(contentType: string): boolean {
+  return contentType.startsWith('text/');
 }

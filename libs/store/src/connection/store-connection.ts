@@ -1,8 +1,9 @@
 /** One process's connection to Redis: commands, the queue of webhook deliveries, and the settings that every write needs. */
-import { modelOfRequestId } from '@darkroom/core';
+import { type BytesAddress, modelOfRequestId } from '@darkroom/core';
 import { BullMQOtel } from 'bullmq-otel';
 import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
+import { openBytes } from '../bytes/open-bytes.ts';
 import { type ConnectionPoolOptions, createConnectionPool } from './connection-pool.ts';
 import { deliveriesName, type ModelKeys, modelKeys, systemKeys } from './keys.ts';
 import type { RedisClient } from './open-redis.ts';
@@ -15,6 +16,8 @@ export interface ConnectStoreOptions extends ConnectionPoolOptions {
   resultTtlMs?: number;
   /** How often a request may be handed to a worker before it counts as the one that kills workers. */
   maxAttempts?: number;
+  /** Where the bytes of pictures are kept; in Redis without one. */
+  bytes?: BytesAddress | undefined;
   /** Whether BullMQ makes spans of deliveries. */
   isTraced?: boolean;
 }
@@ -31,6 +34,7 @@ export function connectStore({
   prefix = 'darkroom',
   resultTtlMs = 3_600_000,
   maxAttempts = 3,
+  bytes,
   isTraced = false,
   onError = () => {},
   ...pool
@@ -45,6 +49,7 @@ export function connectStore({
     prefix,
     resultTtlMs,
     maxAttempts,
+    bytes: bytes && openBytes(bytes),
     keysOf: (model: string) => modelKeys(prefix, model),
     /** Undefined for what was never one of our ids. */
     keysOfRequest(id: string): ModelKeys | undefined {
@@ -95,6 +100,8 @@ export interface OpenStoreOptions {
     redisPrefix: string;
     resultTtlS: number;
     maxAttempts: number;
+    /** Absent where nobody reads or writes bytes. */
+    bytesUrl?: BytesAddress | undefined;
     tracesUrl: string | undefined;
   };
   log: { warn(facts: { reason: string }, message: string): void };
@@ -109,6 +116,7 @@ export function openStore({ config, log, stopSignal }: OpenStoreOptions): StoreC
     prefix: config.redisPrefix,
     resultTtlMs: config.resultTtlS * 1000,
     maxAttempts: config.maxAttempts,
+    bytes: config.bytesUrl,
     isTraced: config.tracesUrl !== undefined,
     onError: ({ message }) => log.warn({ reason: message }, 'no connection to Redis'),
     stopSignal,

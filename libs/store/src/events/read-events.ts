@@ -1,4 +1,5 @@
 import type { RequestEvent } from '@darkroom/core';
+import { fetchBytes } from '../bytes/keep-bytes.ts';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -19,7 +20,15 @@ export async function readEvents(
   );
 }
 
-/** An event as emit-event.lua writes it. `preview`: its bytes; none, or no more, when empty. */
+/** The bytes of a preview, wherever they are kept; undefined when they are gone. */
+export async function readPreview(
+  store: StoreConnection,
+  { data }: { data?: Uint8Array },
+): Promise<Uint8Array | undefined> {
+  return data && fetchBytes(store, data);
+}
+
+/** An event as emit-event.lua writes it. `preview`: its bytes or where they are (`readPreview`); none, or no more, when empty. */
 export function decodeEvent(sequence: number, body: string, preview: Uint8Array = new Uint8Array()): RequestEvent {
   const event = { ...(JSON.parse(body) as Omit<RequestEvent, 'sequence'>), sequence } as RequestEvent;
   return event.type === 'preview' && preview.length > 0 ? { ...event, data: preview } : event;

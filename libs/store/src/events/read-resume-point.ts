@@ -1,4 +1,5 @@
-import type { RequestEnvelope } from '@darkroom/core';
+import { DarkroomError, type RequestEnvelope } from '@darkroom/core';
+import { fetchBytes } from '../bytes/keep-bytes.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { readTextEvents } from './read-texts.ts';
 
@@ -16,10 +17,19 @@ export async function readResumePoint(store: StoreConnection, { model, id, outpu
     store.redis.mgetBuffer(indexes.map((index) => keys.checkpoint(id, index))),
   ]);
   const checkpoints = new Map<number, { data: Buffer; origin: string }>();
-  for (const [index, data] of bytes.entries())
-    if (data !== null) checkpoints.set(index, { data, origin: origins[index] ?? '' });
+  await Promise.all(
+    bytes.map(async (held, index) => {
+      // Who cannot have it now begins anew.
+      const data = held === null ? undefined : await fetchBytes(store, held).catch(undefinedIfAway);
+      if (data !== undefined) checkpoints.set(index, { data, origin: origins[index] ?? '' });
+    }),
+  );
   const written = indexes.filter((index) => spans[index] !== null);
   const all = written.length === 0 ? [] : await readTextEvents(store, id);
   const said = new Map(written.map((index) => [index, all.filter((event) => event.index === index)]));
   return { finished: new Set(indexes.filter((index) => infos[index] !== null)), checkpoints, said };
+}
+
+function undefinedIfAway(error: unknown): undefined {
+  if (!DarkroomError.isInstance(error) || error.code !== 'unavailable') throw error;
 }

@@ -33,10 +33,11 @@ write['snapshot'] = function(id, request, body, span, told)
 end
 write['output'] = function(id, request, body, bytes, index, chunk, info)
   local output = key('output', id) .. ':' .. index
-  -- An earlier delivery may have written it too.
-  redis.call('HINCRBY', request, 'written', #bytes - redis.call('HSTRLEN', output, chunk))
   redis.call('HSET', output, chunk, bytes)
   if info ~= '' then
+    -- An earlier delivery may have written it too. What Redis holds may be less: where the bytes are.
+    local before = redis.call('HGET', request, 'output:' .. index)
+    redis.call('HINCRBY', request, 'written', cjson.decode(info).bytes - (before and cjson.decode(before).bytes or 0))
     redis.call('HSET', output, 'info', info)
     redis.call('HSET', request, 'output:' .. index, info, 'hasAdvanced', '1')
   end

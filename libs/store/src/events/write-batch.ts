@@ -3,6 +3,7 @@
  * requests. Every write is fenced by its delivery's token and does nothing once the request is somebody else's.
  */
 import type { ChangedText, OutputInfo, OutputProgress, OutputText, RequestError } from '@darkroom/core';
+import { partOf } from '../bytes/keep-bytes.ts';
 import { runScript, type ScriptArgument } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import type { Delivery } from '../dispatch/dispatch-requests.ts';
@@ -118,6 +119,8 @@ export interface SplitOutputOptions {
   index: number;
   contentType: string;
   data: Uint8Array;
+  /** What Redis is to hold of it (`keepBytes`); the bytes themselves by default. */
+  held?: Uint8Array;
   /** What the pipeline says about it, such as seed and size. */
   facts: Readonly<Record<string, number | string>>;
   /** Bytes of one chunk; rounded down to a multiple of 3, so that base64 of the chunks can be joined. */
@@ -127,13 +130,14 @@ export interface SplitOutputOptions {
 /** A finished output as the writes that store it, one for each chunk; the last one makes it readable. */
 export function splitOutput(
   delivery: Delivery,
-  { index, contentType, data, facts, chunkBytes }: SplitOutputOptions,
+  { index, contentType, data, held = data, facts, chunkBytes }: SplitOutputOptions,
 ): RequestWrite[] {
   const size = Math.max(3, chunkBytes - (chunkBytes % 3));
   const chunks = Math.max(1, Math.ceil(data.byteLength / size));
   const info: OutputInfo = { ...facts, index, contentType, bytes: data.byteLength, chunks };
   return Array.from({ length: chunks }, (_value, chunkIndex) => {
-    const chunk = data.subarray(chunkIndex * size, (chunkIndex + 1) * size);
+    const from = chunkIndex * size;
+    const chunk = partOf(held, from, Math.min(from + size, data.byteLength));
     return { type: 'chunk', delivery, info, chunkIndex, data: chunk };
   });
 }

@@ -1,4 +1,5 @@
 import type { RequestState, TerminalState } from '@darkroom/core';
+import { removeBytes } from '../bytes/keep-bytes.ts';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { anyOwner, type Missing, whyMissing } from './request-ids.ts';
@@ -24,6 +25,7 @@ export async function dropRequest(
   const entries = listed.filter(([, [, dead]]) => dead === id).map(([entryId]) => entryId);
   if (state === null && entries.length === 0) return whyMissing(store, id, anyOwner);
   // A request that has ended does not change any more, so nothing comes between; what is told of last goes last.
+  await removeBytes(store, id);
   await runScript(store, 'requests/drop-request', keys, [id]);
   if (entries.length > 0) await store.redis.xdel(keys.dead, ...entries);
   return { status: 'dropped' };

@@ -18,17 +18,18 @@ export async function newRequestId(
   store: StoreConnection,
   { model, owner, nowMs }: { model: string; owner: string; nowMs: number },
 ): Promise<string> {
-  return createRequestId({ model, owner, nowMs, secret: await secretOf(store) });
+  return createRequestId({ model, owner, nowMs, secret: await readIdSecret(store) });
 }
 
 /** Why nothing of an owner's is kept under an id: the id itself tells. No round trip, but for the first of a process. */
 export async function whyMissing(store: StoreConnection, id: string, owner: string): Promise<Missing> {
-  const secret = await secretOf(store);
+  const secret = await readIdSecret(store);
   const isOurs = isOurRequestId(id, { owner: owner === anyOwner ? undefined : owner, secret });
   return { status: isOurs ? 'gone' : 'unknown' };
 }
 
-function secretOf(store: StoreConnection): Promise<string> {
+/** What ids of this system are authenticated with. */
+export function readIdSecret(store: StoreConnection): Promise<string> {
   const nowMs = performance.now();
   const known = secrets.get(store);
   if (known === undefined) {

@@ -1,6 +1,7 @@
 import type { OutputInfo, RequestEvent } from '@darkroom/core';
 import { readOutput } from '@darkroom/store';
 import type { ApiContext } from '../../context.ts';
+import { withPreview } from '../../follow/with-preview.ts';
 import { followStored } from '../../follow/follow-stored.ts';
 import { endedWithoutResult } from '../../follow/stored-request-error.ts';
 import type { ClientWatch } from '../../follow/watch-client.ts';
@@ -51,7 +52,7 @@ export function followPictures(
     }
   }
   async function* itemsOf(event: RequestEvent): AsyncGenerator<PartialPicture | CompletedPicture, void> {
-    if (event.type === 'preview') yield* partialOf(event);
+    if (event.type === 'preview') yield* partialOf(await withPreview(context.askStore, event));
     else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
       yield* whole([event.output], event.timestampMs);
     // All of them: the log is capped, and what stood in its beginning may be missing.

@@ -1,0 +1,72 @@
+/**
+ * What a finished picture of 1.5 MB costs Redis: the memory it takes, and the bytes that go in and out for it while a worker stores it and
+ * a client fetches it once. Kept in Redis, in a directory, and in a bucket of a real S3 server.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { BytesAddress } from '@darkroom/core';
+import { connectStore, keepBytes, newRequestId, readOutput, splitOutput, type StoreConnection } from '@darkroom/store';
+import { removeKeys, seedRunning, startPrivateRedis, write } from '@darkroom/testing';
+import { it } from 'vitest';
+import { installS3Server, s3Environment, startS3Server } from '../test/systems/s3-server.ts';
+import { median, report } from './report.ts';
+
+const data = randomBytes(1_500_000);
+const pictures = 20;
+
+async function traffic({ redis }: StoreConnection): Promise<{ in: number; out: number }> {
+  const stats = await redis.info('stats');
+  const of = (name: string): number => Number(new RegExp(`${name}:(\\d+)`).exec(stats)?.[1]);
+  return { in: of('total_net_input_bytes'), out: of('total_net_output_bytes') };
+}
+
+/** Stores a picture as a worker does and fetches it as the API does; ms. */
+async function storeOne(store: StoreConnection): Promise<{ putMs: number; getMs: number; bytes: number }> {
+  const id = await newRequestId(store, { model: 'tiny', owner: '', nowMs: Date.now() });
+  const { worker, delivery } = await seedRunning(store, { id, worker: { workerId: id } });
+  const begin = performance.now();
+  const held = await keepBytes(store, delivery, { folder: 'outputs', name: '0', data });
+  const output = { index: 0, contentType: 'image/png', data, held, facts: {}, chunkBytes: 131_072 };
+  const end = { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } } as const;
+  await write(store, worker, ...splitOutput(delivery, output), end);
+  const stored = performance.now();
+  if (!(await readOutput(store, id, 0))?.data.equals(data)) throw new Error('it came back otherwise');
+  const bytes = await store.redis.memory('USAGE', store.keysOf('tiny').output(id, 0), 'SAMPLES', 0);
+  return { putMs: stored - begin, getMs: performance.now() - stored, bytes: bytes ?? 0 };
+}
+
+it('bytes of Redis for each picture', { timeout: 300_000 }, async () => {
+  await installS3Server();
+  Object.assign(process.env, s3Environment);
+  const directory = mkdtempSync(join(tmpdir(), 'darkroom-bench-bytes-'));
+  const [redis, s3] = await Promise.all([startPrivateRedis(), startS3Server()]);
+  const places: [string, BytesAddress | undefined][] = [
+    ['Redis', undefined],
+    ['a directory', { kind: 'directory', path: directory }],
+    ['a bucket', { kind: 'bucket', bucket: s3.bucket, prefix: '', endpoint: s3.endpoint }],
+  ];
+  try {
+    for (const [name, bytes] of places) {
+      const store = connectStore({ url: redis.url, bytes });
+      await storeOne(store);
+      const before = await traffic(store);
+      const runs = [];
+      for (let run = 0; run < pictures; run++) runs.push(await storeOne(store));
+      const after = await traffic(store);
+      report(`kept in ${name}`, {
+        'memory of Redis, bytes': median(runs.map((run) => run.bytes)),
+        'into Redis, bytes': (after.in - before.in) / pictures,
+        'out of Redis, bytes': (after.out - before.out) / pictures,
+        'to store it, ms (median)': median(runs.map((run) => run.putMs)),
+        'to fetch it, ms (median)': median(runs.map((run) => run.getMs)),
+      });
+      await removeKeys(store);
+      await store.close();
+    }
+  } finally {
+    await Promise.all([redis.stop(), s3.close()]);
+    rmSync(directory, { recursive: true });
+  }
+});

@@ -1,0 +1,116 @@
+/** Bytes in a bucket of S3, or of a server that speaks its protocol. */
+import type { S3Client } from '@aws-sdk/client-s3';
+import type { BucketAddress } from '@darkroom/core';
+import { type ByteStore, bytesUnavailable } from './byte-store.ts';
+
+/** The SDK takes a while to load, and is for those alone who keep bytes there. */
+async function loadSdk() {
+  const [client, presigner] = await Promise.all([
+    import('@aws-sdk/client-s3'),
+    import('@aws-sdk/s3-request-presigner'),
+  ]);
+  return { ...client, ...presigner };
+}
+
+type Sdk = Awaited<ReturnType<typeof loadSdk>>;
+
+export class S3Bytes implements ByteStore {
+  readonly #address: BucketAddress;
+  readonly #sdk: Promise<Sdk>;
+  readonly #client: Promise<S3Client>;
+  readonly #publicClient: Promise<S3Client> | undefined;
+
+  constructor(address: BucketAddress) {
+    this.#address = address;
+    this.#sdk = loadSdk();
+    this.#client = this.#sdk.then((sdk) => openClient(sdk, address, address.endpoint));
+    if (address.links !== undefined)
+      this.#publicClient = this.#sdk.then((sdk) => openClient(sdk, address, address.links));
+  }
+
+  put(name: string, data: Uint8Array): Promise<void> {
+    return this.#ask('put', async (client, { PutObjectCommand }) => {
+      await client.send(new PutObjectCommand({ ...this.#at(name), Body: data, ContentLength: data.byteLength }));
+    });
+  }
+
+  get(name: string, { from, to }: { from: number; to: number }): Promise<Buffer | undefined> {
+    return this.#ask('get', async (client, { GetObjectCommand, NoSuchKey }) => {
+      try {
+        const reply = await client.send(new GetObjectCommand({ ...this.#at(name), Range: `bytes=${from}-${to - 1}` }));
+        const data = await reply.Body?.transformToByteArray();
+        return data?.byteLength === to - from ? Buffer.from(data.buffer, data.byteOffset, data.byteLength) : undefined;
+      } catch (error) {
+        if (error instanceof NoSuchKey) return undefined;
+        throw error;
+      }
+    });
+  }
+
+  async *list(prefix: string): AsyncGenerator<readonly string[], void> {
+    const { bucket, prefix: own } = this.#address;
+    let token: string | undefined;
+    do {
+      const page = await this.#ask('list', (client, { ListObjectsV2Command }) =>
+        client.send(
+          new ListObjectsV2Command({
+            Bucket: bucket,
+            Prefix: own + prefix,
+            ...(token !== undefined && { ContinuationToken: token }),
+          }),
+        ),
+      );
+      yield (page.Contents ?? []).map(({ Key = '' }) => Key.slice(own.length));
+      token = page.NextContinuationToken;
+    } while (token !== undefined);
+  }
+
+  async remove(names: readonly string[]): Promise<void> {
+    // As many as one call takes.
+    for (let first = 0; first < names.length; first += 1000) {
+      const Objects = names.slice(first, first + 1000).map((name) => ({ Key: this.#at(name).Key }));
+      await this.#ask('remove', async (client, { DeleteObjectsCommand }) => {
+        const Delete = { Objects, Quiet: true };
+        const { Errors: [error] = [] } = await client.send(
+          new DeleteObjectsCommand({ Bucket: this.#address.bucket, Delete }),
+        );
+        if (error !== undefined) throw new Error(`${error.Code}: ${error.Message}`);
+      });
+    }
+  }
+
+  async link(
+    name: string,
+    { contentType, seconds }: { contentType: string; seconds: number },
+  ): Promise<string | undefined> {
+    if (this.#publicClient === undefined) return undefined;
+    const { GetObjectCommand, getSignedUrl } = await this.#sdk;
+    const command = new GetObjectCommand({ ...this.#at(name), ResponseContentType: contentType });
+    return getSignedUrl(await this.#publicClient, command, { expiresIn: seconds });
+  }
+
+  #at(name: string): { Bucket: string; Key: string } {
+    return { Bucket: this.#address.bucket, Key: this.#address.prefix + name };
+  }
+
+  async #ask<Reply>(what: keyof ByteStore, call: (client: S3Client, sdk: Sdk) => Promise<Reply>): Promise<Reply> {
+    try {
+      return await call(await this.#client, await this.#sdk);
+    } catch (error) {
+      throw bytesUnavailable(what, error);
+    }
+  }
+}
+
+function openClient({ S3Client }: Sdk, { region }: BucketAddress, endpoint: string | undefined): S3Client {
+  return new S3Client({
+    ...(region !== undefined && { region }),
+    // Other servers have no names of their own for buckets.
+    ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
+    // Newer checksums than other servers know.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    maxAttempts: 2,
+    requestHandler: { connectionTimeout: 2000, requestTimeout: 20_000 },
+  });
+}

@@ -1,0 +1,74 @@
+/** A real S3 server: Versity's gateway over a directory, built from the Go module proxy. */
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { freePort } from '@darkroom/testing';
+
+const version = 'v1.8.0';
+const folder = new URL(`../../.darkroom/versitygw-${version}/`, import.meta.url).pathname;
+const bucket = 'pictures';
+
+/** What the AWS SDK finds in an environment. */
+export const s3Environment = {
+  AWS_ACCESS_KEY_ID: 'darkroom',
+  AWS_SECRET_ACCESS_KEY: 'a-secret-of-the-tests',
+  AWS_REGION: 'us-east-1',
+};
+
+export interface S3Server {
+  endpoint: string;
+  bucket: string;
+  /** SIGKILL, and wait for the end. */
+  kill(): Promise<void>;
+  /** On the same port, with what it held. */
+  start(): Promise<void>;
+  /** Ends it, and removes what it held. */
+  close(): Promise<void>;
+}
+
+/** Builds it where it is not there. Needs Go, and its module proxy the first time. */
+export async function installS3Server(): Promise<void> {
+  if (existsSync(join(folder, 'versitygw'))) return;
+  const env = { ...process.env, GOBIN: folder, GOFLAGS: '-p=2' };
+  await promisify(execFile)('go', ['install', `github.com/versity/versitygw/cmd/versitygw@${version}`], { env });
+}
+
+/** Serves one empty bucket. */
+export async function startS3Server(): Promise<S3Server> {
+  const directory = await mkdtemp(join(tmpdir(), 'darkroom-s3-'));
+  // A bucket is a directory.
+  await mkdir(join(directory, bucket));
+  const port = await freePort();
+  const endpoint = `http://127.0.0.1:${port}`;
+  const { AWS_ACCESS_KEY_ID: access, AWS_SECRET_ACCESS_KEY: secret } = s3Environment;
+  const words = ['--quiet', '--access', access, '--secret', secret, '--port', `127.0.0.1:${port}`, 'posix', directory];
+  const open = async () => {
+    const child = spawn(join(folder, 'versitygw'), words, { stdio: 'ignore' });
+    while (child.exitCode === null && !(await isListening(endpoint))) await delay(20);
+    if (child.exitCode !== null) throw new Error('the S3 server ended at its start');
+    return child;
+  };
+  let child = await open();
+  const kill = async (): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  };
+  const close = async (): Promise<void> => {
+    await kill();
+    await rm(directory, { recursive: true });
+  };
+  return { endpoint, bucket, kill, start: async () => void (child = await open()), close };
+}
+
+async function isListening(endpoint: string): Promise<boolean> {
+  return fetch(endpoint).then(
+    () => true,
+    () => false,
+  );
+}
