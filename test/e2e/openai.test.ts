@@ -3,8 +3,9 @@ import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateImage } from 'ai';
 import OpenAI, { BadRequestError, NotFoundError } from 'openai';
 import { expect, it } from 'vitest';
+import { caller } from './caller-model.ts';
 import { picture, poll } from './client.ts';
-import { useSharedSystem } from './shared-system.ts';
+import { blockWriter, useSharedSystem, writer } from './shared-system.ts';
 
 const model = 'emoji-sd';
 const prompt = 'a red apple on a white background';
@@ -84,7 +85,7 @@ it('OpenAI’s SDK says what is wrong', async () => {
 
 it('OpenAI’s SDK lists the models', async () => {
   const { data } = await client.models.list();
-  const all = [model, 'emoji-writer', 'emoji-writer-diffusion'];
+  const all = [model, writer, caller, blockWriter];
   expect(data).toMatchObject(all.map((id) => ({ id, object: 'model' })));
   expect(await client.models.retrieve(model)).toMatchObject({ id: model });
 });
