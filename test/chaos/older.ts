@@ -5,10 +5,11 @@ import { join } from 'node:path';
 
 const root = new URL('../../../', import.meta.url).pathname;
 
-/** Checks it out, builds it, and says where it is. It stays until `removeOlder`. */
+/** Checks it out, builds it, and says where it is. It stays until this process ends. */
 export function buildOlder(commit: string, directory: string): string {
   const git = (...args: string[]): void => void execFileSync('git', ['-C', root, ...args], { stdio: 'ignore' });
   git('worktree', 'add', '--detach', directory, commit);
+  process.once('exit', () => git('worktree', 'remove', '--force', directory));
   const packages = join(directory, 'node_modules');
   mkdirSync(join(packages, '@darkroom'), { recursive: true });
   for (const name of readdirSync(join(root, 'node_modules')))
@@ -19,8 +20,4 @@ export function buildOlder(commit: string, directory: string): string {
   for (const app of ['api', 'batch-former', 'janitor', 'webhook-sender', 'worker'])
     execFileSync(process.execPath, [tsc, '-b', join(directory, 'apps', app)], { stdio: 'inherit' });
   return directory;
-}
-
-export function removeOlder(directory: string): void {
-  execFileSync('git', ['-C', root, 'worktree', 'remove', '--force', directory], { stdio: 'ignore' });
 }

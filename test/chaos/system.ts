@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { freePort, freePorts, type PartName, startTcpProxy } from '@darkroom/testing/processes';
 import { Member } from './member.ts';
-import { buildOlder, removeOlder } from './older.ts';
+import { buildOlder } from './older.ts';
 import { type ChaosRedis, type Fsync, startRedis } from './redis.ts';
 
 export interface ChaosSystem {
@@ -63,7 +63,6 @@ export async function startSystem({ fsync, out, older: commit }: StartSystemOpti
     for (const member of members) member.signal('SIGKILL');
     upstream.stop();
     redis.abandon();
-    if (older !== undefined) removeOlder(older);
   });
   const add = async (
     app: PartName,
