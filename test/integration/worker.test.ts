@@ -9,6 +9,7 @@ import {
   type StoreConnection,
   sweepWorkers,
 } from '@darkroom/store';
+import { createLogger } from '@darkroom/service';
 import { openTestStore, silentLogger } from '@darkroom/testing';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
@@ -226,6 +227,25 @@ it('fails what it cannot encode, instead of calling it done', async () => {
   executor.complete(executor.submitted[0]!.id);
   await expect.poll(() => stateOf(store, id)).toBe('failed');
   expect(await types(store, id)).toEqual(['queued', 'started', 'failed']);
+});
+
+it('logs by what a request failed that nobody has foreseen, and shows it to nobody', async () => {
+  let lines = '';
+  const stream = { write: (line: string) => void (lines += line) };
+  const { store, worker, executor } = openBench({ log: createLogger({ app: 'worker', stream }) });
+  await worker.start();
+  const id = await submit(store);
+  await lease(store, id);
+  await expect.poll(() => executor.submitted).toHaveLength(1);
+  const failure = { code: 'internal', message: 'the engine failed' } as const;
+  const [{ id: requestId }] = executor.submitted as [RowRequest];
+  executor.emit([{ type: 'request-failed', requestId, ...failure, cause: 'RangeError: Invalid typed array length' }]);
+  await expect.poll(() => stateOf(store, id)).toBe('failed');
+  const logged = lines.split('\n').filter((line) => line.includes('RangeError'));
+  expect(logged.map((line): unknown => JSON.parse(line))).toMatchObject([{ level: 'error', request_id: id }]);
+  const result = await readRequest(store, id);
+  expect(result).toMatchObject({ request: { error: failure } });
+  expect(JSON.stringify(result)).not.toContain('RangeError');
 });
 
 it('fails what it cannot encode, though the answer that outputs are missing got lost', async () => {

@@ -1,5 +1,6 @@
 """That capitals, beginnings and apostrophes make no difference, in every library that reads the tokenizer."""
 
+import jinja2
 import pytest
 import transformers
 
@@ -52,6 +53,12 @@ def test_the_template_and_what_training_renders_are_one(fast, tokenizer):
         text = fast.apply_chat_template(CHAT, add_generation_prompt=for_answer, tokenize=False)
         assert text == render(messages, for_answer)
         assert fast(text, add_special_tokens=False).input_ids == tokenizer.encode(text, add_special_tokens=False).ids
+
+
+@pytest.mark.parametrize("role", ["robot", "tool", "developer"])
+def test_a_role_that_was_not_taught_is_refused(fast, role):
+    with pytest.raises(jinja2.TemplateError, match="expected one of the roles system, user and assistant"):
+        fast.apply_chat_template([*CHAT, {"role": role, "content": "beep"}], tokenize=False)
 
 
 def test_the_same_seed_makes_the_same_tokenizer():

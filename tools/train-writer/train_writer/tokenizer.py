@@ -19,6 +19,9 @@ SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|mask|>")
 PAD, BEGIN, END, MASK = range(4)
 TEMPLATE = (
     "{% for message in messages %}"
+    "{% if message['role'] not in ['system', 'user', 'assistant'] %}"
+    "{{ raise_exception('expected one of the roles system, user and assistant') }}"
+    "{% endif %}"
     "{{ '<|im_start|>' + message['role'] + '\\n' }}"
     "{% if message['role'] == 'assistant' %}{{ message['content'] }}{% else %}{{ ' ' + (message['content'] | trim) }}{% endif %}"
     "{{ '<|im_end|>\\n' }}"

@@ -137,6 +137,29 @@ describe('a body for a model of text', () => {
     expect(await resolve({ prompt: [5, 2048] })).toMatchObject([{ field: 'prompt.1', code: 'invalid_value' }]);
   });
 
+  it.each(['emoji-writer', 'emoji-writer-diffusion'])('of %s has no role that it was not taught', async (name) => {
+    const at = new URL(`../${name}/`, model);
+    const load = (file: string): unknown => JSON.parse(readFileSync(new URL(file, at), 'utf8'));
+    const own = encodeTextCodecFiles({ tokenizer: load('tokenizer.json'), config: load('tokenizer_config.json') });
+    const user = { role: 'user', content: 'something cold' };
+    const ask = async (role: string) => {
+      const messages = [user, { role, content: 'a snowman', tool_call_id: 'call_1' }, user];
+      const of = { ...card, codec: `of-shipped-${name}` };
+      const result = await text.resolve({ messages }, of, { ...options, readAsset: () => Promise.resolve(own) });
+      return result.status === 'invalid' ? result.problems : 'taken';
+    };
+    for (const role of ['system', 'user', 'assistant']) expect(await ask(role)).toBe('taken');
+    for (const role of ['robot', 'tool'])
+      expect(await ask(role)).toEqual([
+        {
+          field: 'messages',
+          code: 'invalid_value',
+          message:
+            "messages: the model's template does not take them: expected one of the roles system, user and assistant",
+        },
+      ]);
+  });
+
   it('reads the codec of a model once', async () => {
     const before = reads.length;
     await inputOf({ prompt: 'a' }, { ...card, codec: 'another' });

@@ -12,6 +12,8 @@ const columnsOfBlock = 64;
 const columnsAhead = 32;
 /** Tokens that are moved at a time, unless more have to be. */
 const tokensOfMove = 128;
+/** Tokens that free slots are made for at most, for rows that may come: of long slots that is none. */
+const spareTokens = 2048;
 /** Calls after which memory that none of them needed is given back. */
 const callsOfWindow = 256;
 
@@ -79,11 +81,11 @@ export class SlotMemory {
     if (this.has(room)) return true;
     const { owners, columns } = this.#now;
     if (this.#next === undefined) {
-      const isLonger = columns < room.columns;
-      const more = Math.max(room.slots, 2 * owners.length);
-      // Not all that there are: with longer slots they take more, and some have been released for that.
-      const enough = isLonger ? Math.max(room.slots, Math.min(owners.length, 2 * room.slots)) : owners.length;
-      this.#begin(owners.length < room.slots ? more : enough, isLonger ? this.#grown(room.columns) : columns);
+      const grown = columns < room.columns ? this.#grown(room.columns) : columns;
+      const wished = owners.length < room.slots ? 2 * owners.length : owners.length;
+      const most = room.slots + Math.floor(spareTokens / grown);
+      // A call has two at least.
+      this.#begin(Math.max(2, room.slots, Math.min(wished, most)), grown);
     }
     this.#move(tokens);
     return this.has(room);
