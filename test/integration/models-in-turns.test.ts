@@ -165,9 +165,11 @@ it('says what the last load took, though whoever measured it is gone', async () 
   await first.worker('a').stop();
   await store.redis.hset(store.keysOf('a').tally, 'loadMs', 7000);
   const second = await openModels({ a: 60 }, { budget: 100, host: 'two', store });
+  const again = second.executor('a').holdLoad();
   const id = await second.ask('a');
   await expect.poll(() => types(store, id)).toContain('loading');
   expect(await readEvents(store, id, { after: 2 })).toMatchObject([{ type: 'loading', expectedMs: 7000 }]);
+  again.fail();
 });
 
 it('one that cannot be loaded takes no room and no leases, and says why; its request goes back, which is no attempt', async () => {

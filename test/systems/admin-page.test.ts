@@ -144,6 +144,16 @@ it('drains a worker, which finishes and stays, and resumes it', async () => {
   await rowOf(page, 'fake').getByText('idle').waitFor();
 });
 
+it('has a worker sleep, says so, and wakes it', async () => {
+  const [worker] = await readWorkers(system.store, 'emoji-sd', 1);
+  const page = await openAsOlga();
+  await page.getByRole('button', { name: `Sleep ${worker!.workerId}` }).click();
+  await rowOf(page, worker!.workerId).getByText('asleep').waitFor();
+  expect(await readWorkers(system.store, 'emoji-sd', 1)).toMatchObject([{ state: 'asleep', isLoaded: false }]);
+  await page.getByRole('button', { name: `Wake ${worker!.workerId}` }).click();
+  await rowOf(page, worker!.workerId).getByText('idle').waitFor();
+});
+
 it('retries what failed as a new request', async () => {
   const id = await fail();
   const page = await openAsOlga();

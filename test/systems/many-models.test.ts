@@ -95,6 +95,12 @@ it('loads each when it is asked for; with room for one they take turns, and a pi
     expect(metrics).toMatch(new RegExp(`darkroom_rows_joined_total\\{model="${model}",[^}]*\\} [1-9]`));
 });
 
+/** With room for two texts of this length, all of it free. */
+function roomFor(state: string, tokens: number): object {
+  const rows = 2 * tokens;
+  return { state, rows, free: rows, card: { max_model_len: tokens } };
+}
+
 /** As its `config.json` says it now: a length by which its room is computed. */
 async function setLength(directory: string, max_position_embeddings: number): Promise<void> {
   const file = join(directory, 'config.json');
@@ -113,14 +119,10 @@ it('has the card and the room of what lies there once it is waked, or loaded ane
     const { state, rows, free_rows: free } = workers.find(({ id }) => id === `box-${model}`)!;
     return { state, rows, free, card: data.find(({ id }) => id === model) };
   };
-  const is = (state: string, tokens: number): object => {
-    const rows = 2 * tokens;
-    return { state, rows, free: rows, card: { max_model_len: tokens } };
-  };
-  await expect.poll(shown).toMatchObject(is('asleep', 256));
+  await expect.poll(shown).toMatchObject(roomFor('asleep', 256));
   await setLength(join(home, model), 200);
   expect(await ended(url, await submit(url, written(model)))).toBe('succeeded');
-  await expect.poll(shown).toMatchObject(is('idle', 200));
+  await expect.poll(shown).toMatchObject(roomFor('idle', 200));
 
   await setLength(join(home, model), 160);
   expect((await fetch(`${url}/admin/models/${model}/reload`, { method: 'POST' })).status).toBe(202);
@@ -132,7 +134,7 @@ it('has the card and the room of what lies there once it is waked, or loaded ane
     })
     .toMatchObject({ max_model_len: 160 });
   for (const id of asked) expect(await ended(url, id)).toBe('succeeded');
-  await expect.poll(shown).toMatchObject(is('idle', 160));
+  await expect.poll(shown).toMatchObject(roomFor('idle', 160));
 });
 
 it('takes nothing while its files cannot be loaded, says why, and serves what waited once they are put right', async () => {

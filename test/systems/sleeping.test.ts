@@ -1,7 +1,8 @@
 /** A worker that sleeps, as a process with a real model: its memory is free meanwhile, and the next request wakes it. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { statusSchema } from '../../apps/api/src/v1/status.ts';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { make, picture, stream, submit, typesOf } from '../e2e/client.ts';
 import { openSystem, type Part, patience } from '../e2e/system.ts';
 
@@ -18,6 +19,27 @@ function childrenOf({ process: { pid } }: Part): string[] {
   }
 }
 
+/** What `ps` shows that they have in memory together, kB. */
+function memoryOf(...pids: (string | number | undefined)[]): number {
+  const listed = execFileSync('ps', ['-o', 'rss=', '-p', pids.join(',')], { encoding: 'utf8' });
+  return listed
+    .trim()
+    .split('\n')
+    .reduce((sum, line) => sum + Number(line), 0);
+}
+
+/** Of an engine's process that was not told to load anything. */
+async function memoryOfEmptyEngine(): Promise<number> {
+  const script = new URL('../../libs/executor/dist/process/engine-process.js', import.meta.url).pathname;
+  const child = fork(script, { execArgv: [] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await once(child, 'spawn');
+  // It reads this once it has begun.
+  child.send({ type: 'cancel', requestId: 'none' });
+  await new Promise((resolve) => child.send({ type: 'submit', requests: [] }, resolve));
+  return memoryOf(child.pid);
+}
+
 async function statusOf(url: string) {
   return statusSchema.parse(await (await fetch(`${url}/status`)).json());
 }
@@ -29,9 +51,17 @@ it('has no engine while it sleeps; the next request wakes it, says so, and makes
   });
   const { url } = system;
   const worker = system.part('worker');
+  const { pid } = worker.process;
   const before = await make(url, quick);
+  const [workerOnly, awake] = [memoryOf(pid), memoryOf(pid, ...childrenOf(worker))];
   await expect.poll(() => childrenOf(worker)).toEqual([]);
   await expect.poll(async () => (await statusOf(url)).workers).toMatchObject([{ state: 'asleep', loaded: false }]);
+  const empty = 1.15 * (workerOnly + (await memoryOfEmptyEngine()));
+  expect(awake).toBeGreaterThan(empty);
+  expect(memoryOf(pid)).toBeLessThan(empty);
+  const counted = await (await fetch(`${system.part('janitor').metricsUrl}/metrics`)).text();
+  expect(counted).toMatch(/^darkroom_workers\{(?=.*state="asleep").*\} 1$/m);
+  expect(counted).toMatch(/^darkroom_workers\{(?=.*state="idle").*\} 0$/m);
   expect((await fetch(`${worker.metricsUrl}/ready`)).status).toBe(200);
   const id = await submit(url, quick);
   expect(typesOf(await stream(url, id))).toContain('loading');

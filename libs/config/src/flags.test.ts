@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { childEnvironment, passOn } from './child-environment.ts';
 import { flagOf, readFlags } from './flags.ts';
 import { loadConfig } from './load-config.ts';
 import { appNames } from './setting.ts';
@@ -51,6 +52,13 @@ describe('flags', () => {
       /--batch-max-size is "0", expected a whole number from 1 to 256\n.*HEARTBEAT_MS is "x", expected/,
     );
   });
+});
+
+it('are in the environment of whatever a process starts', () => {
+  vi.stubEnv('BATCH_MAX_SIZE', '2');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  passOn(readFlags(['worker'], ['--batch-max-size=4']));
+  expect(childEnvironment({ WORKER_ID: 'w-0' })).toMatchObject({ BATCH_MAX_SIZE: '4', WORKER_ID: 'w-0' });
 });
 
 describe('what flags ask to be said', () => {
