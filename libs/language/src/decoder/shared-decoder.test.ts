@@ -10,7 +10,7 @@ import { SharedDecoder } from './shared-decoder.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../tools/golden/vectors/text/group-query');
 
-const read = (cache: ReturnType<SharedDecoder['createCache']>, ids: number[]) => ({
+const read = <Cache extends TokenCache>(cache: Cache, ids: number[]) => ({
   cache,
   ids,
   keeps: true,
