@@ -6,7 +6,7 @@ export interface GraphPart {
   /** Values that later parts read. */
   readonly leaving: readonly string[];
   /** @param typeOf ONNX's number of the element type of a value that an earlier part made. */
-  toModel(typeOf: (name: string) => number): Uint8Array;
+  readonly toModel: (typeOf: (name: string) => number) => Uint8Array;
 }
 
 interface Node {
@@ -74,23 +74,25 @@ function partOf(graph: Graph, pieces: readonly (readonly Node[])[], at: number, 
   const leaving = [...ownOutputs].filter((name) => after.has(name));
   const nodes = marker === undefined ? own : [marker, ...own];
   const outputs = new Set([...(marker?.outputs ?? []), ...ownOutputs]);
-  const among = (fields: ReadonlyMap<string, Uint8Array>, names: ReadonlySet<string>) =>
-    [...fields].flatMap(([name, field]) => (names.has(name) ? field : []));
   return {
     leaving,
     toModel(typeOf) {
       const contents = [
         ...nodes.map(({ bytes }) => bytes),
         fieldOf(2, [encoder.encode('part')]),
-        ...among(graph.weights, ownInputs),
-        ...among(graph.inputs, ownInputs),
+        ...fieldsAmong(graph.weights, ownInputs),
+        ...fieldsAmong(graph.inputs, ownInputs),
         ...entering.map((name) => fieldOf(11, [valueOf(name, typeOf(name))])),
-        ...among(graph.outputs, outputs),
+        ...fieldsAmong(graph.outputs, outputs),
         ...leaving.filter((name) => !graph.outputs.has(name)).map((name) => fieldOf(12, [valueOf(name)])),
       ];
       return joined([...graph.around, fieldOf(7, contents)]);
     },
   };
+}
+
+function fieldsAmong(fields: ReadonlyMap<string, Uint8Array>, names: ReadonlySet<string>): Uint8Array[] {
+  return [...fields].flatMap(([name, field]) => (names.has(name) ? field : []));
 }
 
 function joined(parts: readonly Uint8Array[]): Uint8Array {

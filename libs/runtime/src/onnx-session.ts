@@ -108,38 +108,9 @@ async function openSession(options: OpenSessionOptions) {
     }
   }
 
-  /**
-   * Runs the graph and has some of its outputs written to their places, of whatever type; where the graph's first output is no
-   * tensor, without a copy.
-   *
-   * @throws DarkroomError `out_of_memory` or `engine_failed`.
-   */
-  async function runInto(
-    feeds: Readonly<Record<string, TensorValue>>,
-    into: ReadonlyMap<string, TensorValue>,
-  ): Promise<void> {
-    const { fetches, stopsCopies } = tensors.placed(into);
-    try {
-      await session.run(tensors.feedsOf(feeds), fetches);
-    } catch (error) {
-      if (stopsCopies && error instanceof Error && error.message === stoppedMessage) return;
-      throw toRuntimeError(error, 'runtime.run', 'the model could not be run');
-    }
-  }
-
-  /** Runs the graph and gives some of its outputs in their own types. */
-  async function runAsItIs(
-    feeds: Readonly<Record<string, TensorValue>>,
-    names: readonly string[],
-  ): Promise<ReadonlyMap<string, TensorValue>> {
-    const results = await session.run(tensors.feedsOf(feeds), [...names]);
-    return new Map(names.map((name) => [name, results[name] as unknown as TensorValue]));
-  }
-
   return {
     device,
-    runInto,
-    runAsItIs,
+    ...placedRuns(session, tensors),
     /** Devices before that one in the order of preference. */
     refusals,
     inputs,
@@ -161,6 +132,36 @@ async function openSession(options: OpenSessionOptions) {
     async dispose(): Promise<void> {
       await session.release();
       counter?.drop();
+    },
+  };
+}
+
+/** Ways to run a graph that take its outputs as they are. */
+function placedRuns(session: InferenceSession, tensors: SessionTensors) {
+  return {
+    /**
+     * Runs the graph and has some of its outputs written to their places, of whatever type; where the graph's first output is no
+     * tensor, without a copy.
+     *
+     * @throws DarkroomError `out_of_memory` or `engine_failed`.
+     */
+    async runInto(feeds: Readonly<Record<string, TensorValue>>, into: ReadonlyMap<string, TensorValue>): Promise<void> {
+      const { fetches, stopsCopies } = tensors.placed(into);
+      try {
+        await session.run(tensors.feedsOf(feeds), fetches);
+      } catch (error) {
+        if (stopsCopies && error instanceof Error && error.message === stoppedMessage) return;
+        throw toRuntimeError(error, 'runtime.run', 'the model could not be run');
+      }
+    },
+
+    /** Runs the graph and gives some of its outputs in their own types. */
+    async runAsItIs(
+      feeds: Readonly<Record<string, TensorValue>>,
+      names: readonly string[],
+    ): Promise<ReadonlyMap<string, TensorValue>> {
+      const results = await session.run(tensors.feedsOf(feeds), [...names]);
+      return new Map(names.map((name) => [name, results[name] as unknown as TensorValue]));
     },
   };
 }

@@ -29,18 +29,19 @@ function cachesOf(rows: number): Map<string, TensorValue> {
   return new Map(names.map((name) => [name, { data: new Float32Array(rows * 2 * columns * 16), dims }]));
 }
 
+function sampleOf(rows: number, width: number, past: number): Record<string, TensorValue> {
+  const caches = [...cachesOf(rows)].map(([name, value]) => [`past_key_values.${name}`, value] as const);
+  return { ...feedsOf(rows, width, past), ...Object.fromEntries(caches) };
+}
+
 async function open(name: string, leastPartBytes: number) {
-  const sample = (rows: number, width: number, past: number) => {
-    const caches = [...cachesOf(rows)].map(([each, value]) => [`past_key_values.${each}`, value] as const);
-    return { ...feedsOf(rows, width, past), ...Object.fromEntries(caches) };
-  };
   const session = await loadSplitSession({
     file: fileOf(name),
     threads: 1,
     cutBehind: 'GroupQueryAttention',
     leastPartBytes,
     sizedBy: 'input_ids',
-    samples: [sample(1, 4, 3), sample(2, 1, 5)],
+    samples: [sampleOf(1, 4, 3), sampleOf(2, 1, 5)],
   });
   onTestFinished(() => session.dispose());
   /** Reads 5 tokens, with caches that lie elsewhere in each part. */

@@ -138,12 +138,9 @@ export class SplitSession {
     this.#parts = parts;
     this.#passed = passed;
     this.#sizedBy = sizedBy;
-    const outer = (specsOf: (session: LoadedSession) => readonly TensorSpec[]) => {
-      const specs = parts.flatMap(({ session }) => specsOf(session)).filter(({ name }) => !passed.has(name));
-      return [...new Map(specs.map((spec) => [spec.name, spec])).values()];
-    };
-    this.inputs = outer(({ inputs }) => inputs);
-    this.outputs = outer(({ outputs }) => outputs).filter(({ type }) => type !== notTensor);
+    const sessions = parts.map(({ session }) => session);
+    this.inputs = outerOf(sessions.map((session) => session.inputs).flat(), passed);
+    this.outputs = outerOf(sessions.map((session) => session.outputs).flat(), passed);
   }
 
   /** The session of a graph that was not cut. */
@@ -194,4 +191,10 @@ export class SplitSession {
 
 function wanted({ outputs }: LoadedSession, into: Places): string[] {
   return outputs.flatMap(({ name }) => (into.has(name) ? name : []));
+}
+
+/** Of what parts take or give, what does not go from one to another, each once. */
+function outerOf(specs: readonly TensorSpec[], passed: ReadonlyMap<string, Passed>): TensorSpec[] {
+  const outer = specs.filter(({ name, type }) => !passed.has(name) && type !== notTensor);
+  return [...new Map(outer.map((spec) => [spec.name, spec])).values()];
 }

@@ -15,7 +15,7 @@ import { tokenLogprob } from '../sampling/token-logprobs.ts';
 import { checkTextRequest, type TextRequest } from '../row/text-request.ts';
 import { decodeTextCheckpoint, encodeTextCheckpoint, indexesOf, startText } from '../row/text-row.ts';
 import { textOutput, type TextRow } from '../row/text-row.ts';
-import { PartedCall } from './parted-call.ts';
+import { clockOf, PartedCall } from './parted-call.ts';
 import { idsOf, SharedBeginnings } from './shared-beginnings.ts';
 import { StepPace } from './step-pace.ts';
 import {
@@ -57,6 +57,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
   readonly #rows = new Set<AutoregressiveRow>();
   readonly #beginnings: SharedBeginnings;
   readonly #pace: StepPace;
+  readonly #clock: () => number;
   /** A call of rows that read, of which parts are left. */
   #begun: PartedCall<AutoregressiveRow> | undefined;
 
@@ -64,6 +65,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     this.#options = options;
     this.#beginnings = new SharedBeginnings(options);
     this.#pace = new StepPace(options.stepTokens);
+    this.#clock = clockOf(options.component.device);
     this.card = options.card;
     this.components = [options.component];
   }
@@ -164,7 +166,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     const call = begun?.rows.every((row) => rows.includes(row)) ? begun : this.#begin(rows, isReading, isAwaited);
     // One that fails is not gone on with.
     if (isReading) this.#begun = undefined;
-    const logits = await call.goOn(isAwaited ? this.#pace.writeMs : Infinity);
+    const logits = await call.goOn(isAwaited ? this.#pace.readMs : Infinity);
     if (logits === undefined) {
       this.#begun = call;
       return [];
@@ -186,6 +188,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
       this.#options.decoder,
       parts.map(({ row }) => row),
       reads,
+      this.#clock,
     );
   }
 

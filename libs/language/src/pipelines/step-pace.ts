@@ -21,15 +21,15 @@ export class StepPace {
     return this.#tokens;
   }
 
-  /** How long a step of writing takes, and how long one of reading may. */
-  get writeMs(): number {
-    return this.#writeMs;
+  /** How long a step of reading may go on: less than one of writing takes, as not every part takes as long as the one before. */
+  get readMs(): number {
+    return 0.75 * this.#writeMs;
   }
 
   /** A step of writing took so long. */
   hasWritten(ms: number): void {
     // One that took much longer than others was held up by something else.
-    this.#writeMs = Math.min(ms, 1.25 * this.#writeMs);
+    this.#writeMs = Math.min(ms, 1.05 * this.#writeMs);
   }
 
   /** A call that reads, with as many tokens as it might have, took so long, or a part of it did. */
