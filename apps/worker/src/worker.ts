@@ -27,6 +27,7 @@ import { ActiveRequest, type ActiveRequestOptions, type GiveBackReason } from '.
 import { BytesKeeper } from './request/bytes-keeper.ts';
 import { gatherPreviews } from './request/gather-previews.ts';
 import { checkpointsFor, readLeftToDo } from './request/left-to-do.ts';
+import { logTrouble } from './request/log-trouble.ts';
 import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
 import type { WorkerOptions } from './worker-options.ts';
@@ -240,18 +241,13 @@ export class Worker extends BaseService<WorkerOptions> {
   }
 
   #onEvents(events: Parameters<ExecutorListener>[0]): void {
-    const { log } = this.options;
     this.#meters.observe(events, this.#active);
     for (const event of events) {
+      logTrouble(event, this.#active, this.options.log);
       if (event.type === 'engine-lost') void this.#onEngineLost(event);
-      if (event.type === 'request-lost') {
-        log.warn({ reason: event.message }, 'a request was lost');
-        void this.#giveBackLost([event.requestId]);
-      }
+      if (event.type === 'request-lost') void this.#giveBackLost([event.requestId]);
       if (event.type === 'engine-lost' || event.type === 'request-lost' || event.type === 'stats') continue;
       const request = this.#active.get(event.requestId);
-      if (event.type === 'request-failed' && event.cause !== undefined)
-        log.error({ request_id: request?.delivery.id, cause: event.cause }, 'the engine failed unforeseen');
       const end = request?.observe(event);
       if (request !== undefined && end !== undefined) this.#finish(request, end);
     }

@@ -6,7 +6,7 @@ export interface GraphPart {
   /** Values that later parts read. */
   readonly leaving: readonly string[];
   /** @param typeOf ONNX's number of the element type of a value that an earlier part made. */
-  toModel(typeOf: (name: string) => number): Uint8Array;
+  readonly toModel: (typeOf: (name: string) => number) => Uint8Array;
 }
 
 interface Node {

@@ -9,7 +9,7 @@ import type { MemoryKeeper } from '../memory/memory-keeper.ts';
 import { readGpuMemory, readProcessMemory } from '../memory/read-memory.ts';
 import { encoderOf } from '../request/output-encoder.ts';
 import type { LoadWatch } from './load-watch.ts';
-import { logComponents, logDoubt } from './log-components.ts';
+import { logLoaded } from './log-loaded.ts';
 import { readModel, type WorkerModel } from './read-model.ts';
 import { roomOf } from './room.ts';
 import type { WorkerEngine } from './worker-engine.ts';
@@ -24,7 +24,7 @@ export interface ProcessEngineOptions {
 /** An engine of ours in a process of its own, on a model's directory. */
 export async function processEngine(config: Config<'worker'>, options: ProcessEngineOptions): Promise<WorkerEngine> {
   const { loads, log, memory } = options;
-  const model = modelOptions(config);
+  const [model, asked] = [modelOptions(config), config.devices];
   const files = new ModelFiles(model);
   const read = async () => {
     return { digest: files.digest, ...withRoom(await readModel(model, log), { config, model, memory }) };
@@ -33,13 +33,13 @@ export async function processEngine(config: Config<'worker'>, options: ProcessEn
   const found = await loads.watch(read);
   const { kind } = found.card;
   let executor: ProcessExecutor | undefined;
-  const place = { memory, device: config.devices[0], pid: () => executor?.enginePid };
+  const place = { memory, device: asked[0], pid: () => executor?.enginePid };
   const engine: WorkerEngine & typeof found = {
     ...found,
     shared: await loads.watch(async () => sharedOf(found, place)),
     files,
     encoder: encoderOf(kind),
-    device: config.devices.join(', '),
+    device: asked.join(', '),
     async prepare() {
       await files.mark();
       if (files.digest === engine.digest) return;
@@ -60,10 +60,7 @@ export async function processEngine(config: Config<'worker'>, options: ProcessEn
         checkpointEvery: config.checkpointSteps,
         environment: config.hasLowMemory ? memoryReturningEnvironment() : undefined,
         onEvents,
-        onLoaded: (components, card) => {
-          engine.device = logComponents(components, { log, asked: config.devices }).join(', ');
-          logDoubt(card, log);
-        },
+        onLoaded: (components, card) => (engine.device = logLoaded({ components, card }, { log, asked }).join(', ')),
       })),
   };
   return engine;

@@ -115,13 +115,8 @@ function readPrompt(
 }
 
 /** A token that the tokenizer has, and the model has not. */
-function unreadable(
-  token: number,
-  field: string,
-  { id, vocabularySize }: TextCard,
-  { bytesOf }: TextCodec,
-): FieldProblem {
-  const came = `${JSON.stringify(new TextDecoder().decode(bytesOf(token)))}, token ${token}`;
+function unreadable(token: number, field: string, { id, vocabularySize }: TextCard, codec: TextCodec): FieldProblem {
+  const came = `${JSON.stringify(new TextDecoder().decode(codec.bytesOf(token)))}, token ${token}`;
   const message = `${field}: has ${came}, expected tokens below ${vocabularySize}, as many as ${id} has`;
   return { field, code: 'invalid_value', message };
 }

@@ -15,6 +15,7 @@ function toy(
     vocabularySize: 1,
     createCache: () => ({ length: 0, sum: 0 }),
     copyCache: () => expect.fail('nothing is copied'),
+    runByParts: () => expect.fail('all are run as a whole'),
     roomOf: ({ length }) => length,
     releaseCache: () => {},
     run(reads) {

@@ -11,7 +11,7 @@ import { SharedDecoder } from './shared-decoder.ts';
 
 const directory = resolve(import.meta.dirname, '../../../../tools/golden/vectors/text/group-query');
 
-const read = (cache: ReturnType<SharedDecoder['createCache']>, ids: number[]) => ({
+const read = <Cache extends TokenCache>(cache: Cache, ids: number[]) => ({
   cache,
   ids,
   keeps: true,
@@ -119,8 +119,6 @@ describe('shared buffers', () => {
 
 describe('caches that are kept', () => {
   const most = 4096;
-  const idsOf = (count: number, seed: number) =>
-    Array.from({ length: count }, (_, at) => 1 + ((seed * 7 + at * (1 + (seed % 5))) % 63));
 
   async function openKept() {
     const decoder = await open();
@@ -128,7 +126,7 @@ describe('caches that are kept', () => {
     const kept = new KeptCaches(decoder, most);
     for (let seed = 0; seed < 64; seed++) {
       const cache = decoder.createCache();
-      const ids = [1 + (seed % 63), 1 + ((seed * 5) % 63), ...idsOf(18, seed)];
+      const ids = Array.from({ length: 20 }, (_, at) => 1 + ((seed + at * (1 + (seed >> 3))) % 63));
       await decoder.run([read(cache, ids)]);
       kept.keep({ cache, ids, owner: 'alice', request: {} });
     }
@@ -138,15 +136,16 @@ describe('caches that are kept', () => {
   it('go before slots grow longer: all together take no more then', async () => {
     const { decoder, kept } = await openKept();
     expect([kept.room, decoder.roomOf()]).toEqual([most, 64]);
-    const long = decoder.createCache(500);
-    await decoder.run([read(long, idsOf(500, 1))]);
+    const ids = Array.from({ length: 500 }, (_, at) => 1 + (at % 63));
+    const long = decoder.createCache(ids.length);
+    await decoder.run([read(long, ids)]);
     expect(decoder.roomOf()).toBeGreaterThan(500);
     expect(kept.room).toBeLessThanOrEqual(most);
     expect(kept.room).toBeGreaterThan(0);
     const [after] = await decoder.run([{ ...read(long, [5]), keeps: false }]);
     const fresh = await open();
     const alone = fresh.createCache();
-    await fresh.run([read(alone, idsOf(500, 1))]);
+    await fresh.run([read(alone, ids)]);
     expect([...after!]).toEqual([...(await fresh.run([{ ...read(alone, [5]), keeps: false }]))[0]!]);
     await fresh.dispose();
   });

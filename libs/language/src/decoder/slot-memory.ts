@@ -91,9 +91,7 @@ export class SlotMemory {
     return this.has(room);
   }
 
-  /**
-   * Gives a row a slot. There has to be a free one.
-   */
+  /** Gives a row a slot. There has to be a free one. */
   claim(cache: SlotCache): void {
     cache.slot = this.#now.owners.indexOf(undefined);
     this.#now.owners[cache.slot] = cache;
@@ -111,6 +109,7 @@ export class SlotMemory {
     return this.#now.owners.filter((owner) => owner !== undefined);
   }
 
+  /** Whether there is room for these already. */
   has({ slots, columns }: SlotRoom): boolean {
     return slots <= this.#now.owners.length && columns <= this.#now.columns;
   }

@@ -60,6 +60,16 @@ describe('the card of a text model', () => {
   });
 });
 
+/** What a model writes, and how many tokens it says that it has. */
+async function write(directory: string) {
+  const pipeline = await loadTextPipeline({ directory, id: 'writer', threads: 1 });
+  const { card } = pipeline;
+  const sampled = textInput({ prompt: [5, 6, 7], temperature: 1.5, maxTokens: 40, ignoreEos: true });
+  const { text } = await new TextTable(pipeline).write(sampled);
+  await pipeline.dispose();
+  return { size: card.vocabularySize, text };
+}
+
 describe('a text model', () => {
   let directory: string;
   beforeEach(async () => {
@@ -126,14 +136,6 @@ describe('a text model', () => {
     };
     const more = (special: boolean) =>
       change('tokenizer.json', { added_tokens: [...known, { ...known[0], id: 2048, content: '<picture>', special }] });
-    const write = async (from: string) => {
-      const pipeline = await loadTextPipeline({ directory: from, id: 'writer', threads: 1 });
-      const { card } = pipeline;
-      const sampled = textInput({ prompt: [5, 6, 7], temperature: 1.5, maxTokens: 40, ignoreEos: true });
-      const { text } = await new TextTable(pipeline).write(sampled);
-      await pipeline.dispose();
-      return { size: card.vocabularySize, text };
-    };
     await more(true);
     const written = await write(directory);
     expect(written).toEqual(await write(join(models, 'emoji-writer-diffusion')));

@@ -133,11 +133,15 @@ export async function listTextDtypes(directory: string): Promise<ModelDtype[]> {
 /** Logits for ids of no token, which some models have for the sake of round numbers. */
 const mostPadding = { tokens: 1024, share: 0.1 };
 
-function checkVocabulary({ vocabularySize, isSpecial }: TextCodec, config: TextModelConfig): void {
+function checkVocabulary(codec: TextCodec, config: TextModelConfig): void {
+  const { vocabularySize } = codec;
   const missing = config.vocabularySize - vocabularySize;
   // Gemma 3's models of text have a token for pictures, too, and no logit of it.
   const tooMany = Array.from({ length: Math.max(0, -missing) }, (_, at) => config.vocabularySize + at);
-  if (!tooMany.every(isSpecial) || missing > Math.max(mostPadding.tokens, mostPadding.share * config.vocabularySize)) {
+  if (
+    !tooMany.every((id) => codec.isSpecial(id)) ||
+    missing > Math.max(mostPadding.tokens, mostPadding.share * config.vocabularySize)
+  ) {
     const problem = `has ${vocabularySize} tokens, and config.json says vocab_size ${config.vocabularySize}`;
     throw modelFileError('tokenizer.json', problem);
   }

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { createLogger } from '@darkroom/service';
 import { expect, it } from 'vitest';
-import { logComponents, logDoubt } from './log-components.ts';
+import { logLoaded } from './log-loaded.ts';
 
 const components = [
   { part: 'text_encoder', device: 'cpu', refusals: [{ device: 'webgpu', reason: 'No supported adapters' }] },
@@ -23,7 +23,8 @@ function open() {
 it('says what each part runs on, and aloud what it does not run on', () => {
   const { lines, log } = open();
   const asked = ['webgpu', 'cpu'] as const;
-  const devices = logComponents(components, { log, asked });
+  const card = { id: 'tiny', created: 1, ownedBy: 'tests', kind: 'picture', pipeline: 'Toy' };
+  const devices = logLoaded({ components, card }, { log, asked });
   expect(lines).toMatchObject([
     {
       level: 'warn',
@@ -45,7 +46,7 @@ it('says aloud that a model does not keep the bytes of its rows, and why', () =>
   const cards = [{ is: true }, { is: false, reason: 'the pieces' }, undefined].map((deterministic, at) => {
     return { id: `model-${at}`, created: 1, ownedBy: 'tests', kind: 'text', pipeline: 'Toy', deterministic };
   });
-  for (const card of cards) logDoubt(card, log);
+  for (const card of cards) logLoaded({ components: [], card }, { log, asked: ['cpu'] });
   expect(lines).toMatchObject([{ level: 'warn', model: 'model-1', reason: 'the pieces' }]);
   expect(lines).toHaveLength(1);
 });

@@ -2,9 +2,20 @@ import type { Device, ModelCard, PipelineComponent } from '@darkroom/core';
 import type { TextCard } from '@darkroom/kinds';
 import type { Logger } from '@darkroom/service';
 
-/** Logs what each part of the model runs on, aloud where that is not what was asked for. @returns each device once. */
-export function logComponents(
-  components: readonly PipelineComponent[],
+/** What an engine has loaded. */
+export interface Loaded {
+  readonly components: readonly PipelineComponent[];
+  readonly card: ModelCard;
+}
+
+/**
+ * Logs what each part of the model runs on, aloud where that is not what was asked for, and aloud that the rows of a model of
+ * text may not have the same bytes in any company.
+ *
+ * @returns each device once.
+ */
+export function logLoaded(
+  { components, card }: Loaded,
   { log, asked }: { log: Logger; asked: readonly Device[] },
 ): Device[] {
   for (const { part, device, refusals, nodes, remark } of components) {
@@ -13,12 +24,10 @@ export function logComponents(
     log.info({ part, device, asked, ...(nodes === undefined ? {} : { nodes }) }, 'runs on');
     if (remark !== undefined) log.warn({ part, remark }, 'cannot do all that is asked for');
   }
-  return [...new Set(components.map(({ device }) => device))];
-}
-
-/** Logs aloud why a model of text is listed as one whose rows may not have the same bytes in any company. */
-export function logDoubt(card: ModelCard, log: Logger): void {
   const { deterministic } = card as Partial<TextCard>;
-  if (deterministic?.is !== false) return;
-  log.warn({ model: card.id, reason: deterministic.reason }, 'the same request may get another text in other company');
+  if (deterministic?.is === false) {
+    const { reason } = deterministic;
+    log.warn({ model: card.id, reason }, 'the same request may get another text in other company');
+  }
+  return [...new Set(components.map(({ device }) => device))];
 }
