@@ -41,8 +41,7 @@ async function testOnMachine() {
   const projects = isDockerHere ? ['unit', 'k8s', 'systems'] : ['unit', 'integration', 'k8s', 'e2e', 'systems'];
   const { passed, failed } = await runVitest({ root, projects, env });
   // Last, so that its table is the last that is read here.
-  const chaos = ['test/chaos/dist/run.js', '--seconds', '300', '--seed', '14'];
-  const holds = await runCommand(process.execPath, chaos, { cwd: root, env });
+  const holds = await runCommand('npm', ['run', 'chaos', '--', '--seconds', '300', '--seed', '14'], { cwd: root, env });
   return { passed: passed + Number(holds), failed: failed + Number(!holds) };
 }
 

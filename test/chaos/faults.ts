@@ -124,7 +124,7 @@ export const faultKinds: Record<string, FaultKind> = {
   },
   redis: {
     about: 'SIGKILL or SIGTERM of redis-server; it is started again after 0 to 3 s',
-    weight: 1.5,
+    weight: 3,
     async run({ system, dice }, _member, hit) {
       const signal = dice.chance(0.7) ? 'SIGKILL' : 'SIGTERM';
       hit(signal);

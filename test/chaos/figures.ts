@@ -5,8 +5,7 @@ import { endsOf, storiesOf } from './stories.ts';
 
 export type Figure = readonly [name: string, value: string];
 
-/** A kill whose recovery is measured has no other of these beside it. */
-const disturbing = new Set(['redis', 'disk', 'freeze', 'silence', 'cut', 'slow', 'clock']);
+/** Faults of the last so many seconds may still be at work, and one that comes this soon afterwards gets in the way, ms. */
 const aroundMs = { before: 15_000, after: 5000 };
 
 export function figuresOf(entries: readonly Entry[], logFile: string): Figure[] {
@@ -55,21 +54,23 @@ function counted(names: readonly string[]): string {
     .join(', ');
 }
 
-/** From the kill of a worker of pictures, which has a second one beside it, until what it had waits again, and runs again. */
+/**
+ * From the kill of a worker until what it had waits again, where nothing else was wrong with janitors and Redis; and until it runs again, where
+ * nothing was wrong with the other worker of pictures either.
+ */
 function recovery(entries: readonly Entry[]): string {
   const faults = entries.filter((entry) => entry.what === 'fault');
   const logs = new Map(storiesOf(entries).flatMap(({ requests, log }) => [...requests].map((id) => [id, log])));
-  const isAlone = (kill: (typeof faults)[number]): boolean =>
-    faults.every(
-      (other) =>
-        other === kill ||
-        other.atMs < kill.atMs - aroundMs.before ||
-        other.atMs > kill.atMs + aroundMs.after ||
-        !(disturbing.has(other.fault) || other.target.includes('painter')),
-    );
-  const kills = faults.filter((each) => each.fault === 'worker' && each.target.startsWith('painter') && isAlone(each));
-  const secondsUntil = (type: string): number[] =>
-    kills
+  const secondsUntil = (type: string, of: string, inTheWay: RegExp): number[] =>
+    faults
+      .filter((kill) => kill.fault === 'worker' && kill.target.includes(of))
+      .filter(({ atMs: killedAtMs, target: killed }) =>
+        faults.every(({ fault, target, atMs }) => {
+          if (atMs === killedAtMs || atMs < killedAtMs - aroundMs.before || atMs > killedAtMs + aroundMs.after)
+            return true;
+          return target !== killed && !inTheWay.test(`${fault} ${target}`);
+        }),
+      )
       .flatMap(({ atMs, hit = [] }) =>
         hit.flatMap((id) => {
           const next = logs.get(id)?.find((event) => event.type === type && event.facts.writtenAtMs > atMs);
@@ -77,7 +78,9 @@ function recovery(entries: readonly Entry[]): string {
         }),
       )
       .toSorted((left, right) => left - right);
-  return `waiting again ${spread(secondsUntil('queued'))}, running again ${spread(secondsUntil('started'))}`;
+  const waiting = secondsUntil('queued', '', /janitor|redis|disk/);
+  const running = secondsUntil('started', 'painter', /janitor|former|redis|disk|painter/);
+  return `waits again ${spread(waiting)}, runs again ${spread(running)}`;
 }
 
 /** Of sorted seconds. */
