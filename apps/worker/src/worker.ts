@@ -142,6 +142,7 @@ export class Worker extends BaseService<WorkerOptions> {
   protected override async onStop(): Promise<void> {
     const { store } = this.options;
     this.#engine.stop();
+    this.#requestOptions.bytes.stop();
     // The inbox ends with the drain's own message, so that no lease before it is overlooked.
     if ((await drainWorker(store, this.#identity)) && this.#isReceiving) await this.#drained;
     for (const loop of this.#serving) await loop.stop();
@@ -233,6 +234,7 @@ export class Worker extends BaseService<WorkerOptions> {
     // Every row of it may be refused; it is dropped once.
     if (!this.#active.has(token) || request.dropped !== undefined) return;
     request.dropped = reason;
+    request.leave();
     this.#meters.steps.dropped(reason);
     this.options.log.info({ request_id: id, reason }, 'dropping');
     // Nothing is in an engine that is not there yet.

@@ -1,7 +1,7 @@
 export { workerLists } from './connection/keys.ts';
 export { readTime } from './connection/read-time.ts';
 export type { ByteStore } from './bytes/byte-store.ts';
-export { keepBytes } from './bytes/keep-bytes.ts';
+export { encodeHeld, type Held, keepBytes } from './bytes/keep-bytes.ts';
 export { openBytes } from './bytes/open-bytes.ts';
 export { BytesSweeper } from './bytes/sweep-bytes.ts';
 export * from './connection/redis-health.ts';

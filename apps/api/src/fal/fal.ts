@@ -184,7 +184,7 @@ function statusFrames(c: ApiCall, id: string): FramesOf {
 function pictureFrames(c: ApiCall, context: ApiContext, id: string): FramesOf {
   return async function* (event) {
     if (event.type === 'preview') {
-      const { contentType, data, done, total } = await withPreview(context.askStore, event);
+      const { contentType, data, done, total } = await withPreview(context.askStore, id, event);
       if (data === undefined) return;
       const url = `data:${contentType};base64,${base64Of(data)}`;
       yield sseFrame({ data: { images: [{ url, content_type: contentType }], step: done, total_steps: total } });

@@ -114,7 +114,7 @@ async function viewOf(
       return kind.eventView(id, event, await askStore((store) => readOutputChunk(store, id, output.index, chunkIndex)));
     }
     case 'preview':
-      return kind?.eventView(id, await withPreview(askStore, event)) ?? plain();
+      return kind?.eventView(id, await withPreview(askStore, id, event)) ?? plain();
     case 'progress':
     case 'delta':
     case 'snapshot':

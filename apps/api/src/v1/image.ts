@@ -4,6 +4,7 @@ import { picture } from '@darkroom/kinds';
 import { linkOutput, readOutput, type StoreConnection } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
+import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
 import { errorAnswer, exampleId, requestErrors, type Route } from '../http/api-route.ts';
 
@@ -32,9 +33,12 @@ export const imageRoute: Route = {
     const text = c.req.param('index') ?? '';
     const index = /^\d{1,3}$/.test(text) ? Number(text) : undefined;
     // Both at once: the request says how long the picture may be kept, or why there is none.
+    const mayLeave = goesAnywhere(c);
     const [request, output] = await Promise.all([
       findRequest(askStore, id, c.get('owner')),
-      index === undefined ? undefined : askStore((store) => linkOrRead(store, id, index)),
+      index === undefined
+        ? undefined
+        : askStore((store) => (mayLeave ? linkOrRead(store, id, index) : readOutput(store, id, index))),
     ]);
     if (output === undefined || request.kind !== picture.id) throw absence(request, index);
     if (typeof output === 'string') return c.redirect(output, 307);
@@ -50,6 +54,11 @@ export const imageRoute: Route = {
     });
   },
 };
+
+/** What a page fetches or shows, ours for one, may often come from here only. Of the two headers Node's fetch sends one too. */
+function goesAnywhere(c: ApiCall): boolean {
+  return c.req.header('sec-fetch-site') === undefined || c.req.header('sec-fetch-mode') === 'navigate';
+}
 
 /** A URL of the picture, where clients reach what keeps it; else the picture. */
 async function linkOrRead(store: StoreConnection, id: string, index: number) {

@@ -66,6 +66,9 @@ export class ActiveRequest {
   /** How far each output is that has said so, in the kind's units; `total` is 0 while nobody knows it. */
   readonly #done = new Map<number, { done: number; total: number; isFinished: boolean }>();
   readonly #texts = new Map<number, OutputTextLog>();
+  readonly #leaving = new AbortController();
+  /** An output is not there, since it was not waited for. */
+  #isShort = false;
   #chain: Promise<unknown> = Promise.resolve();
 
   constructor(leased: LeasedRequest, options: ActiveRequestOptions) {
@@ -150,17 +153,20 @@ export class ActiveRequest {
   #progress({ index, done, total, preview }: EventOf<'progress'>): undefined {
     const of = this.#advance(index, { done, total });
     const progress = { index, done, ...(total !== undefined && { total }) };
-    const encoding = preview && this.#options.encoder.encodePreview(preview);
+    const keeping = preview && this.#keepPreview(preview, `${index}.${done}`);
     // Told when it is its turn.
-    encoding?.catch(() => {});
+    keeping?.catch(() => {});
     this.#enqueue(async () => {
-      if (encoding === undefined)
-        return this.#write({ type: 'progress', progress, of, isOfText: this.#texts.has(index) });
-      const { data, contentType } = await encoding;
-      const held = await this.#options.bytes.keepWork(this.delivery, `preview.${index}.${done}`, data);
-      if (held === undefined) this.#write({ type: 'progress', progress, of });
-      else this.#write({ type: 'preview', progress, of, data: held, contentType });
+      const kept = await keeping;
+      if (kept !== undefined) return this.#write({ type: 'preview', progress, of, ...kept });
+      this.#write({ type: 'progress', progress, of, isOfText: this.#texts.has(index) });
     });
+  }
+
+  async #keepPreview(preview: RowOutput, name: string): Promise<{ data: Uint8Array; contentType: string } | undefined> {
+    const { data, contentType } = await this.#options.encoder.encodePreview(preview);
+    const held = await this.#options.bytes.keepWork(this.delivery, { kind: 'preview', name, data });
+    return held && { data: held, contentType };
   }
 
   /** Takes note of how far an output is, and says how far all are. */
@@ -208,10 +214,9 @@ export class ActiveRequest {
     this.#enqueue(async () => {
       this.#writeNotes(index, notes);
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
-      // A text stands in the log of its request anyway.
-      const held = isText(contentType)
-        ? data
-        : await bytes.keepOutput(this.delivery, { index, data, untilMs: this.#untilMs });
+      const keep = { index, data, contentType, untilMs: this.#untilMs, signal: this.#leaving.signal };
+      const held = await bytes.keepOutput(this.delivery, keep);
+      if (held === undefined) return void (this.#isShort = true);
       const { facts } = output;
       for (const write of splitOutput(this.delivery, { index, contentType, data, held, facts, chunkBytes }))
         this.#write(write);
@@ -222,11 +227,11 @@ export class ActiveRequest {
     const { done } = checkpoint;
     const data = encodeCheckpoint(checkpoint);
     const origin = this.#options.origin();
+    const isOfText = this.#texts.has(index);
+    const name = `${index}.${done}`;
+    const keeping = isOfText ? data : this.#options.bytes.keepWork(this.delivery, { kind: 'checkpoint', name, data });
     this.#enqueue(async () => {
-      const isOfText = this.#texts.has(index);
-      const held = isOfText
-        ? data
-        : await this.#options.bytes.keepWork(this.delivery, `checkpoint.${index}.${done}`, data);
+      const held = await keeping;
       if (held !== undefined) this.#write({ type: 'checkpoint', index, done, data: held, origin, isOfText });
     });
   }
@@ -237,11 +242,24 @@ export class ActiveRequest {
     if (end.state === 'canceled' && this.dropped !== undefined && isLoss(this.dropped))
       return this.giveBack('worker_stopped');
     return this.#inSpan(end.state, async () => {
+      await this.#chain;
+      if (this.#isShort && end.state === 'succeeded') return this.#push(this.#endOfShort());
       const outcome = await this.#push({ type: 'end', end });
       // `written`: the answer got lost, and it may have been that.
       if (outcome !== 'incomplete' && outcome !== 'written') return outcome;
       return this.#push({ type: 'end', end: { state: 'failed', error: incomplete } });
     });
+  }
+
+  /** Of one with an output that was not waited for: it was canceled, or somebody else goes on with it. */
+  #endOfShort(): WriteBody {
+    if (this.dropped === undefined || isLoss(this.dropped)) return { type: 'give-back', reason: 'worker_stopped' };
+    return { type: 'end', end: { state: 'canceled' } };
+  }
+
+  /** Nobody wants its outputs from here any more: none is waited for. */
+  leave(): void {
+    this.#leaving.abort();
   }
 
   /** Hands it back, behind all that was said. */
@@ -278,8 +296,4 @@ export class ActiveRequest {
   #send(write: WriteBody): Promise<WriteOutcome> {
     return this.#options.writes.push({ ...write, delivery: this.delivery }, this.#untilMs);
   }
-}
-
-function isText(contentType: string): boolean {
-  return contentType.startsWith('text/');
 }

@@ -23,6 +23,8 @@ it.each([
   '/mnt/pictures',
   'file://host/pictures',
   'file:///',
+  'file:///mnt/100%',
+  'file:///mnt/a%2Fb',
   'file:///mnt/pictures?mode=1',
   's3://',
   's3://UPPER',

@@ -1,3 +1,5 @@
+import { fileURLToPath } from 'node:url';
+
 /** A bucket of S3, or of a server that speaks its protocol. */
 export interface BucketAddress {
   kind: 'bucket';
@@ -20,8 +22,7 @@ const queryNames = new Set(['endpoint', 'region', 'links']);
 
 /** Reads where bytes are kept; undefined for what is no such place. */
 export function parseBytesUrl(text: string): BytesAddress | undefined {
-  if (/^file:\/\/\/[^?#]+$/.test(text) && URL.canParse(text))
-    return { kind: 'directory', path: decodeURI(new URL(text).pathname) };
+  if (/^file:\/\/\/[^?#]+$/.test(text)) return directoryOf(text);
   const { bucket, prefix = '', query = '' } = bucketPattern.exec(text)?.groups ?? {};
   if (bucket === undefined) return undefined;
   const said = [...new URLSearchParams(query)];
@@ -37,4 +38,14 @@ export function parseBytesUrl(text: string): BytesAddress | undefined {
     prefix: prefix.replace(/\/*$/, (_end, at) => (at === 0 ? '' : '/')),
     ...Object.fromEntries(said),
   };
+}
+
+function directoryOf(url: string): BytesAddress | undefined {
+  try {
+    return { kind: 'directory', path: fileURLToPath(url) };
+  } catch (error) {
+    // Half an escape, or a slash in one.
+    if (error instanceof TypeError || error instanceof URIError) return undefined;
+    throw error;
+  }
 }

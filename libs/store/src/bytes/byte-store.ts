@@ -11,7 +11,7 @@ export interface ByteStore {
   put(name: string, data: Uint8Array): Promise<void>;
   /** Bytes `from` to before `to`. Undefined when there is nothing (any more) under that name. */
   get(name: string, range: { from: number; to: number }): Promise<Buffer | undefined>;
-  /** All names that begin with `prefix`, which ends with a slash, in pages of 1,000 or fewer. */
+  /** All names that begin with `prefix`, which ends with a slash, in pages of 1,000 or fewer; what was left half written too. */
   list(prefix: string): AsyncGenerator<readonly string[], void>;
   /** Those that are not there are passed over. */
   remove(names: readonly string[]): Promise<void>;
@@ -26,19 +26,31 @@ export interface BytesReference {
   to: number;
 }
 
-/** No picture begins with it, and no checkpoint: those begin with how far they are. */
+/** No picture begins with it, and no checkpoint: those begin with how far they are. A text may, and is never taken for one. */
 const mark = '\0at ';
+
+/** What comes behind a request's folder. */
+const insidePattern = /^(?:outputs|work)\/[\w-][\w.-]*$/;
 
 export function encodeReference({ name, from, to }: BytesReference): Buffer {
   return Buffer.from(`${mark}${from} ${to} ${name}`, 'latin1');
 }
 
-/** Undefined for the bytes themselves. */
-export function decodeReference(held: Uint8Array): BytesReference | undefined {
+/**
+ * Undefined for the bytes themselves.
+ *
+ * @param folder what the name has to begin with: a request has nothing elsewhere, whatever its bytes look like.
+ */
+export function decodeReference(held: Uint8Array, folder: string): BytesReference | undefined {
   const { buffer, byteOffset, byteLength } = held;
   const text = Buffer.from(buffer, byteOffset, Math.min(byteLength, 512)).toString('latin1');
   if (!text.startsWith(mark)) return undefined;
-  const [from, to, name = ''] = text.slice(mark.length).split(' ');
+  const {
+    from,
+    to,
+    name = '',
+  } = /^(?<from>\d{1,15}) (?<to>\d{1,15}) (?<name>\S+)$/.exec(text.slice(mark.length))?.groups ?? {};
+  if (!name.startsWith(folder) || !insidePattern.test(name.slice(folder.length))) return undefined;
   return { name, from: Number(from), to: Number(to) };
 }
 

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import {
   BytesSweeper,
   type Delivery,
+  encodeHeld,
   dropRequest,
   keepBytes,
   newRequestId,
@@ -37,7 +38,7 @@ const of = { done: 1, total: 4 };
 const picture = Buffer.from(Array.from({ length: 1000 }, (_value, index) => index % 251));
 
 /** A store beside which bytes go into a directory of the test's own. */
-async function openWithBytes() {
+async function openWithBytes({ madeAgoMs = 0 }: { madeAgoMs?: number } = {}) {
   const path = await mkdtemp(join(tmpdir(), 'darkroom-bytes-'));
   onTestFinished(() => rm(path, { recursive: true, force: true }));
   const store = openTestStore({ bytes: { kind: 'directory', path } });
@@ -47,7 +48,7 @@ async function openWithBytes() {
       .filter((entry) => entry.isFile())
       .map(({ name, parentPath }) => `${parentPath.slice(path.length + 1)}/${name}`);
   };
-  const id = await newRequestId(store, { model: 'tiny', owner: '', nowMs: Date.now() });
+  const id = await newRequestId(store, { model: 'tiny', owner: '', nowMs: Date.now() - madeAgoMs });
   return { store, path, filesOf, ...(await seedRunning(store, { id })) };
 }
 
@@ -65,15 +66,22 @@ describe('what a request keeps', () => {
     await write(
       store,
       worker,
-      { type: 'preview', delivery, progress: { index: 0, ...of }, of, data: preview, contentType: 'image/webp' },
-      { type: 'checkpoint', delivery, index: 0, done: 1, data: checkpoint },
+      {
+        type: 'preview',
+        delivery,
+        progress: { index: 0, ...of },
+        of,
+        data: encodeHeld(preview),
+        contentType: 'image/webp',
+      },
+      { type: 'checkpoint', delivery, index: 0, done: 1, data: encodeHeld(checkpoint) },
       ...(await writeOutput(store, delivery)),
     );
     expect((await readOutput(store, delivery.id, 0))?.data.equals(picture)).toBe(true);
     expect((await readOutputChunk(store, delivery.id, 0, 1))?.equals(picture.subarray(300, 600))).toBe(true);
     const events = await readEvents(store, delivery.id, { after: 0 });
     const shown = events.find((event) => event.type === 'preview')!;
-    expect(await readPreview(store, shown)).toEqual(picture.subarray(0, 10));
+    expect(await readPreview(store, delivery.id, shown)).toEqual(picture.subarray(0, 10));
     const { checkpoints } = await readResumePoint(store, { model: 'tiny', id: delivery.id, outputs: 1 } as never);
     expect(checkpoints.get(0)?.data).toEqual(picture.subarray(5, 50));
   });
@@ -91,7 +99,7 @@ describe('what a request keeps', () => {
   });
 
   it('goes when the request goes, and what was for its run only at the end', async () => {
-    const { store, worker, delivery, filesOf } = await openWithBytes();
+    const { store, worker, delivery, filesOf } = await openWithBytes({ madeAgoMs: 7_200_000 });
     const sweeper = new BytesSweeper(store);
     const sweepAll = async (): Promise<number> => (await sweeper.sweepPage()) + (await sweeper.sweepPage());
     await keepBytes(store, delivery, { folder: 'work', name: 'p', data: picture });
@@ -114,6 +122,48 @@ describe('what a request keeps', () => {
     await write(store, worker, { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } });
     expect(await dropRequest(store, delivery.id, { only: ['succeeded'] })).toEqual({ status: 'dropped' });
     expect(await filesOf()).toEqual([]);
+  });
+
+  it('is left alone while it could still be asked for, if Redis has lost its request', async () => {
+    const { store, delivery, filesOf } = await openWithBytes();
+    await keepBytes(store, delivery, { folder: 'outputs', name: '0', data: picture });
+    await store.redis.del(store.keysOf('tiny').request(delivery.id));
+    expect(await new BytesSweeper(store).sweepPage()).toBe(0);
+    expect(await filesOf()).toHaveLength(1);
+  });
+
+  it('goes too if it was left half written', async () => {
+    const { store, path, delivery, filesOf } = await openWithBytes({ madeAgoMs: 7_200_000 });
+    await keepBytes(store, delivery, { folder: 'outputs', name: '0', data: picture });
+    const folder = join(path, store.prefix, delivery.id, 'outputs');
+    await writeFile(join(folder, 'x.0.partial'), 'half');
+    await store.redis.del(store.keysOf('tiny').request(delivery.id));
+    expect(await new BytesSweeper(store).sweepPage()).toBe(2);
+    expect(await filesOf()).toEqual([]);
+  });
+
+  it.each([
+    ['text/plain', 'a text'],
+    ['image/png', 'a picture'],
+  ])('is not looked for where bytes say so by themselves (%s)', async (contentType) => {
+    const { store, path, worker, delivery } = await openWithBytes();
+    await writeFile(join(path, 'secret'), 'a secret of the server’s');
+    const says = [`../../../secret`, `../outputs/0`, `${store.prefix}/${delivery.id}/outputs/../../../../secret`];
+    for (const name of says) {
+      const data = Buffer.from(`\0at 0 8 ${name}`);
+      const output = { index: 0, contentType, data, facts: {}, chunkBytes: 3000 };
+      await write(store, worker, ...splitOutput(delivery, output));
+      expect((await readOutput(store, delivery.id, 0))?.data).toEqual(data);
+      expect(await readOutputChunk(store, delivery.id, 0, 0)).toEqual(data);
+    }
+    const mine = await keepBytes(store, delivery, { folder: 'outputs', name: '0', data: picture });
+    const data = Buffer.from(encodeHeld(mine));
+    await write(
+      store,
+      worker,
+      ...splitOutput(delivery, { index: 0, contentType: 'text/plain', data, facts: {}, chunkBytes: 3000 }),
+    );
+    expect((await readOutput(store, delivery.id, 0))?.data).toEqual(data);
   });
 
   it('is left alone when it is of another system that shares the place', async () => {

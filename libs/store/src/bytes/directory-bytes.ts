@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { type ByteStore, bytesUnavailable } from './byte-store.ts';
 
 const pageSize = 1000;
-/** Files that are being written; list does not tell of them. */
+/** What files that are being written end with. */
 const partial = '.partial';
 
 export class DirectoryBytes implements ByteStore {
@@ -17,7 +17,7 @@ export class DirectoryBytes implements ByteStore {
 
   /** Its name comes when all of it is there. */
   async put(name: string, data: Uint8Array): Promise<void> {
-    const path = join(this.#root, name);
+    const path = this.#pathOf(name);
     const made = `${path}.${randomUUID()}${partial}`;
     try {
       await mkdir(dirname(path), { recursive: true });
@@ -32,7 +32,7 @@ export class DirectoryBytes implements ByteStore {
 
   async get(name: string, { from, to }: { from: number; to: number }): Promise<Buffer | undefined> {
     try {
-      const file = await open(join(this.#root, name));
+      const file = await open(this.#pathOf(name));
       try {
         const { bytesRead, buffer } = await file.read(Buffer.alloc(to - from), 0, to - from, from);
         return bytesRead === to - from ? buffer : undefined;
@@ -60,7 +60,7 @@ export class DirectoryBytes implements ByteStore {
     try {
       for await (const entry of await opendir(join(this.#root, prefix))) {
         if (entry.isDirectory()) yield* this.#walk(`${prefix}${entry.name}/`);
-        else if (!entry.name.endsWith(partial)) yield `${prefix}${entry.name}`;
+        else yield `${prefix}${entry.name}`;
       }
     } catch (error) {
       // Somebody else has removed it.
@@ -71,7 +71,9 @@ export class DirectoryBytes implements ByteStore {
   /** And the folders that are empty then, up to a request's. */
   async remove(names: readonly string[]): Promise<void> {
     try {
-      for (const name of names) await rm(join(this.#root, name), { force: true });
+      const removing = await Promise.allSettled(names.map((name) => rm(this.#pathOf(name), { force: true })));
+      const failed = removing.find((one) => one.status === 'rejected');
+      if (failed !== undefined) throw failed.reason;
       const kinds = new Set(names.map((name) => dirname(name)));
       const requests = new Set([...kinds].map((kind) => dirname(kind)));
       // One that is not empty stays.
@@ -79,6 +81,12 @@ export class DirectoryBytes implements ByteStore {
     } catch (error) {
       throw bytesUnavailable('remove', error);
     }
+  }
+
+  /** @throws TypeError for a name that leads out of the directory; none of ours does. */
+  #pathOf(name: string): string {
+    if (name.split('/').some((part) => /^\.{0,2}$/.test(part))) throw new TypeError('the name of bytes is no name');
+    return join(this.#root, name);
   }
 
   link(): Promise<undefined> {

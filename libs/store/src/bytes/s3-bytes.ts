@@ -79,14 +79,13 @@ export class S3Bytes implements ByteStore {
     }
   }
 
-  async link(
-    name: string,
-    { contentType, seconds }: { contentType: string; seconds: number },
-  ): Promise<string | undefined> {
-    if (this.#publicClient === undefined) return undefined;
-    const { GetObjectCommand, getSignedUrl } = await this.#sdk;
-    const command = new GetObjectCommand({ ...this.#at(name), ResponseContentType: contentType });
-    return getSignedUrl(await this.#publicClient, command, { expiresIn: seconds });
+  async link(name: string, options: { contentType: string; seconds: number }): Promise<string | undefined> {
+    const signing = this.#publicClient;
+    if (signing === undefined) return undefined;
+    return this.#ask('link', async (_client, { GetObjectCommand, getSignedUrl }) => {
+      const command = new GetObjectCommand({ ...this.#at(name), ResponseContentType: options.contentType });
+      return getSignedUrl(await signing, command, { expiresIn: options.seconds });
+    });
   }
 
   #at(name: string): { Bucket: string; Key: string } {
@@ -111,6 +110,7 @@ function openClient({ S3Client }: Sdk, { region }: BucketAddress, endpoint: stri
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     maxAttempts: 2,
-    requestHandler: { connectionTimeout: 2000, requestTimeout: 20_000 },
+    // A server that says nothing is away. Without the last of these the SDK only warns.
+    requestHandler: { connectionTimeout: 2000, requestTimeout: 8000, socketTimeout: 8000, throwOnRequestTimeout: true },
   });
 }

@@ -1,4 +1,5 @@
-import { isOurRequestId } from '@darkroom/core';
+import { isOurRequestId, timeOfRequestId } from '@darkroom/core';
+import { readTime } from '../connection/read-time.ts';
 import { readIdSecret } from '../requests/request-ids.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -19,30 +20,28 @@ export class BytesSweeper {
   async sweepPage(): Promise<number> {
     const { bytes, prefix } = this.#store;
     if (bytes === undefined) return 0;
-    try {
-      this.#pages ??= bytes.list(`${prefix}/`);
-      const { value: names, done } = await this.#pages.next();
-      if (done === true) this.#pages = undefined;
-      const useless = await this.#findUseless(names ?? []);
-      if (useless.length > 0) await bytes.remove(useless);
-      return useless.length;
-    } catch (error) {
-      this.#pages = undefined;
-      throw error;
-    }
+    this.#pages ??= bytes.list(`${prefix}/`);
+    // One that throws has ended; the next call begins anew.
+    const { value: names, done } = await this.#pages.next();
+    if (done === true) this.#pages = undefined;
+    const useless = await this.#findUseless(names ?? []);
+    if (useless.length > 0) await bytes.remove(useless);
+    return useless.length;
   }
 
   async #findUseless(names: readonly string[]): Promise<string[]> {
-    const secret = await readIdSecret(this.#store);
-    const parts = names.map((name) => ({ name, path: name.slice(this.#store.prefix.length + 1).split('/') }));
-    const ids = new Set(
-      parts.map(({ path }) => path[0]!).filter((id) => isOurRequestId(id, { owner: undefined, secret })),
-    );
-    const states = new Map(await Promise.all([...ids].map(async (id) => [id, await this.#stateOf(id)] as const)));
+    const { prefix, resultTtlMs } = this.#store;
+    const [secret, nowMs] = await Promise.all([readIdSecret(this.#store), readTime(this.#store)]);
+    const parts = names.map((name) => ({ name, path: name.slice(prefix.length + 1).split('/') }));
+    const isOurs = (id: string): boolean => isOurRequestId(id, { owner: undefined, secret });
+    const ids = [...new Set(parts.map(({ path }) => path[0]!))].filter(isOurs);
+    const states = new Map(await Promise.all(ids.map(async (id) => [id, await this.#stateOf(id)] as const)));
     return parts
       .filter(({ path: [id = '', folder] }) => {
         const state = states.get(id);
-        return state === 'gone' || (state === 'ended' && folder === 'work');
+        if (state === 'ended') return folder === 'work';
+        // One that can still be asked for is no more because Redis has lost it, and Redis may come back.
+        return state === 'gone' && nowMs - timeOfRequestId(id) > resultTtlMs;
       })
       .map(({ name }) => name);
   }

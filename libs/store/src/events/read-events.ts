@@ -23,9 +23,10 @@ export async function readEvents(
 /** The bytes of a preview, wherever they are kept; undefined when they are gone. */
 export async function readPreview(
   store: StoreConnection,
+  id: string,
   { data }: { data?: Uint8Array },
 ): Promise<Uint8Array | undefined> {
-  return data && fetchBytes(store, data);
+  return data && fetchBytes(store, id, data);
 }
 
 /** An event as emit-event.lua writes it. `preview`: its bytes or where they are (`readPreview`); none, or no more, when empty. */

@@ -1,6 +1,5 @@
 import type { OutputInfo } from '@darkroom/core';
-import { decodeReference } from '../bytes/byte-store.ts';
-import { fetchBytes, partOf } from '../bytes/keep-bytes.ts';
+import { fetchBytes, fetchReferred, referenceOf } from '../bytes/keep-bytes.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** A finished output with its bytes, or undefined when there is none (yet, or any more). One round trip, and one to where its bytes are kept. */
@@ -17,18 +16,19 @@ export async function readOutput(
     (chunk) => chunk !== undefined,
   );
   if (chunks.length < info.chunks) return undefined;
-  const data = await joined(store, chunks, info.bytes);
+  // A text is never elsewhere, whatever it begins with.
+  const reference = isText(info) ? undefined : referenceOf(store, id, chunks[0]!);
+  if (reference === undefined) return { info, data: chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks) };
+  // All chunks are parts of one thing.
+  const data = await fetchReferred(store, { ...reference, to: reference.from + info.bytes });
   return data && { info, data };
 }
 
-/** All chunks are parts of one thing where they are kept elsewhere. */
-async function joined(store: StoreConnection, chunks: readonly Buffer[], bytes: number): Promise<Buffer | undefined> {
-  const [first] = chunks;
-  if (first !== undefined && decodeReference(first) !== undefined) return fetchBytes(store, partOf(first, 0, bytes));
-  return chunks.length === 1 ? first : Buffer.concat(chunks);
+function isText({ contentType }: OutputInfo): boolean {
+  return contentType.startsWith('text/');
 }
 
-/** One chunk of an output, which can be read before the last one is written. */
+/** One chunk of an output of bytes, which can be read before the last one is written. */
 export async function readOutputChunk(
   store: StoreConnection,
   id: string,
@@ -37,7 +37,7 @@ export async function readOutputChunk(
 ): Promise<Buffer | undefined> {
   const key = store.keysOfRequest(id)?.output(id, index);
   const held = key === undefined ? null : await store.redis.hgetBuffer(key, String(chunkIndex));
-  return held === null ? undefined : fetchBytes(store, held);
+  return held === null ? undefined : fetchBytes(store, id, held);
 }
 
 /**
@@ -52,8 +52,8 @@ export async function linkOutput(
   const key = store.keysOfRequest(id)?.output(id, index);
   if (store.bytes === undefined || key === undefined) return undefined;
   const [info, first] = await store.redis.hmgetBuffer(key, 'info', '0');
-  const reference = first ? decodeReference(first) : undefined;
-  if (!info || reference === undefined) return undefined;
-  const { contentType } = JSON.parse(info.toString()) as OutputInfo;
-  return store.bytes.link(reference.name, { contentType, seconds });
+  if (!info || !first) return undefined;
+  const facts = JSON.parse(info.toString()) as OutputInfo;
+  const reference = isText(facts) ? undefined : referenceOf(store, id, first);
+  return reference && store.bytes.link(reference.name, { contentType: facts.contentType, seconds });
 }

@@ -20,7 +20,7 @@ export async function readResumePoint(store: StoreConnection, { model, id, outpu
   await Promise.all(
     bytes.map(async (held, index) => {
       // Who cannot have it now begins anew.
-      const data = held === null ? undefined : await fetchBytes(store, held).catch(undefinedIfAway);
+      const data = held === null ? undefined : await fetchBytes(store, id, held).catch(undefinedIfAway);
       if (data !== undefined) checkpoints.set(index, { data, origin: origins[index] ?? '' });
     }),
   );

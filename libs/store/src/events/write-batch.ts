@@ -3,7 +3,7 @@
  * requests. Every write is fenced by its delivery's token and does nothing once the request is somebody else's.
  */
 import type { ChangedText, OutputInfo, OutputProgress, OutputText, RequestError } from '@darkroom/core';
-import { partOf } from '../bytes/keep-bytes.ts';
+import { encodeHeld, type Held } from '../bytes/keep-bytes.ts';
 import { runScript, type ScriptArgument } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import type { Delivery } from '../dispatch/dispatch-requests.ts';
@@ -120,7 +120,7 @@ export interface SplitOutputOptions {
   contentType: string;
   data: Uint8Array;
   /** What Redis is to hold of it (`keepBytes`); the bytes themselves by default. */
-  held?: Uint8Array;
+  held?: Held;
   /** What the pipeline says about it, such as seed and size. */
   facts: Readonly<Record<string, number | string>>;
   /** Bytes of one chunk; rounded down to a multiple of 3, so that base64 of the chunks can be joined. */
@@ -137,7 +137,7 @@ export function splitOutput(
   const info: OutputInfo = { ...facts, index, contentType, bytes: data.byteLength, chunks };
   return Array.from({ length: chunks }, (_value, chunkIndex) => {
     const from = chunkIndex * size;
-    const chunk = partOf(held, from, Math.min(from + size, data.byteLength));
+    const chunk = encodeHeld(held, from, Math.min(from + size, data.byteLength));
     return { type: 'chunk', delivery, info, chunkIndex, data: chunk };
   });
 }

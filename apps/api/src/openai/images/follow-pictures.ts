@@ -52,7 +52,7 @@ export function followPictures(
     }
   }
   async function* itemsOf(event: RequestEvent): AsyncGenerator<PartialPicture | CompletedPicture, void> {
-    if (event.type === 'preview') yield* partialOf(await withPreview(context.askStore, event));
+    if (event.type === 'preview') yield* partialOf(await withPreview(context.askStore, id, event));
     else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
       yield* whole([event.output], event.timestampMs);
     // All of them: the log is capped, and what stood in its beginning may be missing.
