@@ -24,9 +24,9 @@ function open(put: ByteStore['put']) {
 
 /** A promise that a test settles. */
 function held() {
-  let finish = (): void => {};
-  const put = (): Promise<void> => new Promise((resolve) => (finish = resolve));
-  return { put, finish: () => finish() };
+  let settle: (() => void) | undefined;
+  const put = (): Promise<void> => new Promise((resolve) => (settle = resolve));
+  return { put, finish: () => settle?.() };
 }
 
 const hang = (): Promise<void> => new Promise(() => {});
