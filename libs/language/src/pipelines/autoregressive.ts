@@ -163,7 +163,9 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     const isReading = rows[0]!.shapeKey === 'read';
     const isAwaited = isReading && hasWriters(this.#rows);
     const begun = isReading ? this.#begun : undefined;
-    const call = begun?.rows.every((row) => rows.includes(row)) ? begun : this.#begin(rows, isReading, isAwaited);
+    const goesOn = begun?.rows.every((row) => rows.includes(row)) === true;
+    if (!goesOn) await begun?.drop();
+    const call = goesOn ? begun! : this.#begin(rows, isReading, isAwaited);
     // One that fails is not gone on with.
     if (isReading) this.#begun = undefined;
     const logits = await call.goOn(isAwaited ? this.#pace.readMs : Infinity);

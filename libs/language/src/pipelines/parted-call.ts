@@ -45,6 +45,11 @@ export class PartedCall<Row> {
     return this.#takenMs;
   }
 
+  /** Gives up what is left of it: what it has begun is let go of. */
+  async drop(): Promise<void> {
+    await this.#parts.return([]);
+  }
+
   /**
    * Goes on by one part at least, and by others if they seem to take no longer than this, all together.
    *
