@@ -1,6 +1,6 @@
 /** A writer that keeps tokens until they are another delivery's, and then writes with them. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { writeBatch } from '@darkroom/store';
+import { type Delivery, type RequestWrite, writeBatch } from '@darkroom/store';
 import type { History } from './history.ts';
 import type { ChaosSystem } from './system.ts';
 
@@ -8,6 +8,23 @@ const everyMs = 250;
 const mostKept = 200;
 /** A step that no request has: whoever reads it has read a forgery. */
 export const forgedStep = 1_000_000;
+
+const progress = { index: 0, done: forgedStep, total: forgedStep };
+const error = { code: 'internal', message: 'forged' };
+
+/** All that a worker may write. */
+const forgeries: readonly ((delivery: Delivery) => RequestWrite)[] = [
+  (delivery) => ({ type: 'progress', delivery, progress, of: progress }),
+  (delivery) => ({ type: 'end', delivery, end: { state: 'failed', error } }),
+  (delivery) => ({ type: 'give-back', delivery, reason: 'engine_failed' }),
+  (delivery) => ({ type: 'checkpoint', delivery, index: 0, done: forgedStep, data: Buffer.from('forged') }),
+  (delivery) => ({ type: 'delta', delivery, index: 0, offset: 0, text: 'forged' }),
+  (delivery) => ({ type: 'release', delivery, slots: 8 }),
+  (delivery) => {
+    const info = { index: 0, contentType: 'image/png', bytes: 6, chunks: 1 };
+    return { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('forged') };
+  },
+];
 
 export async function forge({ store }: ChaosSystem, history: History, over: AbortSignal): Promise<void> {
   /** By request and token. */
@@ -29,8 +46,7 @@ export async function forge({ store }: ChaosSystem, history: History, over: Abor
         const now = await store.redis.hget(store.keysOf(model).request(id), 'token');
         if (now === token) continue;
         kept.delete(lease);
-        const progress = { index: 0, done: forgedStep, total: forgedStep };
-        const forged = { type: 'progress', delivery: { id, token }, progress, of: progress } as const;
+        const forged = forgeries[batch % forgeries.length]!({ id, token });
         const worker = { model, workerId: 'forger', incarnation: 'none' };
         const [outcome = 'none'] = await writeBatch(store, worker, [forged], { batch: ++batch });
         history.add({ what: 'stale-write', request: id, outcome });

@@ -165,7 +165,7 @@ export class AutoregressivePipeline implements TextPipeline<AutoregressiveRow> {
     const begun = isReading ? this.#begun : undefined;
     const goesOn = begun?.rows.every((row) => rows.includes(row)) === true;
     if (!goesOn) await begun?.drop();
-    const call = goesOn ? begun! : this.#begin(rows, isReading, isAwaited);
+    const call = goesOn ? begun : this.#begin(rows, isReading, isAwaited);
     // One that fails is not gone on with.
     if (isReading) this.#begun = undefined;
     const logits = await call.goOn(isAwaited ? this.#pace.readMs : Infinity);
