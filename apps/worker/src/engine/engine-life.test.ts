@@ -26,9 +26,20 @@ function holdable<Result>(usual: Result) {
   return { call, hold };
 }
 
-function open({ isShared = false }: { isShared?: boolean } = {}) {
-  const start = vi.fn<() => Promise<ModelCard>>(() => Promise.resolve(card));
-  const executor = { start, shutdown: () => Promise.resolve() } as unknown as Executor;
+/** Nothing is to be given back. */
+const giveBack = (): Promise<void> => Promise.resolve();
+
+function open({ isShared = false, pauseMs = 20 }: { isShared?: boolean; pauseMs?: number } = {}) {
+  let hasEngine = false;
+  const refused = vi.fn<() => void>();
+  // Like those there are, it runs one engine.
+  const start = vi.fn<() => Promise<ModelCard>>(() => {
+    if (!hasEngine) return Promise.resolve(card).finally(() => (hasEngine = true));
+    refused();
+    return Promise.reject(new Error('the engine is already running'));
+  });
+  const shutdown = (): Promise<void> => Promise.resolve(void (hasEngine = false));
+  const executor = { start, shutdown } as unknown as Executor;
   const loads = { watch: (load: () => Promise<unknown>) => load() } as LoadWatch;
   const register = holdable<'registered' | 'leased'>('registered');
   const take = holdable(true);
@@ -42,22 +53,25 @@ function open({ isShared = false }: { isShared?: boolean } = {}) {
     shared: isShared ? { place: { ...place, waitMs: 0 } as unknown as MemoryPlace, card } : undefined,
     isBusy: () => isBusy,
     register: register.call,
+    retryMs: { firstMs: pauseMs, mostMs: pauseMs },
     log: silentLogger(),
   });
   const setBusy = (is: boolean): void => void (isBusy = is);
-  return { life, start, register, take, loaded, free, setBusy };
+  const die = (until = giveBack()): Promise<void> => {
+    hasEngine = false;
+    return life.restart(() => until);
+  };
+  return { life, start, refused, die, register, take, loaded, free, setBusy };
 }
 
-const giveBack = (): Promise<void> => Promise.resolve();
-
 it('is loaded anew where it is waked while it is told that the engine died in a vacate', async () => {
-  const { life, start, register, setBusy } = open();
+  const { life, start, die, register, setBusy } = open();
   await life.load();
   setBusy(true);
   const sleeping = life.sleep();
   await vi.waitFor(() => expect(life.state).toBe('vacating'));
   const release = register.hold();
-  const restarting = life.restart(giveBack);
+  const restarting = die();
   const waking = life.wake();
   release();
   expect(await waking).toBe(true);
@@ -68,12 +82,12 @@ it('is loaded anew where it is waked while it is told that the engine died in a 
 });
 
 it('is not ready with an engine that died while it was measured', async () => {
-  const { life, start, loaded, free } = open({ isShared: true });
+  const { life, start, die, loaded, free } = open({ isShared: true });
   await life.load();
   const release = loaded.hold();
   const waking = life.wake();
   await vi.waitFor(() => expect(loaded.call).toHaveBeenCalled());
-  const restarting = life.restart(giveBack);
+  const restarting = die();
   release();
   expect(await waking).toBe(false);
   await restarting;
@@ -83,11 +97,11 @@ it('is not ready with an engine that died while it was measured', async () => {
 });
 
 it('says again that it sleeps where it was told that something is leased', async () => {
-  const { life, register } = open({ isShared: true });
+  const { life, die, register } = open({ isShared: true });
   await life.load();
   await life.wake();
   register.call.mockResolvedValue('leased');
-  await life.restart(giveBack);
+  await die();
   expect(life.state).toBe('asleep');
   register.call.mockClear();
   life.look();
@@ -136,4 +150,79 @@ it('has done what a reload asks for that comes while it waits for room', async (
   release();
   expect(await waking).toBe(true);
   expect(await reloading).toBe(true);
+});
+
+it('has one load loop where the engine dies while the system is told that one has loaded it', async () => {
+  const { life, start, refused, die, register } = open();
+  await life.load();
+  const telling = register.hold();
+  const first = die();
+  telling();
+  const ready = register.hold();
+  await vi.waitFor(() => expect(life.state).toBe('ready'));
+  const givingBack = holdable<void>(undefined);
+  const givenBack = givingBack.hold();
+  const second = die(givingBack.call());
+  ready();
+  await first;
+  // Nothing is loaded beside what goes back.
+  expect(life.state).toBe('loading');
+  expect(start).toHaveBeenCalledTimes(2);
+  givenBack();
+  await second;
+  expect(life.state).toBe('ready');
+  expect(start).toHaveBeenCalledTimes(3);
+  expect(refused).not.toHaveBeenCalled();
+});
+
+it('has no load loop beside who wakes it, where the engine dies while the system is told that one has loaded it', async () => {
+  const { life, start, refused, die, register } = open({ isShared: true });
+  await life.load();
+  start.mockRejectedValueOnce(new Error('a bad file'));
+  expect(await life.wake()).toBe(false);
+  const ready = register.hold();
+  await vi.waitFor(() => expect(life.state).toBe('ready'));
+  const givingBack = holdable<void>(undefined);
+  const givenBack = givingBack.hold();
+  const dying = die(givingBack.call());
+  ready();
+  await new Promise(setImmediate);
+  givenBack();
+  await dying;
+  expect(life.state).toBe('asleep');
+  expect(await life.wake()).toBe(true);
+  // Its pause ends after that of any loop that went on.
+  await die();
+  expect(start).toHaveBeenCalledTimes(3);
+  expect(refused).not.toHaveBeenCalled();
+});
+
+it('leaves its room to others at once, and takes no leases for a while, where it dies of being loaded', async () => {
+  const { life, die, free } = open({ isShared: true, pauseMs: 600_000 });
+  await life.load();
+  await life.wake();
+  await die();
+  expect(life.state).toBe('asleep');
+  expect(await life.wake()).toBe(true);
+  free.mockClear();
+  const dying = die();
+  await vi.waitFor(() => expect(free).toHaveBeenCalled());
+  expect(life.state).toBe('loading');
+  life.stop();
+  await dying;
+});
+
+it('sleeps at once, if it is told to, in the pause before it is loaded again', async () => {
+  const { life, start, register } = open({ pauseMs: 600_000 });
+  await life.load();
+  start.mockRejectedValue(new Error('a bad file'));
+  const reloading = life.reload();
+  await vi.waitFor(() => expect(start).toHaveBeenCalledTimes(2));
+  // Once it is told that this failed, the pause begins.
+  await vi.waitFor(() => expect(register.call).toHaveBeenCalledTimes(4));
+  await new Promise(setImmediate);
+  expect(await life.sleep()).toBe(true);
+  expect(await reloading).toBe(true);
+  expect(life.state).toBe('asleep');
+  expect(start).toHaveBeenCalledTimes(2);
 });

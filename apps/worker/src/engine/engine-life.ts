@@ -1,8 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ModelCard } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
 import { BackOff, type BackOffOptions } from '../back-off.ts';
 import { loadEngine, type LoadEngineOptions, takeRoom } from './load-engine.ts';
+import { Pause } from './pause.ts';
 import { type Wish, Wishes } from './wishes.ts';
 
 /** `vacating`: it takes no more leases, and its memory is free once what is here has ended. */
@@ -48,6 +48,7 @@ export class EngineLife {
   #vacating: Promise<void> | undefined;
   #waking: Promise<boolean> | undefined;
   readonly #wishes = new Wishes();
+  readonly #pause = new Pause(() => this.#isToSleep || this.isStopping);
 
   constructor(options: EngineLifeOptions) {
     this.#options = options;
@@ -97,7 +98,7 @@ export class EngineLife {
     stopSignal?.throwIfAborted();
   }
 
-  /** After the engine was lost. Tries until the model is loaded; one that was about to be freed is, and one that shares its memory. */
+  /** After the engine was lost. Tries until the model is loaded; one that was about to be freed is. One that shares its memory sleeps, after a pause in no open list. */
   async restart(giveBack: () => Promise<void>): Promise<void> {
     this.#isLost = true;
     // Who is about to load it finds that out.
@@ -106,14 +107,17 @@ export class EngineLife {
     if (!wasVacating) this.#state = 'loading';
     await this.#tell();
     await giveBack();
-    if (wasVacating) this.look();
-    else if (this.#options.shared !== undefined) await this.#fallAsleep();
-    else await this.#loadAnew(this.#backOff.next(performance.now() - this.#loadedAtMs));
+    if (wasVacating) return this.look();
+    const pauseMs = this.#backOff.next(performance.now() - this.#loadedAtMs);
+    if (this.#options.shared === undefined) return this.#loadAnew(pauseMs);
+    this.#options.shared.place.free();
+    return this.#pause.wait(pauseMs).then(() => this.#fallAsleep());
   }
 
   stop(): void {
     this.#state = 'stopping';
     this.#stopping.abort();
+    this.#pause.look();
     this.#wishes.answer(false);
   }
 
@@ -126,6 +130,7 @@ export class EngineLife {
     this.#isToWake = false;
     if (this.#sleepsSoundly) return Promise.resolve(true);
     this.#isToSleep = true;
+    this.#pause.look();
     return this.#wait('sleep');
   }
 
@@ -227,24 +232,25 @@ export class EngineLife {
     }
   }
 
-  /** In no open list meanwhile, so that nothing waits for what cannot be loaded. */
+  /** In no open list meanwhile, so that nothing waits for what cannot be loaded. Ends with a load, whatever became of it: a loss begins anew. */
   async #loadAnew(firstPauseMs = this.#backOff.next(Infinity)): Promise<void> {
     if (this.isStopping) return;
     this.#state = 'loading';
     // What lies there now may take another room.
     this.#options.shared?.place.free();
-    for (let pauseMs = firstPauseMs; this.#state === 'loading'; pauseMs = this.#backOff.next()) {
-      if (this.#isToSleep) return this.#fallAsleep();
-      await delay(pauseMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
-      if (!this.isStopping) await this.#load().catch((error: unknown) => this.#failed(error));
+    for (let pauseMs = firstPauseMs; ; pauseMs = this.#backOff.next()) {
+      await this.#pause.wait(pauseMs);
+      if (this.isStopping || this.#isToSleep) return this.#fallAsleep();
+      if (await this.#load().catch((error: unknown) => this.#failed(error))) return;
     }
   }
 
-  async #failed(error: unknown): Promise<void> {
-    if (this.isStopping) return;
+  async #failed(error: unknown): Promise<false> {
+    if (this.isStopping) return false;
     this.#options.log.error({ err: error }, 'could not load the model');
     this.#state = 'loading';
     await this.#tell();
+    return false;
   }
 
   /** What could not be told is told at the next look. */

@@ -19,4 +19,8 @@ it('forgets what was measured of a model once another lies there', async () => {
   await place.loaded();
   expect(keeper.heldBytes).toBe(55);
   expect(() => place.expect({ leastBytes: 101, estimatedBytes: 101, cacheBytes: 0 })).toThrow('MEMORY_BUDGET_MB');
+  // The old files are put back: nobody says again what they need.
+  place.free();
+  expect(await place.take()).toBe(true);
+  expect(keeper.heldBytes).toBe(55);
 });

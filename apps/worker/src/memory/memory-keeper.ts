@@ -132,8 +132,9 @@ export class MemoryKeeper {
 
   /** What was measured of the one before says nothing of it. */
   #expect(place: Place, need: MemoryNeed): void {
-    Object.assign(place, need, { needBytes: Math.min(need.estimatedBytes, this.#options.budgetBytes) });
+    // What is refused is not taken over: nothing is said of the one before where it lies there again.
     this.#mustFit(place.model, need.leastBytes);
+    Object.assign(place, need, { needBytes: Math.min(need.estimatedBytes, this.#options.budgetBytes) });
   }
 
   async #take(place: Place): Promise<boolean> {
