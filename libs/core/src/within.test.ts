@@ -37,16 +37,16 @@ it('gives up what is not wanted any more, before it begins too', async () => {
 
 it('keeps nothing of what still listens when it is done, however long the other signal lives', async () => {
   const { signal } = new AbortController();
-  const listeners: WeakRef<object>[] = [];
+  const kept: WeakRef<object>[] = [];
   const listen = (both: AbortSignal): Promise<void> => {
-    const listener = (): void => {};
-    listeners.push(new WeakRef(listener));
-    both.addEventListener('abort', listener);
+    const held = {};
+    kept.push(new WeakRef(held));
+    both.addEventListener('abort', () => held);
     return Promise.resolve();
   };
   for (let call = 0; call < 20; call++) await within(60_000, signal, listen);
   await setImmediate();
   collector()();
-  expect(listeners.filter((each) => each.deref() !== undefined)).toEqual([]);
+  expect(kept.filter((each) => each.deref() !== undefined)).toEqual([]);
   expect(signal.aborted).toBe(false);
 });

@@ -27,7 +27,7 @@ describe('what is said of tokens', () => {
   });
 });
 
-const schema = { type: 'object', properties: { color: { enum: ['my secret wish'] } } };
+const schema = { type: 'object' as const, properties: { color: { enum: ['my secret wish'] } } };
 const call = { id: 'x', type: 'function', function: { name: 'draw', arguments: { color: 'my secret wish' } } };
 
 it.each<[string, Partial<UpstreamTextInput['asked']>, string?]>([
