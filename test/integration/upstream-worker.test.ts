@@ -1,4 +1,5 @@
 /** What a worker does with what only an executor in front of another server says. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { createLlamaCpp, createOpenai, type ExecutorListener, UpstreamExecutor } from '@darkroom/executor';
 import { readLoadFailures, readRequest, readStats } from '@darkroom/store';
 import { openTestStore, silentLogger } from '@darkroom/testing';
@@ -74,6 +75,31 @@ it('gives back what a refused key ends, with no attempt counted, and says why it
   }
   const reason = `${url} answers POST /v1/images/generations with 401: set UPSTREAM_KEY`;
   await expect.poll(() => readLoadFailures(store)).toMatchObject([{ model: 'tiny', reason }]);
+});
+
+it('bears an upstream that only says that it is at it, for longer than an engine may be silent', async () => {
+  const engineTimeoutMs = 20;
+  const heartbeatMs = 10;
+  const toy = new ToyOpenai();
+  const untilMs = performance.now() + 50 * engineTimeoutMs;
+  toy.fault = async (_request, response, body) => {
+    if (body === undefined) return false;
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+    for (; performance.now() < untilMs && !response.destroyed; await delay(5)) response.write(': at it\n\n');
+    const b64_json = Buffer.from('\x89PNG', 'latin1').toString('base64');
+    response.end(`data: ${JSON.stringify({ type: 'image_generation.completed', b64_json, usage: {} })}\n\n`);
+    return true;
+  };
+  const url = await toy.start();
+  onTestFinished(() => toy.stop().then(() => {}));
+  const options = { url, createProtocol: createOpenai, model: 'gpt-image-toy', maxSlots: 2 };
+  const createExecutor = (onEvents: ExecutorListener) => new UpstreamExecutor({ ...options, onEvents });
+  const { store, worker } = openBench({ createExecutor, engineTimeoutMs, heartbeatMs });
+  await worker.start();
+  const id = await submit(store);
+  await lease(store, id);
+  await expect.poll(() => stateOf(store, id)).toBe('succeeded');
+  expect(await readRequest(store, id)).toMatchObject({ request: { attempts: 1 } });
 });
 
 it('is loading, and says why, as long as llama.cpp loads its model', async () => {

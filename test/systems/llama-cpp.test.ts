@@ -1,5 +1,5 @@
 /** A real llama.cpp server with a real model behind a worker, by its own API and by OpenAI's. */
-import { readRequest, readStats } from '@darkroom/store';
+import { readStats } from '@darkroom/store';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ended, poll, stream } from '../e2e/client.ts';
 import { patience, startSystem, stopSystem, type System } from '../e2e/system.ts';
@@ -227,8 +227,10 @@ describe("llama.cpp's server", () => {
         .toBe(1);
       llama = await startLlamaServer({ port, key, template });
       for (const id of ids) expect(await ended(system.url, id)).toBe('succeeded');
+      const starts: number[] = [];
       for (const id of ids) {
         const events = await stream(system.url, id);
+        starts.push(events.filter(({ event }) => event === 'started').length);
         let text = '';
         for (const { event, data } of events.filter(({ data: said }) => said !== '[DONE]')) {
           const { offset, text: more } = JSON.parse(data) as { offset: number; text: string };
@@ -239,9 +241,7 @@ describe("llama.cpp's server", () => {
         expect(text).toBe(view.texts[0]!.text);
         expect(view.usage).toMatchObject({ completion_tokens: 24 });
       }
-      const found = await Promise.all(ids.map((id) => readRequest(system.store, id)));
-      const attempts = found.map((each) => (each as { request: { attempts: number } }).request.attempts);
-      expect(Math.max(...attempts)).toBeGreaterThan(0);
+      expect(Math.max(...starts)).toBeGreaterThan(1);
     });
   });
 });

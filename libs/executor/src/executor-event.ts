@@ -65,7 +65,7 @@ export type ExecutorEvent =
 
 export type EventOf<Type extends ExecutorEvent['type']> = Extract<ExecutorEvent, { type: Type }>;
 
-/** Gets what happened at one time, such as the events of a step, in one call and in order. */
+/** Gets what happened at one time, such as the events of a step, in one call and in order. None: it is at it, and there is nothing to say. */
 export type ExecutorListener = (events: readonly ExecutorEvent[]) => void;
 
 const endTypes: ReadonlySet<ExecutorEvent['type']> = new Set<RequestEndEvent['type']>([

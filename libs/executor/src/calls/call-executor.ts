@@ -209,7 +209,7 @@ export class CallExecutor implements Executor {
         return;
       } else {
         patience.heard(value !== undefined);
-        if (value !== undefined) onEvents([{ ...value, requestId, index }]);
+        onEvents(value === undefined ? [] : [{ ...value, requestId, index }]);
       }
     }
   }

@@ -69,12 +69,7 @@ export class ModuleCaller implements Caller {
 
   async check(signal: AbortSignal): Promise<void> {
     const child = this.#alive();
-    const isAlive = await Promise.race([
-      child.ping().then(() => true),
-      child.ended.then(() => false),
-      aborted(signal).then(() => false),
-    ]);
-    if (isAlive) return;
+    if (await Promise.race([child.ping(), aborted(signal).then(() => false)])) return;
     throw this.#lost(child.how ?? 'does not answer');
   }
 

@@ -37,7 +37,7 @@ export class ModuleChild {
   readonly started: Promise<StartMessage | undefined>;
   #settleStart!: (message: StartMessage | undefined) => void;
   readonly #calls = new Map<number, Mailbox>();
-  #pings: (() => void)[] = [];
+  #pings: ((isAlive: boolean) => void)[] = [];
   #lastWords: string | undefined;
   #how: string | undefined;
 
@@ -90,8 +90,8 @@ export class ModuleChild {
     return undefined;
   }
 
-  /** Resolves when it answers; does not where it hangs. */
-  ping(): Promise<void> {
+  /** Whether it answers rather than ends; unsettled where it hangs. */
+  ping(): Promise<boolean> {
     return new Promise((resolve) => {
       this.#pings.push(resolve);
       if (this.#pings.length === 1) this.send({ type: 'ping' });
@@ -123,8 +123,7 @@ export class ModuleChild {
       case 'unfit':
         return this.#settleStart(message);
       case 'pong':
-        for (const resolve of this.#pings.splice(0)) resolve();
-        return;
+        return this.#settlePings(true);
       case 'dying':
         this.#lastWords = message.message;
         return;
@@ -143,9 +142,14 @@ export class ModuleChild {
     mailbox.notify();
   }
 
+  #settlePings(isAlive: boolean): void {
+    for (const resolve of this.#pings.splice(0)) resolve(isAlive);
+  }
+
   #end(how: string): string {
     this.#how = this.#lastWords === undefined ? how : `${how}: ${this.#lastWords}`;
     this.#settleStart(undefined);
+    this.#settlePings(false);
     for (const { notify } of this.#calls.values()) notify();
     return this.#how;
   }

@@ -14,19 +14,20 @@ const factUnitsPerToken = 8192;
 /** Nobody is told oftener how far a text is. */
 const progressIntervalMs = 50;
 
-/** What must not come back in an error. */
-export function secretsOf({ asked }: UpstreamTextInput): string[] {
-  const { prompt, messages = [], tools = [] } = asked;
-  return [
-    typeof prompt === 'string' ? prompt : '',
-    ...messages.flatMap(({ content, tool_calls: calls }) => [
-      content,
-      ...(calls ?? []).map(({ function: { arguments: given } }) =>
-        typeof given === 'string' ? given : JSON.stringify(given),
-      ),
-    ]),
-    ...tools.map(({ function: { description } }) => description ?? ''),
+/** What must not come back in an error: whatever holds words of who sent it. Objects are told by their JSON. */
+export function secretsOf({ asked, callGrammar }: UpstreamTextInput): string[] {
+  const { prompt, messages = [], tools = [], grammar, response_format: format, stop } = asked;
+  const calls = messages.flatMap((message) => message.tool_calls ?? []);
+  const words = [
+    ...[prompt, grammar, callGrammar, stop].flat(),
+    format?.type === 'json_schema' ? format.json_schema : undefined,
+    ...messages.map(({ content }) => content),
+    ...[...calls, ...tools].flatMap((each) => Object.values(each.function)),
   ];
+  return words.flatMap((each) => {
+    if (typeof each === 'string') return [each];
+    return typeof each === 'object' && each !== null ? [JSON.stringify(each)] : [];
+  });
 }
 
 /** What llama.cpp's server calls a `response_format`: the schema alone. */
