@@ -54,7 +54,6 @@ export default defineConfig({
           name: 'systems',
           include: ['test/systems/**/*.test.ts'],
           ...alone,
-          maxWorkers: 2,
           sequence: { groupOrder: 2 },
         },
       },
