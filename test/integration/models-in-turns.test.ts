@@ -146,6 +146,7 @@ it('whose request is canceled while it waits is not loaded, and nobody makes roo
   expect(awake()).toEqual(['a']);
   await ask('c');
   await expect.poll(awake).toEqual(['c']);
+  await expect.poll(() => executor('c').submitted).toHaveLength(1);
   expect(executor('b').loads).toBe(0);
   // And it can be asked for again.
   await completeAll('c');
