@@ -45,7 +45,7 @@ const executors = {
     return { EXECUTOR: 'http', UPSTREAM_URL, UPSTREAM_SLOTS: '4' };
   },
   'a module of its own': () =>
-    Promise.resolve({ EXECUTOR: join(import.meta.dirname, '__fixtures__', 'chaos-module.mjs') }),
+    Promise.resolve({ EXECUTOR: join(import.meta.dirname, '..', 'chaos', 'fixtures', 'module.mjs') }),
 };
 
 it.each(Object.entries(executors))('each has %s, and places of its own', async (_name, settingsOf) => {
