@@ -1,5 +1,5 @@
 /** Cuts an ONNX graph into parts that run one after the other. Field numbers are those of onnx.proto. */
-import { fieldOf, fieldsOf, numberField, type WireField } from './protobuf.ts';
+import { bytesField, bytesHeader, fieldsOf, numberField, type WireField } from './protobuf.ts';
 
 /** Nodes that are next to each other. */
 export interface GraphPart {
@@ -27,7 +27,6 @@ interface Graph {
 }
 
 const decoder = new TextDecoder();
-const encoder = new TextEncoder();
 
 /**
  * Cuts behind nodes that read what a node of a kind gives, wherever a part has so many bytes of weights at least. (ONNX Runtime
@@ -79,14 +78,15 @@ function partOf(graph: Graph, pieces: readonly (readonly Node[])[], at: number, 
     toModel(typeOf) {
       const contents = [
         ...nodes.map(({ bytes }) => bytes),
-        fieldOf(2, [encoder.encode('part')]),
+        bytesField(2, 'part'),
         ...fieldsAmong(graph.weights, ownInputs),
         ...fieldsAmong(graph.inputs, ownInputs),
-        ...entering.map((name) => fieldOf(11, [valueOf(name, typeOf(name))])),
+        ...entering.map((name) => bytesField(11, valueOf(name, typeOf(name)))),
         ...fieldsAmong(graph.outputs, outputs),
-        ...leaving.filter((name) => !graph.outputs.has(name)).map((name) => fieldOf(12, [valueOf(name)])),
+        ...leaving.filter((name) => !graph.outputs.has(name)).map((name) => bytesField(12, valueOf(name))),
       ];
-      return joined([...graph.around, fieldOf(7, contents)]);
+      const bytes = contents.reduce((sum, { length }) => sum + length, 0);
+      return Buffer.concat([...graph.around, bytesHeader(7, bytes), ...contents]);
     },
   };
 }
@@ -95,21 +95,11 @@ function fieldsAmong(fields: ReadonlyMap<string, Uint8Array>, names: ReadonlySet
   return [...fields].flatMap(([name, field]) => (names.has(name) ? field : []));
 }
 
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
-
 /** @param type of its elements; that of an output ONNX Runtime finds out. */
 function valueOf(name: string, type?: number): Uint8Array {
-  const named = fieldOf(1, [encoder.encode(name)]);
+  const named = bytesField(1, name);
   if (type === undefined) return named;
-  return joined([named, fieldOf(2, [fieldOf(1, [numberField(1, type)])])]);
+  return Buffer.concat([named, bytesField(2, bytesField(1, numberField(1, type)))]);
 }
 
 function readGraph(model: Uint8Array): Graph | undefined {

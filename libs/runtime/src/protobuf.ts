@@ -41,25 +41,28 @@ export function* fieldsOf(bytes: Uint8Array): Generator<WireField> {
   }
 }
 
-/** A field with a length, of what is in it one after the other. */
-export function fieldOf(number: number, contents: readonly Uint8Array[]): Uint8Array {
-  const length = contents.reduce((sum, content) => sum + content.length, 0);
-  const head = [...varintOf(number * 8 + lengthDelimited), ...varintOf(length)];
-  const field = new Uint8Array(head.length + length);
-  field.set(head);
-  let at = head.length;
-  for (const content of contents) {
-    field.set(content, at);
-    at += content.length;
+/** A field that holds a text, bytes or a message. */
+export function bytesField(number: number, content: string | Uint8Array): Buffer {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+  return Buffer.concat([bytesHeader(number, bytes.length), bytes]);
+}
+
+/** What comes before the content of such a field. */
+export function bytesHeader(number: number, length: number): Buffer {
+  return Buffer.concat([encodeVarint(number * 8 + 2), encodeVarint(length)]);
+}
+
+/** A field that holds a number, not negative. */
+export function numberField(number: number, value: number): Buffer {
+  return Buffer.concat([encodeVarint(number * 8), encodeVarint(value)]);
+}
+
+function encodeVarint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  while (rest >= 0x80) {
+    bytes.push((rest % 0x80) + 0x80);
+    rest = Math.floor(rest / 0x80);
   }
-  return field;
-}
-
-/** A field that is a number. */
-export function numberField(number: number, value: number): Uint8Array {
-  return Uint8Array.from([...varintOf(number * 8 + varint), ...varintOf(value)]);
-}
-
-function varintOf(value: number): number[] {
-  return value < 128 ? [value] : [(value % 128) + 128, ...varintOf(Math.floor(value / 128))];
+  return Buffer.from([...bytes, rest]);
 }

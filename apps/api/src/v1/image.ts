@@ -32,8 +32,8 @@ export const imageRoute: Route = {
     const id = requestIdOf(c);
     const text = c.req.param('index') ?? '';
     const index = /^\d{1,3}$/.test(text) ? Number(text) : undefined;
-    // Both at once: the request says how long the picture may be kept, or why there is none.
     const mayLeave = goesAnywhere(c);
+    // Both at once: the request says how long the picture may be kept, or why there is none.
     const [request, output] = await Promise.all([
       findRequest(askStore, id, c.get('owner')),
       index === undefined

@@ -55,8 +55,8 @@ export class BytesKeeper {
    */
   async keepOutput(delivery: Delivery, options: KeepOutputOptions): Promise<Held | undefined> {
     const { index, data, contentType, untilMs, signal } = options;
-    // The log of its request holds it anyway.
-    if (contentType.startsWith('text/')) return data;
+    // The log of its request holds a text anyway.
+    if (this.#store.bytes === undefined || contentType.startsWith('text/')) return data;
     const what = { folder: 'outputs', name: `${index}`, data } as const;
     for (;;) {
       const leftMs = untilMs - performance.now();

@@ -13,10 +13,10 @@ export interface ByteStore {
   get(name: string, range: { from: number; to: number }): Promise<Buffer | undefined>;
   /** All names that begin with `prefix`, which ends with a slash, in pages of 1,000 or fewer; what was left half written too. */
   list(prefix: string): AsyncGenerator<readonly string[], void>;
-  /** Those that are not there are passed over. */
+  /** 1,000 or fewer. Those that are not there are passed over. */
   remove(names: readonly string[]): Promise<void>;
-  /** A URL that gives it to whoever holds it, for so many seconds; undefined where clients do not reach the store. */
-  link(name: string, options: { contentType: string; seconds: number }): Promise<string | undefined>;
+  /** A URL that gives it to whoever holds it, for so many seconds. Clients do not reach every store. */
+  readonly link?: ((name: string, options: { contentType: string; seconds: number }) => Promise<string>) | undefined;
 }
 
 /** What takes the place of bytes in Redis. */

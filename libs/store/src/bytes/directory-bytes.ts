@@ -88,10 +88,6 @@ export class DirectoryBytes implements ByteStore {
     if (name.split('/').some((part) => /^\.{0,2}$/.test(part))) throw new TypeError('the name of bytes is no name');
     return join(this.#root, name);
   }
-
-  link(): Promise<undefined> {
-    return Promise.resolve(undefined);
-  }
 }
 
 function isMissing(error: unknown): boolean {

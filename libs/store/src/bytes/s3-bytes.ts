@@ -18,14 +18,19 @@ export class S3Bytes implements ByteStore {
   readonly #address: BucketAddress;
   readonly #sdk: Promise<Sdk>;
   readonly #client: Promise<S3Client>;
-  readonly #publicClient: Promise<S3Client> | undefined;
+  readonly link: ByteStore['link'];
 
   constructor(address: BucketAddress) {
     this.#address = address;
     this.#sdk = loadSdk();
     this.#client = this.#sdk.then((sdk) => openClient(sdk, address, address.endpoint));
-    if (address.links !== undefined)
-      this.#publicClient = this.#sdk.then((sdk) => openClient(sdk, address, address.links));
+    if (address.links === undefined) return;
+    const signing = this.#sdk.then((sdk) => openClient(sdk, address, address.links));
+    this.link = (name, { contentType, seconds }) =>
+      this.#ask('link', async (_client, { GetObjectCommand, getSignedUrl }) => {
+        const command = new GetObjectCommand({ ...this.#at(name), ResponseContentType: contentType });
+        return getSignedUrl(await signing, command, { expiresIn: seconds });
+      });
   }
 
   put(name: string, data: Uint8Array): Promise<void> {
@@ -48,43 +53,23 @@ export class S3Bytes implements ByteStore {
   }
 
   async *list(prefix: string): AsyncGenerator<readonly string[], void> {
-    const { bucket, prefix: own } = this.#address;
-    let token: string | undefined;
-    do {
-      const page = await this.#ask('list', (client, { ListObjectsV2Command }) =>
-        client.send(
-          new ListObjectsV2Command({
-            Bucket: bucket,
-            Prefix: own + prefix,
-            ...(token !== undefined && { ContinuationToken: token }),
-          }),
-        ),
-      );
-      yield (page.Contents ?? []).map(({ Key = '' }) => Key.slice(own.length));
-      token = page.NextContinuationToken;
-    } while (token !== undefined);
-  }
-
-  async remove(names: readonly string[]): Promise<void> {
-    // As many as one call takes.
-    for (let first = 0; first < names.length; first += 1000) {
-      const Objects = names.slice(first, first + 1000).map((name) => ({ Key: this.#at(name).Key }));
-      await this.#ask('remove', async (client, { DeleteObjectsCommand }) => {
-        const Delete = { Objects, Quiet: true };
-        const { Errors: [error] = [] } = await client.send(
-          new DeleteObjectsCommand({ Bucket: this.#address.bucket, Delete }),
-        );
-        if (error !== undefined) throw new Error(`${error.Code}: ${error.Message}`);
-      });
+    const { bucket: Bucket, prefix: own } = this.#address;
+    const { paginateListObjectsV2 } = await this.#sdk;
+    try {
+      const pages = paginateListObjectsV2({ client: await this.#client }, { Bucket, Prefix: own + prefix });
+      for await (const { Contents = [] } of pages) yield Contents.map(({ Key = '' }) => Key.slice(own.length));
+    } catch (error) {
+      throw bytesUnavailable('list', error);
     }
   }
 
-  async link(name: string, options: { contentType: string; seconds: number }): Promise<string | undefined> {
-    const signing = this.#publicClient;
-    if (signing === undefined) return undefined;
-    return this.#ask('link', async (_client, { GetObjectCommand, getSignedUrl }) => {
-      const command = new GetObjectCommand({ ...this.#at(name), ResponseContentType: options.contentType });
-      return getSignedUrl(await signing, command, { expiresIn: options.seconds });
+  remove(names: readonly string[]): Promise<void> {
+    return this.#ask('remove', async (client, { DeleteObjectsCommand }) => {
+      const Delete = { Objects: names.map((name) => ({ Key: this.#at(name).Key })), Quiet: true };
+      const { Errors: [error] = [] } = await client.send(
+        new DeleteObjectsCommand({ Bucket: this.#address.bucket, Delete }),
+      );
+      if (error !== undefined) throw new Error(`${error.Code}: ${error.Message}`);
     });
   }
 

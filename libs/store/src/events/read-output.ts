@@ -42,7 +42,7 @@ export async function readOutputChunk(
 
 /**
  * A URL that gives a finished output to whoever holds it, without us; undefined where clients do not reach what keeps it, and
- * where there is no such output. One round trip.
+ * where there is no such output. One round trip where they do.
  */
 export async function linkOutput(
   store: StoreConnection,
@@ -50,7 +50,7 @@ export async function linkOutput(
   { index, seconds }: { index: number; seconds: number },
 ): Promise<string | undefined> {
   const key = store.keysOfRequest(id)?.output(id, index);
-  if (store.bytes === undefined || key === undefined) return undefined;
+  if (store.bytes?.link === undefined || key === undefined) return undefined;
   const [info, first] = await store.redis.hmgetBuffer(key, 'info', '0');
   if (!info || !first) return undefined;
   const facts = JSON.parse(info.toString()) as OutputInfo;

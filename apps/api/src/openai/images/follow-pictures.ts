@@ -41,7 +41,7 @@ export function followPictures(
   { id, watch, partialImages, withData }: FollowPicturesOptions,
 ): AsyncGenerator<PartialPicture | CompletedPicture | 'heartbeat', void> {
   const completed = new Set<number>();
-  const partialOf = createPartials(partialImages);
+  const partialOf = createPartials(context, id, partialImages);
   async function* whole(outputs: readonly OutputInfo[], timestampMs: number): AsyncGenerator<CompletedPicture, void> {
     for (const output of outputs) {
       if (completed.has(output.index)) continue;
@@ -52,7 +52,7 @@ export function followPictures(
     }
   }
   async function* itemsOf(event: RequestEvent): AsyncGenerator<PartialPicture | CompletedPicture, void> {
-    if (event.type === 'preview') yield* partialOf(await withPreview(context.askStore, id, event));
+    if (event.type === 'preview') yield* partialOf(event);
     else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
       yield* whole([event.output], event.timestampMs);
     // All of them: the log is capped, and what stood in its beginning may be missing.
@@ -62,12 +62,14 @@ export function followPictures(
 }
 
 /** At most so many of each picture. A worker that goes on where a lost one stood repeats steps. */
-function createPartials(max: number) {
+function createPartials({ askStore }: ApiContext, id: string, max: number) {
   const shown = new Map<number, { step: number; count: number }>();
-  return function* (event: Extract<RequestEvent, { type: 'preview' }>): Generator<PartialPicture, void> {
-    const { index: imageIndex, done: step, total: totalSteps = 0, data, contentType, timestampMs } = event;
+  return async function* (event: Extract<RequestEvent, { type: 'preview' }>): AsyncGenerator<PartialPicture, void> {
+    const { index: imageIndex, done: step, total: totalSteps = 0, contentType, timestampMs } = event;
     const last = shown.get(imageIndex) ?? { step: 0, count: 0 };
-    if (data === undefined || step <= last.step || last.count >= max) return;
+    if (step <= last.step || last.count >= max) return;
+    const { data } = await withPreview(askStore, id, event);
+    if (data === undefined) return;
     shown.set(imageIndex, { step, count: last.count + 1 });
     yield { type: 'partial', imageIndex, partialIndex: last.count, step, totalSteps, data, contentType, timestampMs };
   };
