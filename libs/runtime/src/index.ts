@@ -1,3 +1,4 @@
+export { GrowingArray } from './growing-array.ts';
 export { floatsOfHalves } from './half-precision.ts';
 export * from './onnx-session.ts';
 export { bytesField, bytesHeader, numberField } from './protobuf.ts';

@@ -11,13 +11,13 @@ const fileOf = (name: string) => resolve(directory, name, 'onnx/model.onnx');
 const names = [0, 1].flatMap((layer) => [`${layer}.key`, `${layer}.value`]);
 const columns = 24;
 
-function feedsOf(rows: number, width: number, past = 0): Record<string, TensorValue> {
+function feedsOf(rows: number, width: number, { past = 0, first = 1 } = {}): Record<string, TensorValue> {
   const whole = (count: number, of: (at: number) => number) => ({
     data: BigInt64Array.from({ length: rows * count }, (_, at) => BigInt(of(at % count))),
     dims: [rows, count],
   });
   return {
-    input_ids: whole(width, (at) => 1 + ((at * 7) % 60)),
+    input_ids: whole(width, (at) => first + ((at * 7) % 60)),
     attention_mask: whole(past + width, () => 1),
     position_ids: whole(width, (at) => past + at),
     num_logits_to_keep: { data: BigInt64Array.of(BigInt(width)), dims: [] },
@@ -31,7 +31,7 @@ function cachesOf(rows: number): Map<string, TensorValue> {
 
 function sampleOf(rows: number, width: number, past: number): Record<string, TensorValue> {
   const caches = [...cachesOf(rows)].map(([name, value]) => [`past_key_values.${name}`, value] as const);
-  return { ...feedsOf(rows, width, past), ...Object.fromEntries(caches) };
+  return { ...feedsOf(rows, width, { past }), ...Object.fromEntries(caches) };
 }
 
 async function open(name: string, leastPartBytes: number) {
@@ -45,7 +45,7 @@ async function open(name: string, leastPartBytes: number) {
   });
   onTestFinished(() => session.dispose());
   /** Reads 5 tokens, with caches that lie elsewhere in each part. */
-  const read = async (rows: number, hasLogits = true) => {
+  const read = async (rows: number, { hasLogits = true, first = 1 } = {}) => {
     let caches = cachesOf(rows);
     const logits = { data: new Float32Array(rows * 5 * 64), dims: [rows, 5, 64] };
     let parts = 0;
@@ -54,7 +54,7 @@ async function open(name: string, leastPartBytes: number) {
     };
     const prefixed = (prefix: string) => [...caches].map(([name, value]) => [`${prefix}.${name}`, value] as const);
     const call = session.run(
-      () => ({ ...feedsOf(rows, 5), ...Object.fromEntries(prefixed('past_key_values')) }),
+      () => ({ ...feedsOf(rows, 5, { first }), ...Object.fromEntries(prefixed('past_key_values')) }),
       () => new Map([...prefixed('present'), ...(hasLogits ? ([['logits', logits]] as const) : [])]),
     );
     for (let isDone = false; !isDone; parts++) {
@@ -85,9 +85,17 @@ it.each(['group-query', 'group-query-uncopied'])('gives the same in parts as in 
   );
 });
 
+it('keeps what goes from part to part of calls that take turns', async () => {
+  const { read } = await open('group-query', 1);
+  const requests = [1, 2, 3, 2].map((rows, at) => ({ rows, first: 1 + at }));
+  const alone = [];
+  for (const { rows, first } of requests) alone.push(await read(rows, { first }));
+  expect(await Promise.all(requests.map(({ rows, first }) => read(rows, { first })))).toEqual(alone);
+});
+
 it('leaves the part out that only leads to logits that nobody wants', async () => {
   const { read } = await open('group-query-uncopied', 1);
-  const [all, caches] = [await read(1), await read(1, false)];
+  const [all, caches] = [await read(1), await read(1, { hasLogits: false })];
   expect(caches.parts).toBe(all.parts - 1);
   expect(caches.caches).toEqual(all.caches);
   expect(caches.logits.every((value) => value === 0)).toBe(true);

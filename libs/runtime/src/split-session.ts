@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { cutGraph, type GraphPart } from './cut-graph.ts';
+import { GrowingArray } from './growing-array.ts';
 import { loadOnnxSession, type LoadedSession, type LoadOnnxSessionOptions } from './onnx-session.ts';
 import { notTensor, type TensorSpec, type TensorValue } from './tensor-values.ts';
 
@@ -133,6 +134,8 @@ export class SplitSession {
   readonly #parts: readonly Part[];
   readonly #passed: ReadonlyMap<string, Passed>;
   readonly #sizedBy: string;
+  /** What calls before had for what goes from part to part. */
+  readonly #idle: PassedValues[] = [];
 
   constructor(parts: readonly Part[], passed: ReadonlyMap<string, Passed>, sizedBy: string) {
     this.#parts = parts;
@@ -163,29 +166,53 @@ export class SplitSession {
    * @param intoOf likewise.
    */
   async *run(feedsOf: () => Feeds, intoOf: () => Places): AsyncGenerator<void, void> {
-    const passed = new Map<string, TensorValue>();
     const all = intoOf();
     const last = this.#parts.findLastIndex(({ session }) => wanted(session, all).length > 0);
-    for (const [at, { session, leaving }] of this.#parts.slice(0, last + 1).entries()) {
-      if (at > 0) yield;
-      const [feeds, into] = [feedsOf(), intoOf()];
-      for (const name of leaving) passed.set(name, this.#create(name, feeds[this.#sizedBy]!.dims));
-      const fed = session.inputs.map(({ name }) => [name, passed.get(name) ?? feeds[name]!] as const);
-      const places = [...wanted(session, into), ...leaving].map(
-        (name) => [name, into.get(name) ?? passed.get(name)!] as const,
-      );
-      await session.runInto(Object.fromEntries(fed), new Map(places));
+    const values = this.#idle.pop() ?? new PassedValues(this.#passed);
+    const passed = values.of(feedsOf()[this.#sizedBy]!.dims);
+    try {
+      for (const [at, { session, leaving }] of this.#parts.slice(0, last + 1).entries()) {
+        if (at > 0) yield;
+        const [feeds, into] = [feedsOf(), intoOf()];
+        const fed = session.inputs.map(({ name }) => [name, passed.get(name) ?? feeds[name]!] as const);
+        const places = [...wanted(session, into), ...leaving].map(
+          (name) => [name, into.get(name) ?? passed.get(name)!] as const,
+        );
+        await session.runInto(Object.fromEntries(fed), new Map(places));
+      }
+    } finally {
+      this.#idle.push(values);
     }
   }
 
   async dispose(): Promise<void> {
     for (const { session } of this.#parts) await session.dispose();
   }
+}
 
-  #create(name: string, size: readonly number[]): TensorValue {
-    const { spec, sides } = this.#passed.get(name)!;
-    const dims = sides.map((side) => (typeof side === 'number' ? side : followed[side](size)));
-    return { data: passedTypes[spec.type]!.create(dims.reduce((total, side) => total * side, 1)), dims };
+/** Memory of one call after another for what goes from part to part. */
+class PassedValues {
+  readonly #values: readonly { name: string; sides: readonly Side[]; memory: GrowingArray<TensorValue['data']> }[];
+  #last: Places = new Map();
+
+  constructor(passed: ReadonlyMap<string, Passed>) {
+    this.#values = Array.from(passed, ([name, { spec, sides }]) => {
+      return { name, sides, memory: new GrowingArray(passedTypes[spec.type]!.create) };
+    });
+  }
+
+  /** @param size dimensions of the input that the others follow. */
+  of(size: readonly number[]): Places {
+    const places = this.#values.map(({ name, sides, memory }): [string, TensorValue] => {
+      const dims = sides.map((side) => (typeof side === 'number' ? side : followed[side](size)));
+      const data = memory.of(dims.reduce((total, side) => total * side, 1));
+      const last = this.#last.get(name);
+      // Of calls that are alike ONNX Runtime's tensors can stay, too.
+      const isAlike = last?.data === data && last.dims.every((side, at) => side === dims[at]);
+      return [name, isAlike ? last : { data, dims }];
+    });
+    this.#last = new Map(places);
+    return this.#last;
   }
 }
 

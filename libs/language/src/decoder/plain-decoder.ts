@@ -5,9 +5,8 @@
  * Rows of different lengths share a call: a row's past stands at the beginning of its columns, what is missing to the
  * longest is masked. With that, and never a single query in a call, the bits of a row are the same in any company.
  */
-import type { OnnxSession, TensorValue } from '@darkroom/runtime';
+import { GrowingArray, type OnnxSession, type TensorValue } from '@darkroom/runtime';
 import type { Decoder, DecoderRead } from './decoder.ts';
-import { GrowingArray } from './growing-array.ts';
 import { keptLogits } from './kept-logits.ts';
 import { type CacheShape, RowCache } from './row-cache.ts';
 import { WholeNumbers } from './whole-numbers.ts';
@@ -38,9 +37,9 @@ export class PlainDecoder implements Decoder<RowCache> {
   readonly #shape: CacheShape;
   readonly #pastNames: readonly string[];
   readonly #presentNames: readonly string[];
-  readonly #past: GrowingArray[];
-  readonly #present: GrowingArray[];
-  readonly #logits = new GrowingArray();
+  readonly #past: GrowingArray<Float32Array>[];
+  readonly #present: GrowingArray<Float32Array>[];
+  readonly #logits = new GrowingArray<Float32Array>((size) => new Float32Array(size));
   readonly #inputs: ReadonlySet<string>;
 
   constructor({ session, vocabularySize, shape }: PlainDecoderOptions) {
@@ -49,8 +48,8 @@ export class PlainDecoder implements Decoder<RowCache> {
     this.vocabularySize = vocabularySize;
     this.#pastNames = cacheNames('past_key_values', shape);
     this.#presentNames = cacheNames('present', shape);
-    this.#past = this.#pastNames.map(() => new GrowingArray());
-    this.#present = this.#presentNames.map(() => new GrowingArray());
+    this.#past = this.#pastNames.map(() => new GrowingArray<Float32Array>((size) => new Float32Array(size)));
+    this.#present = this.#presentNames.map(() => new GrowingArray<Float32Array>((size) => new Float32Array(size)));
     this.#inputs = new Set(session.inputs.map(({ name }) => name));
   }
 

@@ -4,9 +4,8 @@
  * that take a token each share a call, on neighboring slots. The operator takes more new tokens of one row only, so each
  * piece of a prompt is a call of its own.
  */
-import { floatsOfHalves, type SplitSession, type TensorValue } from '@darkroom/runtime';
+import { floatsOfHalves, GrowingArray, type SplitSession, type TensorValue } from '@darkroom/runtime';
 import { type Decoder, type DecoderRead, lastOf } from './decoder.ts';
-import { GrowingArray } from './growing-array.ts';
 import { keptLogits } from './kept-logits.ts';
 import { cacheNames } from './plain-decoder.ts';
 import type { CacheShape } from './row-cache.ts';
@@ -39,7 +38,7 @@ export class SharedDecoder implements Decoder<SlotCache> {
   readonly #presentNames: readonly string[];
   readonly #hasPositions: boolean;
   readonly #hasHalfLogits: boolean;
-  readonly #logits = new GrowingArray();
+  readonly #logits = new GrowingArray((size) => new Float32Array(size));
   readonly #memory: SlotMemory;
 
   constructor({ session, vocabularySize, shape }: SharedDecoderOptions) {

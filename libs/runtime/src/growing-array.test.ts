@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { GrowingArray } from './growing-array.ts';
 
 it('memory for a tensor grows with what is asked for, and is given back when it is not for a while', () => {
-  const memory = new GrowingArray();
+  const memory = new GrowingArray((size) => new Float32Array(size));
   expect(memory.of(1000)).toHaveLength(1000);
   for (let call = 0; call < 100; call++) expect(memory.of(call % 2 === 0 ? 10 : 1000).byteOffset).toBe(0);
   expect(memory.size).toBe(1500);
