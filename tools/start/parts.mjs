@@ -6,8 +6,16 @@ import { join } from 'node:path';
  */
 const writers = ['emoji-writer', 'emoji-writer-diffusion'];
 
+/** Those of light.mjs. */
+const lightApps = ['api', 'batch-former', 'webhook-sender', 'janitor'];
+
+/** V8 collects what is young after 1 MB, by one thread. Engines inherit that; the last of two flags wins. */
+function nodeOptions({ NODE_OPTIONS = '' }) {
+  return `--max-semi-space-size=1 --v8-pool-size=1 ${NODE_OPTIONS}`;
+}
+
 /**
- * What is to run, in the order it is stopped in: first nothing new comes in, then nothing new is handed out, then work ends.
+ * What is to run, in the order it is stopped in: first nothing new comes in and nothing is handed out, then work ends.
  * All run on one machine, so each gets a port for its metrics: the one that is set, and those after it; 0 stays 0.
  *
  * @param environment of whoever started us. With a model of its own there is a worker for that model and no other.
@@ -15,36 +23,39 @@ const writers = ['emoji-writer', 'emoji-writer-diffusion'];
  */
 export function partsOf({ root, environment, metricsPort }) {
   const models = hasOwnModel(environment) ? [] : writers;
+  const worker = 'apps/worker/dist/main.js';
+  const first = lightApps.length;
   const wanted = [
-    { app: 'api' },
-    { app: 'batch-former' },
-    { app: 'worker' },
-    ...models.map((model) => ({
-      app: 'worker',
-      name: `worker of ${model}`,
-      settings: writerSettings(environment, model),
-    })),
-    { app: 'webhook-sender' },
-    { app: 'janitor' },
+    ...lightParts(environment),
+    // May be several processes, and takes the ports that follow.
+    { name: 'worker', script: worker, port: first + models.length },
+    ...models.map((model, at) => {
+      const settings = writerSettings(environment, model);
+      return { name: `worker of ${model}`, script: worker, port: first + at, settings };
+    }),
   ];
-  // The first worker may be several processes and takes the ports that follow.
-  const ports = wanted.toSorted((left, right) => portRank(left) - portRank(right));
-  return wanted.map((part) => {
-    const { app, name = app, settings = {} } = part;
-    const env = { ...environment, ...settings };
-    if (metricsPort) env.METRICS_PORT = String(metricsPort + ports.indexOf(part));
-    return { name, isWorker: app === 'worker', script: join(root, `apps/${app}/dist/main.js`), cwd: root, env };
+  return wanted.map(({ name, script, port, settings }) => {
+    // At rest, all take a third less memory with these two. glibc keeps one pool of what is free, not one for each thread.
+    const env = { MALLOC_ARENA_MAX: '1', ...environment, NODE_OPTIONS: nodeOptions(environment), ...settings };
+    if (metricsPort) env.METRICS_PORT = String(metricsPort + port);
+    return { name, isWorker: script === worker, script: join(root, script), cwd: root, env };
   });
+}
+
+/** A process has one name in traces, so whoever wants these gets one for each. */
+function lightParts({ OTEL_EXPORTER_OTLP_ENDPOINT: traces }) {
+  if (traces?.trim()) return lightApps.map((name, port) => ({ name, script: `apps/${name}/dist/main.js`, port }));
+  return [{ name: lightApps.join(', '), script: 'tools/start/light.mjs', port: 0 }];
+}
+
+/** Ports for metrics that all of these take, but for processes that a worker starts. */
+export function portsOf(parts) {
+  return lightApps.length + parts.filter(({ isWorker }) => isWorker).length;
 }
 
 /** Whether somebody has said which models there are: in directories, or one that something else runs. */
 export function hasOwnModel({ MODEL_DIR, MODEL_DIRS, EXECUTOR }) {
   return [MODEL_DIR, MODEL_DIRS].some((value) => value?.trim()) || !['', 'process'].includes(EXECUTOR?.trim() ?? '');
-}
-
-function portRank({ app, settings }) {
-  if (app === 'worker') return settings === undefined ? 6 : 5;
-  return ['api', 'batch-former', 'webhook-sender', 'janitor'].indexOf(app);
 }
 
 /** What is set for the worker of pictures is not meant for these; an empty value counts as not set. */

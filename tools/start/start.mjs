@@ -5,7 +5,7 @@ import { buildPage, compile, installDependencies } from './dependencies.mjs';
 import { untilHealthy } from './health.mjs';
 import { takeInstanceLock } from './instance-lock.mjs';
 import { Part } from './part.mjs';
-import { hasOwnModel, partsOf } from './parts.mjs';
+import { hasOwnModel, partsOf, portsOf } from './parts.mjs';
 import { provideRedis } from './redis.mjs';
 import { SetupError, say } from './say.mjs';
 import { System } from './system.mjs';
@@ -36,10 +36,9 @@ async function run() {
   await buildPage(root);
   const { host, port, metricsPort } = settings;
   const wanted = partsOf({ root, environment: process.env, metricsPort });
-  if (metricsPort + wanted.length - 1 > 65_535)
-    throw new SetupError(
-      `METRICS_PORT is ${metricsPort}, and each of ${wanted.length} processes needs one from there on.`,
-    );
+  const ports = portsOf(wanted);
+  if (metricsPort + ports - 1 > 65_535)
+    throw new SetupError(`METRICS_PORT is ${metricsPort}, and ${ports} of them are needed from there on.`);
   const address = await chooseAddress({ host, port });
   const redis = await provideRedis({ directory: join(root, '.darkroom/redis') });
   const shared = { REDIS_URL: redis.url, PORT: String(address.port) };

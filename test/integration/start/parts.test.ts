@@ -35,9 +35,9 @@ it('starts one for the model that is named, and no other', () => {
     { EXECUTOR: 'http', MODEL_ID: 'mine' },
   ]) {
     const names = parts(named).map(({ name }) => name);
-    expect(names).toEqual(['api', 'batch-former', 'worker', 'webhook-sender', 'janitor']);
+    expect(names).toEqual(['api, batch-former, webhook-sender, janitor', 'worker']);
   }
-  expect(parts({ EXECUTOR: 'process' })).toHaveLength(7);
+  expect(parts({ EXECUTOR: 'process' })).toHaveLength(4);
 });
 
 it('keeps settings of the worker of pictures from the others', () => {
@@ -57,13 +57,17 @@ it('keeps settings of the worker of pictures from the others', () => {
 it('gives each a port for its metrics, the last to the worker that may be several', () => {
   const ports = parts({}, 9000).map(({ name, env }) => [name, env['METRICS_PORT']]);
   expect(Object.fromEntries(ports)).toEqual({
-    api: '9000',
-    'batch-former': '9001',
-    'webhook-sender': '9002',
-    janitor: '9003',
+    'api, batch-former, webhook-sender, janitor': '9000',
     'worker of emoji-writer': '9004',
     'worker of emoji-writer-diffusion': '9005',
     worker: '9006',
   });
+  const traced = parts({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }, 9000);
+  expect(traced.slice(0, 4).map(({ name, env }) => [name, env['METRICS_PORT']])).toEqual([
+    ['api', '9000'],
+    ['batch-former', '9001'],
+    ['webhook-sender', '9002'],
+    ['janitor', '9003'],
+  ]);
   expect(parts({}).some(({ env }) => 'METRICS_PORT' in env)).toBe(false);
 });

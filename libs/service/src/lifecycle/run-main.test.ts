@@ -33,6 +33,21 @@ function startApp(behaviour: string, environment: Record<string, string> = {}, f
   return { child, ready: once(child, 'message').then(([message]) => message), end };
 }
 
+async function twoFreePorts(): Promise<number> {
+  for (;;) {
+    const first = createServer().listen(0, '127.0.0.1');
+    await once(first, 'listening');
+    const { port } = first.address() as AddressInfo;
+    const second = createServer().listen(port + 1, '127.0.0.1');
+    const isFree = await once(second, 'listening').then(
+      () => true,
+      () => false,
+    );
+    for (const server of [first, second]) server.close();
+    if (isFree) return port;
+  }
+}
+
 /** Sees standard output while the process is running. */
 async function waitForOutput(child: ChildProcess, wanted: string): Promise<void> {
   let seen = '';
@@ -53,6 +68,32 @@ describe('runMain', () => {
     expect(code).toBe(0);
     expect(stdout.split('stop was called')).toHaveLength(2);
     expect(stdout).toContain('"app":"janitor"');
+  });
+
+  it('is ready when all apps of the process are, and ends when all have stopped', async () => {
+    const { child, ready, end } = startApp('behave', { SHARED: '1' });
+    const hasStarted = waitForOutput(child, 'the former has started');
+    await ready;
+    await hasStarted;
+    child.kill('SIGTERM');
+    const { code, stdout } = await end;
+    expect(code).toBe(0);
+    const lines = stdout.split('\n');
+    const at = (text: string) => lines.findIndex((line) => line.includes(text));
+    expect(at('stop was called')).toBeLessThan(at('the former has stopped'));
+    expect(stdout.split('"msg":"stopping"')).toHaveLength(2);
+    expect(stdout.match(/"msg":"stopped"/g)).toHaveLength(2);
+  });
+
+  it('serves the metrics of apps that share a process one behind the other', async () => {
+    const port = await twoFreePorts();
+    const { ready } = startApp('behave', { SHARED: '1', METRICS_PORT: String(port) });
+    await ready;
+    const pages = await Promise.all([port, port + 1].map((at) => fetch(`http://127.0.0.1:${at}/metrics`)));
+    const [first, second] = await Promise.all(pages.map((page) => page.text()));
+    expect(first).toContain('process_cpu_seconds_total{app="janitor"}');
+    expect(second).toContain('app="batch-former"');
+    expect(second).not.toContain('process_cpu_seconds_total');
   });
 
   it('stops when its supervisor is gone', async () => {

@@ -24,10 +24,18 @@ export const exitCodeOfWrongSettings = 78;
 /** How long an orderly stop may take; then the process ends anyway. */
 export const longestStopMs = 20_000;
 
+/** Of this process: several apps may share it, as with `npm start`. It ends when all have stopped. */
+const shared: { stopping?: AbortSignal; apps: number; starting: number; left: number } = {
+  apps: 0,
+  starting: 0,
+  left: 0,
+};
+
 /**
  * The whole of an app's `main.ts`: reads its settings, those on the command line first, makes its logger, builds and starts its service, and stops it
  * once on SIGTERM, SIGINT or when the supervisor that forked it is gone. A second signal ends the process at once; so
- * does an error that nobody caught (exit code 1). A supervisor is told `ready` over IPC when the service has started.
+ * does an error that nobody caught (exit code 1). A supervisor is told `ready` over IPC when the service has started. Apps
+ * that share a process share all of that, and the second's metrics are at the port behind the first's.
  */
 export async function runMain<App extends AppName>(
   app: App,
@@ -38,13 +46,13 @@ export async function runMain<App extends AppName>(
   // Every app has the settings that all share; TypeScript does not resolve that for an App that is still open.
   const { logLevel, logFile, tracesUrl } = config as Config<AppName>;
   const log = createLogger({ app, level: logLevel, file: logFile });
-  exitOnUncaughtErrors(log);
-  const stopping = onStopRequest(log);
-  // A service may for a while hold nothing that keeps Node running, and must not end by that.
-  setInterval(() => {}, 2 ** 30);
+  const stopping = (shared.stopping ??= watchProcess(log));
   let service: Service | undefined;
   stopping.addEventListener('abort', () => exitAfter(stopTimeoutMs, log));
-  const { metrics, readiness, server } = watchProcess(app, config, log);
+  const { metrics, readiness, server } = measure(app, config, log);
+  shared.apps += 1;
+  shared.starting += 1;
+  shared.left += 1;
   try {
     const stopTracing = tracesUrl === undefined ? undefined : await startTracing(app, log);
     // Before everything else, and till the end: starting and stopping are what one wants to watch.
@@ -54,8 +62,9 @@ export async function runMain<App extends AppName>(
     if (!stopping.aborted) {
       readiness.isStarted = true;
       log.info('ready');
+      shared.starting -= 1;
       // A send that finds the channel closed is followed by `disconnect`, which says all there is to say.
-      process.send?.('ready', undefined, undefined, () => {});
+      if (shared.starting === 0) process.send?.('ready', undefined, undefined, () => {});
       await once(stopping, 'abort');
     }
     readiness.isStarted = false;
@@ -67,12 +76,22 @@ export async function runMain<App extends AppName>(
     process.exit(1);
   }
   log.info('stopped');
-  process.exit(0);
+  shared.left -= 1;
+  if (shared.left === 0) process.exit(0);
 }
 
-/** What is measured of this process, and where that is served, if anywhere. */
-function watchProcess(app: AppName, { metricsPort: port, metricsHost: host }: Config<AppName>, log: Logger) {
-  const metrics = new Metrics({ app, log, withProcess: port !== undefined });
+/** Has the process run until it is asked to stop, or something goes wrong. */
+function watchProcess(log: Logger): AbortSignal {
+  exitOnUncaughtErrors(log);
+  // A service may for a while hold nothing that keeps Node running, and must not end by that.
+  setInterval(() => {}, 2 ** 30);
+  return onStopRequest(log);
+}
+
+/** What is measured of an app, and where that is served, if anywhere. */
+function measure(app: AppName, { metricsPort, metricsHost: host }: Config<AppName>, log: Logger) {
+  const port = metricsPort && metricsPort + shared.apps;
+  const metrics = new Metrics({ app, log, withProcess: metricsPort !== undefined && shared.apps === 0 });
   const readiness = createReadiness(metrics);
   const server = port === undefined ? undefined : new MetricsServer({ metrics, readiness, host, port, log });
   return { metrics, readiness, server };

@@ -16,7 +16,24 @@ class App extends BaseService {
   }
 }
 
-await runMain('janitor', ({ log, config }) => {
-  log.info({ interval: config.sweepIntervalMs }, 'built');
-  return new App();
-}, behaviour === 'stop-slowly' ? { stopTimeoutMs: 1 } : {});
+// With SHARED there is a former beside it that starts and stops later.
+class Later extends App {
+  async onStart() {
+    await new Promise(setImmediate);
+    console.log('the former has started');
+  }
+
+  async onStop() {
+    await new Promise(setImmediate);
+    console.log('the former has stopped');
+  }
+}
+
+const mains = [
+  runMain('janitor', ({ log, config }) => {
+    log.info({ interval: config.sweepIntervalMs }, 'built');
+    return new App();
+  }, behaviour === 'stop-slowly' ? { stopTimeoutMs: 1 } : {}),
+];
+if (process.env.SHARED) mains.push(runMain('batch-former', () => new Later()));
+await Promise.all(mains);
