@@ -5,7 +5,8 @@ import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-export type PartName = 'api' | 'batch-former' | 'janitor' | 'webhook-sender' | 'worker';
+/** `light`: all but the worker in one process, as with `npm start`. */
+export type PartName = 'api' | 'batch-former' | 'janitor' | 'webhook-sender' | 'worker' | 'light';
 
 export interface Part {
   name: PartName;
@@ -33,7 +34,8 @@ export function launchPart(
   logFile: string,
   { root = here }: { root?: string } = {},
 ): Part {
-  const child = fork(join(root, 'apps', name, 'dist/main.js'), {
+  const script = name === 'light' ? 'tools/start/light.mjs' : `apps/${name}/dist/main.js`;
+  const child = fork(join(root, script), {
     cwd: root,
     // Vitest's conditions would send the built apps to the sources.
     execArgv: [],

@@ -46,7 +46,8 @@ export async function runMain<App extends AppName>(
   // Every app has the settings that all share; TypeScript does not resolve that for an App that is still open.
   const { logLevel, logFile, tracesUrl } = config as Config<AppName>;
   const log = createLogger({ app, level: logLevel, file: logFile });
-  const stopping = (shared.stopping ??= watchProcess(log));
+  shared.stopping ??= watchProcess(log);
+  const stopping = following(shared.stopping);
   let service: Service | undefined;
   stopping.addEventListener('abort', () => exitAfter(stopTimeoutMs, log));
   const { metrics, readiness, server } = measure(app, config, log);
@@ -86,6 +87,13 @@ function watchProcess(log: Logger): AbortSignal {
   // A service may for a while hold nothing that keeps Node running, and must not end by that.
   setInterval(() => {}, 2 ** 30);
   return onStopRequest(log);
+}
+
+/** A signal of an app's own: with those of all apps, one would have more listeners than Node takes for sound. */
+function following(signal: AbortSignal): AbortSignal {
+  const controller = new AbortController();
+  signal.addEventListener('abort', () => controller.abort(), { once: true });
+  return controller.signal;
 }
 
 /** What is measured of an app, and where that is served, if anywhere. */

@@ -1,0 +1,24 @@
+/** All but the worker in one process, as `npm start` has them. */
+import { expect, it } from 'vitest';
+import { ended, submit } from '../e2e/client.ts';
+import { openSystem } from '../e2e/system.ts';
+import { startReceiver, typesOf, untilAllDelivered } from '../e2e/webhook-receiver.ts';
+
+it('serves, tells webhooks, lets another worker go on, and stops in order', async () => {
+  const environment = { WEBHOOK_ALLOW_PRIVATE: 'true', METRICS_PORT: '0' };
+  const system = await openSystem({ parts: ['light', 'worker'], environment });
+  const light = system.part('light');
+  const receiver = await startReceiver({ url: light.url });
+  const ask = { prompt: 'a red apple on a white background', preview: 'off', webhook_url: receiver.url };
+  const quick = await submit(light.url, { ...ask, num_inference_steps: 2 });
+  expect(await ended(light.url, quick)).toBe('succeeded');
+  // The janitor is there too.
+  const long = await submit(light.url, { ...ask, num_inference_steps: 40 });
+  await system.part('worker').kill();
+  await system.start('worker');
+  expect(await ended(light.url, long)).toBe('succeeded');
+  await untilAllDelivered(system);
+  expect([quick, long].map((id) => typesOf(receiver, id).at(-1))).toEqual(['request.succeeded', 'request.succeeded']);
+  await light.stop();
+  expect([light.process.exitCode, light.stderr]).toEqual([0, '']);
+});
