@@ -10,17 +10,17 @@ export interface MemberOptions {
   environment: Record<string, string>;
   /** That it serves. */
   models: readonly string[];
-  /** Its own way to Redis. */
-  proxy: TcpProxy;
+  /** Its own way to Redis, where there is one Redis. */
+  proxy: TcpProxy | undefined;
   logFile: string;
+  /** It ended by itself, or not as it was asked to. */
+  onCrash: (how: string) => void;
 }
 
 export class Member {
   readonly name: string;
   readonly app: PartName;
-  readonly proxy: TcpProxy;
-  /** Starts that nobody had asked for: it had ended by itself. */
-  surprises: string[] = [];
+  readonly proxy: TcpProxy | undefined;
   /** What the next starts get in addition. */
   extra: Record<string, string> = {};
   /** Whose build the next starts are of; this repository's otherwise. */
@@ -96,7 +96,7 @@ export class Member {
     this.#isStopped = true;
     await this.#part.stop();
     await this.#keeping;
-    this.proxy.stop();
+    this.proxy?.stop();
   }
 
   #launch(): Part {
@@ -111,7 +111,10 @@ export class Member {
       const { process: child } = this.#part;
       await new Promise<void>((resolve) => void (this.isRunning ? child.once('exit', () => resolve()) : resolve()));
       if (this.#isStopped) return;
-      if (!this.#isExpected) this.surprises.push(`${this.name}: exit ${child.exitCode ?? child.signalCode}`);
+      // Asked to, it ends with 0, or by the signal while it does not listen yet.
+      const isFine = this.#isExpected && (child.exitCode === null || child.exitCode === 0);
+      if (!isFine)
+        this.#options.onCrash(`${child.signalCode ?? `exit ${child.exitCode}`} ${this.#part.stderr.slice(-300)}`);
       await delay(this.#isExpected ? this.#downMs : 500);
       this.#isExpected = false;
       // It may have been stopped meanwhile.
