@@ -1,7 +1,7 @@
 /** A run in a table: its figures, and what holds. */
-import { check, type Invariant } from './check.ts';
+import { check, type Invariant } from './check/check.ts';
 import type { ChaosOptions, ChaosResult } from './chaos.ts';
-import { figuresOf } from './figures.ts';
+import { figuresOf } from './check/figures.ts';
 
 /** Broken ones that are shown of each. */
 const most = 10;

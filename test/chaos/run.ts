@@ -3,9 +3,9 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { bytesPlaces } from './byte-store.ts';
+import { bytesPlaces } from './system/byte-store.ts';
 import { Dice } from './dice.ts';
-import { faultKinds } from './faults.ts';
+import { faultKinds } from './faults/fault-kinds.ts';
 import { report } from './report.ts';
 import { runChaos } from './chaos.ts';
 

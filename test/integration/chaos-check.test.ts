@@ -1,8 +1,8 @@
 /** The checker of `npm run chaos`: a good history is good, and each way of being bad is red by its own name, and by no other. */
 import { expect, it } from 'vitest';
-import type { AtRest } from '../chaos/at-rest.ts';
-import { check, type Plan } from '../chaos/check.ts';
-import { crashesIn } from '../chaos/crashes.ts';
+import type { AtRest } from '../chaos/check/at-rest.ts';
+import { check, type Plan } from '../chaos/check/check.ts';
+import { crashesIn } from '../chaos/check/crashes.ts';
 import type { Entry, EventFacts, Seen } from '../chaos/history.ts';
 
 const picture = { model: 'emoji-sd', prompt: 'a cat', seed: 1 };
@@ -221,6 +221,8 @@ it('a crash is what a process says of itself, and not what a fault did', () => {
       lost('the engine exited with code 1'),
       lost('the engine was killed by SIGSEGV'),
       lost('the engine was killed by SIGKILL'),
+      // While it loaded its model for the first time.
+      line({ level: 'fatal', msg: 'could not start', err: { message: 'the engine was killed by SIGKILL' } }),
       lost('fetch failed'),
       line({ msg: 'could not write' }),
       '(node:7) Warning: what Node says',

@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { freePort, freePorts, type PartName, startTcpProxy } from '@darkroom/testing/processes';
-import { keptMs } from './bodies.ts';
+import { settings } from './settings.ts';
 import { type BytesPlace, type ChaosBytes, startBytes } from './byte-store.ts';
 import { type Failover, startFailover } from './failover.ts';
-import type { History } from './history.ts';
+import type { History } from '../history.ts';
 import { Member } from './member.ts';
 import { buildOlder } from './older.ts';
 import { type ChaosRedis, type Fsync, startRedis } from './redis.ts';
@@ -28,19 +28,8 @@ export interface ChaosSystem {
   stop(): Promise<void>;
 }
 
-const root = new URL('../../../', import.meta.url).pathname;
+const root = new URL('../../../../', import.meta.url).pathname;
 const fixtures = join(root, 'test/chaos/fixtures');
-const prefix = 'chaos';
-/** What is not here has its default. */
-const settings = {
-  REDIS_PREFIX: prefix,
-  RESULT_TTL_S: `${keptMs / 1000}`,
-  // Each kill costs all that its worker had an attempt, so that with three of them an end would say little.
-  MAX_ATTEMPTS: '30',
-  LEAK_SWEEP_INTERVAL_S: '5',
-  WEBHOOK_ALLOW_PRIVATE: 'true',
-  METRICS_PORT: '0',
-};
 /** Whose masters are lost. */
 const lossy = ['{emoji-sd}', '{emoji-writer}', '{_webhooks}', '{upstream}'];
 const oneThread = { NUM_THREADS: '1' };
@@ -70,7 +59,7 @@ export async function startSystem(options: StartSystemOptions): Promise<ChaosSys
       ? await startFailover(options.redis, lossy)
       : await startRedis(options.redis, onCrash('redis-server'));
   const bytes = await startBytes(options.bytes);
-  const store = connectStore({ url: redis.url, prefix });
+  const store = connectStore({ url: redis.url, prefix: settings.REDIS_PREFIX });
   const ports = await freePorts(2);
   const upstream = await startUpstream();
   const members: Member[] = [];

@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { readWorkers } from '@darkroom/store';
-import type { Dice } from './dice.ts';
-import type { History } from './history.ts';
-import type { Member } from './member.ts';
-import type { ChaosSystem } from './system.ts';
+import type { Dice } from '../dice.ts';
+import type { History } from '../history.ts';
+import type { Member } from '../system/member.ts';
+import type { ChaosSystem } from '../system/system.ts';
 
 /** A worker that is silent for so long is dead: WORKER_TTL_MS. */
 const leaseMs = 3000;
@@ -21,7 +21,7 @@ export interface Scene {
 type Fault = (scene: Scene, member: Member, hit: (target: string, work?: Work) => void) => Promise<void>;
 
 /** What a worker had, and which others had room for all of it at that moment. */
-interface Work {
+export interface Work {
   hit: string[];
   room: string[];
 }
@@ -125,8 +125,9 @@ export const faultKinds: Record<string, FaultKind> = {
       if (pid === undefined) return;
       const isKill = dice.chance(0.7);
       hit(`${isKill ? 'SIGKILL' : 'SIGSTOP'} ${member.name}`);
-      if (isKill) signalPid(pid, 'SIGKILL');
-      else await freeze(pid, 3 * leaseMs);
+      if (!isKill) return freeze(pid, 3 * leaseMs);
+      member.excuse();
+      signalPid(pid, 'SIGKILL');
     },
   },
   upstream: {
@@ -254,54 +255,3 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
 };
-
-/** Those that are about no process of the members'. */
-const ofRedis = new Set(['redis', 'pubsub', 'scripts', 'disk']);
-const ofNobody = new Set([...ofRedis, 'store', 'upstream']);
-/** Together at once. */
-const most = 3;
-
-/** Kinds that this machine and this system can have. */
-export function possibleKinds(system: ChaosSystem, names: readonly string[]): string[] {
-  return names.filter((name) => faultKinds[name]!.isPossible?.(system) ?? true);
-}
-
-/** Has things go wrong, one about every `everyMs`, each kind once before any comes again, until the signal; resolves when the last of them is over. */
-export async function makeTrouble(
-  scene: Scene,
-  { names, everyMs, over }: { names: readonly string[]; everyMs: number; over: AbortSignal },
-): Promise<void> {
-  const { system, dice, history } = scene;
-  const running = new Map<Promise<void>, string>();
-  const owed = new Set(names);
-  while (!over.aborted && names.length > 0) {
-    await delay(everyMs * (0.3 + 1.4 * dice.next()), undefined, { signal: over }).catch(() => {});
-    const name = choose(owed.size > 0 ? [...owed] : names, dice);
-    const { run, isAbout = () => true } = faultKinds[name]!;
-    const free = system.members.filter((member) => !member.isBusy && member.isRunning && isAbout(member));
-    // One of Redis at a time: its trouble is everybody's.
-    const isTaken = ofRedis.has(name) && [...running.values()].some((each) => ofRedis.has(each));
-    const member = dice.pick(free);
-    if (over.aborted || member === undefined || running.size >= most || isTaken) continue;
-    if (!ofNobody.has(name)) member.isBusy = true;
-    const hit = (target: string, work?: Work): void => {
-      owed.delete(name);
-      history.add({ what: 'fault', fault: name, target, ...work });
-    };
-    const fault: Promise<void> = run(scene, member, hit)
-      // Redis was away, for one.
-      .catch((error: unknown) => history.add({ what: 'fault', fault: name, target: `not possible: ${String(error)}` }))
-      .finally(() => {
-        if (!ofNobody.has(name)) member.isBusy = false;
-        running.delete(fault);
-      });
-    running.set(fault, name);
-  }
-  await Promise.all(running.keys());
-}
-
-/** By weight. */
-function choose(names: readonly string[], dice: Dice): string {
-  let at = dice.next() * names.reduce((sum, name) => sum + faultKinds[name]!.weight, 0);
-  return names.find((each) => (at -= faultKinds[each]!.weight) < 0) ?? names[0]!;
-}

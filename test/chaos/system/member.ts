@@ -33,6 +33,8 @@ export class Member {
   #downMs = 0;
   /** It was told to end. */
   #isExpected = false;
+  #isReady = false;
+  #isExcused = false;
   #isStopped = false;
   readonly #keeping: Promise<void>;
 
@@ -91,6 +93,11 @@ export class Member {
     await delay(downMs);
   }
 
+  /** What it needs goes: where it was not ready before, it may end with an error. */
+  excuse(): void {
+    this.#isExcused ||= !this.#isReady;
+  }
+
   /** For ever. */
   async stop(): Promise<void> {
     this.#isStopped = true;
@@ -103,7 +110,14 @@ export class Member {
     this.#life += 1;
     const { environment, logFile } = this.#options;
     const all = { ...environment, WORKER_ID: this.#lifeName, ...this.extra };
-    return launchPart(this.app, all, logFile, this.root === undefined ? {} : { root: this.root });
+    const part = launchPart(this.app, all, logFile, this.root === undefined ? {} : { root: this.root });
+    this.#isReady = false;
+    this.#isExcused = false;
+    void part.ready.then(
+      () => (this.#isReady = true),
+      () => {},
+    );
+    return part;
   }
 
   async #keep(): Promise<void> {
@@ -112,7 +126,7 @@ export class Member {
       await new Promise<void>((resolve) => void (this.isRunning ? child.once('exit', () => resolve()) : resolve()));
       if (this.#isStopped) return;
       // Asked to, it ends with 0, or by the signal while it does not listen yet.
-      const isFine = this.#isExpected && (child.exitCode === null || child.exitCode === 0);
+      const isFine = this.#isExcused || (this.#isExpected && (child.exitCode === null || child.exitCode === 0));
       if (!isFine)
         this.#options.onCrash(`${child.signalCode ?? `exit ${child.exitCode}`} ${this.#part.stderr.slice(-300)}`);
       await delay(this.#isExpected ? this.#downMs : 500);

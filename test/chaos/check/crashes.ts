@@ -10,8 +10,9 @@ export function crashesIn(log: string): { process: string; how: string }[] {
   return log.split('\n').flatMap((line) => {
     if (!/"level":"fatal"|"engine lost"/.test(line) || !line.endsWith('}')) return [];
     const { level, app, pid, msg, reason = '', err } = JSON.parse(line) as LogLine;
-    const isCrash = level === 'fatal' || (ofProcess.test(reason) && !byFault.test(reason));
-    return isCrash ? [{ process: `${app} ${pid}`, how: `${msg} ${reason || (err?.message ?? '')}` }] : [];
+    const why = reason || (err?.message ?? '');
+    const isCrash = (level === 'fatal' || ofProcess.test(why)) && !byFault.test(why);
+    return isCrash ? [{ process: `${app} ${pid}`, how: `${msg} ${why}` }] : [];
   });
 }
 

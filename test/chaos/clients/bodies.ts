@@ -1,9 +1,7 @@
-/** What clients ask for, and for how long it is kept: short requests of both kinds, in few variants, so that each comes again and has to bring the same. */
-import type { Dice } from './dice.ts';
-import type { Body } from './history.ts';
+/** What clients ask for: short requests of both kinds, in few variants, so that each comes again and has to bring the same. */
+import type { Dice } from '../dice.ts';
+import type { Body } from '../history.ts';
 
-/** How long a request can be asked for after its end: RESULT_TTL_S, short, so that most of what a run leaves goes while it is under way. */
-export const keptMs = 120_000;
 const variants = 8;
 const schedulers = ['ddim', 'euler', 'dpmpp_2m', 'euler_ancestral'];
 const prompts = ['a red apple on a white background', 'a fox on a green background', 'something sweet'];

@@ -1,5 +1,5 @@
 /** A history by requests: of each what was asked, and what everybody saw of it. */
-import type { Entry, EntryOf } from './history.ts';
+import type { Entry, EntryOf } from '../history.ts';
 
 export type EventEntry = EntryOf<'event'>;
 
