@@ -1,20 +1,20 @@
 /** One run from its beginning to its end. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { setMaxListeners } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type AtRest, bytesAfterTtl, growthOf, untilNone, untilSettled } from './check/at-rest.ts';
-import { variantsOf } from './clients/bodies.ts';
-import type { BytesPlace } from './system/byte-store.ts';
 import type { Plan } from './check/check.ts';
-import { Client, undisturbed } from './clients/client.ts';
-import { Dice } from './dice.ts';
 import { crashesIn } from './check/crashes.ts';
-import type { Failover } from './system/failover.ts';
-import { makeTrouble, possibleKinds } from './faults/make-trouble.ts';
+import { variantsOf } from './clients/bodies.ts';
+import { Client, undisturbed } from './clients/client.ts';
 import { forge } from './clients/forger.ts';
-import { History } from './history.ts';
 import { startReceiver } from './clients/receiver.ts';
+import { Dice } from './dice.ts';
+import { makeTrouble, possibleKinds } from './faults/make-trouble.ts';
+import { History } from './history.ts';
+import type { BytesPlace } from './system/byte-store.ts';
+import type { Failover } from './system/failover.ts';
 import type { Fsync } from './system/redis.ts';
 import { keptMs } from './system/settings.ts';
 import { type ChaosSystem, startSystem } from './system/system.ts';

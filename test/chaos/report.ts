@@ -1,6 +1,6 @@
 /** A run in a table: its figures, and what holds. */
-import { check, type Invariant } from './check/check.ts';
 import type { ChaosOptions, ChaosResult } from './chaos.ts';
+import { check, type Invariant } from './check/check.ts';
 import { figuresOf } from './check/figures.ts';
 
 /** Broken ones that are shown of each. */

@@ -3,11 +3,11 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { bytesPlaces } from './system/byte-store.ts';
+import { runChaos } from './chaos.ts';
 import { Dice } from './dice.ts';
 import { faultKinds } from './faults/fault-kinds.ts';
 import { report } from './report.ts';
-import { runChaos } from './chaos.ts';
+import { bytesPlaces } from './system/byte-store.ts';
 
 const { values } = parseArgs({
   options: {

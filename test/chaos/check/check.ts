@@ -1,8 +1,8 @@
 /** What must hold of a run, whatever went wrong in it: by what clients saw and what stands in Redis at the end. */
-import type { AtRest } from './at-rest.ts';
-import { keptMs } from '../system/settings.ts';
 import { forgedStep } from '../clients/forger.ts';
 import type { Entry, EntryOf } from '../history.ts';
+import { keptMs } from '../system/settings.ts';
+import type { AtRest } from './at-rest.ts';
 import { endsOf, endTypes, type EventEntry, type Reader, storiesOf, type Story } from './stories.ts';
 
 export interface Invariant {

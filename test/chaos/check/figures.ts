@@ -1,7 +1,7 @@
 /** What a run was: how much was asked, what went wrong, and how long it took to be right again. */
 import { readFileSync } from 'node:fs';
-import { isImpossible } from './check.ts';
 import type { Entry, EntryOf } from '../history.ts';
+import { isImpossible } from './check.ts';
 import { endsOf, storiesOf } from './stories.ts';
 
 type Fault = EntryOf<'fault'>;

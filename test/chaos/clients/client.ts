@@ -1,11 +1,11 @@
 /** Clients that ask, follow, poll, cancel and fetch all the time, each as a real one would, and write down what they see. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Dice } from '../dice.ts';
+import { type Body, digestOf, type History } from '../history.ts';
 import { keptMs } from '../system/settings.ts';
 import { chooseVariant, type Variant } from './bodies.ts';
 import { Connection, GaveUp } from './connection.ts';
-import type { Dice } from '../dice.ts';
-import { type Body, digestOf, type History } from '../history.ts';
 import { readEvents } from './reader.ts';
 
 export interface ClientOptions {

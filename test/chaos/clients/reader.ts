@@ -1,9 +1,9 @@
 /** A reader of events that comes back with `Last-Event-ID` until it has all of them. */
 import { once } from 'node:events';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import { type Connection, GaveUp } from './connection.ts';
 import type { Dice } from '../dice.ts';
 import { digestOf, type EventFacts, type History } from '../history.ts';
+import { type Connection, GaveUp } from './connection.ts';
 
 /** Longer than the pause between the comments that keep a stream alive. */
 const silenceMs = 20_000;

@@ -1,8 +1,8 @@
 /** Has things go wrong, by the dice. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Dice } from '../dice.ts';
-import { faultKinds, type Scene, type Work } from './fault-kinds.ts';
 import type { ChaosSystem } from '../system/system.ts';
+import { faultKinds, type Scene, type Work } from './fault-kinds.ts';
 
 /** Those that are about no process of the members'. */
 const ofRedis = new Set(['redis', 'pubsub', 'scripts', 'disk']);

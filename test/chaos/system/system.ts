@@ -4,13 +4,13 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { freePort, freePorts, type PartName, startTcpProxy } from '@darkroom/testing/processes';
-import { settings } from './settings.ts';
+import type { History } from '../history.ts';
 import { type BytesPlace, type ChaosBytes, startBytes } from './byte-store.ts';
 import { type Failover, startFailover } from './failover.ts';
-import type { History } from '../history.ts';
 import { Member } from './member.ts';
 import { buildOlder } from './older.ts';
 import { type ChaosRedis, type Fsync, startRedis } from './redis.ts';
+import { settings } from './settings.ts';
 
 export interface ChaosSystem {
   redis: ChaosRedis;
