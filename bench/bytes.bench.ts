@@ -8,9 +8,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BytesAddress } from '@darkroom/core';
 import { connectStore, keepBytes, newRequestId, readOutput, splitOutput, type StoreConnection } from '@darkroom/store';
-import { removeKeys, seedRunning, startPrivateRedis, write } from '@darkroom/testing';
+import {
+  installS3Server,
+  removeKeys,
+  s3Environment,
+  seedRunning,
+  startPrivateRedis,
+  startS3Server,
+  write,
+} from '@darkroom/testing';
 import { it } from 'vitest';
-import { installS3Server, s3Environment, startS3Server } from '../test/systems/s3-server.ts';
 import { median, report } from './report.ts';
 
 const data = randomBytes(1_500_000);

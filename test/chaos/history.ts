@@ -1,6 +1,7 @@
 /** What clients saw, in the order in which they saw it: all that the checker knows of a run, besides what stands in Redis at its end. */
 import { createHash } from 'node:crypto';
-import { appendFileSync } from 'node:fs';
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { finished } from 'node:stream/promises';
 
 export interface Body {
   model: string;
@@ -27,11 +28,15 @@ export type Seen =
   /** `answer`: the status that the receiver gave. */
   | { what: 'webhook'; request: string; id: string; type: string; answer: number }
   /** It tried again for minutes and had no answer. */
-  | { what: 'gave-up'; key: string; asked: string; last: string }
+  | { what: 'gave-up'; key: string; last: string }
+  /** What came of it is read once more, shortly before its time is over. */
+  | { what: 'late'; request: string }
   /** A write under a token of an earlier delivery, and what Redis said to it. */
   | { what: 'stale-write'; request: string; outcome: string }
-  /** `hit`: requests that a worker had when it was killed. */
-  | { what: 'fault'; fault: string; target: string; hit?: string[] };
+  /** `hit`: requests that a worker had when it was killed; `room`: other workers that had room for them then. */
+  | { what: 'fault'; fault: string; target: string; hit?: string[]; room?: string[] }
+  /** A process of ours that nobody had ended, or that did not end as it was asked to. */
+  | { what: 'crash'; process: string; how: string };
 
 export type Entry = Seen & { atMs: number };
 export type EntryOf<What extends Seen['what']> = Extract<Entry, { what: What }>;
@@ -47,10 +52,24 @@ export interface EventFacts {
 
 export class History {
   readonly entries: Entry[] = [];
+  readonly #counts = new Map<Seen['what'], number>();
+  readonly #file: WriteStream;
   #readers = 0;
 
+  /** `file`: gets a JSON line for each entry. */
+  constructor(file: string) {
+    this.#file = createWriteStream(file);
+  }
+
   add(seen: Seen): void {
-    this.entries.push({ ...seen, atMs: Date.now() });
+    const entry = { ...seen, atMs: Date.now() };
+    this.entries.push(entry);
+    this.#counts.set(seen.what, this.count(seen.what) + 1);
+    this.#file.write(`${JSON.stringify(entry)}\n`);
+  }
+
+  count(what: Seen['what']): number {
+    return this.#counts.get(what) ?? 0;
   }
 
   newReader(request: string, after: number): number {
@@ -59,17 +78,10 @@ export class History {
     return reader;
   }
 
-  /** As JSON lines. */
-  save(file: string): void {
-    const block = 1000;
-    for (let at = 0; at < this.entries.length; at += block)
-      appendFileSync(
-        file,
-        this.entries
-          .slice(at, at + block)
-          .map((entry) => `${JSON.stringify(entry)}\n`)
-          .join(''),
-      );
+  /** Until the file has all of it. */
+  async close(): Promise<void> {
+    this.#file.end();
+    await finished(this.#file);
   }
 }
 

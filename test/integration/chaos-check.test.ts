@@ -1,7 +1,8 @@
 /** The checker of `npm run chaos`: a good history is good, and each way of being bad is red by its own name, and by no other. */
 import { expect, it } from 'vitest';
-import type { AtRest } from '../chaos/at-rest.ts';
-import { check } from '../chaos/check.ts';
+import type { AtRest } from '../chaos/check/at-rest.ts';
+import { check, type Plan } from '../chaos/check/check.ts';
+import { crashesIn } from '../chaos/check/crashes.ts';
 import type { Entry, EventFacts, Seen } from '../chaos/history.ts';
 
 const picture = { model: 'emoji-sd', prompt: 'a cat', seed: 1 };
@@ -14,7 +15,15 @@ const goodRest: AtRest = {
   keys: 20,
   unsettled: [],
   bytes: { start: 1_000_000, end: 1_010_000, changes: [] },
+  files: [],
 };
+const plan: Plan = { requests: 3, models: ['emoji-sd', 'emoji-writer'], faults: ['kill', 'redis'] };
+/** For a history of one request that is about something else. */
+const little: Plan = { requests: 1, models: [], faults: ['kill'] };
+const around: Seen[] = [
+  { what: 'stale-write', request: 'p1', outcome: 'lost' },
+  { what: 'fault', fault: 'kill', target: 'api-1' },
+];
 
 /** `[type, facts]` of one event after the other, from the first, and the end of the stream. */
 function reads(reader: number, request: string, events: readonly (readonly [string, Partial<EventFacts>?])[]): Seen[] {
@@ -75,12 +84,13 @@ const goodHistory: Seen[] = [
   { what: 'poll', request: 'p2', state: 'running' },
   { what: 'cancel', request: 'p2', status: 202 },
   { what: 'poll', request: 'p2', state: 'canceled' },
-  { what: 'stale-write', request: 'p1', outcome: 'lost' },
+  ...around,
+  { what: 'fault', fault: 'redis', target: 'SIGKILL' },
 ];
 
-function brokenIn(history: readonly Seen[], atRest: AtRest = goodRest): string[] {
+function brokenIn(history: readonly Seen[], atRest: AtRest = goodRest, planned: Plan = plan): string[] {
   const entries = history.map((seen, at): Entry => ({ ...seen, atMs: at }));
-  return check(entries, atRest)
+  return check(entries, atRest, planned)
     .filter(({ broken }) => broken.length > 0)
     .map(({ name }) => name);
 }
@@ -117,7 +127,11 @@ const told = 'every webhook arrives, under one id';
 const fenced = 'a write under a token of an earlier delivery is refused';
 const sameBytes = 'the same body and seed bring the same bytes';
 const answered = 'every call is answered';
-const end = goodHistory.findIndex(({ what }) => what === 'stale-write');
+const fetched = 'all that a request made is fetched';
+const ofItself = 'no process ends by itself';
+const enough = 'enough was asked for';
+const went = 'all went wrong that was to';
+const stale = goodHistory.findIndex(({ what }) => what === 'stale-write');
 
 it.each<[string, Seen[], string[]]>([
   ['nobody saw an end', without((seen) => seen.what === 'poll' && seen.state === 'canceled'), [kept]],
@@ -154,14 +168,71 @@ it.each<[string, Seen[], string[]]>([
   ['a webhook came under two ids', [...goodHistory, { ...webhooks[2]!, id: 'msg_3' } as Seen], [told]],
   [
     'a stale write was taken',
-    goodHistory.with(end, { what: 'stale-write', request: 'p1', outcome: 'written' }),
+    goodHistory.with(stale, { what: 'stale-write', request: 'p1', outcome: 'written' }),
     [fenced],
   ],
+  ['nobody saw a picture', without((seen) => seen.what === 'output' && seen.request === 'p1'), [fetched]],
+  ['nobody saw a text', without((seen) => seen.what === 'output' && seen.request === 't1'), [fetched]],
+  [
+    'one picture of two was seen',
+    goodHistory.map((seen) =>
+      seen.what === 'submit' && seen.key === 'k1' ? { ...seen, body: { ...picture, n: 2 } } : seen,
+    ),
+    [fetched],
+  ],
   ['other bytes', [...goodHistory, { what: 'output', request: 'p1', index: 0, digest: 'cc' }], [sameBytes]],
-  ['no answer', [...goodHistory, { what: 'gave-up', key: 'k3', asked: 'p2', last: '503' }], [answered]],
+  ['no answer', [...goodHistory, { what: 'gave-up', key: 'k3', last: '503' }], [answered]],
   ['a submit was refused', [...goodHistory, { what: 'refused', key: 'k3', status: 409 }], [answered]],
+  ['a process crashed', [...goodHistory, { what: 'crash', process: 'api-1', how: 'exit 1' }], [ofItself]],
+  [
+    'a fault that was planned never took place',
+    without((seen) => seen.what === 'fault' && seen.fault === 'redis'),
+    [went],
+  ],
+  [
+    'a fault could not be had when its turn was',
+    goodHistory.map((seen) => (seen.what === 'fault' ? { ...seen, target: 'not possible: Redis is away' } : seen)),
+    [went],
+  ],
+  ['too few came', without((seen) => 'key' in seen && seen.key === 'k3'), [enough]],
 ])('red: %s', (_what, history, names) => {
   expect(brokenIn(history)).toEqual(names);
+});
+
+it('red: an empty history', () => {
+  const names = check([], goodRest, plan).map(({ name }) => name);
+  const ofRest = names.slice(names.indexOf(ofItself), names.indexOf(enough));
+  expect(brokenIn([])).toEqual(names.filter((name) => !ofRest.includes(name)));
+});
+
+it('red: a model of which nothing succeeded', () => {
+  expect(brokenIn(goodHistory, goodRest, { ...plan, models: [...plan.models, 'upstream'] })).toEqual([enough]);
+});
+
+function line(fields: object): string {
+  return JSON.stringify({ level: 'error', app: 'worker', pid: 7, ...fields });
+}
+
+it('a crash is what a process says of itself, and not what a fault did', () => {
+  const lost = (reason: string): string => line({ msg: 'engine lost', reason });
+  const found = crashesIn(
+    [
+      line({ level: 'fatal', msg: 'uncaughtException', err: { message: 'no' } }),
+      lost('the engine exited with code 1'),
+      lost('the engine was killed by SIGSEGV'),
+      lost('the engine was killed by SIGKILL'),
+      // While it loaded its model for the first time.
+      line({ level: 'fatal', msg: 'could not start', err: { message: 'the engine was killed by SIGKILL' } }),
+      lost('fetch failed'),
+      line({ msg: 'could not write' }),
+      '(node:7) Warning: what Node says',
+    ].join('\n'),
+  );
+  expect(found.map(({ how }) => how)).toEqual([
+    'uncaughtException no',
+    'engine lost the engine exited with code 1',
+    'engine lost the engine was killed by SIGSEGV',
+  ]);
 });
 
 it.each<[string, Partial<AtRest>, string]>([
@@ -169,6 +240,7 @@ it.each<[string, Partial<AtRest>, string]>([
   ['a worker in two lists', { workers: [{ worker: 'w1', lists: ['idle', 'busy'] }] }, 'every worker is in one list'],
   ['a worker in none', { workers: [{ worker: 'w1', lists: [] }] }, 'every worker is in one list'],
   ['something waits', { unsettled: ['emoji-sd: 1 in waiting'] }, 'nothing waits, runs or is yet to be told'],
+  ['a file', { files: ['/tmp/bytes/chaos/p1/outputs/t.0'] }, 'no file is left that nobody can ask for'],
   ['a key stays', { withoutEnd: ['chaos:v2:{emoji-sd}:request:p1'] }, 'every key is gone or has an end'],
   [
     'memory grew',
@@ -185,26 +257,32 @@ function ofAnotherServer(content: string): Seen[] {
     { what: 'accepted', key: 'k', request: 'u1' },
     { what: 'poll', request: 'u1', state: 'succeeded' },
     { what: 'output', request: 'u1', index: 0, digest: content, text: content },
+    ...around,
   ];
 }
 
 it('red: a text of another server is of two runs', () => {
-  expect(brokenIn(ofAnotherServer('ab:0 ab:1 '))).toEqual([]);
+  expect(brokenIn(ofAnotherServer('ab:0 ab:1 '), goodRest, little)).toEqual([]);
   for (const content of ['ab:0 cd:1 ', 'ab:0 ', 'ab:0 ab:1 ab:2 '])
-    expect(brokenIn(ofAnotherServer(content))).toEqual([sameBytes]);
+    expect(brokenIn(ofAnotherServer(content), goodRest, little)).toEqual([sameBytes]);
 });
 
 it('a snapshot takes the place of pieces of text, and of nothing else', () => {
   const snapshot = ['snapshot', { index: 0, offset: 0, text: 'a cake' }] as const;
   const pieces = [...ofText.slice(0, 4), snapshot, ...ofText.slice(4)];
   const readWithout = (...numbers: number[]): string[] =>
-    brokenIn([
-      { what: 'submit', key: 'k', body: text, same: 't', isToExpire: false, hasWebhook: false },
-      { what: 'accepted', key: 'k', request: 't' },
-      ...reads(1, 't', pieces),
-      ...reads(2, 't', pieces).filter((seen) => !isEvent(2, ...numbers)(seen)),
-      { what: 'output', request: 't', index: 0, digest: 'x', text: 'a cake' },
-    ]);
+    brokenIn(
+      [
+        { what: 'submit', key: 'k', body: text, same: 't', isToExpire: false, hasWebhook: false },
+        { what: 'accepted', key: 'k', request: 't' },
+        ...reads(1, 't', pieces),
+        ...reads(2, 't', pieces).filter((seen) => !isEvent(2, ...numbers)(seen)),
+        { what: 'output', request: 't', index: 0, digest: 'x', text: 'a cake' },
+        ...around,
+      ],
+      goodRest,
+      little,
+    );
   expect(readWithout(3, 4)).toEqual([]);
   expect(readWithout(2, 3, 4)).toEqual([everyEvent]);
   expect(readWithout(4, 5)).toEqual([everyEvent, grown]);

@@ -5,11 +5,17 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { allKeys, describeByteStore } from '@darkroom/testing';
+import {
+  allKeys,
+  describeByteStore,
+  installS3Server,
+  s3Environment,
+  type S3Server,
+  startS3Server,
+} from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { ended, isStep, make, picture, poll, type ServerEvent, stream, submit } from '../e2e/client.ts';
 import { openSystem, patience, type System } from '../e2e/system.ts';
-import { installS3Server, s3Environment, type S3Server, startS3Server } from './s3-server.ts';
 
 let s3: S3Server;
 beforeAll(async () => {

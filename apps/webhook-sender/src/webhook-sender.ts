@@ -2,6 +2,7 @@
  * Tells receivers what their requests come to. Any number of senders may do so at once: an entry of the outbox goes to
  * one of them, and so does a delivery. One that dies loses nothing, what it held is taken by others after a while.
  */
+import { setMaxListeners } from 'node:events';
 import { type Clock, systemClock } from '@darkroom/core';
 import { type Kinds, kinds as allKinds } from '@darkroom/kinds';
 import { BaseService, type Logger, LoopsByName, Metrics } from '@darkroom/service';
@@ -99,6 +100,8 @@ export class WebhookSender extends BaseService<Required<Omit<WebhookSenderOption
   protected override async onStart(): Promise<void> {
     const { store, schedule, allowPrivate, clock, lockMs, log } = this.options;
     this.#stopping = new AbortController();
+    // Each delivery listens.
+    setMaxListeners(0, this.#stopping.signal);
     const takePlace = createDeliveryPlaces({ perOwner, perHost });
     const context = { store, allowPrivate, takePlace, clock, stopping: this.#stopping.signal };
     this.#worker = openWebhookWorker(store, {

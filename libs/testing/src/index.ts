@@ -4,8 +4,6 @@ export { type Exposition, parseExposition, type Sample } from './parse-expositio
 export { type PrivateRedis, startPrivateRedis } from './private-redis.ts';
 export { silentLogger } from './silent-logger.ts';
 export { allKeys, openTestStore, removeKeys, testEnvelope, type TestStoreOptions } from './test-store.ts';
-export { ask, type RedisCluster, startRedisCluster, type StartRedisClusterOptions } from './redis-cluster.ts';
-export { type RedisBehindSentinel, startRedisBehindSentinel, type StartSentinelOptions } from './redis-sentinel.ts';
 export * from './processes.ts';
 export { openRedisProxy, type RedisProxy } from './redis-proxy.ts';
 export * from './add-weights.ts';

@@ -1,5 +1,7 @@
 /** What needs no test around it. */
 export { launchPart, type Part, type PartName } from './part.ts';
+export { ask, type RedisCluster, startRedisCluster, type StartRedisClusterOptions } from './redis-cluster.ts';
+export { type RedisBehindSentinel, startRedisBehindSentinel, type StartSentinelOptions } from './redis-sentinel.ts';
 export {
   freePort,
   freePorts,
@@ -8,4 +10,5 @@ export {
   startRedisServer,
   type StartRedisServerOptions,
 } from './redis-server.ts';
+export { hasS3Server, installS3Server, s3Environment, type S3Server, startS3Server } from './s3-server.ts';
 export { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';

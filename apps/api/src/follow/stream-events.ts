@@ -1,12 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { isTerminalState, type RequestEvent, type RequestStatus } from '@darkroom/core';
+import { readRequest } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError, tooManyStreams } from '../http/api-error.ts';
 import { routeOf } from '../http/observe-requests.ts';
 import { isStoreAway } from '../server/store-guard.ts';
 import { doneFrame, heartbeatFrame, sseFrame } from './sse-frame.ts';
-import { tailEvents } from './tail-events.ts';
+import { isEnd, tailEvents } from './tail-events.ts';
 
 const encoder = new TextEncoder();
 /** Bytes handed over at a time: a reader that takes them is slow and not gone, however large the frame. */
@@ -171,15 +172,27 @@ export function requestEvents(
   return {
     breaksOff,
     async *frames(signal) {
+      let hasEnded = false;
       for await (const item of tailEvents(context, id, { after, isEnded: isTerminalState(state), signal }))
         if (item === 'heartbeat') yield heartbeatFrame;
         else if (item === 'draining') {
           if (breaksOff) throw new BrokenStream('This server stops; the request goes on.');
           yield sseFrame({ retry: String(retryMs) });
-        } else if (item !== 'done') yield* framesOf(item);
-        else if (!breaksOff) yield doneFrame;
+        } else if (item !== 'done') {
+          hasEnded = isEnd(item);
+          yield* framesOf(item);
+        } else {
+          if (!hasEnded) await expectLog(context, id);
+          if (!breaksOff) yield doneFrame;
+        }
     },
   };
+}
+
+/** Nothing follows what a reader has if the log is there; one whose time is over holds nothing, whatever the reader has. */
+async function expectLog({ askStore }: ApiContext, id: string): Promise<void> {
+  const { status } = await askStore((store) => readRequest(store, id));
+  if (status !== 'found') throw new BrokenStream('Its time was over before all of it was read.');
 }
 
 function isExpected(error: unknown): boolean {

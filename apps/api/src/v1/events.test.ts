@@ -30,6 +30,12 @@ async function timeOf({ store }: TestApi, id: string, sequence: number): Promise
   return new Date(event!.timestampMs).toISOString();
 }
 
+/** As when its time is over. */
+async function forget({ store }: TestApi, id: string): Promise<void> {
+  const keys = store.keysOf('tiny');
+  await store.redis.del(keys.request(id), keys.events(id));
+}
+
 /** A request with two pictures, the second in three chunks. */
 async function runToEnd(test: TestApi): Promise<string> {
   await startWorker(test.store);
@@ -277,16 +283,24 @@ describe('when Redis loses messages', () => {
     expect(namesOf(await rest)).toEqual(['started', 'succeeded', '[DONE]']);
   });
 
-  it('ends with what it has when the time of the results is over meanwhile', async () => {
+  it('is cut when the time of the results is over meanwhile, and who comes back is told so', async () => {
     const test = await openTestApi({ wrapHub: lossy(() => true) });
     const id = await test.submit();
     const reader = await open(test, id);
     await reader.next();
-    const keys = test.store.keysOf('tiny');
-    await test.store.redis.del(keys.request(id), keys.events(id));
+    await forget(test, id);
     const rest = reader.rest();
     test.tick(checkMs);
-    expect(await rest).toEqual([done]);
+    expect(await rest).toEqual([]);
+    expect((await test.api.request(`/v1/predict/${id}/events`)).status).toBe(410);
+  });
+
+  it('is no empty one when the log goes just before it is read', async () => {
+    const test = await openTestApi();
+    const id = await runToEnd(test);
+    const reader = await open(test, id);
+    await forget(test, id);
+    expect(await reader.rest()).toEqual([]);
   });
 });
 

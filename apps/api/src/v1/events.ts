@@ -36,7 +36,7 @@ replica, and after the end until the request expires. Every event's data is JSON
 | \`canceled\`, \`expired\` | |
 
 One of the last four ends every request; \`data: [DONE]\` follows it. A comment comes every 15 s. A stream that ends without
-\`[DONE]\` was cut: come back with the last id. Disconnecting cancels nothing. Whoever asks for what is after the last event of a request that has ended gets \`[DONE]\` alone.`,
+\`[DONE]\` was cut: come back with the last id, to go on or to be told (410) that its time is over. Disconnecting cancels nothing. Whoever asks for what is after the last event of a request that has ended gets \`[DONE]\` alone.`,
   request: {
     query: z.object({
       after: position.optional().openapi({ description: 'As Last-Event-ID, for clients that cannot set headers.' }),

@@ -3,6 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { workerLists, type StoreConnection } from '@darkroom/store';
 
 export interface AtRest {
+  /** Where bytes are kept outside of Redis, when no request needs them any more. */
+  files: readonly string[];
   /** That no worker should have any more. */
   leases: readonly string[];
   /** Of each that is alive or known, the lists it is in. */
@@ -16,6 +18,8 @@ export interface AtRest {
   bytes: { start: number; end: number; changes: readonly string[] };
 }
 
+type InRedis = Omit<AtRest, 'bytes' | 'files'>;
+
 /** What may stay without an end: what is known of models and of workers that live, and empty or bounded queues. */
 const lasting = [
   /:models$/,
@@ -28,7 +32,7 @@ const lasting = [
 ];
 
 /** `workerNames`: those that live, `<model> <id>`. */
-async function readAtRest(store: StoreConnection, workerNames: readonly string[]): Promise<Omit<AtRest, 'bytes'>> {
+async function readAtRest(store: StoreConnection, workerNames: readonly string[]): Promise<InRedis> {
   const models = await store.redis.hkeys(`${store.prefix}:models`);
   const keys = await allKeys(store);
   const ttls = await Promise.all(keys.map((key) => store.redis.pttl(key)));
@@ -37,7 +41,13 @@ async function readAtRest(store: StoreConnection, workerNames: readonly string[]
   const missing = workerNames.filter((name) => !workers.some(({ worker }) => worker === name));
   return {
     leases,
-    workers: [...workers, ...missing.map((worker) => ({ worker, lists: [] }))],
+    workers: [
+      ...workers.map(({ worker, lists }) => ({
+        worker,
+        lists: workerNames.includes(worker) ? lists : [...lists, 'of no process'],
+      })),
+      ...missing.map((worker) => ({ worker, lists: [] })),
+    ],
     keys: keys.length,
     withoutEnd: keys.filter((key, at) => ttls[at] === -1 && !lasting.some((pattern) => pattern.test(key))),
     unsettled: [
@@ -93,7 +103,7 @@ export async function untilSettled(
   store: StoreConnection,
   workerNames: () => readonly string[],
   patienceMs: number,
-): Promise<Omit<AtRest, 'bytes'>> {
+): Promise<InRedis> {
   const deadlineMs = Date.now() + patienceMs;
   for (;;) {
     const found = await readAtRest(store, workerNames());
@@ -105,15 +115,27 @@ export async function untilSettled(
   }
 }
 
-async function allKeys({ redis }: StoreConnection): Promise<string[]> {
+async function allKeys(store: StoreConnection): Promise<string[]> {
   const keys = new Set<string>();
-  let cursor = '0';
-  do {
-    const [next, page] = await redis.scan(cursor, 'COUNT', 1000);
-    cursor = next;
-    for (const key of page) keys.add(key);
-  } while (cursor !== '0');
+  for (const server of store.masters()) {
+    let cursor = '0';
+    do {
+      const [next, page] = await server.scan(cursor, 'COUNT', 1000);
+      cursor = next;
+      for (const key of page) keys.add(key);
+    } while (cursor !== '0');
+  }
   return [...keys];
+}
+
+/** Waits until there is none any more, or so long; those that are left. */
+export async function untilNone(files: () => readonly string[], patienceMs: number): Promise<readonly string[]> {
+  const deadlineMs = Date.now() + patienceMs;
+  for (;;) {
+    const left = files();
+    if (left.length === 0 || Date.now() > deadlineMs) return left;
+    await delay(1000);
+  }
 }
 
 /** What fills up to a bound and stays there, which a run may not have reached at its start: counts, and what BullMQ logs. Bytes, of which

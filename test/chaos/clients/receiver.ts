@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type { Dice } from './dice.ts';
-import type { History } from './history.ts';
+import type { Dice } from '../dice.ts';
+import type { History } from '../history.ts';
 
 const refusedShare = 0.15;
 /** Each costs another pause of the sender's, 5 and 15 s. */

@@ -1,10 +1,11 @@
 /** What goes wrong, each fault from its beginning until it is over. */
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Dice } from './dice.ts';
-import type { History } from './history.ts';
-import type { Member } from './member.ts';
-import type { ChaosSystem } from './system.ts';
+import { readWorkers } from '@darkroom/store';
+import type { Dice } from '../dice.ts';
+import type { History } from '../history.ts';
+import type { Member } from '../system/member.ts';
+import type { ChaosSystem } from '../system/system.ts';
 
 /** A worker that is silent for so long is dead: WORKER_TTL_MS. */
 const leaseMs = 3000;
@@ -17,7 +18,13 @@ export interface Scene {
 }
 
 /** Begins with `hit` when it knows whom it hits; nothing happens to a member that another fault has. */
-type Fault = (scene: Scene, member: Member, hit: (target: string, requests?: string[]) => void) => Promise<void>;
+type Fault = (scene: Scene, member: Member, hit: (target: string, work?: Work) => void) => Promise<void>;
+
+/** What a worker had, and which others had room for all of it at that moment. */
+export interface Work {
+  hit: string[];
+  room: string[];
+}
 
 interface FaultKind {
   about: string;
@@ -35,12 +42,23 @@ function downMs(dice: Dice): number {
 }
 
 /** What a worker has right now. */
-async function leasesOf({ store }: ChaosSystem, { workers }: Member): Promise<string[]> {
-  const leases = await Promise.all(workers.map(({ model, id }) => store.redis.hkeys(store.keysOf(model).leases(id))));
-  return leases.flat().map((lease) => lease.split(' ')[0]!);
+async function workOf({ store, members }: ChaosSystem, member: Member): Promise<Work> {
+  const work: Work = { hit: [], room: [] };
+  for (const { model, id } of member.workers) {
+    const leases = Object.entries(await store.redis.hgetall(store.keysOf(model).leases(id)));
+    work.hit.push(...leases.map(([lease]) => lease.split(' ')[0]!));
+    const slots = leases.reduce((sum, [, lease]) => sum + Number(lease.split(' ')[0]), 0);
+    const others = members.filter((other) => other !== member && !other.isBusy);
+    for (const { workerId, isLoaded, freeSlots } of await readWorkers(store, model, 10)) {
+      const other = others.find(({ workers }) => workers.some((worker) => worker.id === workerId));
+      if (other !== undefined && isLoaded && freeSlots >= slots) work.room.push(other.name);
+    }
+  }
+  return work;
 }
 
 const isWorker = ({ app }: Member): boolean => app === 'worker';
+const hasProxies = ({ redis }: ChaosSystem): boolean => redis.port !== undefined;
 const hasEngine = (member: Member): boolean => isWorker(member) && member.children.length > 0;
 
 /** Nothing for one that is gone by then. */
@@ -72,13 +90,13 @@ export const faultKinds: Record<string, FaultKind> = {
     weight: 3,
     isAbout: isWorker,
     async run({ system, dice }, member, hit) {
-      let requests: string[] = [];
-      for (let tries = 0; tries < 100 && requests.length === 0; tries++) {
+      let work: Work = { hit: [], room: [] };
+      for (let tries = 0; tries < 100 && work.hit.length === 0; tries++) {
         await delay(50);
-        requests = await leasesOf(system, member);
+        work = await workOf(system, member);
       }
       const ending = member.end('SIGKILL', downMs(dice));
-      hit(member.name, requests);
+      hit(member.name, work);
       await ending;
     },
   },
@@ -107,8 +125,9 @@ export const faultKinds: Record<string, FaultKind> = {
       if (pid === undefined) return;
       const isKill = dice.chance(0.7);
       hit(`${isKill ? 'SIGKILL' : 'SIGSTOP'} ${member.name}`);
-      if (isKill) signalPid(pid, 'SIGKILL');
-      else await freeze(pid, 3 * leaseMs);
+      if (!isKill) return freeze(pid, 3 * leaseMs);
+      member.excuse();
+      signalPid(pid, 'SIGKILL');
     },
   },
   upstream: {
@@ -122,8 +141,17 @@ export const faultKinds: Record<string, FaultKind> = {
       else await freeze(system.upstream.pid(), 3 * leaseMs);
     },
   },
+  store: {
+    about: 'SIGKILL of the S3 server that has the pictures, where this run has one; it is started again after 0 to 3 s',
+    weight: 1,
+    isPossible: ({ bytes }) => bytes.kill !== undefined,
+    async run({ system, dice }, _member, hit) {
+      hit('SIGKILL');
+      await system.bytes.kill?.(downMs(dice));
+    },
+  },
   redis: {
-    about: 'SIGKILL or SIGTERM of redis-server; it is started again after 0 to 3 s',
+    about: 'SIGKILL or SIGTERM of redis-server; it is started again after 0 to 3 s, or when a replica is in its place',
     weight: 3,
     async run({ system, dice }, _member, hit) {
       const signal = dice.chance(0.7) ? 'SIGKILL' : 'SIGTERM';
@@ -136,7 +164,7 @@ export const faultKinds: Record<string, FaultKind> = {
     weight: 1,
     async run({ system }, _member, hit) {
       hit('redis');
-      await system.store.redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      for (const server of system.store.masters()) await server.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     },
   },
   scripts: {
@@ -144,44 +172,48 @@ export const faultKinds: Record<string, FaultKind> = {
     weight: 1,
     async run({ system }, _member, hit) {
       hit('redis');
-      await system.store.redis.call('SCRIPT', 'FLUSH');
+      for (const server of system.store.masters()) await server.call('SCRIPT', 'FLUSH');
     },
   },
   slow: {
     about: 'all that one of them says to Redis and hears of it comes 20 to 200 ms late, for 3 to 10 s',
     weight: 1.5,
+    isPossible: hasProxies,
     async run({ dice }, { name, proxy }, hit) {
       hit(name);
-      proxy.delayMs = dice.between(20, 200);
+      proxy!.delayMs = dice.between(20, 200);
       await delay(dice.between(3000, 10_000));
-      proxy.delayMs = 0;
+      proxy!.delayMs = 0;
     },
   },
   cut: {
     about: 'its connections to Redis end, and it gets no new ones for 0 to 8 s',
     weight: 2,
+    isPossible: hasProxies,
     async run({ dice }, { name, proxy }, hit) {
       hit(name);
-      proxy.isRefusing = true;
-      proxy.cut();
+      proxy!.isRefusing = true;
+      proxy!.cut();
       await delay(dice.chance(0.5) ? 0 : dice.between(500, 8000));
-      proxy.isRefusing = false;
+      proxy!.isRefusing = false;
     },
   },
   answers: {
     about: 'Redis does what it asks for, and its connections end in place of the answers',
     weight: 3,
+    isPossible: hasProxies,
     async run(_scene, { name, proxy }, hit) {
       hit(name);
-      proxy.loseNextAnswer();
+      proxy!.loseNextAnswer();
     },
   },
   silence: {
     about: 'its connections carry nothing any more and are not closed either; new ones are in order',
     weight: 0.7,
+    isPossible: hasProxies,
     async run(_scene, { name, proxy }, hit) {
       hit(name);
-      proxy.silence();
+      proxy!.silence();
       // Until the silence is noticed.
       await delay(30_000);
     },
@@ -223,42 +255,3 @@ export const faultKinds: Record<string, FaultKind> = {
     },
   },
 };
-
-/** Those that are about no process of their own. */
-const ofRedis = new Set(['redis', 'pubsub', 'scripts', 'disk']);
-/** Together at once. */
-const most = 3;
-
-/** Has things go wrong, one about every `everyMs`, until the signal; resolves when the last of them is over. */
-export async function makeTrouble(
-  scene: Scene,
-  { names, everyMs, over }: { names: readonly string[]; everyMs: number; over: AbortSignal },
-): Promise<void> {
-  const { system, dice, history } = scene;
-  const running = new Map<Promise<void>, string>();
-  const possible = names.filter((name) => faultKinds[name]!.isPossible?.(system) ?? true);
-  const total = possible.reduce((sum, name) => sum + faultKinds[name]!.weight, 0);
-  while (!over.aborted && possible.length > 0) {
-    await delay(everyMs * (0.3 + 1.4 * dice.next()), undefined, { signal: over }).catch(() => {});
-    let at = dice.next() * total;
-    const name = possible.find((each) => (at -= faultKinds[each]!.weight) < 0) ?? possible[0]!;
-    const { run, isAbout = () => true } = faultKinds[name]!;
-    const free = system.members.filter((member) => !member.isBusy && member.isRunning && isAbout(member));
-    // One of Redis at a time: its trouble is everybody's.
-    const isTaken = ofRedis.has(name) && [...running.values()].some((each) => ofRedis.has(each));
-    const member = dice.pick(free);
-    if (over.aborted || member === undefined || running.size >= most || isTaken) continue;
-    if (!ofRedis.has(name)) member.isBusy = true;
-    const hit = (target: string, requests: string[] = []): void =>
-      history.add({ what: 'fault', fault: name, target, ...(requests.length > 0 && { hit: requests }) });
-    const fault: Promise<void> = run(scene, member, hit)
-      // Redis was away, for one.
-      .catch((error: unknown) => history.add({ what: 'fault', fault: name, target: `not possible: ${String(error)}` }))
-      .finally(() => {
-        if (!ofRedis.has(name)) member.isBusy = false;
-        running.delete(fault);
-      });
-    running.set(fault, name);
-  }
-  await Promise.all(running.keys());
-}

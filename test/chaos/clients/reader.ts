@@ -1,9 +1,9 @@
 /** A reader of events that comes back with `Last-Event-ID` until it has all of them. */
 import { once } from 'node:events';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import type { Dice } from '../dice.ts';
+import { digestOf, type EventFacts, type History } from '../history.ts';
 import { type Connection, GaveUp } from './connection.ts';
-import type { Dice } from './dice.ts';
-import { digestOf, type EventFacts, type History } from './history.ts';
 
 /** Longer than the pause between the comments that keep a stream alive. */
 const silenceMs = 20_000;
@@ -19,21 +19,27 @@ interface Log {
   dice: Dice;
 }
 
-/** Reads all events of a request, over as many connections as it takes. Throws {@link GaveUp}. */
+/**
+ * Reads all events of a request, over as many connections as it takes; when it ended by Redis' clock, ms since the epoch, if it is still there.
+ * Throws {@link GaveUp}.
+ */
 export async function readEvents(
   connection: Connection,
   { history, dice }: Log,
   request: string,
   { leaves = false }: ReadOptions = {},
-): Promise<void> {
+): Promise<number | undefined> {
   const reader = history.newReader(request, 0);
   let last = '';
+  let endedAtMs: number | undefined;
   let deadlineMs = connection.deadlineMs();
   const take = ({ id = '', event = '', data }: EventSourceMessage): void => {
     if (data === '[DONE]') return history.add({ what: 'done', reader });
     last = id;
     deadlineMs = connection.deadlineMs();
-    history.add({ what: 'event', reader, event: Number.parseInt(id, 10), type: event, ...factsOf(data) });
+    const { facts, digest } = factsOf(data);
+    history.add({ what: 'event', reader, event: Number.parseInt(id, 10), type: event, facts, digest });
+    endedAtMs = facts.writtenAtMs;
   };
   for (;;) {
     const outcome = await readOnce(connection.url(`/v1/predict/${request}/events`), last, (message) => {
@@ -41,8 +47,11 @@ export async function readEvents(
       if (message.data === '[DONE]') return 'done';
       return leaves && dice.chance(0.05) ? 'leave' : 'stay';
     });
-    if (outcome === 'done') return;
-    if (outcome === 404 || outcome === 410) return history.add({ what: 'gone', request, status: outcome });
+    if (outcome === 'done') return endedAtMs;
+    if (outcome === 404 || outcome === 410) {
+      history.add({ what: 'gone', request, status: outcome });
+      return undefined;
+    }
     if (Date.now() > deadlineMs) throw new GaveUp(`events of ${request} after ${last}`);
     await connection.pause();
   }

@@ -1,4 +1,4 @@
-/** The redis-server of a run, with its append-only file on a disk of its own where that can be had. */
+/** The one redis-server of a run, with its append-only file on a disk of its own where that can be had. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,12 +7,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { freePort, startRedisServer, type RedisServer } from '@darkroom/testing/processes';
 
 export interface ChaosRedis {
-  port: number;
+  /** Past all proxies. */
+  url: string;
+  /** Of the one that there is; none if others may take its place, so that there is no way to it that could fail. */
+  port: number | undefined;
   /** Whether `fill` can be called: it takes a mount of its own, and so root. */
   readonly hasDisk: boolean;
   /** How often it was found dead and started again. */
   readonly restarts: number;
-  /** Ends it, and starts it again after so long. With `everysec` what the disk may not have yet goes with it, as in a power cut. */
+  /** Ends it, and starts it again after so long, when another took its place if there are others. With `everysec` what the disk may not have yet goes with it, as in a power cut. */
   end(signal: 'SIGKILL' | 'SIGTERM', downMs: number): Promise<void>;
   /** No room on its disk for so long. */
   fill(forMs: number): Promise<void>;
@@ -25,10 +28,12 @@ export type Fsync = 'always' | 'everysec';
 
 const diskBytes = 512 * 2 ** 20;
 const sampleMs = 100;
+/** Until what was told to end, or had no room, is surely another process, ms. */
+const startMs = 1000;
 /** What `everysec` may not have written, ms. */
 const unsyncedMs = 1000;
 
-export async function startRedis(appendfsync: Fsync): Promise<ChaosRedis> {
+export async function startRedis(appendfsync: Fsync, onCrash: (how: string) => void): Promise<ChaosRedis> {
   const disk = mkdtempSync(join(tmpdir(), 'darkroom-chaos-'));
   const mount = (options: string): boolean =>
     spawnSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', disk], { stdio: 'ignore' }).status === 0;
@@ -47,11 +52,13 @@ export async function startRedis(appendfsync: Fsync): Promise<ChaosRedis> {
   let restarts = 0;
   let isStopped = false;
   let downMs = 0;
+  let isExpected = false;
   // One that ends for whatever reason is started again, as a service manager would.
   const keeping = (async () => {
     for (;;) {
       await exited(server);
       if (isStopped) return;
+      if (!isExpected) onCrash(server.process.signalCode ?? `exit ${server.process.exitCode}`);
       await delay(downMs);
       restarts += 1;
       // On a full disk it does not start.
@@ -59,6 +66,7 @@ export async function startRedis(appendfsync: Fsync): Promise<ChaosRedis> {
     }
   })();
   return {
+    url: `redis://127.0.0.1:${port}`,
     port,
     hasDisk,
     get restarts() {
@@ -66,18 +74,24 @@ export async function startRedis(appendfsync: Fsync): Promise<ChaosRedis> {
     },
     async end(signal, forMs) {
       downMs = forMs;
+      isExpected = true;
       server.process.kill(signal);
       await exited(server);
       if (signal === 'SIGKILL') sizes?.cutBack(unsyncedMs);
-      await delay(forMs);
+      await delay(forMs + startMs);
+      isExpected = false;
     },
     async fill(forMs) {
       const used = Number(spawnSync('df', ['--output=used', '-B1', disk], { encoding: 'utf8' }).stdout.split('\n')[1]);
       const resize = (bytes: number): void =>
         void spawnSync('mount', ['-o', `remount,size=${bytes}`, disk], { stdio: 'ignore' });
+      // Without room it ends, and does not start.
+      isExpected = true;
       resize(used + 4096);
       await delay(forMs);
       resize(diskBytes);
+      await delay(startMs);
+      isExpected = false;
     },
     async stop() {
       isStopped = true;

@@ -1,8 +1,8 @@
 /** A writer that keeps tokens until they are another delivery's, and then writes with them. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Delivery, type RequestWrite, writeBatch } from '@darkroom/store';
-import type { History } from './history.ts';
-import type { ChaosSystem } from './system.ts';
+import type { History } from '../history.ts';
+import type { ChaosSystem } from '../system/system.ts';
 
 const everyMs = 250;
 const mostKept = 200;

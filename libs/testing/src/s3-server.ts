@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { freePort } from '@darkroom/testing';
+import { freePort } from './redis-server.ts';
 
 const version = 'v1.8.0';
-const folder = new URL(`../../.darkroom/versitygw-${version}/`, import.meta.url).pathname;
+const folder = new URL(`../../../.darkroom/versitygw-${version}/`, import.meta.url).pathname;
 const bucket = 'pictures';
 
 /** What the AWS SDK finds in an environment. */
@@ -23,6 +23,8 @@ export const s3Environment = {
 export interface S3Server {
   endpoint: string;
   bucket: string;
+  /** Where its objects are, as files. */
+  files: string;
   /** SIGKILL, and wait for the end. */
   kill(): Promise<void>;
   /** On the same port, with what it held. */
@@ -31,9 +33,13 @@ export interface S3Server {
   close(): Promise<void>;
 }
 
+export function hasS3Server(): boolean {
+  return existsSync(join(folder, 'versitygw'));
+}
+
 /** Builds it where it is not there. Needs Go, and its module proxy the first time. */
 export async function installS3Server(): Promise<void> {
-  if (existsSync(join(folder, 'versitygw'))) return;
+  if (hasS3Server()) return;
   const env = { ...process.env, GOBIN: folder, GOFLAGS: '-p=2' };
   await promisify(execFile)('go', ['install', `github.com/versity/versitygw/cmd/versitygw@${version}`], { env });
 }
@@ -63,7 +69,8 @@ export async function startS3Server(): Promise<S3Server> {
     await kill();
     await rm(directory, { recursive: true });
   };
-  return { endpoint, bucket, kill, start: async () => void (child = await open()), close };
+  const start = async (): Promise<void> => void (child = await open());
+  return { endpoint, bucket, files: join(directory, bucket), kill, start, close };
 }
 
 async function isListening(endpoint: string): Promise<boolean> {

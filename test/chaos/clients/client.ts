@@ -1,10 +1,11 @@
 /** Clients that ask, follow, poll, cancel and fetch all the time, each as a real one would, and write down what they see. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Dice } from '../dice.ts';
+import { type Body, digestOf, type History } from '../history.ts';
+import { keptMs } from '../system/settings.ts';
 import { chooseVariant, type Variant } from './bodies.ts';
 import { Connection, GaveUp } from './connection.ts';
-import type { Dice } from './dice.ts';
-import { type Body, digestOf, type History } from './history.ts';
 import { readEvents } from './reader.ts';
 
 export interface ClientOptions {
@@ -15,6 +16,8 @@ export interface ClientOptions {
   webhookUrl: string;
 }
 
+/** What is left of a request's time when it is read once more, ms. */
+const lateMs = 10_000;
 const ends = new Set(['succeeded', 'failed', 'canceled', 'expired']);
 
 /** What a client means to do with a request. */
@@ -26,6 +29,7 @@ interface Intention {
   isRepeated: boolean;
   follows: 'stream' | 'poll' | 'both';
   readsAgain: boolean;
+  readsLate: boolean;
 }
 
 export class Client {
@@ -39,25 +43,49 @@ export class Client {
 
   /** Requests one after the other until the signal. */
   async run(variants: ReadonlyMap<string, readonly Variant[]>, over: AbortSignal): Promise<void> {
-    while (!over.aborted) await this.request(this.#intend(chooseVariant(variants, this.#options.dice)));
+    const late: Promise<void>[] = [];
+    while (!over.aborted) {
+      const intention = this.#intend(chooseVariant(variants, this.#options.dice));
+      const ended = await this.request(intention);
+      if (intention.readsLate && ended !== undefined) late.push(this.#readLate(ended, over));
+    }
+    await Promise.all(late);
   }
 
   /** One request, to its end and what came of it. */
-  async request(intention: Intention): Promise<void> {
-    const { history } = this.#options;
+  async request(intention: Intention): Promise<Ended | undefined> {
     const key = randomUUID();
-    let asked = 'submit';
-    try {
+    return this.#unlessGivenUp(key, async () => {
       const request = await this.#submit(key, intention);
-      if (request === undefined) return;
-      asked = request;
+      if (request === undefined) return undefined;
       const again = intention.isRepeated ? this.#post(key, this.#bodyOf(intention)) : undefined;
-      await Promise.all([this.#follow(request, intention), this.#cancel(request, intention), again]);
+      const following = this.#follow(request, intention);
+      const [endedAtMs] = await Promise.all([following, this.#cancel(request, intention), again]);
       await this.#fetchResult(request);
       if (intention.readsAgain) await readEvents(this.#connection, this.#options, request);
+      return endedAtMs === undefined ? undefined : { key, request, endedAtMs };
+    });
+  }
+
+  /** All of it once more, when its time is almost over. */
+  async #readLate({ key, request, endedAtMs }: Ended, over: AbortSignal): Promise<void> {
+    const dueMs = endedAtMs + keptMs - lateMs - Date.now();
+    await delay(dueMs, undefined, { signal: over }).catch(() => {});
+    if (over.aborted) return;
+    this.#options.history.add({ what: 'late', request });
+    await this.#unlessGivenUp(key, async () => {
+      await this.#fetchResult(request);
+      await readEvents(this.#connection, this.#options, request);
+    });
+  }
+
+  async #unlessGivenUp<Result>(key: string, run: () => Promise<Result>): Promise<Result | undefined> {
+    try {
+      return await run();
     } catch (error) {
       if (!(error instanceof GaveUp)) throw error;
-      history.add({ what: 'gave-up', key, asked, last: error.message });
+      this.#options.history.add({ what: 'gave-up', key, last: error.message });
+      return undefined;
     }
   }
 
@@ -71,6 +99,7 @@ export class Client {
       isRepeated: dice.chance(0.05),
       follows: dice.pick(['stream', 'stream', 'poll', 'both']),
       readsAgain: dice.chance(0.15),
+      readsLate: dice.chance(0.1),
     };
   }
 
@@ -103,15 +132,17 @@ export class Client {
     return request;
   }
 
-  async #follow(request: string, { follows }: Intention): Promise<void> {
+  /** When it ended, if its events were read. */
+  async #follow(request: string, { follows }: Intention): Promise<number | undefined> {
     const { dice } = this.#options;
-    const read = (): Promise<void> =>
+    const read = (): Promise<number | undefined> =>
       readEvents(this.#connection, this.#options, request, { leaves: dice.chance(0.2) });
-    await Promise.all([
-      ...(follows === 'poll' ? [] : [read()]),
-      ...(follows === 'both' ? [read()] : []),
-      ...(follows === 'stream' ? [] : [this.#poll(request)]),
+    const [endedAtMs] = await Promise.all([
+      follows === 'poll' ? undefined : read(),
+      follows === 'both' ? read() : undefined,
+      follows === 'stream' ? undefined : this.#poll(request),
     ]);
+    return endedAtMs;
   }
 
   async #poll(request: string): Promise<void> {
@@ -156,6 +187,13 @@ export class Client {
   }
 }
 
+/** A request whose events were read to their end, and when that was written, by Redis' clock. */
+interface Ended {
+  key: string;
+  request: string;
+  endedAtMs: number;
+}
+
 interface TextView {
   index: number;
   text: string;
@@ -171,5 +209,6 @@ export function undisturbed(variant: Variant): Intention {
     isRepeated: false,
     follows: 'stream',
     readsAgain: false,
+    readsLate: false,
   };
 }

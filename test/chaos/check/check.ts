@@ -1,7 +1,8 @@
 /** What must hold of a run, whatever went wrong in it: by what clients saw and what stands in Redis at the end. */
+import { forgedStep } from '../clients/forger.ts';
+import type { Entry, EntryOf } from '../history.ts';
+import { keptMs } from '../system/settings.ts';
 import type { AtRest } from './at-rest.ts';
-import { forgedStep } from './forger.ts';
-import type { Entry } from './history.ts';
 import { endsOf, endTypes, type EventEntry, type Reader, storiesOf, type Story } from './stories.ts';
 
 export interface Invariant {
@@ -10,12 +11,20 @@ export interface Invariant {
   checked: number;
   /** Where it does not hold. */
   broken: string[];
+  /** What a Redis that loses writes breaks, and no process of ours could keep. */
+  isForRedis?: boolean;
 }
 
-/** How long a request can be asked for after its end, ms. */
-const keptMs = 120_000;
 /** Memory may be so much more than at the start when all that has a time to live is gone. */
 const growth = 0.02;
+
+/** What a run was meant to be: one that was less shows nothing. */
+export interface Plan {
+  requests: number;
+  models: readonly string[];
+  /** Kinds of faults that this machine can have. */
+  faults: readonly string[];
+}
 
 type Rule = (story: Story) => string[];
 
@@ -24,6 +33,7 @@ const rules: Record<string, Rule> = {
   'acknowledged requests end, and are there until their time is over': isKept,
   'one request for a key, one end for a request': endsOnce,
   'a request ends as it was asked to': endsAsAsked,
+  'all that a request made is fetched': outputsUnseen,
   'every reader has every event once, in order': ({ readers, log, submit }) =>
     readers.flatMap((reader) => eventsMissed(reader, log, isText(submit.body.model))),
   'readers see the same events': ({ readers, log }) => eventsThatDiffer(readers, log),
@@ -32,22 +42,25 @@ const rules: Record<string, Rule> = {
   'every webhook arrives, under one id': webhooksLost,
 };
 
-export function check(entries: readonly Entry[], atRest: AtRest): Invariant[] {
+export function check(entries: readonly Entry[], atRest: AtRest, plan: Plan): Invariant[] {
   const stories = storiesOf(entries);
   const acknowledged = stories.filter(({ requests }) => requests.size > 0);
   const ofStories = Object.entries(rules).map(([name, rule]) => ({
     name,
     checked: acknowledged.length,
     broken: acknowledged.flatMap((story) => rule(story).map((what) => `${[...story.requests].join(', ')}: ${what}`)),
+    isForRedis: true,
   }));
   const forged = entries.filter((entry) => entry.what === 'stale-write');
   const accepted = forged.filter(({ outcome }) => outcome !== 'lost' && outcome !== 'ended');
-  return [
+  const crashes = entries.filter((entry) => entry.what === 'crash');
+  const invariants: Invariant[] = [
     ...ofStories,
     {
       name: 'a write under a token of an earlier delivery is refused',
       checked: forged.length,
       broken: accepted.map(({ request, outcome }) => `${request}: ${outcome}`),
+      isForRedis: true,
     },
     { name: 'the same body and seed bring the same bytes', ...outputsThatDiffer(acknowledged) },
     {
@@ -57,9 +70,47 @@ export function check(entries: readonly Entry[], atRest: AtRest): Invariant[] {
         ...gaveUp.map(({ last }) => last),
         ...refusals.map(({ status }) => `a submit: ${status}`),
       ]),
+      isForRedis: true,
     },
+    { name: 'no process ends by itself', checked: atRest.workers.length, broken: crashes.map(nameOf) },
     ...ofRest(atRest),
+    ...ofPlan(entries, acknowledged, plan),
   ];
+  // What was never looked at does not hold.
+  for (const { checked, broken } of invariants)
+    if (checked === 0 && broken.length === 0) broken.push('there was nothing to look at');
+  return invariants;
+}
+
+function nameOf({ process, how }: EntryOf<'crash'>): string {
+  return `${process}: ${how}`;
+}
+
+/** Whether there was enough to say anything at all. */
+function ofPlan(entries: readonly Entry[], acknowledged: readonly Story[], plan: Plan): Invariant[] {
+  const succeeded = acknowledged.filter((story) => endsOf(story).some(({ state }) => state === 'succeeded'));
+  const models = new Set(succeeded.map(({ submit }) => submit.body.model));
+  const took = new Set(entries.flatMap((entry) => (entry.what === 'fault' && !isImpossible(entry) ? entry.fault : [])));
+  return [
+    {
+      name: 'enough was asked for',
+      checked: acknowledged.length,
+      broken: [
+        ...(acknowledged.length < plan.requests ? [`${acknowledged.length}, expected at least ${plan.requests}`] : []),
+        ...plan.models.filter((model) => !models.has(model)).map((model) => `nothing of ${model} succeeded`),
+      ],
+    },
+    {
+      name: 'all went wrong that was to',
+      checked: plan.faults.length,
+      broken: plan.faults.filter((kind) => !took.has(kind)).map((kind) => `${kind} never took place`),
+    },
+  ];
+}
+
+/** Redis was away, for one. */
+export function isImpossible({ target }: EntryOf<'fault'>): boolean {
+  return target.startsWith('not possible');
 }
 
 function isText(model: string): boolean {
@@ -91,6 +142,15 @@ function endsAsAsked(story: Story): string[] {
   if (submit.isToExpire) asked.add('expired');
   if (cancels.length > 0) asked.add('canceled');
   return [...new Set(endsOf(story).map(({ state }) => state))].filter((state) => !asked.has(state));
+}
+
+/** By a client that came in time: who came later is none of this. */
+function outputsUnseen(story: Story): string[] {
+  const { submit, outputs, gone } = story;
+  if (gone.length > 0 || !endsOf(story).some(({ state }) => state === 'succeeded')) return [];
+  const seen = new Set(outputs.map(({ index }) => index));
+  const made = Array.from({ length: Number(submit.body['n'] ?? 1) }, (_value, index) => index);
+  return made.filter((index) => !seen.has(index)).map((index) => `nobody saw output ${index}`);
 }
 
 /** Those that a text's snapshot takes the place of, so that later readers do not get them. */
@@ -207,7 +267,7 @@ function isOfOneRun(text: string, words: number): boolean {
   return text === Array.from({ length: words }, (_value, at) => `${run}:${at} `).join('');
 }
 
-function ofRest({ leases, workers, withoutEnd, unsettled, bytes, keys }: AtRest): Invariant[] {
+function ofRest({ leases, workers, withoutEnd, unsettled, bytes, keys, files }: AtRest): Invariant[] {
   const many = workers.filter(({ lists }) => lists.length !== 1);
   const isTooMuch = bytes.end > bytes.start * (1 + growth);
   return [
@@ -219,6 +279,7 @@ function ofRest({ leases, workers, withoutEnd, unsettled, bytes, keys }: AtRest)
     },
     { name: 'nothing waits, runs or is yet to be told', checked: 1, broken: [...unsettled] },
     { name: 'every key is gone or has an end', checked: keys, broken: [...withoutEnd] },
+    { name: 'no file is left that nobody can ask for', checked: 1, broken: [...files] },
     {
       name: 'memory is no more than at the start (2 %)',
       checked: 1,

@@ -1,8 +1,10 @@
 /** What a run was: how much was asked, what went wrong, and how long it took to be right again. */
 import { readFileSync } from 'node:fs';
-import type { Entry } from './history.ts';
+import type { Entry, EntryOf } from '../history.ts';
+import { isImpossible } from './check.ts';
 import { endsOf, storiesOf } from './stories.ts';
 
+type Fault = EntryOf<'fault'>;
 export type Figure = readonly [name: string, value: string];
 
 /** Faults of the last so many seconds may still be at work, and one that comes this soon afterwards gets in the way, ms. */
@@ -16,6 +18,7 @@ export function figuresOf(entries: readonly Entry[], logFile: string): Figure[] 
   const seconds = (submits.at(-1)!.atMs - submits[0]!.atMs) / 1000;
   const ends = counted(accepted.map((story) => endsOf(story)[0]?.state ?? 'no end'));
   const faults = entries.filter((entry) => entry.what === 'fault');
+  const [waits, runs] = recovery(entries, faults);
   const webhooks = entries.filter((entry) => entry.what === 'webhook');
   const log = readFileSync(logFile, 'utf8');
   const said = (text: string): number => log.split(text).length - 1;
@@ -29,20 +32,29 @@ export function figuresOf(entries: readonly Entry[], logFile: string): Figure[] 
       'webhooks',
       `${webhooks.filter(({ answer }) => answer < 300).length} taken, ${webhooks.filter(({ answer }) => answer >= 300).length} refused`,
     ],
-    ['processes killed', `${faults.filter(({ fault, target }) => isKill(fault, target)).length}`],
-    [
-      'faults',
-      counted(faults.map(({ fault, target }) => (target.startsWith('not possible') ? `${fault} not possible` : fault))),
-    ],
+    ['read again before their time was over', `${count('late')}`],
+    ['processes killed', `${sum(faults, killsOf)} by SIGKILL, ${sum(faults, stopsOf)} told to end by SIGTERM`],
+    ['faults', counted(faults.map((fault) => (isImpossible(fault) ? `${fault.fault} not possible` : fault.fault)))],
     ['workers buried', `${said('buried a dead worker')}, of these alive ${said('taken for dead while alive')}`],
     ['deliveries that were recovered', `${said('recovered a request of a dead worker')}`],
-    ['recovery from a killed worker', recovery(entries)],
+    ['what a killed worker had waits again after', waits],
+    ['and runs again, where another had room (aim: p99 5 s)', runs],
   ];
 }
 
-/** How many processes were ended by it, whatever the signal. */
-export function isKill(fault: string, target: string): boolean {
-  return ['kill', 'worker', 'stop', 'version', 'redis', 'clock'].includes(fault) || target.startsWith('SIGKILL');
+const sum = (faults: readonly Fault[], of: (fault: Fault) => number): number =>
+  faults.reduce((total, fault) => total + of(fault), 0);
+
+/** Processes that were killed by it. */
+function killsOf({ fault, target }: Fault): number {
+  // Twice: for its wrong clock, and for the right one.
+  if (fault === 'clock') return 2;
+  return Number(['kill', 'worker'].includes(fault) || target.startsWith('SIGKILL'));
+}
+
+function stopsOf({ fault, target }: Fault): number {
+  if (fault === 'version') return 2;
+  return Number(fault === 'stop' || target.startsWith('SIGTERM'));
 }
 
 function counted(names: readonly string[]): string {
@@ -56,21 +68,20 @@ function counted(names: readonly string[]): string {
 
 /**
  * From the kill of a worker until what it had waits again, where nothing else was wrong with janitors and Redis; and until it runs again, where
- * nothing was wrong with the other worker of pictures either.
+ * another had room for all of it, and nothing was wrong with formers and that other either.
  */
-function recovery(entries: readonly Entry[]): string {
-  const faults = entries.filter((entry) => entry.what === 'fault');
+function recovery(entries: readonly Entry[], faults: readonly Fault[]): [waits: string, runs: string] {
   const logs = new Map(storiesOf(entries).flatMap(({ requests, log }) => [...requests].map((id) => [id, log])));
-  const secondsUntil = (type: string, of: string, inTheWay: RegExp): number[] =>
-    faults
-      .filter((kill) => kill.fault === 'worker' && kill.target.includes(of))
-      .filter(({ atMs: killedAtMs, target: killed }) =>
-        faults.every(({ fault, target, atMs }) => {
-          if (atMs === killedAtMs || atMs < killedAtMs - aroundMs.before || atMs > killedAtMs + aroundMs.after)
-            return true;
-          return target !== killed && !inTheWay.test(`${fault} ${target}`);
-        }),
-      )
+  const kills = faults.filter(({ fault, hit = [] }) => fault === 'worker' && hit.length > 0);
+  const isAlone = (kill: Fault, inTheWay: RegExp): boolean =>
+    faults.every(({ fault, target, atMs }) => {
+      if (atMs < kill.atMs - aroundMs.before || atMs > kill.atMs + aroundMs.after) return true;
+      // A worker that is hit before had no room; one that is hit then had, and has none now.
+      const isRoom = atMs > kill.atMs && kill.room!.some((name) => target.includes(name));
+      return !isRoom && !inTheWay.test(`${fault} ${target}`);
+    });
+  const secondsUntil = (type: string, of: readonly Fault[]): number[] =>
+    of
       .flatMap(({ atMs, hit = [] }) =>
         hit.flatMap((id) => {
           const next = logs.get(id)?.find((event) => event.type === type && event.facts.writtenAtMs > atMs);
@@ -78,9 +89,9 @@ function recovery(entries: readonly Entry[]): string {
         }),
       )
       .toSorted((left, right) => left - right);
-  const waiting = secondsUntil('queued', '', /janitor|redis|disk/);
-  const running = secondsUntil('started', 'painter', /janitor|former|redis|disk|painter/);
-  return `waits again ${spread(waiting)}, runs again ${spread(running)}`;
+  const waiting = kills.filter((kill) => isAlone(kill, /janitor|redis|disk/));
+  const running = kills.filter((kill) => kill.room!.length > 0 && isAlone(kill, /janitor|former|redis|disk/));
+  return [spread(secondsUntil('queued', waiting)), spread(secondsUntil('started', running))];
 }
 
 /** Of sorted seconds. */

@@ -10,17 +10,17 @@ export interface MemberOptions {
   environment: Record<string, string>;
   /** That it serves. */
   models: readonly string[];
-  /** Its own way to Redis. */
-  proxy: TcpProxy;
+  /** Its own way to Redis, where there is one Redis. */
+  proxy: TcpProxy | undefined;
   logFile: string;
+  /** It ended by itself, or not as it was asked to. */
+  onCrash: (how: string) => void;
 }
 
 export class Member {
   readonly name: string;
   readonly app: PartName;
-  readonly proxy: TcpProxy;
-  /** Starts that nobody had asked for: it had ended by itself. */
-  surprises: string[] = [];
+  readonly proxy: TcpProxy | undefined;
   /** What the next starts get in addition. */
   extra: Record<string, string> = {};
   /** Whose build the next starts are of; this repository's otherwise. */
@@ -33,6 +33,8 @@ export class Member {
   #downMs = 0;
   /** It was told to end. */
   #isExpected = false;
+  #isReady = false;
+  #isExcused = false;
   #isStopped = false;
   readonly #keeping: Promise<void>;
 
@@ -91,19 +93,31 @@ export class Member {
     await delay(downMs);
   }
 
+  /** What it needs goes: where it was not ready before, it may end with an error. */
+  excuse(): void {
+    this.#isExcused ||= !this.#isReady;
+  }
+
   /** For ever. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#part.stop();
     await this.#keeping;
-    this.proxy.stop();
+    this.proxy?.stop();
   }
 
   #launch(): Part {
     this.#life += 1;
     const { environment, logFile } = this.#options;
     const all = { ...environment, WORKER_ID: this.#lifeName, ...this.extra };
-    return launchPart(this.app, all, logFile, this.root === undefined ? {} : { root: this.root });
+    const part = launchPart(this.app, all, logFile, this.root === undefined ? {} : { root: this.root });
+    this.#isReady = false;
+    this.#isExcused = false;
+    void part.ready.then(
+      () => (this.#isReady = true),
+      () => {},
+    );
+    return part;
   }
 
   async #keep(): Promise<void> {
@@ -111,7 +125,10 @@ export class Member {
       const { process: child } = this.#part;
       await new Promise<void>((resolve) => void (this.isRunning ? child.once('exit', () => resolve()) : resolve()));
       if (this.#isStopped) return;
-      if (!this.#isExpected) this.surprises.push(`${this.name}: exit ${child.exitCode ?? child.signalCode}`);
+      // Asked to, it ends with 0, or by the signal while it does not listen yet.
+      const isFine = this.#isExcused || (this.#isExpected && (child.exitCode === null || child.exitCode === 0));
+      if (!isFine)
+        this.#options.onCrash(`${child.signalCode ?? `exit ${child.exitCode}`} ${this.#part.stderr.slice(-300)}`);
       await delay(this.#isExpected ? this.#downMs : 500);
       this.#isExpected = false;
       // It may have been stopped meanwhile.

@@ -1,6 +1,6 @@
 /** Calls that are made again until there is an answer, on this replica or the next. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Dice } from './dice.ts';
+import type { Dice } from '../dice.ts';
 
 /** It had no answer for so long. */
 export class GaveUp extends Error {

@@ -1,6 +1,6 @@
 /** What clients ask for: short requests of both kinds, in few variants, so that each comes again and has to bring the same. */
-import type { Dice } from './dice.ts';
-import type { Body } from './history.ts';
+import type { Dice } from '../dice.ts';
+import type { Body } from '../history.ts';
 
 const variants = 8;
 const schedulers = ['ddim', 'euler', 'dpmpp_2m', 'euler_ancestral'];

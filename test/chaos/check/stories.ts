@@ -1,5 +1,5 @@
 /** A history by requests: of each what was asked, and what everybody saw of it. */
-import type { Entry, EntryOf } from './history.ts';
+import type { Entry, EntryOf } from '../history.ts';
 
 export type EventEntry = EntryOf<'event'>;
 
@@ -75,8 +75,10 @@ export function storiesOf(entries: readonly Entry[]): Story[] {
         break;
       case 'submit':
       case 'accepted':
+      case 'late':
       case 'stale-write':
       case 'fault':
+      case 'crash':
         break;
     }
   }
@@ -96,10 +98,12 @@ function logOf({ readers }: Story): EventEntry[] {
   return [...all.values()].toSorted((left, right) => left.event - right.event);
 }
 
-/** Those that somebody saw: of events, polls and webhooks. */
+/** Those that somebody saw, of events, polls and webhooks, and when: of events, when they were written. */
 export function endsOf({ log, polls, webhooks }: Story): { state: string; atMs: number }[] {
   return [
-    ...log.filter(({ type }) => endTypes.has(type)).map(({ type, atMs }) => ({ state: type, atMs })),
+    ...log
+      .filter(({ type }) => endTypes.has(type))
+      .map(({ type, facts }) => ({ state: type, atMs: facts.writtenAtMs })),
     ...polls.filter(({ state }) => endTypes.has(state)),
     ...webhooks
       .map(({ type, atMs }) => ({ state: type.replace('request.', ''), atMs }))

@@ -1,16 +1,20 @@
 /** The processes of a run: two or more of each, models of both kinds, each with its own way to Redis. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectStore, type StoreConnection } from '@darkroom/store';
 import { freePort, freePorts, type PartName, startTcpProxy } from '@darkroom/testing/processes';
+import type { History } from '../history.ts';
+import { type BytesPlace, type ChaosBytes, startBytes } from './byte-store.ts';
+import { type Failover, startFailover } from './failover.ts';
 import { Member } from './member.ts';
 import { buildOlder } from './older.ts';
 import { type ChaosRedis, type Fsync, startRedis } from './redis.ts';
+import { settings } from './settings.ts';
 
 export interface ChaosSystem {
   redis: ChaosRedis;
+  bytes: ChaosBytes;
   /** Straight to Redis, past all proxies. */
   store: StoreConnection;
   members: Member[];
@@ -24,37 +28,38 @@ export interface ChaosSystem {
   stop(): Promise<void>;
 }
 
-const root = new URL('../../../', import.meta.url).pathname;
+const root = new URL('../../../../', import.meta.url).pathname;
 const fixtures = join(root, 'test/chaos/fixtures');
-const prefix = 'chaos';
-/** Short, so that most of what a run leaves goes while it is under way. What is not here has its default. */
-const settings = {
-  REDIS_PREFIX: prefix,
-  RESULT_TTL_S: '120',
-  // Each kill costs all that its worker had an attempt, so that with three of them an end would say little.
-  MAX_ATTEMPTS: '30',
-  LEAK_SWEEP_INTERVAL_S: '5',
-  WEBHOOK_ALLOW_PRIVATE: 'true',
-  METRICS_PORT: '0',
-};
+/** Whose masters are lost. */
+const lossy = ['{emoji-sd}', '{emoji-writer}', '{_webhooks}', '{upstream}'];
 const oneThread = { NUM_THREADS: '1' };
 /** Shorter than a freeze, so that who asks them gives some of their calls up. */
 const impatience = { ENGINE_TIMEOUT_S: '6' };
 
 export interface StartSystemOptions {
-  fsync: Fsync;
+  redis: Fsync | Failover;
+  bytes: BytesPlace;
+  history: History;
   /** Directory of the log. */
   out: string;
   /** A commit, to be built beside this one. */
   older: string | undefined;
 }
 
-export async function startSystem({ fsync, out, older: commit }: StartSystemOptions): Promise<ChaosSystem> {
-  mkdirSync(out, { recursive: true });
+export async function startSystem(options: StartSystemOptions): Promise<ChaosSystem> {
+  const { history, out, older: commit } = options;
   const logFile = join(out, 'log.jsonl');
   const older = commit === undefined ? undefined : buildOlder(commit, join(out, 'older'));
-  const redis = await startRedis(fsync);
-  const store = connectStore({ url: `redis://127.0.0.1:${redis.port}`, prefix });
+  const onCrash =
+    (process: string) =>
+    (how: string): void =>
+      history.add({ what: 'crash', process, how });
+  const redis =
+    options.redis === 'sentinel' || options.redis === 'cluster'
+      ? await startFailover(options.redis, lossy)
+      : await startRedis(options.redis, onCrash('redis-server'));
+  const bytes = await startBytes(options.bytes);
+  const store = connectStore({ url: redis.url, prefix: settings.REDIS_PREFIX });
   const ports = await freePorts(2);
   const upstream = await startUpstream();
   const members: Member[] = [];
@@ -62,6 +67,7 @@ export async function startSystem({ fsync, out, older: commit }: StartSystemOpti
   process.once('exit', () => {
     for (const member of members) member.signal('SIGKILL');
     upstream.stop();
+    bytes.stop();
     redis.abandon();
   });
   const add = async (
@@ -70,9 +76,13 @@ export async function startSystem({ fsync, out, older: commit }: StartSystemOpti
     extra: Record<string, string> = {},
     models: readonly string[] = [],
   ): Promise<void> => {
-    const proxy = await startTcpProxy({ host: '127.0.0.1', port: redis.port }, { host: '127.0.0.1', port: 0 });
-    const environment = { ...settings, REDIS_URL: `redis://127.0.0.1:${proxy.port}`, ...extra };
-    members.push(new Member({ name, app, models, proxy, logFile, environment }));
+    const proxy =
+      redis.port === undefined
+        ? undefined
+        : await startTcpProxy({ host: '127.0.0.1', port: redis.port }, { host: '127.0.0.1', port: 0 });
+    const REDIS_URL = proxy === undefined ? redis.url : `redis://127.0.0.1:${proxy.port}`;
+    const environment = { ...settings, ...bytes.environment, REDIS_URL, ...extra };
+    members.push(new Member({ name, app, models, proxy, logFile, environment, onCrash: onCrash(name) }));
   };
   for (const number of [1, 2]) {
     await add('api', `api-${number}`, { PORT: `${ports[number - 1]}` });
@@ -96,6 +106,7 @@ export async function startSystem({ fsync, out, older: commit }: StartSystemOpti
   const stop = async (): Promise<void> => {
     await Promise.all(members.map((member) => member.stop()));
     upstream.stop();
+    bytes.stop();
     await store.close();
     await redis.stop();
   };
@@ -107,6 +118,7 @@ export async function startSystem({ fsync, out, older: commit }: StartSystemOpti
   }
   return {
     redis,
+    bytes,
     store,
     members,
     urls: ports.map((port) => `http://127.0.0.1:${port}`),
