@@ -1,0 +1,87 @@
+/**
+ * What the system takes of a CPU for a picture beside its engine: of each process, for pictures of 20 steps, one at a time and
+ * 16 in flight, followed as events or waited for in one answer (`Prefer: wait`). CPU time hardly depends on what else the machine does.
+ */
+import { it } from 'vitest';
+import { ended, submit } from '../test/e2e/client.ts';
+import { type PartName, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
+import { childrenOf, cpuSecondsOf, redisPid } from './processes.ts';
+import { report } from './report.ts';
+
+const pictures = 64;
+const body = {
+  prompt: 'a red apple on a white background',
+  num_inference_steps: 20,
+  guidance_scale: 3,
+  size: '128x128',
+  preview: 'off',
+};
+
+type Client = (url: string, seed: number) => Promise<void>;
+
+const clients: Readonly<Record<string, Client>> = {
+  async events(url, seed) {
+    const outcome = await ended(url, await submit(url, { ...body, seed }));
+    if (outcome !== 'succeeded') throw new Error(`a picture ${outcome}`);
+  },
+  async wait(url, seed) {
+    const headers = { 'content-type': 'application/json', prefer: 'wait' };
+    const response = await fetch(`${url}/v1/predict`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ ...body, seed }),
+    });
+    const { status } = (await response.json()) as { status: string };
+    if (status !== 'succeeded') throw new Error(`a picture ${status}`);
+  },
+};
+
+/** Seconds of a CPU so far, of each process that does something for a picture. */
+function cpuOf(system: System): Record<string, number> {
+  const pidOf = (name: PartName): number => system.part(name).process.pid!;
+  const worker = pidOf('worker');
+  const of = (name: PartName): number => cpuSecondsOf([pidOf(name)]);
+  return {
+    api: of('api'),
+    'batch-former': of('batch-former'),
+    'worker, without its engine': cpuSecondsOf([worker]),
+    janitor: of('janitor'),
+    redis: cpuSecondsOf([redisPid()]),
+    engine: cpuSecondsOf(childrenOf(worker)),
+  };
+}
+
+/** Scripts that Redis has run so far. */
+async function scriptsOf({ store }: System): Promise<number> {
+  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await store.redis.info('commandstats'))?.[1] ?? 0);
+}
+
+async function measure(system: System, client: Client, inFlight: number): Promise<Record<string, number>> {
+  const before = { cpu: cpuOf(system), scripts: await scriptsOf(system) };
+  let next = 0;
+  const run = async (): Promise<void> => {
+    while (next < pictures) await client(system.url, next++);
+  };
+  await Promise.all(Array.from({ length: inFlight }, run));
+  const cpu = Object.entries(cpuOf(system)).map(([name, seconds]) => {
+    return [name, ((seconds - before.cpu[name]!) * 1000) / pictures] as const;
+  });
+  const outside = cpu.reduce((sum, [name, ms]) => (name === 'engine' ? sum : sum + ms), 0);
+  const scripts = ((await scriptsOf(system)) - before.scripts) / pictures;
+  return { 'all but the engine': outside, ...Object.fromEntries(cpu), 'scripts that Redis ran': scripts };
+}
+
+it('milliseconds of a CPU for a picture', async () => {
+  const system = await startSystem();
+  try {
+    await measure(system, clients['wait']!, 16);
+    for (const [name, client] of Object.entries(clients))
+      for (const inFlight of [1, 16])
+        report(
+          `ms of a CPU for a picture of 20 steps, ${inFlight} in flight, client: ${name}`,
+          await measure(system, client, inFlight),
+        );
+  } finally {
+    await stopSystem(system);
+  }
+}, 600_000);
