@@ -35,6 +35,8 @@ replica, and after the end until the request expires. Every event's data is JSON
 | \`failed\` | \`error\`: \`code\`, \`message\` |
 | \`canceled\`, \`expired\` | |
 
+\`progress\` comes as it is made while somebody follows, and for some seconds after; of other times there is that of each second, and what had a preview.
+
 One of the last four ends every request; \`data: [DONE]\` follows it. A comment comes every 15 s. A stream that ends without
 \`[DONE]\` was cut: come back with the last id. Disconnecting cancels nothing. Whoever asks for what is after the last event of a request that has ended gets \`[DONE]\` alone.`,
   request: {

@@ -2,7 +2,7 @@ import { basename, isAbsolute } from 'node:path';
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
 import { ModuleExecutor } from '@darkroom/executor';
 import { asTheyAre, encoderOf } from '../request/output-encoder.ts';
-import type { OutputEncoder } from '../request/active-request.ts';
+import type { OutputEncoder } from '../request/output-encoder.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
 /** A module of somebody's own in a process of its own. What it is, and how much it makes at once, is known when it has started. */

@@ -1,7 +1,12 @@
 import type { RowOutput } from '@darkroom/core';
 import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
 import { type PictureInput, picture } from '@darkroom/kinds';
-import type { OutputEncoder } from './active-request.ts';
+
+/** From what the engine gives out to what clients get. */
+export interface OutputEncoder {
+  encodeOutput(input: unknown, output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
+  encodePreview(output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
+}
 
 const ofPictures: OutputEncoder = {
   // The API's schema is what wrote it, and the pipeline has checked it by now.

@@ -60,6 +60,20 @@ it('wakes formers with what they would see of a first request, and for room only
   expect(heard).toEqual([{ ...look, nowMs: expect.any(Number) }, undefined, undefined, undefined]);
 });
 
+it('tells the worker for how long somebody has followed a request that waited', async () => {
+  const store = openTestStore();
+  await seedWorker(store);
+  const [followed, other] = [await seedRequest(store), await seedRequest(store)];
+  await readEvents(store, followed.id, { after: 0, followMs: 60_000 });
+  await readEvents(store, other.id, { after: 0 });
+  await dispatchNext(store, 2);
+  const inbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
+  onTestFinished(() => inbox.close());
+  const [message] = await inbox.next(10);
+  const toldOf = message?.type === 'run' ? message.requests.map(({ followedMs }) => followedMs) : [];
+  expect(toldOf).toEqual([expect.closeTo(60_000, -4), undefined]);
+});
+
 describe('looking', () => {
   it('sees idle workers first, then the one with most room and sleeping ones last, with their shapes, and who is next', async () => {
     const store = openTestStore();
