@@ -31,10 +31,17 @@ const clients: Readonly<Record<string, Client>> = {
       headers,
       body: JSON.stringify({ ...body, seed }),
     });
-    const { status } = (await response.json()) as { status: string };
+    const answer = (await response.json()) as { status: string; request_id: string };
+    // On a machine that is busy the longest wait may be over before.
+    const { status } = response.status === 202 ? await awaited(url, answer.request_id) : answer;
     if (status !== 'succeeded') throw new Error(`a picture ${status}`);
   },
 };
+
+async function awaited(url: string, id: string): Promise<{ status: string }> {
+  const response = await fetch(`${url}/v1/predict/${id}?wait=60`);
+  return response.status === 202 ? awaited(url, id) : ((await response.json()) as { status: string });
+}
 
 /** Seconds of a CPU so far, of each process that does something for a picture. */
 function cpuOf(system: System): Record<string, number> {

@@ -8,11 +8,13 @@ export interface OutputEncoder {
   encodePreview(output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
 }
 
-const ofPictures: OutputEncoder = {
-  // The API's schema is what wrote it, and the pipeline has checked it by now.
-  encodeOutput: (input, output) => encodePicture(output, input as PictureInput),
-  encodePreview,
-};
+function ofPictures(pngLevel: number): OutputEncoder {
+  return {
+    // The API's schema is what wrote it, and the pipeline has checked it by now.
+    encodeOutput: (input, output) => encodePicture(output, { ...(input as PictureInput), pngLevel }),
+    encodePreview,
+  };
+}
 
 /** Texts are UTF-8 as they come, and what others have made says what it is. */
 export const asTheyAre: OutputEncoder = {
@@ -25,6 +27,6 @@ function asItIs({ data, contentType = 'text/plain; charset=utf-8' }: RowOutput) 
 }
 
 /** How outputs of a kind are written that an engine of ours makes. */
-export function encoderOf(kind: string): OutputEncoder {
-  return kind === picture.id ? ofPictures : asTheyAre;
+export function encoderOf(kind: string, { pngLevel }: { pngLevel: number }): OutputEncoder {
+  return kind === picture.id ? ofPictures(pngLevel) : asTheyAre;
 }
