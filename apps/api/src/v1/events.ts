@@ -111,9 +111,8 @@ async function viewOf(
     case 'expired':
       return plain();
     case 'output': {
-      const { output, chunkIndex } = event;
       if (kind?.outputs !== 'bytes') return kind?.eventView(id, event) ?? plain();
-      return kind.eventView(id, event, await askStore((store) => readOutputChunk(store, id, output.index, chunkIndex)));
+      return kind.eventView(id, event, await askStore((store) => readOutputChunk(store, id, event)));
     }
     case 'preview':
       return kind?.eventView(id, await withPreview(askStore, id, event)) ?? plain();

@@ -31,8 +31,9 @@ export async function readPreview(
   return data && fetchBytes(store, id, data);
 }
 
-/** An event as emit-event.lua writes it. `preview`: its bytes or where they are (`readPreview`); none, or no more, when empty. */
-export function decodeEvent(sequence: number, body: string, preview: Uint8Array = new Uint8Array()): RequestEvent {
+/** An event as emit-event.lua writes it. `bytes`: those of a preview or a chunk, or where they are; none, or no more, when empty. */
+export function decodeEvent(sequence: number, body: string, bytes: Uint8Array = new Uint8Array()): RequestEvent {
   const event = { ...(JSON.parse(body) as Omit<RequestEvent, 'sequence'>), sequence } as RequestEvent;
-  return event.type === 'preview' && preview.length > 0 ? { ...event, data: preview } : event;
+  const hasBytes = event.type === 'preview' || event.type === 'output';
+  return hasBytes && bytes.length > 0 ? { ...event, data: bytes } : event;
 }
