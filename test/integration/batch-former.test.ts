@@ -262,11 +262,36 @@ it('reacts to requests and to freed slots by itself, for models it has just hear
   const mailbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
   onTestFinished(() => mailbox.close());
   for (let count = 0; count < 3; count++) {
-    const id = await submit(store);
-    const messages = await mailbox.next(10);
-    expect(idsOf(messages)).toEqual([[id]]);
-    await end(store, 'w1', deliveriesOf(messages)[0]!);
+    for (const id of [await submit(store), await submit(store)]) {
+      const messages = await mailbox.next(10);
+      expect(idsOf(messages)).toEqual([[id]]);
+      await end(store, 'w1', deliveriesOf(messages)[0]!);
+    }
   }
+});
+
+it('a request that comes to an idle worker is leased without a look', async () => {
+  const store = openTestStore();
+  await register(store, 'w1');
+  await publishModel(store, { id: 'tiny' } as never);
+  const looks = vi.spyOn(
+    store.redis as unknown as Record<string, () => Promise<unknown>>,
+    'dispatch/read-dispatchable',
+  );
+  const { former } = createFormer(store);
+  await former.start();
+  await expect.poll(() => looks.mock.settledResults.map(({ type }) => type)).toEqual(['fulfilled']);
+  const mailbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
+  onTestFinished(() => mailbox.close());
+  const first = await submit(store);
+  const messages = await mailbox.next(10);
+  expect([idsOf(messages), looks.mock.calls.length]).toEqual([[[first]], 1]);
+  // Where that fails, the next turn does it, and does not wait for its time.
+  await end(store, 'w1', deliveriesOf(messages)[0]!);
+  intercept(store, 'dispatch/dispatch-requests', () => Promise.reject(new Error('no connection')));
+  const second = await submit(store);
+  expect(idsOf(await mailbox.next(10))).toEqual([[second]]);
+  expect(looks).toHaveBeenCalledTimes(2);
 });
 
 it('what waits for company goes when its time is over, though nothing else happens', async () => {

@@ -221,6 +221,13 @@ it('gives keys their TTL back and removes what dead workers left', async () => {
   expect(await store.redis.exists(keys.inbox('w1'), keys.leases('w1'), keys.worker('w1'))).toBe(3);
 });
 
+it('looks at all keys once in an interval, however few pages that takes', async () => {
+  const janitor = createJanitor(await openStore());
+  // Page by page, through what other tests have there too.
+  await expect.poll(() => janitor.sweepLeaksIfDue(0), { interval: 1 }).toBe('not due');
+  expect(await janitor.sweepLeaksIfDue(1_000_000_000)).toBe('swept');
+});
+
 it('a model whose server does not answer keeps no other waiting', async () => {
   const store = openTestStore();
   for (const model of ['stuck', 'tiny']) {

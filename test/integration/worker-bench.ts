@@ -13,7 +13,7 @@ import {
 import { openTestStore, silentLogger, testEnvelope } from '@darkroom/testing';
 import { expect, onTestFinished } from 'vitest';
 import { LoadWatch } from '../../apps/worker/src/engine/load-watch.ts';
-import type { OutputEncoder } from '../../apps/worker/src/request/active-request.ts';
+import type { OutputEncoder } from '../../apps/worker/src/request/output-encoder.ts';
 import { Worker } from '../../apps/worker/src/worker.ts';
 import type { WorkerOptions } from '../../apps/worker/src/worker-options.ts';
 

@@ -70,6 +70,32 @@ it('writes a step of many rows in one call', async () => {
   await expect.poll(sizes).toEqual([8, 8]);
 });
 
+it('writes each progress while somebody follows, else the newest of a second', async () => {
+  const { store, worker, executor, ids, tokens } = await openRunning(2);
+  const emit = (done: number): void => executor.emit(tokens.map((token) => progress(token, { done })));
+  for (const done of [1, 2, 3]) emit(done);
+  const doneOf = async (id: string): Promise<unknown[]> =>
+    (await eventsOf(store, id)).map((event) => 'done' in event && event.done);
+  await expect.poll(() => Promise.all(ids.map(doneOf))).toEqual([[3], [3]]);
+  for (let reader = 0; reader < 2; reader++) await readEvents(store, ids[0]!, { after: 0, followMs: 600_000 });
+  const inbox = store.keysOf('tiny').inbox('w1');
+  const messages = await store.redis.xrange(inbox, '-', '+');
+  expect(messages.filter(([, [, message]]) => message?.startsWith('{"type":"follow"'))).toHaveLength(1);
+  // Heartbeats cut off what was read.
+  const isRead = async (): Promise<boolean> => {
+    await worker.beatOnce();
+    return (await store.redis.xlen(inbox)) === 0;
+  };
+  await expect.poll(isRead).toBe(true);
+  for (const done of [4, 5, 6]) emit(done);
+  await expect
+    .poll(() => Promise.all(ids.map(doneOf)))
+    .toEqual([
+      [3, 4, 5, 6],
+      [3, 6],
+    ]);
+});
+
 it('writes the previews of a step in one call when the last is encoded, and nobody else waits for them', async () => {
   const encodings: PromiseWithResolvers<Encoded>[] = [];
   const encodePreview = (): Promise<Encoded> => {

@@ -46,7 +46,8 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
       discoverEveryMs,
       intervalMs,
       runOnce: (model) => this.runOnce(model),
-      listen: (model, wake) => wakeups.listen(model, wake),
+      listen: (model, wake) =>
+        wakeups.listen(model, (seen) => (seen === undefined ? wake() : void this.#leaseFirst(model, seen, wake))),
       log,
     });
   }
@@ -56,21 +57,36 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
     const { store, policy } = this.options;
     for (;;) {
       const seen = await readDispatchable(store, model, { ...view, beyondRoom: view.beyondRoom + policy.lookahead });
-      const plan = planLeases(seen, policy);
-      if (plan.againInMs !== undefined) {
-        clearTimeout(this.#companyTimers.get(model));
-        const timer = setTimeout(() => void this.#dispatching.trigger(model), plan.againInMs);
-        this.#companyTimers.set(model, timer);
-      }
-      if (plan.leases.length === 0 && plan.reserveWorkerId === undefined) return;
-      const { reserveWorkerId } = plan;
-      const outcomes = await dispatchRequests(store, model, plan.leases, { reserveWorkerId });
-      this.#report(model, plan, outcomes, seen);
+      const outcomes = await this.#lease(model, seen);
       // What turned out to be gone has left its place to others, and more may wait than was seen; their wake-up may be long past.
       const isCut = seen.requests.length === view.maxRequests || seen.workers.length >= view.maxWorkers;
       const news = new Set<DispatchOutcome['status']>(isCut ? ['moved', 'expired', 'leased'] : ['moved', 'expired']);
       if (!outcomes.some(({ status }) => news.has(status))) return;
     }
+  }
+
+  /** One round trip for a request that came to an idle worker. A turn of the loop, if somebody was faster. */
+  async #leaseFirst(model: string, seen: Dispatchable, wake: () => void): Promise<void> {
+    const outcomes = await this.#lease(model, seen).catch(() => []);
+    if (outcomes.length === 0 || outcomes.some(({ status }) => status !== 'leased')) wake();
+  }
+
+  /** What came of the plan for what was seen, none if there was nothing to do. */
+  async #lease(model: string, seen: Dispatchable): Promise<DispatchOutcome[]> {
+    const { store, policy } = this.options;
+    const plan = planLeases(seen, policy);
+    const { leases, reserveWorkerId, againInMs } = plan;
+    if (againInMs !== undefined) {
+      clearTimeout(this.#companyTimers.get(model));
+      this.#companyTimers.set(
+        model,
+        setTimeout(() => void this.#dispatching.trigger(model), againInMs),
+      );
+    }
+    if (leases.length === 0 && reserveWorkerId === undefined) return [];
+    const outcomes = await dispatchRequests(store, model, leases, { reserveWorkerId });
+    this.#report(model, plan, outcomes, seen);
+    return outcomes;
   }
 
   protected override async onStart(): Promise<void> {

@@ -17,7 +17,7 @@ export interface JanitorOptions {
   store: StoreConnection;
   log: Logger;
   sweepIntervalMs: number;
-  /** In which all keys are looked at once; a store of more keys than `leakPages` pages takes longer. */
+  /** In which all keys are looked at once and no more often; a store of more keys than `leakPages` pages takes longer. */
   leakSweepIntervalMs: number;
   /** A worker that is silent for so long, while sweeps take place, is dead. */
   workerTtlMs: number;
@@ -33,6 +33,8 @@ export class Janitor extends BaseService<JanitorOptions> {
   readonly #leaks: LeakSweeper;
   readonly #bytes: BytesSweeper;
   readonly #reportKeySizes: ReturnType<typeof createKeySizeReport>;
+  /** When the last pass over all keys began, and whether it is over. */
+  #pass = { beganAtMs: -Infinity, isOver: true };
 
   constructor(options: JanitorOptions) {
     super(options);
@@ -51,7 +53,7 @@ export class Janitor extends BaseService<JanitorOptions> {
     this.#leakSweeping = new PeriodicLoop({
       name: 'sweep leaks',
       intervalMs: Math.ceil(leakSweepIntervalMs / leakPages),
-      runOnce: () => this.sweepLeaksOnce(),
+      runOnce: () => this.sweepLeaksIfDue(performance.now()),
       log,
     });
   }
@@ -79,12 +81,21 @@ export class Janitor extends BaseService<JanitorOptions> {
     return result;
   }
 
-  /** Looks at one page of the store's keys, and of what is kept beside it: gives keys their TTL back, and removes what is of no use any more. */
+  /** Goes on with a pass over all keys, or begins the next one. A small store takes one page, and is then left alone for the rest of the interval. */
+  async sweepLeaksIfDue(nowMs: number): Promise<'swept' | 'not due'> {
+    const isDue = !this.#pass.isOver || nowMs >= this.#pass.beganAtMs + this.options.leakSweepIntervalMs;
+    if (isDue && this.#pass.isOver) this.#pass.beganAtMs = nowMs;
+    if (isDue) await this.sweepLeaksOnce();
+    await this.#bytes.sweepPage();
+    return isDue ? 'swept' : 'not due';
+  }
+
+  /** Looks at one page of the store's keys: gives keys their TTL back, and removes what is of no use any more. */
   async sweepLeaksOnce(): Promise<void> {
     const { repaired, deleted, sizes } = await this.#leaks.sweepPage();
+    this.#pass.isOver = sizes !== undefined;
     this.#reportKeySizes(sizes ?? []);
     if (repaired.length + deleted.length > 0) this.options.log.warn({ repaired, deleted }, 'swept leaks');
-    await this.#bytes.sweepPage();
   }
 
   protected override async onStart(): Promise<void> {

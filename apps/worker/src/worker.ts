@@ -180,6 +180,7 @@ export class Worker extends BaseService<WorkerOptions> {
   /** What comes next waits for nothing that this begins. */
   #receive(message: InboxMessage): void {
     if (message.type === 'drained') return this.#markDrained();
+    if (message.type === 'follow') return this.#active.get(message.token)?.progress.follow(message.forMs);
     if (message.type === 'run') for (const leased of message.requests) void this.#accept(leased);
     else if (message.type !== 'cancel') void this.#commands.obey(message);
     else {

@@ -40,7 +40,7 @@ export interface Picture extends ImageInfo {
 
 /** All that made the pictures: submitted again, it makes the same ones. */
 export interface PictureParameters extends Required<
-  Omit<PictureRequest, 'prompt' | 'negative_prompt' | Exclude<keyof RequestOptions, 'model'>>
+  Omit<PictureRequest, 'prompt' | 'negative_prompt' | 'output' | Exclude<keyof RequestOptions, 'model'>>
 > {
   /** Null once the request has ended, on a server that does not keep prompts. */
   prompt: string | null;

@@ -99,6 +99,10 @@ export const workerSettings = {
     default: '409600',
     doc: 'The size of the pieces a picture is stored and streamed in. A multiple of 3, so that the pieces also join up as base64.',
   }),
+  pngLevel: worker('PNG_LEVEL', wholeNumber(1, 9), {
+    default: '4',
+    doc: 'How hard PNG files are compressed. 9 takes seven times as long as 4, and makes them 7 % smaller.',
+  }),
   checkpointSteps: worker('CHECKPOINT_STEPS', wholeNumber(0, 1000, 'steps'), {
     default: '10',
     doc: 'A row is saved every so many steps, to be resumed by another worker; 0 turns it off.',

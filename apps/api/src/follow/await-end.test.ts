@@ -5,9 +5,13 @@ import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 import { checkMs } from './tail-events.ts';
 
-async function submitAndWait(test: TestApi, prefer: string): Promise<Response> {
+async function submitAndWait(test: TestApi, prefer: string, more: object = {}): Promise<Response> {
   const headers = { 'Content-Type': 'application/json', Prefer: prefer };
-  return test.api.request('/v1/predict', { method: 'POST', headers, body: '{"prompt": "a fox"}' });
+  return test.api.request('/v1/predict', {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ prompt: 'a fox', ...more }),
+  });
 }
 
 async function finishNext(test: TestApi): Promise<void> {
@@ -29,6 +33,18 @@ describe('a submit that waits', () => {
     expect(view).toMatchObject({ status: 'succeeded', images: [{ index: 0 }] });
     expect(response.headers.get('location')).toBe(view.urls.self);
     expect([test.hub.size, test.timers()]).toEqual([0, 0]);
+  });
+
+  it('has the pictures in its answer with "output": "inline"', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const answering = submitAndWait(test, 'wait', { output: 'inline' });
+    await expect.poll(() => test.hub.size).toBe(1);
+    await finishNext(test);
+    const view = requestSchema.parse(await (await answering).json());
+    expect(view).toMatchObject({ images: [{ index: 0, b64_json: Buffer.from('png').toString('base64') }] });
+    const wrong = await submitAndWait(test, 'wait', { output: 'file' });
+    expect(await wrong.json()).toMatchObject({ message: 'output is "file", expected "url" or "inline"' });
   });
 
   it('answers with the open request when the time is over, at most a minute', async () => {

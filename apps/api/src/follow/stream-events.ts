@@ -173,7 +173,8 @@ export function requestEvents(
     breaksOff,
     async *frames(signal) {
       let hasEnded = false;
-      for await (const item of tailEvents(context, id, { after, isEnded: isTerminalState(state), signal }))
+      const options = { after, isEnded: isTerminalState(state), signal, isOfProgress: true };
+      for await (const item of tailEvents(context, id, options))
         if (item === 'heartbeat') yield heartbeatFrame;
         else if (item === 'draining') {
           if (breaksOff) throw new BrokenStream('This server stops; the request goes on.');

@@ -19,21 +19,26 @@ export interface TailOptions {
   isEnded: boolean;
   /** The reader has gone. */
   signal: AbortSignal;
+  /** It shows each progress as it comes. */
+  isOfProgress?: boolean;
 }
 
 export const heartbeatMs = 15_000;
 /** How long a lost wake-up can go unnoticed. */
 export const checkMs = 5000;
+/** For how long a look into the log says that somebody follows. */
+const followMs = 3 * checkMs;
 /** Events read from the log at a time: what a slow reader holds in memory. */
 const readLimit = 32;
 
 /** Published events that are kept for a reader that is slow: they hold previews, and a process has many readers. */
 const publishedLimit = 16;
 
-function createReader({ after, isEnded }: TailOptions) {
+function createReader({ after, isEnded, isOfProgress = false }: TailOptions) {
   return {
     last: after,
     isEnded,
+    followMs: isOfProgress ? followMs : 0,
     isCheckDue: false,
     isHeartbeatDue: false,
     /** Something may have been missed: the log says what. True until it has been read once. */
@@ -124,7 +129,9 @@ async function nextEvents(
     }
     if (!reader.isBehind) return [];
     reader.isBehind = false;
-    const events = await askStore((store) => readEvents(store, id, { after: reader.last, limit: readLimit }));
+    const events = await askStore((store) =>
+      readEvents(store, id, { after: reader.last, limit: readLimit, followMs: reader.followMs }),
+    );
     if (events.length === readLimit) reader.isBehind = true;
     return events;
   } catch (error) {

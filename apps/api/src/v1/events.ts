@@ -35,6 +35,8 @@ replica, and after the end until the request expires. Every event's data is JSON
 | \`failed\` | \`error\`: \`code\`, \`message\` |
 | \`canceled\`, \`expired\` | |
 
+\`progress\` comes as it is made while somebody follows, and for some seconds after; of other times there is that of each second, and what had a preview.
+
 One of the last four ends every request; \`data: [DONE]\` follows it. A comment comes every 15 s. A stream that ends without
 \`[DONE]\` was cut: come back with the last id, to go on or to be told (410) that its time is over. Disconnecting cancels nothing. Whoever asks for what is after the last event of a request that has ended gets \`[DONE]\` alone.`,
   request: {
@@ -109,9 +111,8 @@ async function viewOf(
     case 'expired':
       return plain();
     case 'output': {
-      const { output, chunkIndex } = event;
       if (kind?.outputs !== 'bytes') return kind?.eventView(id, event) ?? plain();
-      return kind.eventView(id, event, await askStore((store) => readOutputChunk(store, id, output.index, chunkIndex)));
+      return kind.eventView(id, event, await askStore((store) => readOutputChunk(store, id, event)));
     }
     case 'preview':
       return kind?.eventView(id, await withPreview(askStore, id, event)) ?? plain();

@@ -85,10 +85,12 @@ be 1. A text that does not come to its end breaks the connection off. Whoever go
     const urls = requestUrls(id);
     c.header('Location', urls.self);
     if (waitMs > 0) {
+      // It has passed the schema of its kind.
+      const isInline = (body as { output?: string }).output === 'inline';
       c.header('Preference-Applied', `wait=${waitMs / 1000}`);
       const request = await onceStored(() => awaitEnd(c, context, id, waitMs));
       if (request !== undefined)
-        return c.json(await requestAnswer(context, request), isTerminalState(request.state) ? 200 : 202);
+        return c.json(await requestAnswer(context, request, { isInline }), isTerminalState(request.state) ? 200 : 202);
     }
     const accepted = {
       request_id: id,

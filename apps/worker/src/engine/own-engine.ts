@@ -2,7 +2,7 @@ import { basename, isAbsolute } from 'node:path';
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
 import { ModuleExecutor } from '@darkroom/executor';
 import { asTheyAre, encoderOf } from '../request/output-encoder.ts';
-import type { OutputEncoder } from '../request/active-request.ts';
+import type { OutputEncoder } from '../request/output-encoder.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
 /** A module of somebody's own in a process of its own. What it is, and how much it makes at once, is known when it has started. */
@@ -11,7 +11,7 @@ export function ownEngine(config: Config<'worker'>): WorkerEngine {
   return {
     card: { id: model },
     capacity: 1,
-    encoder: whatIsRaw,
+    encoder: whatIsRaw(encoderOf('picture', config)),
     // Clients see it: not where it lies.
     device: isAbsolute(module) ? basename(module) : module,
     createExecutor: (onEvents) =>
@@ -25,11 +25,11 @@ export function ownEngine(config: Config<'worker'>): WorkerEngine {
   };
 }
 
-const ofPictures = encoderOf('picture');
-
 /** Only pixels have no type. */
-const whatIsRaw: OutputEncoder = {
-  encodeOutput: (input, output) =>
-    (output.contentType === undefined ? ofPictures : asTheyAre).encodeOutput(input, output),
-  encodePreview: (output) => asTheyAre.encodePreview(output),
-};
+function whatIsRaw(ofPictures: OutputEncoder): OutputEncoder {
+  return {
+    encodeOutput: (input, output) =>
+      (output.contentType === undefined ? ofPictures : asTheyAre).encodeOutput(input, output),
+    encodePreview: (output) => asTheyAre.encodePreview(output),
+  };
+}

@@ -38,7 +38,7 @@ export async function processEngine(config: Config<'worker'>, options: ProcessEn
     ...found,
     shared: await loads.watch(async () => sharedOf(found, place)),
     files,
-    encoder: encoderOf(kind),
+    encoder: encoderOf(kind, config),
     device: asked.join(', '),
     async prepare() {
       await files.mark();

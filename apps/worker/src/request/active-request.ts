@@ -16,14 +16,10 @@ import {
 import { type DropReason, isLoss } from '../meters/step-meter.ts';
 import { encodeCheckpoint, type LeftToDo } from './left-to-do.ts';
 import type { BytesKeeper } from './bytes-keeper.ts';
+import type { OutputEncoder } from './output-encoder.ts';
 import { OutputTextLog, type TextNotes } from './output-text.ts';
-import type { WriteQueue } from './write-queue.ts';
-
-/** From what the engine gives out to what clients get. */
-export interface OutputEncoder {
-  encodeOutput(input: unknown, output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
-  encodePreview(output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
-}
+import { UnreadProgress } from './unread-progress.ts';
+import type { WriteBody, WriteQueue } from './write-queue.ts';
 
 export type GiveBackReason = Extract<RequestWrite, { type: 'give-back' }>['reason'];
 
@@ -40,12 +36,6 @@ export interface ActiveRequestOptions {
   onError: (request: ActiveRequest, error: unknown) => void;
 }
 
-type WriteBody = RequestWrite extends infer Write
-  ? Write extends RequestWrite
-    ? Omit<Write, 'delivery'>
-    : never
-  : never;
-
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 const incomplete = { code: 'internal', message: 'An output could not be encoded or stored.' };
 
@@ -56,6 +46,7 @@ export class ActiveRequest {
   finishedOutputs = 0;
   /** Why the engine has been told to take it out. */
   dropped: DropReason | undefined;
+  readonly progress: UnreadProgress;
   /** Settles when its end is stored; undefined while the engine has it. */
   ending: Promise<void> | undefined;
   readonly #leased: LeasedRequest;
@@ -77,6 +68,9 @@ export class ActiveRequest {
     this.envelope = leased.envelope;
     this.delivery = { id: leased.envelope.id, token: leased.token };
     this.#untilMs = performance.now() + leased.remainingMs;
+    const isTold = leased.envelope.webhook?.events.includes('progress') === true;
+    this.progress = new UnreadProgress((write) => this.#write({ type: 'progress', ...write }));
+    this.progress.follow(isTold ? Infinity : (leased.followedMs ?? 0));
   }
 
   /** Cost of one of its outputs. */
@@ -128,7 +122,7 @@ export class ActiveRequest {
   observe(event: Exclude<ExecutorEvent, { type: 'stats' | 'engine-lost' }>): RequestEnd | undefined {
     switch (event.type) {
       case 'progress':
-        return this.#progress(event);
+        return this.#advanced(event);
       case 'delta':
       case 'snapshot':
         return this.#text(event);
@@ -150,7 +144,7 @@ export class ActiveRequest {
     }
   }
 
-  #progress({ index, done, total, preview }: EventOf<'progress'>): undefined {
+  #advanced({ index, done, total, preview }: EventOf<'progress'>): undefined {
     const of = this.#advance(index, { done, total });
     const progress = { index, done, ...(total !== undefined && { total }) };
     const keeping = preview && this.#keepPreview(preview, `${index}.${done}`);
@@ -158,8 +152,9 @@ export class ActiveRequest {
     keeping?.catch(() => {});
     this.#enqueue(async () => {
       const kept = await keeping;
-      if (kept !== undefined) return this.#write({ type: 'preview', progress, of, ...kept });
-      this.#write({ type: 'progress', progress, of, isOfText: this.#texts.has(index) });
+      if (kept === undefined) return this.progress.add({ progress, of, isOfText: this.#texts.has(index) });
+      this.progress.drop(index);
+      this.#write({ type: 'preview', progress, of, ...kept });
     });
   }
 
@@ -188,6 +183,7 @@ export class ActiveRequest {
     const of = done === undefined ? undefined : this.#advance(index, { done });
     if (notes.isRepeated) return;
     this.#enqueue(() => {
+      this.progress.sayOf(index);
       this.#writeNotes(index, notes);
       this.#write({ type, index, ...piece, ...(of && { of }) });
     });
@@ -217,6 +213,7 @@ export class ActiveRequest {
       const keep = { index, data, contentType, untilMs: this.#untilMs, signal: this.#leaving.signal };
       const held = await bytes.keepOutput(this.delivery, keep);
       if (held === undefined) return void (this.#isShort = true);
+      this.progress.sayOf(index);
       const { facts } = output;
       for (const write of splitOutput(this.delivery, { index, contentType, data, held, facts, chunkBytes }))
         this.#write(write);
@@ -232,6 +229,7 @@ export class ActiveRequest {
     const keeping = isOfText ? data : this.#options.bytes.keepWork(this.delivery, { kind: 'checkpoint', name, data });
     this.#enqueue(async () => {
       const held = await keeping;
+      this.progress.sayOf(index);
       if (held !== undefined) this.#write({ type: 'checkpoint', index, done, data: held, origin, isOfText });
     });
   }
@@ -281,6 +279,7 @@ export class ActiveRequest {
   /** Behind all that is being encoded. */
   async #push(write: WriteBody): Promise<WriteOutcome> {
     await this.#chain;
+    this.progress.sayAll();
     return this.#send(write);
   }
 

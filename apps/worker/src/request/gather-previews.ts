@@ -1,4 +1,4 @@
-import type { OutputEncoder } from './active-request.ts';
+import type { OutputEncoder } from './output-encoder.ts';
 
 /** Those of a step, which are asked for in one go, are ready in one go too: writing them takes one call to Redis. */
 export function gatherPreviews(encoder: OutputEncoder): OutputEncoder {

@@ -29,6 +29,13 @@ interface Entry {
   resolve: (outcome: Promise<WriteOutcome>) => void;
 }
 
+/** What is written, whatever delivery it is of. */
+export type WriteBody = RequestWrite extends infer Write
+  ? Write extends RequestWrite
+    ? Omit<Write, 'delivery'>
+    : never
+  : never;
+
 type Delta = Extract<RequestWrite, { type: 'delta' }>;
 
 /** One call holds up all others of Redis for as long as it takes. */

@@ -30,6 +30,8 @@ export interface PictureRequest extends RequestOptions {
   output_format?: OutputFormat;
   /** Quality of jpeg and webp, 0 to 100. Default: 100. */
   output_compression?: number;
+  /** `inline` puts the pictures into an answer that waits for them. Default: `url`. */
+  output?: 'url' | 'inline';
   /** Default: `{ every: 5 }`. */
   preview?: PreviewRequest;
 }

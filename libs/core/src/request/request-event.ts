@@ -52,7 +52,7 @@ export interface ChangedText {
  * One entry of a request's event log; its stream id is `<sequence>-0`. `sequence` grows, and jumps only where a long log
  * was compacted: one `snapshot` then stands for the entries before it.
  *
- * `preview` counts as progress; its bytes are gone once the request has ended. `delta` appends text. `snapshot` says what
+ * `preview` counts as progress; its bytes are gone once the request has ended. `output` brings those of a small chunk where it is read as it is written. `delta` appends text. `snapshot` says what
  * stands from its offset on, and `reset` that what stood from there on is to be dropped, because a rerun differs. Readers
  * drop what they have by offset, so that reading an entry twice changes nothing.
  */
@@ -66,7 +66,7 @@ export type RequestEvent = { sequence: number; timestampMs: number } & (
   /** `isWhole`: took the place of the entries that brought this text, and all of it stays. */
   | ({ type: 'delta' | 'snapshot'; isWhole?: true } & ChangedText & OutputText)
   | { type: 'reset'; index: number; offset: number }
-  | { type: 'output'; output: OutputInfo; chunkIndex: number }
+  | { type: 'output'; output: OutputInfo; chunkIndex: number; data?: Uint8Array }
   | { type: TerminalState; outputs: readonly OutputInfo[]; error?: RequestError }
 );
 

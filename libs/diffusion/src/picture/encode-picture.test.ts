@@ -24,6 +24,21 @@ describe('encoding', () => {
     expect(new Uint8Array(await sharp(data).raw().toBuffer())).toEqual(raw.data);
   });
 
+  it('chooses a filter for each line of png, and takes the level', async () => {
+    // Each line is the one above, one brighter: nothing to a filter that looks up.
+    const [width, height] = [128, 128];
+    const noise = Array.from({ length: width * 3 }, (_value, at) => (at * at * 7919) % 251);
+    const data = Uint8Array.from({ length: width * height * 3 }, (_value, at) => {
+      return noise[at % noise.length]! + Math.floor(at / noise.length);
+    });
+    const sizeAt = async (pngLevel?: number): Promise<number> => {
+      const options = { outputFormat: 'png', outputCompression: 100, ...(pngLevel && { pngLevel }) } as const;
+      return (await encodePicture({ data, facts: { width, height } }, options)).data.length;
+    };
+    expect(await sizeAt()).toBeLessThan(width * 3 + 1000);
+    expect(await sizeAt(9)).toBeLessThan(await sizeAt(1));
+  });
+
   it.each(['jpeg', 'webp'] as const)('takes the compression as the quality of %s', async (outputFormat) => {
     const sizes: number[] = [];
     for (const outputCompression of [0, 50, 100])

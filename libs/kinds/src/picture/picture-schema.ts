@@ -73,6 +73,10 @@ export const pictureSchema = z.strictObject({
   output_compression: wholeNumber(0, 100)
     .optional()
     .meta({ description: `Quality of jpeg and webp; png ignores it. Default: ${defaultOutputCompression}.` }),
+  output: z.enum(['url', 'inline'], { error: '"url" or "inline"' }).optional().meta({
+    description:
+      '"inline" puts the pictures into an answer that waits for them (`Prefer: wait`), in base64. Default: "url".',
+  }),
   preview: preview.optional(),
   ...otherRequestFields,
 });

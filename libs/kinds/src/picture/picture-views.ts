@@ -33,7 +33,14 @@ export const pictureRequestShape = {
   seed: count,
   seeds: z.array(count).meta({ description: 'One per picture.' }),
   parameters: pictureSchema
-    .omit({ priority: true, timeout_s: true, start_timeout_s: true, webhook_url: true, webhook_events: true })
+    .omit({
+      output: true,
+      priority: true,
+      timeout_s: true,
+      start_timeout_s: true,
+      webhook_url: true,
+      webhook_events: true,
+    })
     .required()
     .extend({ prompt: storedPrompt, negative_prompt: storedPrompt })
     .meta({ description: 'All that made the pictures, as a body that makes the same ones again.' }),

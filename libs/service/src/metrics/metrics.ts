@@ -47,6 +47,9 @@ export const durationBuckets: readonly number[] = [
   0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
 
+/** How often the event loop's lag is looked at, which no lag is less than. With prom-client's 10 a process at rest takes 3 ms of a CPU each second for that alone. */
+const lagPrecisionMs = 100;
+
 /** One process's metrics: a registry of its own, so that tests can have as many as they like. */
 export class Metrics {
   /** Every family made here, in the order they were made. */
@@ -60,7 +63,7 @@ export class Metrics {
   constructor({ app, log, withProcess = false }: CreateMetricsOptions) {
     this.#log = log;
     this.#registry.setDefaultLabels({ app });
-    if (withProcess) collectDefaultMetrics({ register: this.#registry });
+    if (withProcess) collectDefaultMetrics({ register: this.#registry, eventLoopMonitoringPrecision: lagPrecisionMs });
   }
 
   counter<Label extends string = never>(options: MetricOptions<Label>): Counter<Label> {

@@ -2,6 +2,7 @@
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { OutputInfo } from '@darkroom/core';
 import { allKeys, describeByteStore, openTestStore, seedRunning, write } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -78,7 +79,11 @@ describe('what a request keeps', () => {
       ...(await writeOutput(store, delivery)),
     );
     expect((await readOutput(store, delivery.id, 0))?.data.equals(picture)).toBe(true);
-    expect((await readOutputChunk(store, delivery.id, 0, 1))?.equals(picture.subarray(300, 600))).toBe(true);
+    expect(
+      (await readOutputChunk(store, delivery.id, { output: { index: 0 } as OutputInfo, chunkIndex: 1 }))?.equals(
+        picture.subarray(300, 600),
+      ),
+    ).toBe(true);
     const events = await readEvents(store, delivery.id, { after: 0 });
     const shown = events.find((event) => event.type === 'preview')!;
     expect(await readPreview(store, delivery.id, shown)).toEqual(picture.subarray(0, 10));
@@ -154,7 +159,9 @@ describe('what a request keeps', () => {
       const output = { index: 0, contentType, data, facts: {}, chunkBytes: 3000 };
       await write(store, worker, ...splitOutput(delivery, output));
       expect((await readOutput(store, delivery.id, 0))?.data).toEqual(data);
-      expect(await readOutputChunk(store, delivery.id, 0, 0)).toEqual(data);
+      expect(await readOutputChunk(store, delivery.id, { output: { index: 0 } as OutputInfo, chunkIndex: 0 })).toEqual(
+        data,
+      );
     }
     const mine = await keepBytes(store, delivery, { folder: 'outputs', name: '0', data: picture });
     const data = Buffer.from(encodeHeld(mine));

@@ -27,11 +27,12 @@ local function start(id, token, workerId, slots, facts)
   leaveQueue(facts, false)
   redis.call('ZADD', base .. ':deadlines', facts.deadlineMs, id)
   redis.call('HSET', key('leases', workerId), id .. ' ' .. token, slots .. ' ' .. facts.shapeKey)
+  local followed = facts.followedUntilMs and ',"followedMs":' .. math.max(0, facts.followedUntilMs - nowMs) or ''
   emitEvent(id, '{"type":"started","attempt":' .. attempt .. '}')
   return '{"token":"' .. token .. '","attempt":' .. attempt .. ',"slots":' .. slots .. ',"remainingMs":' .. facts.deadlineMs - nowMs ..
-    ',"isResumed":' .. (facts.startedAtMs and 'true' or 'false') .. ',"envelope":' .. redis.call('GET', key('input', id)) .. '}'
+    ',"isResumed":' .. (facts.startedAtMs and 'true' or 'false') .. followed .. ',"envelope":' .. redis.call('GET', key('input', id)) .. '}'
 end
-local factNames = { 'state', 'token', 'owner', 'cost', 'weight', 'slots', 'shapeKey', 'deadlineMs', 'startDeadlineMs', 'startedAtMs', 'trace', 'sequence' }
+local factNames = { 'state', 'token', 'owner', 'cost', 'weight', 'slots', 'shapeKey', 'deadlineMs', 'startDeadlineMs', 'startedAtMs', 'trace', 'sequence', 'followedUntilMs' }
 for _, lease in ipairs(cjson.decode(ARGV[3])) do
   local entries, taken = {}, 0
   local room, capacity = roomOf(lease.workerId, lease.isExclusive)

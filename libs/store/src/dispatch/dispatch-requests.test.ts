@@ -10,6 +10,7 @@ import {
   testEnvelope,
   write,
 } from '@darkroom/testing';
+import type { Dispatchable } from '@darkroom/core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   admitRequest,
@@ -39,6 +40,39 @@ async function statusesOf(
   const outcomes = await dispatchRequests(store, 'tiny', [{ workerId, isExclusive, requestIds: ids }]);
   return outcomes.map(({ status }) => status);
 }
+
+it('wakes formers with what they would see of a first request, and for room only when something waits', async () => {
+  const store = openTestStore();
+  const worker = await seedWorker(store);
+  const wakeups = createEventHub(store);
+  onTestFinished(() => wakeups.close());
+  const heard: (Dispatchable | undefined)[] = [];
+  await wakeups.listen('tiny', (seen) => heard.push(seen));
+  await seedRequest(store);
+  const look = await readDispatchable(store, 'tiny', view);
+  await seedRequest(store);
+  const [first, second] = await dispatchNext(store, 2);
+  const drop = { type: 'end', end: { state: 'canceled' } } as const;
+  await write(store, worker, { ...drop, delivery: first! });
+  await seedRequest(store);
+  await write(store, worker, { ...drop, delivery: second! });
+  await expect.poll(() => heard).toHaveLength(4);
+  expect(heard).toEqual([{ ...look, nowMs: expect.any(Number) }, undefined, undefined, undefined]);
+});
+
+it('tells the worker for how long somebody has followed a request that waited', async () => {
+  const store = openTestStore();
+  await seedWorker(store);
+  const [followed, other] = [await seedRequest(store), await seedRequest(store)];
+  await readEvents(store, followed.id, { after: 0, followMs: 60_000 });
+  await readEvents(store, other.id, { after: 0 });
+  await dispatchNext(store, 2);
+  const inbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
+  onTestFinished(() => inbox.close());
+  const [message] = await inbox.next(10);
+  const toldOf = message?.type === 'run' ? message.requests.map(({ followedMs }) => followedMs) : [];
+  expect(toldOf).toEqual([expect.closeTo(60_000, -4), undefined]);
+});
 
 describe('looking', () => {
   it('sees idle workers first, then the one with most room and sleeping ones last, with their shapes, and who is next', async () => {

@@ -1,32 +1,5 @@
--- What a former decides on: places, and who is next. Bounded, however many workers and requests there are.
+-- What a former decides on.
 -- ARGV: 1 the most workers of each kind, 2 the most requests, 3 how many of them beyond those that find room
--- Returns: {time ms, reserved worker or '', {{worker, list, free, capacity, {shape, …}}, …},
---           {{id, shape, slots, attempts, waiting since ms}, …}}; both empty while the model is paused or nothing is free
---- @include "fair-order"
---- @include "worker-pool"
-local workers, requests, most, room = {}, {}, tonumber(ARGV[1]), 0
--- Those that have just died are passed over, until they are buried.
-local function look(list)
-  local seen, last = 0, 8 * most - 1
-  for _, workerId in ipairs(redis.call('ZRANGE', listKey(list), 0, last, unpack(list == 'busy' and { 'REV' } or {}))) do
-    if seen == most then break end
-    local free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity'))
-    if tonumber(free) > 0 and isHeard(workerId) then
-      local shapes = redis.call('HVALS', key('leases', workerId))
-      for position, lease in ipairs(shapes) do shapes[position] = string.match(lease, ' (.*)$') end
-      workers[#workers + 1] = { workerId, list, tonumber(free), tonumber(capacity), shapes }
-      seen, room = seen + 1, room + free
-    end
-  end
-end
-local free = redis.call('EXISTS', base .. ':paused') == 0 and redis.call('HGET', roomKey, 'free') or 0
-if tonumber(free) > 0 then
-  look('idle')
-  look('busy')
-  look('asleep')
-  for _, id in ipairs(workers[1] and nextInOrder(math.min(ARGV[2], room + ARGV[3])) or {}) do
-    local shapeKey, slots, attempts, sinceMs = unpack(redis.call('HMGET', key('request', id), 'shapeKey', 'slots', 'attempts', 'sinceMs'))
-    requests[#requests + 1] = { id, shapeKey, tonumber(slots), tonumber(attempts), sinceMs }
-  end
-end
-return { string.format('%.0f', timeMs()), redis.call('GET', base .. ':reserved') or '', workers, requests }
+-- Returns: as `lookAround`
+--- @include "dispatchable"
+return lookAround(tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]))

@@ -5,7 +5,8 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 type Reply = [
   nowMs: string,
   reserved: string,
-  workers: [id: string, list: 'idle' | 'busy' | 'asleep', free: number, capacity: number, shapes: string[]][],
+  // An empty list is an object to the script's JSON.
+  workers: [id: string, list: 'idle' | 'busy' | 'asleep', free: number, capacity: number, shapes: string[] | object][],
   requests: [id: string, shapeKey: string, slots: number, attempts: number, sinceMs: string][],
 ];
 
@@ -20,13 +21,27 @@ export async function readDispatchable(
 ): Promise<Dispatchable> {
   const { maxWorkers, maxRequests, beyondRoom = maxRequests } = options;
   const values = [maxWorkers, maxRequests, beyondRoom];
-  const reply = await runScript(store, 'dispatch/read-dispatchable', store.keysOf(model), values);
-  const [nowMs, reserved, workers, requests] = reply as Reply;
+  return decode((await runScript(store, 'dispatch/read-dispatchable', store.keysOf(model), values)) as Reply);
+}
+
+/** What a wake-up says that brings it along: an only request, and one worker of each kind of which one is idle. */
+export function decodeWakeup(message: string): Dispatchable | undefined {
+  return message.startsWith('[') ? decode(JSON.parse(message) as Reply) : undefined;
+}
+
+function decode([nowMs, reserved, workers, requests]: Reply): Dispatchable {
   return {
     nowMs: Number(nowMs),
     reservedWorkerId: reserved === '' ? undefined : reserved,
     workers: workers.map(([id, list, free, capacity, shapes]) => {
-      return { id, isIdle: list === 'idle', isAsleep: list === 'asleep', free, capacity, shapes };
+      return {
+        id,
+        isIdle: list === 'idle',
+        isAsleep: list === 'asleep',
+        free,
+        capacity,
+        shapes: Array.isArray(shapes) ? shapes : [],
+      };
     }),
     requests: requests.map(([id, shapeKey, slots, attempts, sinceMs]) => {
       return { id, shapeKey, slots, attempts, waitingSinceMs: Number(sinceMs) };

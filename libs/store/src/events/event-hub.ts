@@ -2,10 +2,11 @@
  * What a process hears of Redis over one subscriber connection, however many listeners. Redis' pub/sub forgets what it could
  * not deliver, so a message is a wake-up and the stored state the truth.
  */
-import type { RequestEvent } from '@darkroom/core';
+import type { Dispatchable, RequestEvent } from '@darkroom/core';
 import { Cluster } from 'ioredis';
 import type { RedisClient } from '../connection/open-redis.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
+import { decodeWakeup } from '../dispatch/read-dispatchable.ts';
 import { decodeEvent } from './read-events.ts';
 
 type MessageListener = (message: Buffer) => void;
@@ -41,10 +42,15 @@ export function createEventHub(store: StoreConnection) {
       if (channel === undefined) return () => {};
       return subscribe({ redis, channels }, channel, (message) => listener(decodeMessage(message)));
     },
-    /** Told when something of a model has changed: for formers its queue or workers. Keep a slow tick beside it. */
-    async listen(model: string, listener: () => void, channel: 'wakeup' | 'webhooks' = 'wakeup'): Promise<() => void> {
-      const stopMessages = await subscribe({ redis, channels }, store.keysOf(model)[channel], listener);
-      const stopReconnects = onReconnect(listener);
+    /** Told when something of a model has changed: for formers its queue or workers, with what they would see where that is known. Keep a slow tick beside it. */
+    async listen(
+      model: string,
+      listener: (seen?: Dispatchable) => void,
+      channel: 'wakeup' | 'webhooks' = 'wakeup',
+    ): Promise<() => void> {
+      const onMessage = (message: Buffer): void => listener(decodeWakeup(message.toString()));
+      const stopMessages = await subscribe({ redis, channels }, store.keysOf(model)[channel], onMessage);
+      const stopReconnects = onReconnect(() => listener());
       return () => {
         stopReconnects();
         stopMessages();

@@ -6,15 +6,17 @@ import type { StoreConnection } from '../connection/store-connection.ts';
 /**
  * Events after a sequence number (0 for all), oldest first, at most `limit`, so that a slow reader takes them in pieces; empty when
  * there are none (yet) or the request is gone. One round trip.
+ *
+ * @param options.followMs for so long its progress is read as it comes, so its worker writes each; by itself it does so once a second.
  */
 export async function readEvents(
   store: StoreConnection,
   id: string,
-  { after, limit = 256 }: { after: number; limit?: number },
+  { after, limit = 256, followMs = 0 }: { after: number; limit?: number; followMs?: number },
 ): Promise<RequestEvent[]> {
   const keys = store.keysOfRequest(id);
   if (keys === undefined) return [];
-  const reply = await runScript(store, 'events/read-events', keys, [id, after, limit], { asBytes: true });
+  const reply = await runScript(store, 'events/read-events', keys, [id, after, limit, followMs], { asBytes: true });
   return (reply as [sequence: Buffer, body: Buffer, preview: Buffer][]).map(([sequence, body, preview]) =>
     decodeEvent(Number(sequence.toString('latin1')), body.toString('utf8'), preview),
   );
@@ -29,8 +31,9 @@ export async function readPreview(
   return data && fetchBytes(store, id, data);
 }
 
-/** An event as emit-event.lua writes it. `preview`: its bytes or where they are (`readPreview`); none, or no more, when empty. */
-export function decodeEvent(sequence: number, body: string, preview: Uint8Array = new Uint8Array()): RequestEvent {
+/** An event as emit-event.lua writes it. `bytes`: those of a preview or a chunk, or where they are; none, or no more, when empty. */
+export function decodeEvent(sequence: number, body: string, bytes: Uint8Array = new Uint8Array()): RequestEvent {
   const event = { ...(JSON.parse(body) as Omit<RequestEvent, 'sequence'>), sequence } as RequestEvent;
-  return event.type === 'preview' && preview.length > 0 ? { ...event, data: preview } : event;
+  const hasBytes = event.type === 'preview' || event.type === 'output';
+  return hasBytes && bytes.length > 0 ? { ...event, data: bytes } : event;
 }

@@ -1,6 +1,8 @@
-import type { OutputInfo } from '@darkroom/core';
+import type { OutputInfo, RequestEvent } from '@darkroom/core';
 import { fetchBytes, fetchReferred, referenceOf } from '../bytes/keep-bytes.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
+
+type OutputEvent = Extract<RequestEvent, { type: 'output' }>;
 
 /** A finished output with its bytes, or undefined when there is none (yet, or any more). One round trip, and one to where its bytes are kept. */
 export async function readOutput(
@@ -28,15 +30,15 @@ function isText({ contentType }: OutputInfo): boolean {
   return contentType.startsWith('text/');
 }
 
-/** One chunk of an output of bytes, which can be read before the last one is written. */
+/** The chunk of an output that an event tells of, which can be read before the last one is written. No round trip to Redis where the event brings it. */
 export async function readOutputChunk(
   store: StoreConnection,
   id: string,
-  index: number,
-  chunkIndex: number,
+  { output, chunkIndex, data }: Pick<OutputEvent, 'output' | 'chunkIndex' | 'data'>,
 ): Promise<Buffer | undefined> {
-  const key = store.keysOfRequest(id)?.output(id, index);
-  const held = key === undefined ? null : await store.redis.hgetBuffer(key, String(chunkIndex));
+  const key = store.keysOfRequest(id)?.output(id, output.index);
+  if (key === undefined) return undefined;
+  const held = data ?? (await store.redis.hgetBuffer(key, String(chunkIndex)));
   return held === null ? undefined : fetchBytes(store, id, held);
 }
 

@@ -34,6 +34,7 @@ write['snapshot'] = function(id, request, body, span, told)
   end
   redis.call('HSET', request, 'span:' .. span, emitEvent(id, body, nil, span, told))
 end
+local mostToldBytes = 65536
 write['output'] = function(id, request, body, bytes, index, chunk, info)
   local output = key('output', id) .. ':' .. index
   redis.call('HSET', output, chunk, bytes)
@@ -44,7 +45,7 @@ write['output'] = function(id, request, body, bytes, index, chunk, info)
     redis.call('HSET', output, 'info', info)
     redis.call('HSET', request, 'output:' .. index, info, 'hasAdvanced', '1')
   end
-  emitEvent(id, body)
+  emitEvent(id, body, nil, nil, nil, #bytes <= mostToldBytes and bytes or nil)
 end
 write['checkpoint'] = function(id, request, index, bytes, done, origin)
   redis.call('SET', key('checkpoint', id) .. ':' .. index, bytes)

@@ -7,6 +7,7 @@ import {
   type Delivery,
   readEvents,
   readOutput,
+  readOutputChunk,
   readRequest,
   readResumePoint,
   readStats,
@@ -64,6 +65,26 @@ describe('a batch', () => {
     ]);
     expect(await readOutput(store, two!.id, 0)).toEqual({ info, data });
     expect(await readRequest(store, two!.id)).toMatchObject({ request: { done: 2, total: 4, outputs: [info] } });
+  });
+
+  it('tells live readers the bytes of a small chunk, and where to look for those of a large one', async () => {
+    const store = openTestStore();
+    const { delivery, worker } = await seedRunning(store);
+    const hub = createEventHub(store);
+    onTestFinished(() => hub.close());
+    const told: RequestEvent[] = [];
+    await hub.subscribe(delivery.id, (event) => told.push(event));
+    const data = Buffer.alloc(65_537 + 3, 10);
+    const chunks = splitOutput(delivery, { index: 0, contentType: 'image/png', data, facts: {}, chunkBytes: 65_538 });
+    await write(store, worker, ...chunks);
+    await expect.poll(() => told).toHaveLength(2);
+    const bytes = told.map((event) => (event.type === 'output' ? event.data?.length : event));
+    expect(bytes).toEqual([undefined, 2]);
+    for (const [chunkIndex, event] of told.entries()) {
+      const read = event.type === 'output' && (await readOutputChunk(store, delivery.id, event));
+      expect(read).toEqual(data.subarray(chunkIndex * 65_538, (chunkIndex + 1) * 65_538));
+    }
+    expect((await eventsOf(store, delivery.id)).map((event) => 'data' in event)).toEqual([false, false]);
   });
 
   it('is written once, however often it is sent: what it gives back is given back once', async () => {

@@ -64,7 +64,7 @@ local function releaseLease(workerId, id, token, slots)
   local left = slots == 'all' and 0 or math.max(0, held - slots)
   if slots == 'all' then redis.call('HDEL', leases, lease) else redis.call('HSET', leases, lease, left .. shape) end
   changeFree(workerId, held - left)
-  redis.call('PUBLISH', base .. ':wakeup', 'released')
+  if redis.call('EXISTS', base .. ':waiting') == 1 then redis.call('PUBLISH', base .. ':wakeup', 'released') end
 end
 
 -- Heard of lately; others may be about to be buried and get nothing meanwhile.

@@ -5,8 +5,7 @@
 -- Returns: {'admitted', position, possible 0|1, cost of the requests ahead} | {'overloaded', waiting, what they cost} | {'limited', open} |
 --          {'over-budget', bytes kept} | {'unserved'} | {'duplicate'}; of a retry also {'retried', id} (before) | {'not-dead', state} |
 --          {'not-kept'} | {'missing'}
---- @include "worker-pool"
---- @include "fair-order"
+--- @include "dispatchable"
 --- @include "emit-event"
 local id, given, limits, retryOf = ARGV[1], cjson.decode(ARGV[2]), cjson.decode(ARGV[6]), ARGV[7]
 local owner, request = given.owner, key('request', id)
@@ -55,5 +54,7 @@ redis.call('HINCRBY', base .. ':open', owner, 1)
 redis.call('HINCRBY', kept, 'open', given.bytes)
 redis.call('PERSIST', kept)
 redis.call('ZADD', base .. ':deadlines', nowMs + given.startTimeoutMs, id)
-redis.call('PUBLISH', base .. ':wakeup', 'admitted')
+-- With the look that a former would begin with, where that can only come to this request and an idle worker.
+local isFirst = waiting == 0 and redis.call('EXISTS', listKey('idle')) == 1
+redis.call('PUBLISH', base .. ':wakeup', isFirst and cjson.encode(lookAround(1, 1, 0)) or 'admitted')
 return admitted()

@@ -17,6 +17,8 @@ export interface LeasedRequest {
   remainingMs: number;
   /** It ran before: there may be checkpoints and finished outputs. */
   isResumed: boolean;
+  /** For so long its progress is read as it comes; absent where it was never. */
+  followedMs?: number;
   envelope: RequestEnvelope;
 }
 
@@ -30,6 +32,8 @@ export type InboxMessage =
   | { type: 'run'; requests: LeasedRequest[] }
   | { type: 'cancel'; id: string; token: string }
   | { type: 'drained' }
+  /** Somebody reads its progress as it comes. */
+  | { type: 'follow'; token: string; forMs: number }
   | OperatorMessage;
 
 /** How much later than it should an answer may come, before the connection counts as broken. */

@@ -1,5 +1,5 @@
 import type { OutputInfo, RequestEvent } from '@darkroom/core';
-import { readOutput } from '@darkroom/store';
+import { readOutput, readOutputChunk } from '@darkroom/store';
 import type { ApiContext } from '../../context.ts';
 import { withPreview } from '../../follow/with-preview.ts';
 import { followStored } from '../../follow/follow-stored.ts';
@@ -27,6 +27,8 @@ export interface CompletedPicture {
   timestampMs: number;
 }
 
+type OutputEvent = Extract<RequestEvent, { type: 'output' }>;
+
 interface FollowPicturesOptions {
   id: string;
   watch: ClientWatch;
@@ -42,21 +44,28 @@ export function followPictures(
 ): AsyncGenerator<PartialPicture | CompletedPicture | 'heartbeat', void> {
   const completed = new Set<number>();
   const partialOf = createPartials(context, id, partialImages);
-  async function* whole(outputs: readonly OutputInfo[], timestampMs: number): AsyncGenerator<CompletedPicture, void> {
-    for (const output of outputs) {
-      if (completed.has(output.index)) continue;
-      const stored = withData ? await context.askStore((store) => readOutput(store, id, output.index)) : undefined;
-      if (withData && stored === undefined) throw endedWithoutResult(id, 'succeeded', undefined);
-      completed.add(output.index);
-      yield { type: 'completed', output, data: stored?.data ?? new Uint8Array(), timestampMs };
-    }
+  async function* whole(
+    output: OutputInfo,
+    timestampMs: number,
+    event?: OutputEvent,
+  ): AsyncGenerator<CompletedPicture, void> {
+    if (completed.has(output.index)) return;
+    const isAllOfIt = event !== undefined && output.chunks === 1;
+    const read = (): Promise<Uint8Array | undefined> =>
+      context.askStore(async (store) =>
+        isAllOfIt ? readOutputChunk(store, id, event) : (await readOutput(store, id, output.index))?.data,
+      );
+    const data = withData ? await read() : new Uint8Array();
+    if (data === undefined) throw endedWithoutResult(id, 'succeeded', undefined);
+    completed.add(output.index);
+    yield { type: 'completed', output, data, timestampMs };
   }
   async function* itemsOf(event: RequestEvent): AsyncGenerator<PartialPicture | CompletedPicture, void> {
     if (event.type === 'preview') yield* partialOf(event);
     else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
-      yield* whole([event.output], event.timestampMs);
+      yield* whole(event.output, event.timestampMs, event);
     // All of them: the log is capped, and what stood in its beginning may be missing.
-    else if (event.type === 'succeeded') yield* whole(event.outputs, event.timestampMs);
+    else if (event.type === 'succeeded') for (const output of event.outputs) yield* whole(output, event.timestampMs);
   }
   return followStored(context, id, watch, itemsOf);
 }

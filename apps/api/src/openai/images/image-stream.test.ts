@@ -288,7 +288,8 @@ it('goes on over a Redis that hangs, with nothing lost and nothing twice', async
   expect(dataOf(await reader.next())).toMatchObject({ partial_image_index: 0 });
   const waiting = reader.next();
   await expect.poll(() => test.timers()).toBe(3);
-  const writing = run.output(0, Buffer.from('picture'));
+  // Larger than what its event brings along.
+  const writing = run.output(0, Buffer.alloc(100_000));
   await hangs;
   expect(await runOut(waiting)).toEqual({ comment: 'heartbeat' });
   const rest = reader.rest();

@@ -1,0 +1,55 @@
+import type { RequestWrite } from '@darkroom/store';
+
+type ProgressWrite = Omit<Extract<RequestWrite, { type: 'progress' }>, 'delivery' | 'type'>;
+
+/** How old what a later reader finds may be, ms. */
+const oldestMs = 1000;
+
+/**
+ * How far the outputs of a request are that nobody reads as it comes. Only the newest is kept, and said a second later, or before
+ * what else is written of that output. While somebody follows, each is said at once.
+ */
+export class UnreadProgress {
+  readonly #write: (write: ProgressWrite) => void;
+  /** By output. */
+  readonly #newest = new Map<number, ProgressWrite>();
+  #followedUntilMs = -Infinity;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(write: (write: ProgressWrite) => void) {
+    this.#write = write;
+  }
+
+  /** Somebody does for so long from now, ms. */
+  follow(forMs: number): void {
+    this.#followedUntilMs = performance.now() + forMs;
+    if (forMs > 0) this.sayAll();
+  }
+
+  add(write: ProgressWrite): void {
+    const nowMs = performance.now();
+    // That of a text waits for its text.
+    if (nowMs < this.#followedUntilMs || write.isOfText === true) return this.#write(write);
+    this.#newest.set(write.progress.index, write);
+    // All requests of a worker together: at the full second.
+    this.#timer ??= setTimeout(() => this.sayAll(), oldestMs - (nowMs % oldestMs)).unref();
+  }
+
+  /** What comes next says it, too. */
+  drop(index: number): void {
+    this.#newest.delete(index);
+  }
+
+  sayOf(index: number): void {
+    const write = this.#newest.get(index);
+    if (write === undefined) return;
+    this.#newest.delete(index);
+    this.#write(write);
+  }
+
+  sayAll(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    for (const index of this.#newest.keys()) this.sayOf(index);
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * What the system takes of a CPU for a picture beside its engine: of each process, for pictures of 20 steps, one at a time and
+ * 16 in flight, followed as events or waited for in one answer (`Prefer: wait`). CPU time hardly depends on what else the machine does.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { it } from 'vitest';
+import { ended, submit } from '../test/e2e/client.ts';
+import { type PartName, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
+import { childrenOf, cpuSecondsOf, redisPid } from './processes.ts';
+import { report } from './report.ts';
+
+const pictures = 64;
+const restMs = 10_000;
+const body = {
+  prompt: 'a red apple on a white background',
+  num_inference_steps: 20,
+  guidance_scale: 3,
+  size: '128x128',
+  preview: 'off',
+};
+
+type Client = (url: string, seed: number) => Promise<void>;
+
+const clients: Readonly<Record<string, Client>> = {
+  async events(url, seed) {
+    const outcome = await ended(url, await submit(url, { ...body, seed }));
+    if (outcome !== 'succeeded') throw new Error(`a picture ${outcome}`);
+  },
+  async wait(url, seed) {
+    const headers = { 'content-type': 'application/json', prefer: 'wait' };
+    const response = await fetch(`${url}/v1/predict`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ ...body, seed }),
+    });
+    const answer = (await response.json()) as { status: string; request_id: string };
+    // On a machine that is busy the longest wait may be over before.
+    const { status } = response.status === 202 ? await awaited(url, answer.request_id) : answer;
+    if (status !== 'succeeded') throw new Error(`a picture ${status}`);
+  },
+};
+
+async function awaited(url: string, id: string): Promise<{ status: string }> {
+  const response = await fetch(`${url}/v1/predict/${id}?wait=60`);
+  return response.status === 202 ? awaited(url, id) : ((await response.json()) as { status: string });
+}
+
+/** Seconds of a CPU so far, of each process that does something for a picture. */
+function cpuOf(system: System): Record<string, number> {
+  const pidOf = (name: PartName): number => system.part(name).process.pid!;
+  const worker = pidOf('worker');
+  const of = (name: PartName): number => cpuSecondsOf([pidOf(name)]);
+  return {
+    api: of('api'),
+    'batch-former': of('batch-former'),
+    'worker, without its engine': cpuSecondsOf([worker]),
+    janitor: of('janitor'),
+    redis: cpuSecondsOf([redisPid()]),
+    engine: cpuSecondsOf(childrenOf(worker)),
+  };
+}
+
+/** Scripts that Redis has run so far. */
+async function scriptsOf({ store }: System): Promise<number> {
+  return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await store.redis.info('commandstats'))?.[1] ?? 0);
+}
+
+/** What each takes in a second in which nothing happens, ms. */
+async function measureRest(system: System): Promise<Record<string, number>> {
+  const before = cpuOf(system);
+  await delay(restMs);
+  return Object.fromEntries(
+    Object.entries(cpuOf(system)).map(([name, seconds]) => [name, ((seconds - before[name]!) * 1e6) / restMs]),
+  );
+}
+
+interface Round {
+  client: Client;
+  inFlight: number;
+  rest: Record<string, number>;
+}
+
+async function measure(system: System, { client, inFlight, rest }: Round): Promise<Record<string, number>> {
+  const beginMs = performance.now();
+  const before = { cpu: cpuOf(system), scripts: await scriptsOf(system) };
+  let next = 0;
+  const run = async (): Promise<void> => {
+    while (next < pictures) await client(system.url, next++);
+  };
+  await Promise.all(Array.from({ length: inFlight }, run));
+  const cpu = Object.entries(cpuOf(system)).map(([name, seconds]) => {
+    return [name, ((seconds - before.cpu[name]!) * 1000) / pictures] as const;
+  });
+  const outside = sumOutside(cpu);
+  const atRest = (sumOutside(Object.entries(rest)) * (performance.now() - beginMs)) / 1000 / pictures;
+  const scripts = ((await scriptsOf(system)) - before.scripts) / pictures;
+  return {
+    'all but the engine': outside,
+    'of that, as much as at rest': atRest,
+    ...Object.fromEntries(cpu),
+    'scripts that Redis ran': scripts,
+  };
+}
+
+function sumOutside(cpu: readonly (readonly [name: string, ms: number])[]): number {
+  return cpu.reduce((sum, [name, ms]) => (name === 'engine' ? sum : sum + ms), 0);
+}
+
+it('milliseconds of a CPU for a picture', async () => {
+  const system = await startSystem();
+  try {
+    await measure(system, { client: clients['wait']!, inFlight: 16, rest: {} });
+    const rest = await measureRest(system);
+    report('ms of a CPU in a second in which nothing happens', { all: sumOutside(Object.entries(rest)), ...rest });
+    for (const [name, client] of Object.entries(clients))
+      for (const inFlight of [1, 16])
+        report(
+          `ms of a CPU for a picture of 20 steps, ${inFlight} in flight, client: ${name}`,
+          await measure(system, { client, inFlight, rest }),
+        );
+  } finally {
+    await stopSystem(system);
+  }
+}, 600_000);

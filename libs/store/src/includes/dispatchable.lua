@@ -1,0 +1,34 @@
+--- @include "fair-order"
+--- @include "worker-pool"
+-- What a former decides on: places, and who is next. Bounded, however many workers and requests there are.
+-- mostWorkers: of each kind; beyondRoom: how many requests beyond those that find room there
+-- Returns: {time ms, reserved worker or '', {{worker, list, free, capacity, {shape, …}}, …},
+--           {{id, shape, slots, attempts, waiting since ms}, …}}; both empty while the model is paused or nothing is free
+local function lookAround(mostWorkers, mostRequests, beyondRoom)
+  local workers, requests, room = {}, {}, 0
+  -- Those that have just died are passed over, until they are buried.
+  local function look(list)
+    local seen, last = 0, 8 * mostWorkers - 1
+    for _, workerId in ipairs(redis.call('ZRANGE', listKey(list), 0, last, unpack(list == 'busy' and { 'REV' } or {}))) do
+      if seen == mostWorkers then break end
+      local free, capacity = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity'))
+      if tonumber(free) > 0 and isHeard(workerId) then
+        local shapes = redis.call('HVALS', key('leases', workerId))
+        for position, lease in ipairs(shapes) do shapes[position] = string.match(lease, ' (.*)$') end
+        workers[#workers + 1] = { workerId, list, tonumber(free), tonumber(capacity), shapes }
+        seen, room = seen + 1, room + free
+      end
+    end
+  end
+  local free = redis.call('EXISTS', base .. ':paused') == 0 and redis.call('HGET', roomKey, 'free') or 0
+  if tonumber(free) > 0 then
+    look('idle')
+    look('busy')
+    look('asleep')
+    for _, id in ipairs(workers[1] and nextInOrder(math.min(mostRequests, room + beyondRoom)) or {}) do
+      local shapeKey, slots, attempts, sinceMs = unpack(redis.call('HMGET', key('request', id), 'shapeKey', 'slots', 'attempts', 'sinceMs'))
+      requests[#requests + 1] = { id, shapeKey, tonumber(slots), tonumber(attempts), sinceMs }
+    end
+  end
+  return { string.format('%.0f', timeMs()), redis.call('GET', base .. ':reserved') or '', workers, requests }
+end
