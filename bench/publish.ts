@@ -1,4 +1,4 @@
-/** What a bench leaves: a table on the screen and, with its plot, in docs/benchmarks. */
+/** What a bench leaves: tables on the screen and, with a plot, in docs/benchmarks. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
@@ -8,6 +8,8 @@ import { drawPlot, type Panel } from './plot.ts';
 const directory = new URL('../docs/benchmarks/', import.meta.url).pathname;
 
 export interface Table {
+  /** What it shows, if there are several. */
+  title?: string;
   columns: readonly string[];
   rows: readonly (readonly string[])[];
 }
@@ -20,17 +22,21 @@ export interface Findings {
   command: string;
   /** What was measured and how, one sentence each. */
   notes: readonly string[];
-  table: Table;
+  tables: readonly Table[];
   panels: readonly Panel[];
   /** Of others that took part, besides Node, ONNX Runtime and Redis. */
   versions?: Readonly<Record<string, string>>;
 }
 
-/** Prints the table and writes `docs/benchmarks/<name>.svg` and `.md`. */
-export function publish({ name, title, command, notes, table, panels, versions = {} }: Findings): void {
+/** Prints the tables and, unless only a part was measured, writes `docs/benchmarks/<name>.svg` and `.md`. */
+export function publish(
+  { name, title, command, notes, tables, panels, versions = {} }: Findings,
+  { isWritten = true }: { isWritten?: boolean } = {},
+): void {
   const source = sourceOf(command, versions);
-  const written = tableText(table);
+  const written = tables.map(tableText).join('\n\n');
   process.stdout.write(`\n${title}\n\n${written}\n\n${[...notes, ...source].join('\n')}\n`);
+  if (!isWritten) return;
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, `${name}.svg`), drawPlot({ title, panels, footer: source }));
   const page = [
@@ -78,10 +84,11 @@ function run(program: string, ...words: string[]): string {
 }
 
 /** As Markdown has it, with columns of one width. */
-function tableText({ columns, rows }: Table): string {
+function tableText({ title, columns, rows }: Table): string {
   const widths = columns.map((column, at) => Math.max(column.length, 3, ...rows.map((row) => row[at]?.length ?? 0)));
   const line = (cells: readonly string[]) =>
     `| ${widths.map((width, at) => (cells[at] ?? '').padEnd(width)).join(' | ')} |`;
   const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`;
-  return [line(columns), rule, ...rows.map(line)].join('\n');
+  const table = [line(columns), rule, ...rows.map(line)].join('\n');
+  return title === undefined ? table : `${title}:\n\n${table}`;
 }
