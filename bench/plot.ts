@@ -1,0 +1,243 @@
+/**
+ * Plots of benches as SVG, readable on light and on dark pages: panels of grouped bars or of lines, with axes, one legend for
+ * all, and lines of text below that say where the figures come from.
+ */
+
+/** One panel: its title says what is shown and in which unit, and which end is the better one. */
+export type Panel = BarPanel | LinePanel;
+
+export interface BarPanel {
+  kind: 'bars';
+  title: string;
+  /** Below the axis, from left to right. */
+  groups: readonly string[];
+  series: readonly {
+    name: string;
+    /** One for each group; what is undefined was not measured. */
+    bars: readonly (Bar | undefined)[];
+  }[];
+}
+
+export interface Bar {
+  value: number;
+  /** The lowest and the highest of the rounds. */
+  spread?: readonly [low: number, high: number];
+}
+
+export interface LinePanel {
+  kind: 'lines';
+  title: string;
+  /** What the horizontal axis shows, with its unit. */
+  xTitle: string;
+  xScale?: ScaleKind;
+  yScale?: ScaleKind;
+  series: readonly { name: string; points: readonly (readonly [x: number, y: number])[] }[];
+}
+
+/** On `log` all values are above 0. */
+export type ScaleKind = 'linear' | 'log';
+
+export interface Plot {
+  title: string;
+  panels: readonly Panel[];
+  /** Command, machine, date, versions. */
+  footer: readonly string[];
+}
+
+/** Where a value is, and the values to be named on the axis. */
+interface Scale {
+  ticks: readonly number[];
+  at: (value: number) => number;
+}
+
+interface Box {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+/** Pixels. */
+const size = { width: 960, header: 64, panel: 270, footerLine: 16, letter: 6.4 };
+const margin = { left: 58, right: 26, top: 34, bottom: 44 };
+const mostColumns = 2;
+
+/** Told apart by whoever sees no red or no green, too (Okabe and Ito 2008); the first is for what the bench is about. */
+const colors = ['#d55e00', '#0072b2', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#8a8a8a', '#a6761d'];
+
+const style = `
+  svg { --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --grid: #d1d9e0; font: 12px system-ui, sans-serif; }
+  @media (prefers-color-scheme: dark) { svg { --paper: #0d1117; --ink: #f0f6fc; --faint: #9198a1; --grid: #3d444d; } }
+  .paper { fill: var(--paper); } text { fill: var(--ink); } .faint { fill: var(--faint); font-size: 11px; }
+  .title { font-size: 16px; font-weight: 600; } .panel { font-weight: 600; } .value { font-size: 10px; }
+  .grid { stroke: var(--grid); } .axis, .spread { stroke: var(--ink); } .line { fill: none; stroke-width: 2; }`;
+
+/** @returns the text of an SVG file. */
+export function drawPlot({ title, panels, footer }: Plot): string {
+  const columns = Math.min(mostColumns, panels.length);
+  const rows = Math.ceil(panels.length / columns);
+  const names = [...new Set(panels.flatMap(({ series }) => series.map(({ name }) => name)))];
+  const colorOf = (name: string): string => colors[names.indexOf(name) % colors.length]!;
+  const width = size.width / columns;
+  const bottom = size.header + rows * size.panel;
+  const height = bottom + 14 + footer.length * size.footerLine;
+  const drawn = panels.map((panel, at) => {
+    const top = size.header + Math.floor(at / columns) * size.panel;
+    const box = {
+      left: (at % columns) * width + margin.left,
+      top: top + margin.top,
+      width: width - margin.left - margin.right,
+      height: size.panel - margin.top - margin.bottom,
+    };
+    return panel.kind === 'bars' ? drawBars(panel, box, colorOf) : drawLines(panel, box, colorOf);
+  });
+  const below = footer.map((line, at) => text(line, 14, bottom + (at + 1) * size.footerLine, 'class="faint"'));
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${height}" role="img">`,
+    `<title>${escaped(title)}</title><style>${style}\n</style>`,
+    `<rect class="paper" width="${size.width}" height="${height}"/>`,
+    text(title, 14, 26, 'class="title"'),
+    drawLegend(names, colorOf),
+    ...drawn,
+    ...below,
+    '</svg>\n',
+  ].join('\n');
+}
+
+function drawLegend(names: readonly string[], colorOf: (name: string) => string): string {
+  let left = 14;
+  const entries = names.map((name) => {
+    const entry = `<rect x="${left}" y="41" width="11" height="11" fill="${colorOf(name)}"/>${text(name, left + 16, 51)}`;
+    left += 34 + name.length * size.letter;
+    return entry;
+  });
+  return entries.join('\n');
+}
+
+function drawBars({ title, groups, series }: BarPanel, box: Box, colorOf: (name: string) => string): string {
+  const highest = series.flatMap(({ bars }) => bars.map((bar) => bar?.spread?.[1] ?? bar?.value ?? 0));
+  const y = flipped(linearScale(0, Math.max(...highest), box.height), box);
+  const groupWidth = box.width / groups.length;
+  const barWidth = (groupWidth * 0.84) / series.length;
+  const base = box.top + box.height;
+  const longest = Math.max(...series.flatMap(({ bars }) => bars.map((bar) => figure(bar?.value ?? 0).length)));
+  const isWritten = longest * size.letter * 0.85 <= barWidth;
+  const parts = groups.map((group, at) => {
+    const left = box.left + at * groupWidth + groupWidth * 0.08;
+    const bars = series.map(({ name, bars: own }, index) =>
+      drawBar(own[at], { left: left + index * barWidth, width: barWidth, base, y, isWritten, color: colorOf(name) }),
+    );
+    return [...bars, text(group, box.left + (at + 0.5) * groupWidth, base + 18, 'text-anchor="middle"')].join('\n');
+  });
+  return [...drawFrame(title, box, y), ...parts].join('\n');
+}
+
+interface BarPlace {
+  left: number;
+  width: number;
+  base: number;
+  y: Scale;
+  /** Whether the value stands above it: above all bars of a panel or none. */
+  isWritten: boolean;
+  color: string;
+}
+
+function drawBar(bar: Bar | undefined, { left, width, base, y, isWritten, color }: BarPlace): string {
+  const middle = left + width / 2;
+  if (bar === undefined) return text('–', middle, base - 4, 'class="faint" text-anchor="middle"');
+  const top = y.at(bar.value);
+  const drawn = [
+    `<rect x="${px(left + 0.5)}" y="${px(top)}" width="${px(width - 1)}" height="${px(base - top)}" fill="${color}"/>`,
+  ];
+  if (bar.spread !== undefined) {
+    const [low, high] = bar.spread.map(y.at);
+    drawn.push(`<path class="spread" d="M${px(middle)} ${px(low!)}V${px(high!)}"/>`);
+  }
+  const above = Math.min(top, y.at(bar.spread?.[1] ?? bar.value)) - 4;
+  if (isWritten) drawn.push(text(figure(bar.value), middle, above, 'class="value" text-anchor="middle"'));
+  return drawn.join('');
+}
+
+function drawLines(panel: LinePanel, box: Box, colorOf: (name: string) => string): string {
+  const { title, xTitle, xScale = 'linear', yScale = 'linear', series } = panel;
+  const points = series.flatMap((each) => each.points);
+  const xs = points.map(([x]) => x);
+  const ys = points.map(([, y]) => y);
+  const x = shifted(scaleOf(xScale, Math.min(...xs), Math.max(...xs), box.width), box.left);
+  const y = flipped(scaleOf(yScale, yScale === 'log' ? Math.min(...ys) : 0, Math.max(...ys), box.height), box);
+  const base = box.top + box.height;
+  const lines = series.map(({ name, points: own }) => {
+    const places = own.map(([px_, py]) => [px(x.at(px_)), px(y.at(py))] as const);
+    const path = `<path class="line" stroke="${colorOf(name)}" d="M${places.map((place) => place.join(' ')).join('L')}"/>`;
+    const dots = places.map(([cx, cy]) => `<circle cx="${cx}" cy="${cy}" r="3" fill="${colorOf(name)}"/>`);
+    return [path, ...dots].join('');
+  });
+  const names = x.ticks.map((tick) => text(figure(tick), x.at(tick), base + 16, 'class="faint" text-anchor="middle"'));
+  const below = text(xTitle, box.left + box.width / 2, base + 34, 'class="faint" text-anchor="middle"');
+  return [...drawFrame(title, box, y), ...names, below, ...lines].join('\n');
+}
+
+/** Title, horizontal lines with their values, and the axis. */
+function drawFrame(title: string, box: Box, y: Scale): string[] {
+  const right = box.left + box.width;
+  const ticks = y.ticks.map((tick) => {
+    const at = px(y.at(tick));
+    const name = text(figure(tick), box.left - 6, y.at(tick) + 4, 'class="faint" text-anchor="end"');
+    return `<path class="grid" d="M${box.left} ${at}H${right}"/>${name}`;
+  });
+  const base = box.top + box.height;
+  return [
+    text(title, box.left - margin.left + 14, box.top - 14, 'class="panel"'),
+    ...ticks,
+    `<path class="axis" d="M${box.left} ${base}H${right}"/>`,
+  ];
+}
+
+function scaleOf(kind: ScaleKind, low: number, high: number, length: number): Scale {
+  return kind === 'log' ? logScale(low, high, length) : linearScale(low, high, length);
+}
+
+/** Up to six values, 1, 2 or 5 times a power of ten apart. */
+function linearScale(low: number, high: number, length: number): Scale {
+  const span = high > low ? high - low : 1;
+  const power = 10 ** Math.floor(Math.log10(span / 5));
+  const distance = [1, 2, 5, 10].map((factor) => factor * power).find((each) => span / each <= 5)!;
+  const first = Math.floor(low / distance);
+  const last = Math.ceil((low + span) / distance);
+  const ticks = Array.from({ length: last - first + 1 }, (_, at) => (first + at) * distance);
+  return { ticks, at: (value) => ((value - ticks[0]!) / (ticks.at(-1)! - ticks[0]!)) * length };
+}
+
+/** Powers of ten. */
+function logScale(low: number, high: number, length: number): Scale {
+  const first = Math.floor(Math.log10(low));
+  const last = Math.max(first + 1, Math.ceil(Math.log10(high)));
+  const ticks = Array.from({ length: last - first + 1 }, (_, at) => 10 ** (first + at));
+  return { ticks, at: (value) => ((Math.log10(value) - first) / (last - first)) * length };
+}
+
+/** Pixels count from the top. */
+function flipped({ ticks, at }: Scale, { top, height }: Box): Scale {
+  return { ticks, at: (value) => top + height - at(value) };
+}
+
+function shifted({ ticks, at }: Scale, left: number): Scale {
+  return { ticks, at: (value) => left + at(value) };
+}
+
+/** Three digits: 0.123, 12.3, 1.23M. */
+function figure(value: number): string {
+  return value.toLocaleString('en', { maximumSignificantDigits: 3, notation: 'compact' });
+}
+
+function text(content: string, x: number, y: number, attributes = ''): string {
+  return `<text x="${px(x)}" y="${px(y)}" ${attributes}>${escaped(content)}</text>`;
+}
+
+function px(value: number): string {
+  return value.toFixed(1);
+}
+
+function escaped(content: string): string {
+  return content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
