@@ -1,154 +1,208 @@
 /**
- * What a request costs Redis, by its own account of the time that scripts and commands took: with queues and pools of
- * different sizes, on a server of its own. The server's time is that of a CPU, so a busy machine changes little of it.
+ * What each thing that the system does costs Redis, by its own account of the time of a CPU, in pools and queues of
+ * different sizes, on a server of its own. What grows with something is to grow no faster than its logarithm.
  */
 import {
   cancelRequest,
   connectStore,
+  createEventHub,
   type Delivery,
-  dispatchRequests,
+  type EventHub,
   expireRequests,
   heartbeatWorker,
+  listLeases,
+  publishModel,
   readDispatchable,
+  readEvents,
   readRequest,
-  readStats,
-  readWorkers,
+  type RequestWrite,
+  splitOutput,
   type StoreConnection,
+  sweepWorkers,
+  type WorkerIdentity,
   writeBatch,
 } from '@darkroom/store';
-import { age, seedRequest, seedWorker, startPrivateRedis, testEnvelope } from '@darkroom/testing';
+import { Metrics } from '@darkroom/service';
+import { age, seedRequest, seedWorker, silentLogger, startPrivateRedis, testEnvelope } from '@darkroom/testing';
 import { it } from 'vitest';
-import { report } from './report.ts';
+import { card, createTestApi } from '../apps/api/src/testing/test-api.ts';
+import { BatchFormer } from '../apps/batch-former/src/batch-former.ts';
+import { reportQueues } from '../apps/janitor/src/report-queues.ts';
+import { costOf } from './redis-cpu.ts';
+import { median } from './report.ts';
 
 interface Scene {
-  name: string;
+  workers: number;
   waiting: number;
   owners: number;
-  workers: number;
+  models: number;
 }
 
-const scenes: Scene[] = [
-  { name: 'nothing waits, 10 workers', waiting: 0, owners: 1, workers: 10 },
-  { name: '10,000 of one owner, 10 workers', waiting: 10_000, owners: 1, workers: 10 },
-  { name: '100,000 of one owner, 10 workers', waiting: 100_000, owners: 1, workers: 10 },
-  { name: '100,000 of 10,000 owners, 10 workers', waiting: 100_000, owners: 10_000, workers: 10 },
-  { name: '10,000 of one owner, 1,000 workers', waiting: 10_000, owners: 1, workers: 1000 },
-];
-const rounds = 50;
+/** One of them is another in each scene. */
+const usual: Scene = { workers: 10, waiting: 100, owners: 1, models: 1 };
+const sizes: { [Name in keyof Scene]: readonly number[] } = {
+  workers: [1, 10, 100, 1000],
+  waiting: [1, 100, 10_000, 100_000],
+  owners: [1, 10_000],
+  models: [1, 200],
+};
+/** Where there are many owners, each of them has something that waits. */
+const waitingOfMany = 20_000;
+const rounds = Number(process.env['BENCH_ROUNDS'] ?? 30);
 const rows = 8;
+const model = 'tiny';
+const options = { queueMaxLength: 1_000_000, ownerMaxBytes: 1e15 };
+const worker: WorkerIdentity = { model, workerId: 'w0', incarnation: 'first' };
 
-/** µs of Redis that a call takes, and how many calls over the network it is. */
-async function costOf(store: StoreConnection, act: () => Promise<unknown>): Promise<{ us: number; calls: number }> {
-  await store.redis.config('RESETSTAT');
-  await act();
-  const lines = (await store.redis.info('commandstats')).split('\r\n');
-  let us = 0;
-  let calls = 0;
-  const isScripted = lines.some((line) => line.startsWith('cmdstat_eval'));
-  for (const line of lines) {
-    const found = /^cmdstat_(?<name>[^:]+):calls=(?<calls>\d+),usec=(?<us>\d+)/.exec(line)?.groups;
-    if (found === undefined || found['name']!.startsWith('config') || found['name'] === 'info') continue;
-    // What a script calls is counted by itself, and in the script's own time.
-    if (isScripted && !found['name']!.startsWith('eval')) continue;
-    us += Number(found['us']);
-    calls += Number(found['calls']);
-  }
-  return { us, calls };
+async function times(count: number, act: (index: number) => Promise<unknown>): Promise<void> {
+  for (let index = 0; index < count; index++) await act(index);
 }
 
-async function open({
-  waiting,
-  owners,
-  workers,
-}: Scene): Promise<{ store: StoreConnection; close: () => Promise<void> }> {
+/** All workers but one have all that they can take, and others wait. */
+async function seed(store: StoreConnection, { workers, waiting, owners, models }: Scene): Promise<void> {
+  for (let index = 0; index < models; index++) {
+    const id = index === 0 ? model : `tiny-${index}`;
+    await publishModel(store, { ...card, id });
+    if (index > 0) await seedWorker(store, { model: id });
+  }
+  await times(workers - 1, (index) => seedWorker(store, { workerId: `w${index + 1}`, capacity: rows }));
+  const submit = (count: number): Promise<void> =>
+    times(Math.ceil(count / 500), (page) =>
+      Promise.all(
+        Array.from({ length: Math.min(500, count - 500 * page) }, (_value, index) =>
+          seedRequest(store, { owner: `owner-${(500 * page + index) % owners}`, options }),
+        ),
+      ),
+    );
+  await submit((workers - 1) * rows);
+  await former(store).runOnce(model);
+  await submit(waiting);
+  await seedWorker(store, { workerId: worker.workerId, capacity: rows });
+}
+
+function former(store: StoreConnection): BatchFormer {
+  const wakeups = { listen: () => Promise.resolve(() => {}) };
+  const policy = { maxSize: rows, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
+  return new BatchFormer({ store, wakeups, policy, log: silentLogger() });
+}
+
+/** A system of its own, of which a round measures everything once. */
+async function open(scene: Scene) {
   const redis = await startPrivateRedis();
   const store = connectStore({ url: redis.url, prefix: 'bench' });
-  for (let index = 0; index < workers; index++) await seedWorker(store, { workerId: `w${index}`, capacity: rows });
-  for (let sent = 0; sent < waiting; sent += 1000)
-    await Promise.all(
-      Array.from({ length: Math.min(1000, waiting - sent) }, (_value, index) =>
-        seedRequest(store, { owner: `owner-${(sent + index) % owners}`, options: { queueMaxLength: 1_000_000 } }),
-      ),
-    );
-  const close = async (): Promise<void> => {
-    await store.close();
-    await redis.stop();
-  };
-  return { store, close };
-}
-
-async function measure(scene: Scene): Promise<Map<string, number[]>> {
-  const { store, close } = await open(scene);
+  await seed(store, scene);
   const costs = new Map<string, number[]>();
   const note = async (name: string, act: () => Promise<unknown>, per = 1): Promise<void> => {
-    const { us, calls } = await costOf(store, act);
-    for (const [what, value] of [[`${name}, µs`, us / per] as const, [`${name}, calls`, calls] as const])
-      costs.set(what, [...(costs.get(what) ?? []), value]);
+    costs.set(name, [...(costs.get(name) ?? []), (await costOf(store, act)) / per]);
   };
-  const owner = 'owner-0';
-  const options = { queueMaxLength: 1_000_000 };
+  const parts = { store, scene, note, hub: createEventHub(store) };
+  const reading = createReading(parts);
+  const working = createWorking(parts);
+  return {
+    costs,
+    async round(): Promise<void> {
+      await working();
+      await reading();
+    },
+    async close(): Promise<void> {
+      parts.hub.close();
+      await store.close();
+      await redis.stop();
+    },
+  };
+}
+
+interface Parts {
+  store: StoreConnection;
+  scene: Scene;
+  hub: EventHub;
+  note: (name: string, act: () => Promise<unknown>, per?: number) => Promise<void>;
+}
+
+/** What a request and its worker cost. */
+function createWorking({ store, scene, hub, note }: Parts): () => Promise<void> {
+  const forming = former(store);
   let batch = 0;
-  for (let round = 0; round < rounds; round++) {
-    const last = testEnvelope({ owner });
-    await note('submit', () => seedRequest(store, { ...last, options }));
-    await note('submit before all of its owner', () => seedRequest(store, { owner, priority: 1, options }));
-    await note('poll', () => readRequest(store, last.id));
-    for (let index = 0; index < rows; index++) await seedRequest(store, { owner, options });
-    let deliveries: Delivery[] = [];
-    let workerId = '';
-    await note(`dispatch of ${rows}: look`, () =>
-      readDispatchable(store, 'tiny', { maxWorkers: 32, maxRequests: 256, beyondRoom: 32 }),
-    );
-    const { workers, requests } = await readDispatchable(store, 'tiny', { maxWorkers: 32, maxRequests: rows });
-    workerId = workers[0]!.id;
-    await note(`dispatch of ${rows}: commit`, async () => {
-      const lease = { workerId, isExclusive: false, requestIds: requests.map(({ id }) => id) };
-      const outcomes = await dispatchRequests(store, 'tiny', [lease]);
-      deliveries = outcomes.flatMap((outcome) => (outcome.status === 'leased' ? [outcome.delivery] : []));
+  const write = (writes: Parameters<typeof writeBatch>[2]) => writeBatch(store, worker, writes, { batch: ++batch });
+  const pace = { costMs: { fast: 1, slow: 2 }, stepMs: { fast: 10, slow: 20 }, remainingCost: 4 };
+  const of = { done: 1, total: 20 };
+  const output = { index: 0, contentType: 'image/png', data: Buffer.alloc(120), facts: { seed: 7 }, chunkBytes: 3000 };
+  return async () => {
+    const owner = ownerOf(batch, scene);
+    const sent = Array.from({ length: rows }, () => testEnvelope({ owner }));
+    await note('submit', () => times(rows, (index) => seedRequest(store, { ...sent[index], options })), rows);
+    await note('poll', () => times(rows, (index) => readRequest(store, sent[index]!.id)), rows);
+    await note(`dispatch of ${rows}`, () => forming.runOnce(model));
+    const deliveries: readonly Delivery[] = await listLeases(store, worker);
+    if (deliveries.length !== rows) throw new Error(`${deliveries.length} are leased`);
+    const steps = deliveries.map((delivery): RequestWrite => {
+      return { type: 'progress', delivery, progress: { index: 0, ...of }, of };
     });
-    const identity = { model: 'tiny', workerId, incarnation: 'first' };
-    const step = { index: 0, done: 1, total: 4 };
-    const of = { done: 1, total: 4 };
-    await note(`step of ${rows} rows`, () =>
-      writeBatch(
-        store,
-        identity,
-        deliveries.map((delivery) => ({ type: 'progress', delivery, progress: step, of })),
-        { batch: ++batch },
-      ),
-    );
-    await note(`end of ${rows}`, () =>
-      writeBatch(
-        store,
-        identity,
-        deliveries.map((delivery) => ({ type: 'end', delivery, end: { state: 'canceled' } })),
-        { batch: ++batch },
-      ),
-    );
-    await note('heartbeat', () =>
-      heartbeatWorker(store, identity, {
-        pace: { costMs: { fast: 1, slow: 2 }, stepMs: { fast: 10, slow: 20 }, remainingCost: round },
-      }),
-    );
-    const first = (await readDispatchable(store, 'tiny', { maxWorkers: 1, maxRequests: 1 })).requests[0];
-    if (first !== undefined) await note('cancel at the front', () => cancelRequest(store, first.id));
+    await note(`step of ${rows}`, () => times(4, () => write(steps)), 4);
+    await note('events: follow and leave', async () => {
+      const { id } = deliveries[0]!;
+      const leave = await hub.subscribe(id, () => {});
+      await readEvents(store, id, { after: 0 });
+      leave();
+    });
+    const ends = deliveries.flatMap((delivery): RequestWrite[] => [
+      ...splitOutput(delivery, output),
+      { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } },
+    ]);
+    await note(`output and end of ${rows}`, () => write(ends));
+    await note('heartbeat', () => times(4, () => heartbeatWorker(store, worker, { pace })), 4);
+  };
+}
+
+/** What is asked without a request, and what ends those that wait. Leaves as many as there were. */
+function createReading({ store, scene, note }: Parts): () => Promise<void> {
+  let nowMs = Date.now();
+  // What they keep for a second is always older.
+  const { api } = createTestApi({ store, clock: { now: () => (nowMs += 2000) } });
+  const metrics = new Metrics({ app: 'janitor', log: silentLogger() });
+  reportQueues({ store, metrics });
+  const get = (path: string) => note(path, async () => api.request(path));
+  const otherModels = Array.from({ length: scene.models - 1 }, (_value, index) => `tiny-${index + 1}`);
+  const limited = { ...options, otherModels, openRequestsMax: 1_000_000 };
+  return async () => {
+    const owner = ownerOf(nowMs, scene);
+    const { requests } = await readDispatchable(store, model, { maxWorkers: 1, maxRequests: 1 });
+    await note('cancel at the front', () => cancelRequest(store, requests[0]!.id));
+    await note('submit of a key with open_requests', () => seedRequest(store, { owner, options: limited }));
     const overdue = await Promise.all(Array.from({ length: 10 }, () => seedRequest(store, { owner, options })));
     for (const envelope of overdue) await age(store, envelope, 600_000);
-    await note('expiry of one, of ten', () => expireRequests(store, 'tiny'), 10);
-    await note('/health, /v1/models, metrics: a model', () => readStats(store, 'tiny'));
-    await note('/status: a model', () => readWorkers(store, 'tiny', 100));
-  }
-  await close();
-  return costs;
+    await note('expiry, each of ten', () => expireRequests(store, model), 10);
+    await note("a janitor's sweep", () => sweepWorkers(store, model, { intervalMs: 1e9, missedSweeps: 1000 }));
+    for (const path of ['/health', '/status', '/v1/models']) await get(path);
+    await note('metrics scrape', () => metrics.expose());
+  };
 }
 
-it('costs Redis so much', { timeout: 1_800_000 }, async () => {
-  for (const scene of scenes) {
-    const costs = await measure(scene);
-    report(scene.name, Object.fromEntries([...costs].map(([name, values]) => [name, middle(values)])));
-  }
-});
-
-function middle(values: readonly number[]): number {
-  return values.toSorted((left, right) => left - right)[Math.floor(values.length / 2)] ?? 0;
+function ownerOf(number: number, { owners }: Scene): string {
+  return `owner-${number % owners}`;
 }
+
+/** c of what costs nᶜ: a logarithm is below 0.25 from 1 to 100,000. */
+function growth(first: number, last: number, ratio: number): string {
+  return (Math.log(last / first) / Math.log(ratio)).toFixed(2);
+}
+
+it.each(Object.keys(sizes) as (keyof Scene)[])(
+  'costs Redis so much with more %s',
+  { timeout: 1_800_000 },
+  async (name) => {
+    const waiting = name === 'owners' ? waitingOfMany : usual.waiting;
+    const systems: Awaited<ReturnType<typeof open>>[] = [];
+    for (const size of sizes[name]) systems.push(await open({ ...usual, waiting, [name]: size }));
+    // In turns, so that all have the same of a busy machine; the first rounds warm up.
+    for (let round = 0; round < rounds; round++) for (const system of systems) await system.round();
+    for (const system of systems) await system.close();
+    const most = sizes[name].at(-1)! / sizes[name][0]!;
+    const lines = [...systems[0]!.costs.keys()].map((operation) => {
+      const values = systems.map(({ costs }) => median(costs.get(operation)!));
+      return `| ${operation} | ${values.map((us) => us.toFixed(0)).join(' | ')} | ${growth(values[0]!, values.at(-1)!, most)} |`;
+    });
+    const head = `| µs of Redis, by ${name} | ${sizes[name].join(' | ')} | grows with the power of |`;
+    process.stdout.write(`\n${head}\n|${' --- |'.repeat(sizes[name].length + 2)}\n${lines.join('\n')}\n`);
+  },
+);

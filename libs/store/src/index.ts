@@ -39,7 +39,7 @@ export {
 } from './workers/worker-inbox.ts';
 
 export { createEventHub, type EventHub } from './events/event-hub.ts';
-export { readEvents, readPreview } from './events/read-events.ts';
+export { readEvents, readLogEnd, readPreview } from './events/read-events.ts';
 export { linkOutput, readOutput, readOutputChunk } from './events/read-output.ts';
 export { readResumePoint } from './events/read-resume-point.ts';
 export { readTexts } from './events/read-texts.ts';

@@ -7,7 +7,7 @@ import { ApiError, tooManyStreams } from '../http/api-error.ts';
 import { routeOf } from '../http/observe-requests.ts';
 import { isStoreAway } from '../server/store-guard.ts';
 import { doneFrame, heartbeatFrame, sseFrame } from './sse-frame.ts';
-import { isEnd, tailEvents } from './tail-events.ts';
+import { isEnd, tailEvents, type TailOptions } from './tail-events.ts';
 
 const encoder = new TextEncoder();
 /** Bytes handed over at a time: a reader that takes them is slow and not gone, however large the frame. */
@@ -40,10 +40,13 @@ export async function streamEvents(
     throw tooManyStreams(config.eventStreamsMax);
   }
   try {
-    const source = await prepare();
+    const { contentType = 'text/event-stream', ...source } = await prepare();
     const stream = new EventStream(c, context, { ...source, leave });
-    return c.body(new ReadableStream(stream, { highWaterMark: 0 }), 200, {
-      'Content-Type': `${source.contentType ?? 'text/event-stream'}; charset=utf-8`,
+    const { outgoing } = c.env ?? {};
+    // A stream of the web for each reader takes as much memory as all else that there is of it.
+    if (outgoing !== undefined) c.env.writeBody = () => stream.writeTo(outgoing);
+    return c.newResponse(outgoing === undefined ? stream.toWeb() : null, 200, {
+      'Content-Type': `${contentType}; charset=utf-8`,
       'Cache-Control': 'no-store',
       // nginx would hold events back until its buffer is full.
       'X-Accel-Buffering': 'no',
@@ -54,23 +57,19 @@ export async function streamEvents(
   }
 }
 
-type Controller = ReadableStreamDefaultController<Uint8Array>;
-
 /**
  * The next frame is fetched when the one before has been taken, so that a slow reader holds one in memory; a reader that
  * goes ends the frames, and one that takes nothing for too long is cut.
  */
 class EventStream {
   readonly #context: ApiContext;
-  readonly #labels: { route: string };
+  readonly #route: string;
   readonly #requestId: string | undefined;
-  readonly #connection: ServerResponse | undefined;
   readonly #frames: AsyncGenerator<string, void>;
   readonly #breaksOff: boolean;
   readonly #gone = new AbortController();
   #leave: (() => void) | undefined;
   #stopWaiting = (): void => {};
-  #rest = new Uint8Array();
 
   constructor(
     c: ApiCall,
@@ -78,69 +77,98 @@ class EventStream {
     { frames, breaksOff = false, leave }: EventSource & { leave: () => void },
   ) {
     this.#context = context;
-    this.#labels = { route: routeOf(c) };
+    this.#route = routeOf(c);
     this.#requestId = c.get('requestId');
-    // There is none when the app is called without a server.
-    const connection = (c.env as { outgoing?: ServerResponse } | undefined)?.outgoing;
-    this.#connection = connection?.closed === true ? undefined : connection;
     this.#frames = frames(this.#gone.signal);
     this.#breaksOff = breaksOff;
     this.#leave = leave;
-    context.metrics.eventStreams.inc(this.#labels);
-    this.#connection?.once('close', () => this.#close());
+    context.metrics.eventStreams.inc({ route: this.#route });
   }
 
-  async pull(controller: Controller): Promise<void> {
-    this.#stopWaiting();
+  /** Ends with the connection, which stays until its reader has taken all, or is cut. */
+  async writeTo(outgoing: ServerResponse): Promise<void> {
+    // It has gone, or asked for the head only.
+    if (outgoing.closed || outgoing.writableEnded) return this.#cancel();
+    outgoing.once('close', () => void this.#cancel());
+    // It is closed then, too.
+    outgoing.on('error', () => {});
+    outgoing.flushHeaders();
+    const cut = (): unknown => outgoing.destroy();
     try {
-      if (this.#rest.length === 0) {
-        const next = await this.#frames.next();
-        if (this.#gone.signal.aborted) return;
-        if (next.done === true) return this.#end(controller, () => controller.close());
-        this.#rest = encoder.encode(next.value);
-      }
-      controller.enqueue(this.#rest.subarray(0, pieceBytes));
-      this.#rest = this.#rest.subarray(pieceBytes);
-      this.#waitForReader(controller);
+      for (let next = await this.#frames.next(); next.done !== true; next = await this.#frames.next())
+        for (const piece of piecesOf(next.value))
+          if (!this.#gone.signal.aborted && !outgoing.write(piece)) await this.#taken(outgoing, cut);
+      outgoing.end();
     } catch (error) {
-      if (!this.#gone.signal.aborted) this.#fail(controller, error);
+      this.#report(error);
+      // What was written goes out, and no end of the answer follows it. An error of the stream would go to stderr.
+      if (this.#breaksOff) outgoing.socket?.destroySoon();
+      // A closed stream without an end sends its reader back to where it was.
+      else outgoing.end();
     }
+    if (this.#leave !== undefined) this.#waitForReader(cut);
   }
 
-  async cancel(): Promise<void> {
+  /** Where there is no server. */
+  toWeb(): ReadableStream<Uint8Array> {
+    const pieces: Uint8Array[] = [];
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      this.#stopWaiting();
+      try {
+        const next = pieces.length === 0 ? await this.#frames.next() : undefined;
+        if (this.#gone.signal.aborted) return;
+        if (next?.done !== true) {
+          if (next !== undefined) pieces.push(...piecesOf(next.value));
+          controller.enqueue(pieces.shift()!);
+          return this.#waitForReader(() => controller.error(new BrokenStream('The reader takes nothing.')));
+        }
+        controller.close();
+      } catch (error) {
+        this.#report(error);
+        if (this.#breaksOff) controller.error(error);
+        else controller.close();
+      }
+      this.#close();
+    };
+    return new ReadableStream({ pull, cancel: () => this.#cancel() }, { highWaterMark: 0 });
+  }
+
+  #taken(outgoing: ServerResponse, cut: () => void): Promise<void> {
+    this.#waitForReader(cut);
+    return new Promise((resolve) => {
+      const go = (): void => {
+        this.#stopWaiting();
+        outgoing.off('drain', go).off('close', go);
+        resolve();
+      };
+      outgoing.once('drain', go).once('close', go);
+    });
+  }
+
+  async #cancel(): Promise<void> {
     this.#gone.abort();
     this.#close();
     await this.#frames.return();
   }
 
-  /** The connection stays until its reader has taken all, or is cut. */
-  #end(controller: Controller, end: () => void): void {
-    end();
-    if (this.#connection === undefined) this.#close();
-    else this.#waitForReader(controller);
-  }
-
-  #fail(controller: Controller, error: unknown): void {
+  #report(error: unknown): void {
     const { log } = this.#context;
-    if (!isExpected(error)) log.error({ request_id: this.#requestId, error: String(error) }, 'a stream failed');
-    this.#end(controller, () => {
-      // A closed stream without an end sends its reader back to where it was.
-      if (!this.#breaksOff) controller.close();
-      else if (this.#connection === undefined) controller.error(error);
-      // What was written goes out, and no end of the answer follows it. An error of the stream would go to stderr.
-      else this.#connection.socket?.destroySoon();
-    });
+    if (this.#gone.signal.aborted || isExpected(error)) return;
+    log.error({ request_id: this.#requestId, error: String(error) }, 'a stream failed');
   }
 
-  #waitForReader(controller: Controller): void {
+  #waitForReader(cut: () => unknown): void {
     const { config, every, metrics, log } = this.#context;
-    this.#stopWaiting = every(config.eventStreamIdleS * 1000, () => {
-      metrics.eventStreamsCut.inc(this.#labels);
+    const stop = every(config.eventStreamIdleS * 1000, () => {
+      metrics.eventStreamsCut.inc({ route: this.#route });
       log.info({ request_id: this.#requestId }, 'a reader that takes nothing was cut');
-      if (this.#connection === undefined) controller.error(new BrokenStream('The reader takes nothing.'));
-      else this.#connection.destroy();
-      void this.cancel();
+      cut();
+      void this.#cancel();
     });
+    this.#stopWaiting = () => {
+      this.#stopWaiting = () => {};
+      stop();
+    };
   }
 
   #close(): void {
@@ -148,7 +176,7 @@ class EventStream {
     if (this.#leave === undefined) return;
     this.#leave();
     this.#leave = undefined;
-    this.#context.metrics.eventStreams.dec(this.#labels);
+    this.#context.metrics.eventStreams.dec({ route: this.#route });
   }
 }
 
@@ -169,25 +197,38 @@ export function requestEvents(
   { id, state }: Pick<RequestStatus, 'id' | 'state'>,
   { after = 0, framesOf, breaksOff = false }: RequestEventsOptions,
 ): EventSource {
-  return {
-    breaksOff,
-    async *frames(signal) {
-      let hasEnded = false;
-      const options = { after, isEnded: isTerminalState(state), signal, isOfProgress: true };
-      for await (const item of tailEvents(context, id, options))
-        if (item === 'heartbeat') yield heartbeatFrame;
-        else if (item === 'draining') {
-          if (breaksOff) throw new BrokenStream('This server stops; the request goes on.');
-          yield sseFrame({ retry: String(retryMs) });
-        } else if (item !== 'done') {
-          hasEnded = isEnd(item);
-          yield* framesOf(item);
-        } else {
-          if (!hasEnded) await expectLog(context, id);
-          if (!breaksOff) yield doneFrame;
-        }
-    },
-  };
+  const isEnded = isTerminalState(state);
+  const frames = (signal: AbortSignal) =>
+    framesOfTail(context, id, { after, isEnded, signal, isOfProgress: true }, { framesOf, breaksOff });
+  return { breaksOff, frames };
+}
+
+async function* framesOfTail(
+  context: ApiContext,
+  id: string,
+  options: TailOptions,
+  { framesOf, breaksOff }: Required<Pick<RequestEventsOptions, 'framesOf' | 'breaksOff'>>,
+): AsyncGenerator<string, void> {
+  let hasEnded = false;
+  for await (const item of tailEvents(context, id, options))
+    if (item === 'heartbeat') yield heartbeatFrame;
+    else if (item === 'draining') {
+      if (breaksOff) throw new BrokenStream('This server stops; the request goes on.');
+      yield sseFrame({ retry: String(retryMs) });
+    } else if (item !== 'done') {
+      hasEnded = isEnd(item);
+      yield* framesOf(item);
+    } else {
+      if (!hasEnded) await expectLog(context, id);
+      if (!breaksOff) yield doneFrame;
+    }
+}
+
+/** A frame as it is handed over: as one piece, unless it is large. */
+function piecesOf(frame: string): Uint8Array[] {
+  const bytes = encoder.encode(frame);
+  const count = Math.ceil(bytes.length / pieceBytes);
+  return Array.from({ length: count }, (_value, index) => bytes.subarray(index * pieceBytes, (index + 1) * pieceBytes));
 }
 
 /** Nothing follows what a reader has if the log is there; one whose time is over holds nothing, whatever the reader has. */

@@ -1,5 +1,5 @@
 import { isTerminalState, type RequestEvent, type TerminalState } from '@darkroom/core';
-import { readEvents, readRequest } from '@darkroom/store';
+import { readEvents, readLogEnd } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { isStoreAway } from '../server/store-guard.ts';
 import { createWakeSignal, onAbort } from './wake-signal.ts';
@@ -64,7 +64,6 @@ export async function* tailEvents(
   // Subscribed before the log is read the first time, so that nothing falls between the two.
   const subscribing = context.hub.subscribe(id, (event) => receive(reader, event));
   const stops = listen(context, reader, options.signal);
-  stops.push(() => void subscribing.then((leave) => leave()).catch(() => {}));
   try {
     await context.askStore(() => subscribing);
     while (!options.signal.aborted) {
@@ -84,6 +83,7 @@ export async function* tailEvents(
     }
   } finally {
     for (const stop of stops) stop();
+    subscribing.then((leave) => leave()).catch(() => {});
   }
 }
 
@@ -117,11 +117,11 @@ async function nextEvents(
 ): Promise<readonly RequestEvent[] | undefined> {
   try {
     if (reader.isCheckDue) {
-      // Sees what no published event told us, above all the end.
-      const result = await askStore((store) => readRequest(store, id));
+      // Sees what no published event told us, above all the end. Thousands of readers ask this again and again.
+      const { last, isEnded } = await askStore((store) => readLogEnd(store, id));
       reader.isCheckDue = false;
-      reader.isEnded = result.status !== 'found' || isTerminalState(result.request.state);
-      reader.isBehind = true;
+      reader.isEnded = isEnded;
+      if (isEnded || last !== reader.last) reader.isBehind = true;
     }
     for (let event = reader.published.shift(); event !== undefined; event = reader.published.shift()) {
       if (event.sequence === reader.last + 1) return [event];

@@ -4,17 +4,15 @@ export function createWakeSignal() {
   let resolve: (() => void) | undefined;
   return {
     wake: (): void => {
-      isWoken = true;
-      resolve?.();
+      if (resolve === undefined) isWoken = true;
+      else resolve();
+      resolve = undefined;
     },
     /** Resolves when there was a wake since the last one that was waited for. */
-    woken: async (): Promise<void> => {
-      if (!isWoken)
-        await new Promise<void>((done) => {
-          resolve = done;
-        });
-      resolve = undefined;
+    woken: (): Promise<void> => {
+      const wasWoken = isWoken;
       isWoken = false;
+      return wasWoken ? Promise.resolve() : new Promise((done) => (resolve = done));
     },
   };
 }

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { BaseService, type Logger } from '@darkroom/service';
 import { createAdaptorServer } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import type { ServerCall } from '../http/api-env.ts';
 import type { Api } from '../http/api-route.ts';
 
 /** How long answers under way may take to finish when the process stops. */
@@ -40,7 +42,10 @@ export class ApiServer extends BaseService<ApiServerOptions> {
     const { api, host, port, log } = this.options;
     // Without serverOptions it is one of node:http.
     // The hostname is for requests that bring none (HTTP/1.0); it is in no answer.
-    const server = createAdaptorServer({ fetch: api.fetch, hostname: 'localhost' }) as Server;
+    const server = createAdaptorServer({
+      fetch: (request, { outgoing }) => answer(api, request, outgoing as ServerResponse),
+      hostname: 'localhost',
+    }) as Server;
     this.#server = server;
     this.#connections = trackConnections(server);
     server.keepAliveTimeout = keepAliveMs;
@@ -63,6 +68,17 @@ export class ApiServer extends BaseService<ApiServerOptions> {
     await closed;
     clearTimeout(timer);
   }
+}
+
+/** An answer that writes its own body is not the adaptor's any more. */
+async function answer(api: Api, request: Request, outgoing: ServerResponse): Promise<Response> {
+  const call: ServerCall = { outgoing };
+  const response = await api.fetch(request, call);
+  if (call.writeBody === undefined) return response;
+  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  if (request.method === 'HEAD') outgoing.end();
+  void call.writeBody();
+  return RESPONSE_ALREADY_SENT;
 }
 
 /**

@@ -6,7 +6,7 @@ import type { ApiContext } from '../context.ts';
 import { withPreview } from '../follow/with-preview.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { requestEvents, streamEvents } from '../follow/stream-events.ts';
+import { type EventSource, requestEvents, streamEvents } from '../follow/stream-events.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { checkField, invalidField, tooManyStreams } from '../http/api-error.ts';
 import { errorAnswer, requestErrors, type Route } from '../http/api-route.ts';
@@ -64,22 +64,26 @@ One of the last four ends every request; \`data: [DONE]\` follows it. A comment 
     429: errorAnswer('The key has as many open event streams as it may.', tooManyStreams(5000)),
     400: errorAnswer('The position is wrong.', invalidField('Last-Event-ID', 'abc', positionExpected)),
   },
-  handle(c, context) {
-    const id = requestIdOf(c);
-    const after = positionOf(c);
-    return streamEvents(c, context, async () => {
-      const request = await findRequest(context.askStore, id, c.get('owner'));
-      return requestEvents(context, request, {
-        after,
-        async *framesOf(event) {
-          const { name, data } = await viewOf(context, request, event);
-          const line = { request_id: id, timestamp: isoTime(event.timestampMs), ...data };
-          yield sseFrame({ id: `${event.sequence}-0`, event: name, data: line });
-        },
-      });
-    });
-  },
+  handle: (c, context) =>
+    streamEvents(c, context, () => followFrom(context, requestIdOf(c), c.get('owner'), positionOf(c))),
 };
+
+/** Of all that a stream holds while it lives, the call is not a part. */
+async function followFrom(context: ApiContext, id: string, owner: string, after: number): Promise<EventSource> {
+  const { state, kind } = await findRequest(context.askStore, id, owner);
+  const framesOf = (event: RequestEvent) => frameOf(context, { id, kind }, event);
+  return requestEvents(context, { id, state }, { after, framesOf });
+}
+
+async function* frameOf(
+  context: ApiContext,
+  request: Pick<RequestStatus, 'id' | 'kind'>,
+  event: RequestEvent,
+): AsyncGenerator<string, void> {
+  const { name, data } = await viewOf(context, request, event);
+  const line = { request_id: request.id, timestamp: isoTime(event.timestampMs), ...data };
+  yield sseFrame({ id: `${event.sequence}-0`, event: name, data: line });
+}
 
 /** After which event to go on. A browser that reconnects repeats the URL it began with and adds the header, which is newer. */
 export function positionOf(c: ApiCall): number {

@@ -1,4 +1,4 @@
-import type { RequestEvent } from '@darkroom/core';
+import { isTerminalState, type RequestEvent } from '@darkroom/core';
 import { fetchBytes } from '../bytes/keep-bytes.ts';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
@@ -20,6 +20,14 @@ export async function readEvents(
   return (reply as [sequence: Buffer, body: Buffer, preview: Buffer][]).map(([sequence, body, preview]) =>
     decodeEvent(Number(sequence.toString('latin1')), body.toString('utf8'), preview),
   );
+}
+
+/** How far a request's log is, and whether it will not get further: it has ended, or is gone. One round trip, the cheapest there is. */
+export async function readLogEnd(store: StoreConnection, id: string): Promise<{ last: number; isEnded: boolean }> {
+  const keys = store.keysOfRequest(id);
+  const [state, sequence] = keys === undefined ? [] : await store.redis.hmget(keys.request(id), 'state', 'sequence');
+  const isEnded = !state || isTerminalState(state);
+  return { last: Number(sequence ?? 0), isEnded };
 }
 
 /** The bytes of a preview, wherever they are kept; undefined when they are gone. */

@@ -18,8 +18,10 @@ local function textFields(id, outputs)
 end
 local function emitWebhook(id, sequence, body, nowMs)
   local request, outbox = key('request', id), base .. ':webhooks'
-  local stored, owner, attempts, retryOf, lastMs = unpack(redis.call('HMGET', request, 'webhook', 'owner', 'attempts', 'retryOf', 'webhookProgressAtMs'))
+  -- Most requests have none.
+  local stored = redis.call('HGET', request, 'webhook')
   if not stored then return end
+  local owner, attempts, retryOf, lastMs = unpack(redis.call('HMGET', request, 'owner', 'attempts', 'retryOf', 'webhookProgressAtMs'))
   local webhook = cjson.decode(stored)
   -- What it cannot read, such as half a character, must not take the other writes of the batch along.
   local isRead, event = pcall(cjson.decode, body)

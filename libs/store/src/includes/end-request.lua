@@ -7,14 +7,14 @@
 local deadLength, minuteTtlMs = 1000, 600000
 local function endRequest(id, state, error)
   local request, nowMs = key('request', id), timeMs()
-  local ttlMs, outputs, owner, cost, weight, createdAtMs, bytes, written = unpack(redis.call('HMGET', request,
-    'resultTtlMs', 'outputs', 'owner', 'cost', 'weight', 'createdAtMs', 'bytes', 'written'))
+  local ttlMs, outputs, owner, cost, weight, createdAtMs, bytes, written, before = unpack(redis.call('HMGET', request,
+    'resultTtlMs', 'outputs', 'owner', 'cost', 'weight', 'createdAtMs', 'bytes', 'written', 'state'))
   moveTo(id, state, nowMs)
   tallyDuration('end:' .. state, nowMs - createdAtMs)
   local minute = key('minute', math.floor(nowMs / 60000))
   redis.call('HINCRBY', minute, state, 1)
   redis.call('PEXPIRE', minute, minuteTtlMs)
-  leaveQueue({ id = id, owner = owner, cost = cost, weight = weight }, true)
+  if before == 'queued' then leaveQueue({ id = id, owner = owner, cost = cost, weight = weight }, true) end
   redis.call('HSET', request, 'endedAtMs', nowMs, 'expiresAtMs', nowMs + ttlMs)
   redis.call('HDEL', request, 'worker', 'token', 'cancel')
   if error ~= '' then redis.call('HSET', request, 'error', error) end

@@ -3,8 +3,11 @@
 local base = KEYS[1]
 local function key(kind, id) return base .. ':' .. kind .. ':' .. id end
 
--- By Redis, ms: callers' clocks differ.
+-- By Redis, ms: callers' clocks differ. One moment for all of a script.
+local scriptMs
 local function timeMs()
+  if scriptMs then return scriptMs end
   local seconds, microseconds = unpack(redis.call('TIME'))
-  return seconds * 1000 + math.floor(microseconds / 1000)
+  scriptMs = seconds * 1000 + math.floor(microseconds / 1000)
+  return scriptMs
 end

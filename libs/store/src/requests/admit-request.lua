@@ -10,12 +10,11 @@
 local id, given, limits, retryOf = ARGV[1], cjson.decode(ARGV[2]), cjson.decode(ARGV[6]), ARGV[7]
 local owner, request = given.owner, key('request', id)
 local known = redis.call('HGET', request, 'admission')
-local function admitted()
-  local position = positionOf(id, owner)
+local function admitted(position)
   return { 'admitted', position or 0, (not position or isServed()) and 1 or 0, position and costAhead(position) or 0 }
 end
 -- The same submit again, because its reply got lost with the connection; it may have left the queue since.
-if known then return known == given.admission and admitted() or { 'duplicate' } end
+if known then return known == given.admission and admitted(positionOf(id, owner)) or { 'duplicate' } end
 if retryOf ~= '' then
   local state, retriedAs, stripped, weight = unpack(redis.call('HMGET', key('request', retryOf), 'state', 'retriedAs', 'stripped', 'weight'))
   if state ~= 'failed' then return state and { 'not-dead', state } or { 'missing' } end
@@ -41,10 +40,11 @@ if limits.servedOnly and not isServed() then return { 'unserved' } end
 
 given.id, given.createdAtMs, given.order = id, nowMs, given.priority * 4294967296 + redis.call('INCR', base .. ':arrivals')
 joinLine(given)
+local position = positionOf(id, owner)
 redis.call('HSET', request, 'state', 'queued', 'owner', owner, 'weight', given.weight, 'cost', given.cost, 'slots', given.slots,
   'outputs', given.outputs, 'shapeKey', given.shapeKey, 'bytes', given.bytes, 'attempts', 0, 'order', given.order, 'sequence', 1,
   'createdAtMs', nowMs, 'sinceMs', nowMs, 'deadlineMs', nowMs + given.timeoutMs, 'startDeadlineMs', nowMs + given.startTimeoutMs,
-  'resultTtlMs', given.resultTtlMs, 'position', positionOf(id, owner), 'admission', given.admission)
+  'resultTtlMs', given.resultTtlMs, 'position', position, 'admission', given.admission)
 for field, value in pairs({ webhook = ARGV[5], retryOf = retryOf, trace = given.trace }) do
   if value ~= '' then redis.call('HSET', request, field, value) end
 end
@@ -57,4 +57,4 @@ redis.call('ZADD', base .. ':deadlines', nowMs + given.startTimeoutMs, id)
 -- With the look that a former would begin with, where that can only come to this request and an idle worker.
 local isFirst = waiting == 0 and redis.call('EXISTS', listKey('idle')) == 1
 redis.call('PUBLISH', base .. ':wakeup', isFirst and cjson.encode(lookAround(1, 1, 0)) or 'admitted')
-return admitted()
+return admitted(position)

@@ -1,0 +1,101 @@
+/**
+ * What ten thousand open event streams take of one API process, each of a request of its own: memory at rest, how late events
+ * come, how many connections to Redis listen, and how they come and go.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { type Delivery, publishModel, type RequestWrite, writeBatch } from '@darkroom/store';
+import { dispatchNext, seedRequest, seedWorker } from '@darkroom/testing';
+import { it } from 'vitest';
+import { card } from '../apps/api/src/testing/test-api.ts';
+import { startSystem, stopSystem, type System } from '../test/e2e/system.ts';
+import { EventReader } from '../test/systems/event-reader.ts';
+import { heapEnvironment, memoryOf } from '../test/systems/heap-of.ts';
+import { quantile, report } from './report.ts';
+
+const streams = Number(process.env['BENCH_STREAMS'] ?? 10_000);
+const perSecond = 1000;
+
+/** Calls `act` for each, so many a second, and not before its time. */
+async function paced<Item>(items: readonly Item[], act: (item: Item) => unknown): Promise<void> {
+  const begunAtMs = performance.now();
+  for (const [index, item] of items.entries()) {
+    const leftMs = begunAtMs + (1000 * index) / perSecond - performance.now();
+    if (leftMs > 1) await delay(leftMs);
+    act(item);
+  }
+}
+
+/** Requests that a worker has, of which it says nothing. */
+async function seedRunningOnes({ store }: System): Promise<readonly Delivery[]> {
+  await publishModel(store, card);
+  await seedWorker(store, { capacity: streams });
+  const options = { queueMaxLength: 1_000_000 };
+  for (let sent = 0; sent < streams; sent += 500)
+    await Promise.all(Array.from({ length: Math.min(500, streams - sent) }, () => seedRequest(store, { options })));
+  return dispatchNext(store, streams);
+}
+
+it(`${streams} streams`, { timeout: 900_000 }, async () => {
+  const api = { name: 'api', environment: heapEnvironment } as const;
+  const system = await startSystem({
+    parts: [api],
+    environment: { EVENT_STREAMS_MAX: '100000' },
+  });
+  try {
+    const { store, url } = system;
+    const part = system.part('api');
+    const deliveries = await seedRunningOnes(system);
+    // The first streams warm it up.
+    const first = new EventReader(url, deliveries[0]!.id);
+    await first.answered;
+    const before = await memoryOf(part);
+    const rampedAtMs = performance.now();
+    const readers = new Map<string, EventReader>();
+    await paced(deliveries, ({ id }) => readers.set(id, new EventReader(url, id)));
+    const all = [...readers.values()];
+    await Promise.all(all.map(({ answered }) => answered));
+    const rampMs = performance.now() - rampedAtMs;
+    const atRest = await memoryOf(part);
+    const subscribers = String(await store.redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub'))
+      .trim()
+      .split('\n').length;
+
+    const lagsMs: number[] = [];
+    const worker = { model: card.id, workerId: 'w1', incarnation: 'first' };
+    const of = { done: 1, total: 20 };
+    let batch = 0;
+    const write = (one: RequestWrite): void => void writeBatch(store, worker, [one], { batch: ++batch });
+    const sentAtMs = new Map<string, number>();
+    await paced(deliveries, (delivery) => {
+      sentAtMs.set(delivery.id, performance.now());
+      write({ type: 'progress', delivery, progress: { index: 0, ...of }, of });
+    });
+    await waitUntil(() => all.every(({ progressAtMs }) => progressAtMs > 0));
+    for (const [id, reader] of readers) lagsMs.push(reader.progressAtMs - sentAtMs.get(id)!);
+    const afterEvents = await memoryOf(part);
+
+    await paced(deliveries, (delivery) => write({ type: 'end', delivery, end: { state: 'canceled' } }));
+    await Promise.all(all.map(({ closed }) => closed));
+    const perStream = (memory: NodeJS.MemoryUsage, what: 'rss' | 'heapUsed' | 'external'): number =>
+      (memory[what] - before[what]) / streams / 1000;
+    report(`${streams} open event streams on one API process`, {
+      'answered with 200': all.filter(({ status }) => status === 200).length,
+      'connections that broke': all.filter(({ error }) => error !== undefined).length,
+      'ended with [DONE]': all.filter(({ isDone }) => isDone).length,
+      'ramp, s': rampMs / 1000,
+      'KB of memory each (RSS)': perStream(atRest, 'rss'),
+      'of that on the heap': perStream(atRest, 'heapUsed'),
+      'of that external': perStream(atRest, 'external'),
+      'KB each (RSS) after an event': perStream(afterEvents, 'rss'),
+      'connections to Redis that listen': subscribers,
+      'event lag p50, ms': quantile(lagsMs, 0.5),
+      'event lag p99, ms': quantile(lagsMs, 0.99),
+    });
+  } finally {
+    await stopSystem(system);
+  }
+});
+
+async function waitUntil(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await delay(50);
+}

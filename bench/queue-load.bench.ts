@@ -1,0 +1,131 @@
+/**
+ * How much of a Redis a thousand workers take. A thousand workers cannot run on a machine of two cores: this sends what they
+ * would send, and takes the time of a CPU that Redis had for each second of theirs.
+ */
+import { type Delivery, type RequestWrite, splitOutput } from '@darkroom/store';
+import { startPrivateRedis } from '@darkroom/testing';
+import { it } from 'vitest';
+import { cpuOf } from './redis-cpu.ts';
+import { median, report } from './report.ts';
+import { SimulatedPool, type Work } from './simulated-pool.ts';
+
+const workers = Number(process.env['BENCH_WORKERS'] ?? 1000);
+const rows = 8;
+const waiting = 1000;
+const rounds = 3;
+const roundMs = 1000;
+
+/** What stands in Redis of what is kept elsewhere (docs/bytes.md): so many bytes. */
+const reference = Buffer.alloc(120, 'r');
+const output = { index: 0, contentType: 'image/png', data: reference, facts: { seed: 7 }, chunkBytes: 409_600 };
+
+function endingWith(contentType: string): Work['ending'] {
+  return (delivery) => [
+    ...splitOutput(delivery, { ...output, contentType }),
+    { type: 'end', delivery, end: { state: 'succeeded', outputs: 1 } },
+  ];
+}
+
+/** 20 steps in 5 s, a checkpoint in the middle; how far it is every so many steps. */
+function pictures(progressEvery: number): Work {
+  const turns = 20;
+  return {
+    turnMs: 250,
+    turns,
+    saying(delivery, turn) {
+      const said: RequestWrite[] = [];
+      const progress = { index: 0, done: turn, total: turns };
+      const of = { done: turn, total: turns };
+      if (turn % progressEvery === 0 || turn === 10) said.push({ type: 'progress', delivery, progress, of });
+      if (turn === 10) said.push({ type: 'checkpoint', delivery, index: 0, done: turn, data: reference, origin: 'o' });
+      if (turn === turns - 1) said.push({ type: 'release', delivery, slots: 1 });
+      return said;
+    },
+    ending: endingWith('image/png'),
+  };
+}
+
+/** 50 tokens a second and 500 in all, in pieces that go out 20 times a second. */
+const texts: Work = {
+  turnMs: 50,
+  turns: 200,
+  saying(delivery, turn) {
+    const done = Math.ceil(turn * 2.5);
+    const facts = { ids: '12345 23456 3456' };
+    const said: RequestWrite[] = [
+      {
+        type: 'delta',
+        delivery,
+        index: 0,
+        offset: turn * 10,
+        text: ' some text',
+        done,
+        facts,
+        of: { done, total: 500 },
+      },
+    ];
+    // Every 16 tokens how far it is, every 10 a checkpoint.
+    if (turn % 6 === 0)
+      said.push({
+        type: 'progress',
+        delivery,
+        progress: { index: 0, done, total: 500 },
+        of: { done, total: 500 },
+        isOfText: true,
+      });
+    if (turn % 4 === 0)
+      said.push({
+        type: 'checkpoint',
+        delivery,
+        index: 0,
+        done,
+        data: Buffer.alloc(4 * done + 60),
+        origin: 'o',
+        isOfText: true,
+      });
+    if (turn % 64 === 0) {
+      const text = ' some text'.repeat(turn);
+      said.unshift({ type: 'snapshot', delivery, index: 0, offset: 0, text, isWhole: true, of: { done, total: 500 } });
+    }
+    return said;
+  },
+  ending: endingWith('text/plain'),
+};
+
+async function measure(name: string, work: Work, isFollowed: boolean): Promise<void> {
+  const redis = await startPrivateRedis();
+  const pool = new SimulatedPool({ url: redis.url, workers, rows, work, isFollowed, waiting });
+  try {
+    await pool.fill();
+    const shares: number[] = [];
+    const ends: number[] = [];
+    const calls: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const [before, ended, called] = [await cpuOf(pool.store), pool.ended, pool.calls];
+      await pool.run(roundMs);
+      shares.push((await cpuOf(pool.store)) - before);
+      ends.push(pool.ended - ended);
+      calls.push(pool.calls - called);
+    }
+    const seconds = roundMs / 1000;
+    report(`${name}: ${workers} workers of ${rows} rows`, {
+      'of a core of Redis': median(shares) / 1e6 / seconds,
+      rounds: shares.map((us) => (us / 1e6 / seconds).toFixed(2)).join(' '),
+      'µs of Redis for each request': median(shares) / median(ends),
+      'requests that end in a second': median(ends) / seconds,
+      'calls of workers in a second': median(calls) / seconds,
+    });
+  } finally {
+    await pool.close();
+    await redis.stop();
+  }
+}
+
+it('a thousand workers', { timeout: 1_800_000 }, async () => {
+  await measure('pictures in 5 s, polled, progress of each step', pictures(1), false);
+  await measure('pictures in 5 s, polled, progress once a second', pictures(4), false);
+  await measure('pictures in 5 s, followed, progress of each step', pictures(1), true);
+  await measure('texts at 50 tokens a second, followed', texts, true);
+});
+
+export type { Delivery };

@@ -1,0 +1,51 @@
+/** Thousands of readers of events on one API process; bench/open-streams.bench.ts measures ten times as many. */
+import { type Delivery, publishModel, type RequestWrite, writeBatch } from '@darkroom/store';
+import { dispatchNext, seedRequest, seedWorker } from '@darkroom/testing';
+import { expect, it } from 'vitest';
+import { card } from '../../apps/api/src/testing/test-api.ts';
+import { openSystem } from '../e2e/system.ts';
+import { EventReader } from './event-reader.ts';
+import { heapEnvironment, memoryOf } from './heap-of.ts';
+
+const streams = 1000;
+/** Of the heap; what the system takes of sockets beside it is not ours. */
+const mostBytes = 20e3;
+
+it('a thousand streams are told by one connection, hold 20 KB each, and all end', async () => {
+  const system = await openSystem({ parts: [{ name: 'api', environment: heapEnvironment }] });
+  const { store, url } = system;
+  const api = system.part('api');
+  await publishModel(store, card);
+  const worker = await seedWorker(store, { capacity: 2 * streams });
+  const options = { queueMaxLength: 1_000_000 };
+  await Promise.all(Array.from({ length: 2 * streams }, () => seedRequest(store, { options })));
+  const deliveries = await dispatchNext(store, 2 * streams);
+  let batch = 0;
+  const write = (writes: RequestWrite[]) => writeBatch(store, worker, writes, { batch: ++batch });
+  const end = (ended: readonly Delivery[]) =>
+    write(ended.map((delivery) => ({ type: 'end', delivery, end: { state: 'canceled' } })));
+  const open = async (followed: readonly Delivery[]): Promise<EventReader[]> => {
+    const readers = followed.map(({ id }) => new EventReader(url, id));
+    await Promise.all(readers.map(({ answered }) => answered));
+    return readers;
+  };
+  // What the first ones leave behind is not what others take.
+  const first = await open(deliveries.slice(streams));
+  await end(deliveries.slice(streams));
+  await Promise.all(first.map(({ closed }) => closed));
+
+  const before = await memoryOf(api);
+  const own = deliveries.slice(0, streams);
+  const readers = await open(own);
+  const held = (await memoryOf(api)).heapUsed - before.heapUsed;
+  expect(held / streams).toBeLessThan(mostBytes);
+  const subscribers = await store.redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub');
+  const channels = String(subscribers)
+    .match(/ sub=\d+ /g)!
+    .filter((found) => found === ` sub=${streams} `);
+  expect(channels).toHaveLength(1);
+  await end(own);
+  await Promise.all(readers.map(({ closed }) => closed));
+  const results = readers.map(({ status, isDone, error }) => ({ status, isDone, error }));
+  expect(results).toEqual(readers.map(() => ({ status: 200, isDone: true, error: undefined })));
+});
