@@ -1,15 +1,15 @@
 /**
- * Brings the waiting requests of each model to its workers: looks, decides (libs/batching), and commits by one script that
+ * Brings the waiting requests of each shard of a model to its workers: looks, decides (libs/batching), and commits by one script that
  * checks what was assumed. It holds nothing, so any number of formers may do so at once and one that dies loses nothing.
  */
 import { type BatchPolicy, type Plan, planLeases } from '@darkroom/batching';
-import type { Dispatchable } from '@darkroom/core';
+import { type Dispatchable, modelOfShard } from '@darkroom/core';
 import { BaseService, type Logger, LoopsByName, Metrics, startSpan } from '@darkroom/service';
 import {
   dispatchRequests,
   type DispatchOutcome,
   type EventHub,
-  listModelIds,
+  listShards,
   readDispatchable,
   type StoreConnection,
 } from '@darkroom/store';
@@ -42,30 +42,30 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
     super({ ...options, metrics });
     this.#dispatching = new LoopsByName({
       name: 'dispatch',
-      discover: () => listModelIds(store),
+      discover: () => listShards(store),
       discoverEveryMs,
       intervalMs,
-      runOnce: (model) => this.runOnce(model),
-      listen: (model, wake) => wakeups.listen(model, wake),
+      runOnce: (shard) => this.runOnce(shard),
+      listen: (shard, wake) => wakeups.listen(shard, wake),
       log,
     });
   }
 
-  /** Leases all of a model that can go. Two round trips, whatever the number of leases; one when there is nothing to do. */
-  async runOnce(model: string): Promise<void> {
+  /** Leases all of a shard of a model that can go. Two round trips, whatever the number of leases; one when there is nothing to do. */
+  async runOnce(shard: string): Promise<void> {
     const { store, policy } = this.options;
     for (;;) {
-      const seen = await readDispatchable(store, model, { ...view, beyondRoom: view.beyondRoom + policy.lookahead });
+      const seen = await readDispatchable(store, shard, { ...view, beyondRoom: view.beyondRoom + policy.lookahead });
       const plan = planLeases(seen, policy);
       if (plan.againInMs !== undefined) {
-        clearTimeout(this.#companyTimers.get(model));
-        const timer = setTimeout(() => void this.#dispatching.trigger(model), plan.againInMs);
-        this.#companyTimers.set(model, timer);
+        clearTimeout(this.#companyTimers.get(shard));
+        const timer = setTimeout(() => void this.#dispatching.trigger(shard), plan.againInMs);
+        this.#companyTimers.set(shard, timer);
       }
       if (plan.leases.length === 0 && plan.reserveWorkerId === undefined) return;
       const { reserveWorkerId } = plan;
-      const outcomes = await dispatchRequests(store, model, plan.leases, { reserveWorkerId });
-      this.#report(model, plan, outcomes, seen);
+      const outcomes = await dispatchRequests(store, shard, plan.leases, { reserveWorkerId });
+      this.#report(shard, plan, outcomes, seen);
       // What turned out to be gone has left its place to others, and more may wait than was seen; their wake-up may be long past.
       const isCut = seen.requests.length === view.maxRequests || seen.workers.length >= view.maxWorkers;
       const news = new Set<DispatchOutcome['status']>(isCut ? ['moved', 'expired', 'leased'] : ['moved', 'expired']);
@@ -82,8 +82,9 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
     for (const timer of this.#companyTimers.values()) clearTimeout(timer);
   }
 
-  #report(model: string, { leases }: Plan, outcomes: readonly DispatchOutcome[], seen: Dispatchable): void {
+  #report(shard: string, { leases }: Plan, outcomes: readonly DispatchOutcome[], seen: Dispatchable): void {
     const { log, metrics } = this.options;
+    const model = modelOfShard(shard);
     const waitedMs = new Map(seen.requests.map(({ id, waitingSinceMs }) => [id, seen.nowMs - waitingSinceMs]));
     let position = 0;
     for (const { workerId, requestIds } of leases) {
