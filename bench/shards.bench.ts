@@ -132,7 +132,7 @@ async function run(store: StoreConnection, model: string, shards: readonly strin
   await Promise.all(all);
 }
 
-it('what a request costs the busiest node', async () => {
+it('what a request costs the busiest node', { timeout: 900_000 }, async () => {
   const cluster = await startRedisCluster({ masters: 4, nodeTimeoutMs: 60_000 });
   onTestFinished(() => cluster.stop());
   const model = await chooseModel(cluster);

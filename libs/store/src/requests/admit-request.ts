@@ -40,10 +40,16 @@ export async function admitRequest(
 ): Promise<AdmitRequestResult> {
   const { owner, model, bytes } = envelope;
   const siblings = otherShards.filter((shard) => modelOfShard(shard) === model);
-  const [openElsewhere, keptElsewhere] = await Promise.all([
-    openRequestsMax === undefined ? 0 : countOpen(store, owner, otherShards),
-    ownerMaxBytes === undefined ? 0 : countBytes(store, owner, siblings),
-  ]);
+  const isOpenLimited = openRequestsMax !== undefined;
+  const isSpread = ownerMaxBytes !== undefined && siblings.length > 0;
+  // Where nothing is to be counted, nothing is waited for.
+  const counts =
+    (isOpenLimited || isSpread) &&
+    (await Promise.all([
+      isOpenLimited ? countOpen(store, owner, otherShards) : 0,
+      isSpread ? countBytes(store, owner, siblings) : 0,
+    ]));
+  const [openElsewhere, keptElsewhere] = counts || [0, 0];
   const limits = {
     queued: refusing.queueMaxLength,
     servedOnly: refusing.unserved === 'refuse',
