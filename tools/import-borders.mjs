@@ -17,7 +17,7 @@ const mayImport = {
   'libs/client': [],
   'apps/api': ['core', 'kinds', 'config', 'service', 'store'],
   'apps/batch-former': ['core', 'config', 'service', 'store', 'batching'],
-  'apps/janitor': ['core', 'config', 'service', 'store'],
+  'apps/janitor': ['core', 'config', 'service', 'store', 'batching'],
   'apps/webhook-sender': ['core', 'kinds', 'config', 'service', 'store'],
   'apps/worker': ['core', 'kinds', 'config', 'service', 'store', 'diffusion', 'language', 'executor'],
   'apps/model': ['core', 'config', 'diffusion', 'kinds', 'language'],

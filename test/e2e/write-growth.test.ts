@@ -3,6 +3,7 @@
  * the test writes here, a piece at a time, on an API of the test's own with their cards and tokenizers.
  */
 import { EventEmitter, once } from 'node:events';
+import type { ModelCard } from '@darkroom/core';
 import { listModels, publishModel, readAsset, registerWorker } from '@darkroom/store';
 import type { TextCard } from '@darkroom/kinds';
 import type { Browser, Page } from 'playwright-core';
@@ -25,7 +26,7 @@ afterAll(() => browser.close());
 
 async function openSlow(options?: OpenPageOptions): Promise<{ test: TestApi; page: Page }> {
   const test = await openTestApi();
-  for (const card of await listModels(system.store)) {
+  for (const card of (await listModels(system.store)) as ModelCard[]) {
     if (card.kind !== 'text') continue;
     const { id, codec: name } = card as TextCard;
     const bytes = await readAsset(system.store, id, name);

@@ -4,7 +4,7 @@ import {
   askWorker,
   cancelRequest,
   dispatchRequests,
-  listModelIds,
+  listShards,
   readAnswers,
   readEvents,
   readLoadFailures,
@@ -37,7 +37,7 @@ function openFormer(store: StoreConnection): BatchFormer {
 it('begins asleep and is loaded when it is asked for; who was used least lately makes room', async () => {
   const { store, ask, awake, completeAll, executor } = await openModels({ a: 40, b: 40, c: 40 }, { budget: 100 });
   expect(awake()).toEqual([]);
-  expect((await listModelIds(store)).toSorted()).toEqual(['a', 'b', 'c']);
+  expect((await listShards(store)).toSorted()).toEqual(['a', 'b', 'c']);
   for (const model of ['a', 'b', 'a']) {
     const id = await ask(model);
     await expect.poll(() => executor(model).submitted).toHaveLength(1);

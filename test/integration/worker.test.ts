@@ -2,7 +2,7 @@
 import { DarkroomError, type ModelCard, type RowRequest } from '@darkroom/core';
 import {
   cancelRequest,
-  listModelIds,
+  listShards,
   readLoadFailures,
   readRequest,
   readStats,
@@ -265,7 +265,7 @@ it('says so when its engine cannot be started, and is gone', { timeout: 5000 }, 
   executor.starting = () => Promise.reject(new Error('no such model in /srv/models'));
   await expect(worker.start()).rejects.toThrow('no such model');
   expect(await readStats(store, 'tiny')).toMatchObject({ workers: { loading: 0, idle: 0, busy: 0, draining: 0 } });
-  expect(await listModelIds(store)).toEqual([]);
+  expect(await listShards(store)).toEqual([]);
   // Of what is not known to be fit for others to read, nothing is shown.
   const reason = "its worker's log says why";
   expect(await readLoadFailures(store)).toMatchObject([{ model: 'tiny', host: 'box', reason }]);
@@ -282,7 +282,7 @@ it('says what its model fails by, until it can be loaded', async () => {
   onTestFinished(() => again.stop());
   await again.start();
   expect(await readLoadFailures(store)).toEqual([]);
-  expect(await listModelIds(store)).toEqual(['tiny']);
+  expect(await listShards(store)).toEqual(['tiny']);
 });
 
 it('says nothing of a loading that is broken off because the process stops', async () => {

@@ -6,11 +6,12 @@ import { type Kinds, kinds as allKinds, maxSeed } from '@darkroom/kinds';
 import { type Logger, Metrics } from '@darkroom/service';
 import {
   type EventHub,
-  listModelIds,
   listModels,
+  listShardsByModel,
   type ModelStats,
   readStats,
   type StoreConnection,
+  sumStats,
 } from '@darkroom/store';
 import { adminAccessOf } from './auth/admin-access.ts';
 import type { ApiKeys } from './auth/api-keys.ts';
@@ -19,6 +20,7 @@ import { createApiMetrics } from './http/api-metrics.ts';
 import { createCached } from './server/cached.ts';
 import { type Every, everyInterval } from './server/every-interval.ts';
 import { createStoreGuard } from './server/store-guard.ts';
+import { createShardChooser } from './submit/choose-shard.ts';
 
 export interface ApiDeps {
   store: StoreConnection;
@@ -65,13 +67,16 @@ export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps
     pools: createCached(clock, () => askStore(readPools)),
     adminAccess: adminAccessOf(apiKeys, config.host),
     countSubmission: createSubmissionCounter(store, askStore, metrics),
+    chooseShard: createShardChooser(),
     /** Of event streams, by the name of the key. */
     streamPlaces: createPlaces(config.eventStreamsMax),
   };
 }
 
 async function readPools(store: StoreConnection): Promise<ReadonlyMap<string, ModelStats>> {
-  const models = await listModelIds(store);
-  const stats = await Promise.all(models.map((model) => readStats(store, model)));
+  const models = [...(await listShardsByModel(store)).values()];
+  const stats = await Promise.all(
+    models.map(async (shards) => sumStats(await Promise.all(shards.map((shard) => readStats(store, shard))))),
+  );
   return new Map(stats.map((pool) => [pool.model, pool]));
 }

@@ -1,15 +1,15 @@
 /**
- * Brings the waiting requests of each model to its workers: looks, decides (libs/batching), and commits by one script that
+ * Brings the waiting requests of each shard of a model to its workers: looks, decides (libs/batching), and commits by one script that
  * checks what was assumed. It holds nothing, so any number of formers may do so at once and one that dies loses nothing.
  */
 import { type BatchPolicy, type Plan, planLeases } from '@darkroom/batching';
-import type { Dispatchable } from '@darkroom/core';
+import { type Dispatchable, modelOfShard } from '@darkroom/core';
 import { BaseService, type Logger, LoopsByName, Metrics, startSpan } from '@darkroom/service';
 import {
   dispatchRequests,
   type DispatchOutcome,
   type EventHub,
-  listModelIds,
+  listShards,
   readDispatchable,
   type StoreConnection,
 } from '@darkroom/store';
@@ -42,22 +42,22 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
     super({ ...options, metrics });
     this.#dispatching = new LoopsByName({
       name: 'dispatch',
-      discover: () => listModelIds(store),
+      discover: () => listShards(store),
       discoverEveryMs,
       intervalMs,
-      runOnce: (model) => this.runOnce(model),
-      listen: (model, wake) =>
-        wakeups.listen(model, (seen) => (seen === undefined ? wake() : void this.#leaseFirst(model, seen, wake))),
+      runOnce: (shard) => this.runOnce(shard),
+      listen: (shard, wake) =>
+        wakeups.listen(shard, (seen) => (seen === undefined ? wake() : void this.#leaseFirst(shard, seen, wake))),
       log,
     });
   }
 
-  /** Leases all of a model that can go. Two round trips, whatever the number of leases; one when there is nothing to do. */
-  async runOnce(model: string): Promise<void> {
+  /** Leases all of a shard of a model that can go. Two round trips, whatever the number of leases; one when there is nothing to do. */
+  async runOnce(shard: string): Promise<void> {
     const { store, policy } = this.options;
     for (;;) {
-      const seen = await readDispatchable(store, model, { ...view, beyondRoom: view.beyondRoom + policy.lookahead });
-      const outcomes = await this.#lease(model, seen);
+      const seen = await readDispatchable(store, shard, { ...view, beyondRoom: view.beyondRoom + policy.lookahead });
+      const outcomes = await this.#lease(shard, seen);
       // What turned out to be gone has left its place to others, and more may wait than was seen; their wake-up may be long past.
       const isCut = seen.requests.length === view.maxRequests || seen.workers.length >= view.maxWorkers;
       const news = new Set<DispatchOutcome['status']>(isCut ? ['moved', 'expired', 'leased'] : ['moved', 'expired']);
@@ -66,26 +66,26 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
   }
 
   /** One round trip for a request that came to an idle worker. A turn of the loop, if somebody was faster. */
-  async #leaseFirst(model: string, seen: Dispatchable, wake: () => void): Promise<void> {
-    const outcomes = await this.#lease(model, seen).catch(() => []);
+  async #leaseFirst(shard: string, seen: Dispatchable, wake: () => void): Promise<void> {
+    const outcomes = await this.#lease(shard, seen).catch(() => []);
     if (outcomes.length === 0 || outcomes.some(({ status }) => status !== 'leased')) wake();
   }
 
   /** What came of the plan for what was seen, none if there was nothing to do. */
-  async #lease(model: string, seen: Dispatchable): Promise<DispatchOutcome[]> {
+  async #lease(shard: string, seen: Dispatchable): Promise<DispatchOutcome[]> {
     const { store, policy } = this.options;
     const plan = planLeases(seen, policy);
     const { leases, reserveWorkerId, againInMs } = plan;
     if (againInMs !== undefined) {
-      clearTimeout(this.#companyTimers.get(model));
+      clearTimeout(this.#companyTimers.get(shard));
       this.#companyTimers.set(
-        model,
-        setTimeout(() => void this.#dispatching.trigger(model), againInMs),
+        shard,
+        setTimeout(() => void this.#dispatching.trigger(shard), againInMs),
       );
     }
     if (leases.length === 0 && reserveWorkerId === undefined) return [];
-    const outcomes = await dispatchRequests(store, model, leases, { reserveWorkerId });
-    this.#report(model, plan, outcomes, seen);
+    const outcomes = await dispatchRequests(store, shard, leases, { reserveWorkerId });
+    this.#report(shard, plan, outcomes, seen);
     return outcomes;
   }
 
@@ -98,8 +98,9 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
     for (const timer of this.#companyTimers.values()) clearTimeout(timer);
   }
 
-  #report(model: string, { leases }: Plan, outcomes: readonly DispatchOutcome[], seen: Dispatchable): void {
+  #report(shard: string, { leases }: Plan, outcomes: readonly DispatchOutcome[], seen: Dispatchable): void {
     const { log, metrics } = this.options;
+    const model = modelOfShard(shard);
     const waitedMs = new Map(seen.requests.map(({ id, waitingSinceMs }) => [id, seen.nowMs - waitingSinceMs]));
     let position = 0;
     for (const { workerId, requestIds } of leases) {

@@ -2,12 +2,19 @@
  * Puts right what dying processes leave behind: workers without a heartbeat and what they had, requests past their
  * deadline, keys of what is no more. Every sweep is safe to run in any number of janitors at once.
  */
+import { planMoves } from '@darkroom/batching';
+import type { WorkerMove } from '@darkroom/core';
 import { BaseService, type Logger, LoopsByName, Metrics, PeriodicLoop, startSpan } from '@darkroom/service';
 import {
   BytesSweeper,
   expireRequests,
+  groupShards,
   LeakSweeper,
-  listModelIds,
+  listShards,
+  mayMoveBusy,
+  readShardLoads,
+  sendWorker,
+  spreadModel,
   type StoreConnection,
   sweepWorkers,
 } from '@darkroom/store';
@@ -21,14 +28,21 @@ export interface JanitorOptions {
   leakSweepIntervalMs: number;
   /** A worker that is silent for so long, while sweeps take place, is dead. */
   workerTtlMs: number;
+  /** Shards that each model is spread over. */
+  modelShards?: number;
   metrics?: Metrics;
 }
 
 /** Looks at the keys are spread over the interval, so that none takes long. */
 const leakPages = 60;
+/** A worker with work is sent to another shard once in so many sweeps at most: it ends what it has before, and takes nothing meanwhile. */
+const sweepsPerBusyMove = 10;
 
 export class Janitor extends BaseService<JanitorOptions> {
   readonly #sweeping: LoopsByName;
+  readonly #dealing: LoopsByName;
+  /** Of each model, as it was last seen. */
+  #shards: ReadonlyMap<string, readonly string[]> = new Map();
   readonly #leakSweeping: PeriodicLoop;
   readonly #leaks: LeakSweeper;
   readonly #bytes: BytesSweeper;
@@ -44,10 +58,19 @@ export class Janitor extends BaseService<JanitorOptions> {
     this.#reportKeySizes = createKeySizeReport(metrics ?? new Metrics({ app: 'janitor', log }));
     this.#sweeping = new LoopsByName({
       name: 'sweep',
-      discover: () => listModelIds(store),
+      discover: () => this.#discover(),
       discoverEveryMs: sweepIntervalMs,
       intervalMs: sweepIntervalMs,
-      runOnce: (model) => this.sweepOnce(model),
+      runOnce: (shard) => this.sweepOnce(shard),
+      log,
+    });
+    // Beside the sweeps: a shard whose server does not answer keeps no other one waiting.
+    this.#dealing = new LoopsByName({
+      name: 'deal',
+      discover: () => Promise.resolve(this.#spreadModels()),
+      discoverEveryMs: sweepIntervalMs,
+      intervalMs: sweepIntervalMs,
+      runOnce: (model) => this.dealOnce(model, this.#shards.get(model)),
       log,
     });
     this.#leakSweeping = new PeriodicLoop({
@@ -58,15 +81,15 @@ export class Janitor extends BaseService<JanitorOptions> {
     });
   }
 
-  /** Buries a model's dead workers, requeues what they had, ends what is overdue. */
-  async sweepOnce(model: string) {
+  /** Buries the dead workers of a shard of a model, requeues what they had, ends what is overdue. */
+  async sweepOnce(shard: string) {
     const { store, log, sweepIntervalMs, workerTtlMs } = this.options;
     const result = { buried: [] as string[], requeued: [] as string[], expired: [] as string[] };
     const missedSweeps = Math.max(1, Math.ceil(workerTtlMs / sweepIntervalMs));
     // A little less than ours, so that each of our own counts.
     const options = { intervalMs: 0.9 * sweepIntervalMs, missedSweeps };
-    for (const { workerId, requests } of await sweepWorkers(store, model, options)) {
-      log.warn({ model, worker: workerId, requests: requests.length }, 'buried a dead worker');
+    for (const { workerId, requests } of await sweepWorkers(store, shard, options)) {
+      log.warn({ model: shard, worker: workerId, requests: requests.length }, 'buried a dead worker');
       result.buried.push(workerId);
       for (const { id, outcome, trace } of requests) {
         log.warn({ request_id: id, outcome }, 'recovered a request of a dead worker');
@@ -74,11 +97,27 @@ export class Janitor extends BaseService<JanitorOptions> {
         result.requeued.push(id);
       }
     }
-    for (const id of await expireRequests(store, model)) {
+    for (const id of await expireRequests(store, shard)) {
       log.info({ request_id: id }, 'expired');
       result.expired.push(id);
     }
     return result;
+  }
+
+  /** Has a model spread over as many shards as it should be, and its workers go where they are needed. The moves. Two round trips. */
+  async dealOnce(model: string, known: readonly string[] = [model]): Promise<WorkerMove[]> {
+    const { store, log, modelShards: count = 1, sweepIntervalMs } = this.options;
+    await spreadModel(store, model, { count, known });
+    if (known.length === 1) return [];
+    const loads = await readShardLoads(store, known);
+    const moves: WorkerMove[] = [];
+    for (const move of planMoves(loads, { heldUpMs: sweepIntervalMs })) {
+      if (move.isPatient && !(await mayMoveBusy(store, model, sweepsPerBusyMove * sweepIntervalMs))) continue;
+      await sendWorker(store, move);
+      log.info(move, 'sent a worker to another shard');
+      moves.push(move);
+    }
+    return moves;
   }
 
   /** Goes on with a pass over all keys, or begins the next one. A small store takes one page, and is then left alone for the rest of the interval. */
@@ -100,10 +139,23 @@ export class Janitor extends BaseService<JanitorOptions> {
 
   protected override async onStart(): Promise<void> {
     await this.#sweeping.start();
+    await this.#dealing.start();
     await this.#leakSweeping.start();
   }
 
   protected override async onStop(): Promise<void> {
-    await Promise.all([this.#sweeping.stop(), this.#leakSweeping.stop()]);
+    await Promise.all([this.#sweeping, this.#dealing, this.#leakSweeping].map((loop) => loop.stop()));
+  }
+
+  async #discover(): Promise<string[]> {
+    const shards = await listShards(this.options.store);
+    this.#shards = groupShards(shards);
+    return shards;
+  }
+
+  /** Those that have, or should have, more than one shard. */
+  #spreadModels(): string[] {
+    const { modelShards = 1 } = this.options;
+    return [...this.#shards].filter(([, shards]) => modelShards > 1 || shards.length > 1).map(([model]) => model);
   }
 }

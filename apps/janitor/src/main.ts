@@ -15,6 +15,7 @@ await runMain('janitor', (context: MainContext<'janitor'>) => {
     sweepIntervalMs: config.sweepIntervalMs,
     leakSweepIntervalMs: config.leakSweepIntervalS * 1000,
     workerTtlMs: config.workerTtlMs,
+    modelShards: config.modelShards,
   });
   return new ServiceGroup([storeService({ store, check: () => checkServer(store), log, stopSignal }), janitor]);
 });

@@ -7,13 +7,15 @@ import {
   exportBullmqMetrics,
   isStoreReachable,
   type KeySize,
-  listModelIds,
+  listShardsByModel,
   type ModelStats,
   readRedisMemory,
   readStats,
   readTally,
   readTime,
   type StoreConnection,
+  sumStats,
+  sumTallies,
   type Tally,
 } from '@darkroom/store';
 
@@ -51,15 +53,22 @@ const nothing: Seen = { models: [], memory: {}, nowMs: 0, bullmq: '' };
 
 async function look(store: StoreConnection): Promise<Seen> {
   if (!(await isStoreReachable(store))) throw new Error('Redis does not answer');
-  const ids = await listModelIds(store);
-  const [stats, tallies, memory, nowMs, bullmq] = await Promise.all([
-    Promise.all(ids.map((model) => readStats(store, model))),
-    Promise.all(ids.map((model) => readTally(store, model))),
+  const shards = [...(await listShardsByModel(store)).values()];
+  const [models, memory, nowMs, bullmq] = await Promise.all([
+    Promise.all(shards.map((own) => readModel(store, own))),
     readRedisMemory(store),
     readTime(store),
     exportBullmqMetrics(store, { app: 'janitor' }),
   ]);
-  return { models: stats.map((each, index) => ({ stats: each, tally: tallies[index]! })), memory, nowMs, bullmq };
+  return { models, memory, nowMs, bullmq };
+}
+
+async function readModel(store: StoreConnection, shards: readonly string[]): Promise<Seen['models'][number]> {
+  const [stats, tallies] = await Promise.all([
+    Promise.all(shards.map((shard) => readStats(store, shard))),
+    Promise.all(shards.map((shard) => readTally(store, shard))),
+  ]);
+  return { stats: sumStats(stats), tally: sumTallies(tallies) };
 }
 
 /** One value for each model. */

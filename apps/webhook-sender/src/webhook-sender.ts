@@ -10,7 +10,7 @@ import {
   dropOutboxEntries,
   enqueueWebhooks,
   type EventHub,
-  listModelIds,
+  listShards,
   openWebhookWorker,
   type OutboxEntry,
   type SendOutcome,
@@ -70,7 +70,7 @@ export class WebhookSender extends BaseService<Required<Omit<WebhookSenderOption
     this.#metrics = createSenderMetrics(metrics ?? new Metrics({ app: 'webhook-sender', log: options.log }));
     this.#moving = new LoopsByName({
       name: 'move the outbox',
-      discover: () => listModelIds(options.store),
+      discover: () => listShards(options.store),
       discoverEveryMs: slowTickMs,
       intervalMs: slowTickMs,
       runOnce: (model) => this.moveOnce(model),

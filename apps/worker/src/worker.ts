@@ -11,8 +11,6 @@ import {
   type InboxMessage,
   type LeasedRequest,
   openInbox,
-  publishModel,
-  registerWorker,
   type RequestEnd,
   unregisterWorker,
   type WorkerIdentity,
@@ -30,10 +28,13 @@ import { checkpointsFor, readLeftToDo } from './request/left-to-do.ts';
 import { logTrouble } from './request/log-trouble.ts';
 import { StrangeLeases } from './request/strange-leases.ts';
 import { WriteQueue } from './request/write-queue.ts';
+import { Registration } from './shards/registration.ts';
 import type { WorkerOptions } from './worker-options.ts';
 
 /** How long one look into the inbox waits; a closing connection ends it sooner. */
 const inboxWaitS = 1;
+/** And where it is to go to another shard as soon as it has ended what it has. */
+const leavingWaitS = 0.05;
 
 export class Worker extends BaseService<WorkerOptions> {
   readonly #identity: WorkerIdentity;
@@ -50,6 +51,7 @@ export class Worker extends BaseService<WorkerOptions> {
   readonly #beating: PeriodicLoop;
   readonly #strange: StrangeLeases;
   readonly #inbox: WorkerInbox;
+  readonly #registration: Registration;
   readonly #meters: EngineMeters;
   readonly #swap: HotSwap;
   readonly #commands: OperatorCommands;
@@ -66,13 +68,15 @@ export class Worker extends BaseService<WorkerOptions> {
     this.#identity = identity;
     this.#executor = options.createExecutor((events) => this.#onEvents(events));
     const isBusy = (): boolean => this.#active.size > 0;
-    const register = (): ReturnType<typeof registerWorker> => this.#register();
+    const register = (): ReturnType<Registration['say']> => this.#registration.say();
     const prepare = (): Promise<void> => {
       this.#meters.watch.renew();
       return options.prepare?.() ?? Promise.resolve();
     };
     this.#engine = new EngineLife({ ...options, executor: this.#executor, isBusy, prepare, register });
-    this.#swap = new HotSwap({ ...options, identity, engine: this.#engine, meters: this.#meters, register });
+    // Turns to load anew are of a model, and not of a shard.
+    const ofModel = { ...identity };
+    this.#swap = new HotSwap({ ...options, identity: ofModel, engine: this.#engine, meters: this.#meters, register });
     const parts = { executor: this.#executor, engine: this.#engine, swap: this.#swap };
     this.#commands = new OperatorCommands({ ...options, identity, ...parts });
     const writes = new WriteQueue({ store, identity });
@@ -87,24 +91,23 @@ export class Worker extends BaseService<WorkerOptions> {
     };
     this.#strange = new StrangeLeases({ ...options, identity, writes, isKnown: (token) => this.#active.has(token) });
     this.#inbox = openInbox(store, identity);
+    this.#registration = new Registration({
+      worker: options,
+      ...parts,
+      identity,
+      meters: this.#meters,
+      inbox: this.#inbox,
+      isBusy,
+    });
     const receiving = new PeriodicLoop({ name: 'inbox', intervalMs: 0, runOnce: () => this.#receiveOnce(), log });
     this.#serving = [receiving, this.#strange, this.#swap];
-    this.#beating = new PeriodicLoop({
-      name: 'heartbeat',
-      intervalMs: heartbeatMs,
-      runOnce: () => this.beatOnce(),
-      log,
-    });
+    const runOnce = (): Promise<void> => this.beatOnce();
+    this.#beating = new PeriodicLoop({ name: 'heartbeat', intervalMs: heartbeatMs, runOnce, log });
   }
 
   /** Whether it takes leases: its model is loaded, or asleep. */
   get isReady(): boolean {
     return this.#engine.isOpen;
-  }
-
-  /** As the engine found it, if it did. */
-  get #capacity(): number {
-    return this.#executor.maxSlots ?? this.options.capacity;
   }
 
   get requestIds(): string[] {
@@ -117,25 +120,29 @@ export class Worker extends BaseService<WorkerOptions> {
     const pace = this.#meters.read(this.#active, this.#executor, log);
     this.#engine.look();
     await this.#swap.keepTurn();
+    if (this.#registration.isBetween) return;
+    const { model } = this.#identity;
     const { lastRead } = this.#inbox;
     if ((await heartbeatWorker(store, this.#identity, { pace, lastRead })) === 'alive') return;
+    // It has gone from there.
+    if (this.#identity.model !== model) return;
     // Its inbox was buried with it, the drain's message included.
     if (this.#engine.isStopping) return this.#markDrained();
     this.#meters.steps.takenForDead();
     log.warn({ requests: this.#active.size }, 'taken for dead while alive; registering again');
     for (const request of this.#active.values()) this.#drop(request, 'buried');
     this.#inbox.startOver();
-    await this.#register();
+    await this.#registration.say();
   }
 
   protected override async onStart(): Promise<void> {
     const { card, log } = this.options;
-    await this.#register();
+    await this.#registration.say();
     await this.#beating.start();
     await this.#engine.load();
     this.#isReceiving = true;
     for (const loop of this.#serving) await loop.start();
-    log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.#capacity }, 'serving');
+    log.info({ model: card.id, worker: this.#identity.workerId, capacity: this.#registration.capacity }, 'serving');
   }
 
   /** No new lease, every row checkpointed and given back, then gone. */
@@ -157,30 +164,18 @@ export class Worker extends BaseService<WorkerOptions> {
     await unregisterWorker(store, this.#identity);
   }
 
-  async #register(): Promise<'registered' | 'leased'> {
-    const { store, loads, asset } = this.options;
-    const { card, isOpen } = this.#engine;
-    this.#meters.steps.setCapacity(this.#capacity);
-    // Not before it has loaded: what cannot be loaded must not be asked for. Each time, since Redis may have lost it.
-    if (isOpen && card !== undefined) await Promise.all([publishModel(store, card, asset), loads.clear()]);
-    // As it is by now: what was said meanwhile is not to be taken back. Not open: it gets no leases, and keeps what it has.
-    const { state: own, loadMs, isStopping } = this.#engine;
-    // It may be gone by now.
-    if (isStopping) return 'registered';
-    const state = isOpen && (own === 'ready' || own === 'asleep') ? own : 'loading';
-    const { info } = this.#swap;
-    return registerWorker(store, this.#identity, { state, capacity: this.#capacity, info, loadMs });
-  }
-
   async #receiveOnce(): Promise<void> {
-    for (const message of await this.#inbox.next(inboxWaitS)) this.#receive(message);
+    const waitS = this.#registration.isLeaving ? leavingWaitS : inboxWaitS;
+    for (const message of await this.#inbox.next(waitS)) this.#receive(message);
     this.#strange.received();
+    await this.#registration.lookOnce();
   }
 
   /** What comes next waits for nothing that this begins. */
   #receive(message: InboxMessage): void {
     if (message.type === 'drained') return this.#markDrained();
     if (message.type === 'follow') return this.#active.get(message.token)?.progress.follow(message.forMs);
+    if (message.type === 'move') return this.#registration.move(message.to, message.isPatient);
     if (message.type === 'run') for (const leased of message.requests) void this.#accept(leased);
     else if (message.type !== 'cancel') void this.#commands.obey(message);
     else {

@@ -1,1 +1,2 @@
 export * from './plan-leases.ts';
+export * from './plan-moves.ts';

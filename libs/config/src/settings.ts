@@ -2,6 +2,7 @@
  * The one table of settings. `loadConfig`, its error messages and docs/configuration.md are all made from it; after a
  * change run `node tools/write-configuration-doc.mjs`.
  */
+import { maxShards } from '@darkroom/core';
 import { apiSettings } from './api-settings.ts';
 import { appNames, readBy } from './setting.ts';
 import { address, bytesUrl, httpUrl, hubToken, hubUrl, oneOf, password, path, plainName } from './setting-kinds.ts';
@@ -103,6 +104,10 @@ const janitorSettings = {
   sweepIntervalMs: janitor('SWEEP_INTERVAL_MS', wholeNumber(10, 60_000, 'ms'), {
     default: '500',
     doc: 'The pause between two sweeps for dead workers and passed deadlines.',
+  }),
+  modelShards: janitor('MODEL_SHARDS', wholeNumber(1, maxShards), {
+    default: '1',
+    doc: 'Queues that the requests of each model are spread over, each in a slot of a Redis Cluster of its own: [redis.md](redis.md#shards). Give at least as many workers.',
   }),
   leakSweepIntervalS: janitor('LEAK_SWEEP_INTERVAL_S', wholeNumber(1, 86_400, 's'), {
     default: '60',

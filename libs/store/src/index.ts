@@ -23,6 +23,7 @@ export * from './dispatch/dispatch-requests.ts';
 export * from './dispatch/read-dispatchable.ts';
 
 export * from './workers/call-workers.ts';
+export * from './workers/deal-workers.ts';
 export * from './workers/drain-worker.ts';
 export * from './workers/load-failures.ts';
 export * from './workers/model-registry.ts';
@@ -52,4 +53,5 @@ export { readWebhookSecret } from './webhooks/webhook-secret.ts';
 export { openWebhookWorker, type SendOutcome } from './webhooks/webhook-worker.ts';
 
 export * from './upkeep/read-stats.ts';
+export * from './upkeep/sum-stats.ts';
 export * from './upkeep/sweep-leaks.ts';

@@ -1,10 +1,9 @@
-/** A Redis Cluster of the tests' own: three masters with a replica each. */
+/** A Redis Cluster of the tests' own: three masters with a replica each, or as many as are asked for. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { freePorts, type RedisServer, startRedisServer } from './redis-server.ts';
 
 const run = promisify(execFile);
-const masters = 3;
 
 export interface RedisCluster {
   /** `redis-cluster://…`, as `REDIS_URL` takes it. */
@@ -20,12 +19,14 @@ export interface StartRedisClusterOptions {
   program?: string;
   /** A master that says nothing for so long is given up, ms. */
   nodeTimeoutMs?: number;
+  masters?: number;
 }
 
 /** Resolves once every slot has a master and every master its replica. */
 export async function startRedisCluster({
   program = 'redis-server',
   nodeTimeoutMs = 1000,
+  masters = 3,
 }: StartRedisClusterOptions = {}): Promise<RedisCluster> {
   const ports = await freePorts(masters * 4);
   const servers = new Map<number, RedisServer>();
@@ -41,7 +42,7 @@ export async function startRedisCluster({
     }
     const addresses = [...servers.keys()].map((port) => `127.0.0.1:${port}`);
     await ask(undefined, ['--cluster', 'create', ...addresses, '--cluster-replicas', '1', '--cluster-yes']);
-    await untilEachKnowsAll([...servers.keys()]);
+    await untilEachKnowsAll([...servers.keys()], masters);
     return {
       url: `redis-cluster://${addresses.slice(0, masters).join(',')}`,
       async masterOf(key) {
@@ -74,7 +75,7 @@ export async function ask(port: number | undefined, words: readonly string[]): P
   return stdout;
 }
 
-async function untilEachKnowsAll(ports: readonly number[]): Promise<void> {
+async function untilEachKnowsAll(ports: readonly number[], masters: number): Promise<void> {
   for (const port of ports)
     for (;;) {
       const [info, nodes, replication] = await Promise.all([

@@ -1,5 +1,5 @@
 /** What is different on a Cluster: keys on several servers, messages through any of them, a master that is lost. */
-import { modelOfRequestId, type RequestEvent } from '@darkroom/core';
+import { modelOfRequestId, type RequestEvent, shardName } from '@darkroom/core';
 import {
   admitRequest,
   cancelRequest,
@@ -12,9 +12,12 @@ import {
   LeakSweeper,
   listDead,
   listDeliveries,
+  listModels,
   openInbox,
   pauseModel,
   publishModel,
+  readRequest,
+  readShardLoads,
   readStats,
   readWebhookSecret,
   readWorkers,
@@ -23,13 +26,17 @@ import {
   resumeModel,
   resumeWorker,
   retryRequest,
+  sendWorker,
+  spreadModel,
   type StoreConnection,
+  sumStats,
   takeOutbox,
   withdrawWorker,
   writeBatch,
 } from '@darkroom/store';
 import { allKeys, dispatchNext, type RedisCluster, startRedisCluster, testEnvelope } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { openBench } from '../../integration/worker-bench.ts';
 
 const announcement = { state: 'ready', capacity: 8, info: {} } as const;
 let cluster: RedisCluster;
@@ -166,4 +173,41 @@ it('subscriptions and commands move when the master they were with is lost', { t
   await expect.poll(() => events).toEqual(['canceled']);
   expect(await drawOne(store, models[1]!)).toBeTypeOf('string');
   await server.restart();
+});
+
+it('a model in shards on several masters: a worker goes from one to the other, and requests of all end', async () => {
+  const store = openStore('shards');
+  const [first] = models;
+  await publishModel(store, { id: first } as never);
+  const all = Array.from({ length: 8 }, (_shard, number) => shardName(first!, number));
+  await spreadModel(store, first!, { count: all.length, known: [first!] });
+  const masters = await Promise.all(all.map(async (shard) => (await cluster.masterOf(`{${shard}}`)).port));
+  expect(new Set(masters).size).toBeGreaterThan(1);
+  const [known] = await listModels(store);
+  expect(known!.shards).toEqual(all);
+  const limits = { queueMaxLength: 10, unserved: 'accept', ownerMaxBytes: 1e9, openRequestsMax: 100 } as const;
+  const ids = await Promise.all(
+    all.map(async (shard) => {
+      const { id } = testEnvelope({ model: shard });
+      const envelope = testEnvelope({ id, model: first! });
+      const otherShards = all.filter((other) => other !== shard);
+      expect(await admitRequest(store, envelope, { ...limits, otherShards })).toMatchObject({ status: 'admitted' });
+      return id;
+    }),
+  );
+  const { worker, executor } = openBench({ store, card: { id: first } as never });
+  await worker.start();
+  for (const [at, shard] of all.entries()) {
+    const [from, load] = [all[at - 1], (await readShardLoads(store, all))[at]!];
+    expect(load).toMatchObject({ shard, isOpen: true, waiting: 1, workers: at === 0 ? 1 : 0 });
+    if (from !== undefined) await sendWorker(store, { workerId: 'w1', from, to: shard, isPatient: true });
+    await expect.poll(() => dispatchNext(store, 1, { model: shard })).toMatchObject([{ id: ids[at] }]);
+    await expect.poll(() => executor.submitted.length).toBe(at + 1);
+    executor.complete(executor.submitted[at]!.id);
+    await expect
+      .poll(() => readRequest(store, ids[at]!))
+      .toMatchObject({ request: { model: first, state: 'succeeded' } });
+  }
+  const stats = sumStats(await Promise.all(all.map((shard) => readStats(store, shard))));
+  expect(stats).toMatchObject({ model: first, queued: 0, running: 0, workers: { idle: 1 }, shards: 8 });
 });

@@ -1,7 +1,7 @@
 /** Failed requests of all owners: none of what they asked for is shown. */
 import { isoTime } from '@darkroom/core';
 import { activeTrace } from '@darkroom/service';
-import { type DeadRequest, dropRequest, listDead, listModelIds, retryRequest } from '@darkroom/store';
+import { type DeadRequest, dropRequest, listDead, listShards, retryRequest } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { present, requestIdOf } from '../follow/find-request.ts';
 import { ApiError } from '../http/api-error.ts';
@@ -45,8 +45,8 @@ const list: Route = {
   responses: { ...commonErrors, 200: jsonAnswer('As it is now.', deadRequestListSchema), 403: notAnAdmin },
   async handle(c, { askStore }) {
     const dead = await askStore(async (store) => {
-      const models = await listModelIds(store);
-      return (await Promise.all(models.map((model) => listDead(store, model, listedPerModel)))).flat();
+      const shards = await listShards(store);
+      return (await Promise.all(shards.map((shard) => listDead(store, shard, listedPerModel)))).flat();
     });
     const data = dead.toSorted((left, right) => right.failedAtMs - left.failedAtMs).map(deadView);
     return c.json({ object: 'list', data }, 200, noStore);

@@ -1,5 +1,5 @@
 /** Calls of workers: each that is meant is asked, and what it says is in the answer. */
-import { cutText } from '@darkroom/core';
+import { cutText, modelOfShard } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import { ApiError } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
@@ -121,7 +121,7 @@ export const workerCallRoutes: readonly Route[] = [
 
 function answerView({ workerId, model, answer = {} }: WorkerAnswer, view: (said: Said) => object): object {
   const said = answer as Said;
-  return { worker: workerId, model, state: said.state ?? null, ...view(said) };
+  return { worker: workerId, model: modelOfShard(model), state: said.state ?? null, ...view(said) };
 }
 
 export function workerNotFound(worker: string): ApiError {

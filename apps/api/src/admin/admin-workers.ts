@@ -1,4 +1,4 @@
-import { resumeWorker, withdrawWorker } from '@darkroom/store';
+import { listWorkers, resumeWorker, type StoreConnection, withdrawWorker, type WorkerName } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
 import { ApiError } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
@@ -30,7 +30,10 @@ export const adminWorkerRoutes: readonly Route[] = [
     async handle(c, context) {
       const model = await knownModel(c, context);
       const worker = c.req.param('worker') ?? '';
-      const isThere = await context.askStore((store) => withdrawWorker(store, { model, workerId: worker }));
+      const isThere = await context.askStore(async (store) => {
+        const found = await findInModel(store, model, worker);
+        return found !== undefined && withdrawWorker(store, found);
+      });
       if (!isThere) throw workerNotFound(worker);
       audit(c, context, { action: 'drain worker', model, worker, outcome: 'draining' });
       return c.json({ model, worker, draining: true }, 200);
@@ -44,7 +47,10 @@ export const adminWorkerRoutes: readonly Route[] = [
     async handle(c, context) {
       const model = await knownModel(c, context);
       const worker = c.req.param('worker') ?? '';
-      const result = await context.askStore((store) => resumeWorker(store, { model, workerId: worker }));
+      const result = await context.askStore(async (store) => {
+        const found = await findInModel(store, model, worker);
+        return found === undefined ? 'unknown' : resumeWorker(store, found);
+      });
       if (result === 'unknown') throw workerNotFound(worker);
       audit(c, context, { action: 'resume worker', model, worker, outcome: result });
       if (result === 'stopping') throw workerStopping(worker);
@@ -53,6 +59,11 @@ export const adminWorkerRoutes: readonly Route[] = [
   },
   ...workerCallRoutes,
 ];
+
+/** With the shard of the model that it is in. */
+async function findInModel(store: StoreConnection, model: string, worker: string): Promise<WorkerName | undefined> {
+  return (await listWorkers(store, model)).find(({ workerId }) => workerId === worker);
+}
 
 function workerStopping(worker: string): ApiError {
   return new ApiError(409, 'worker_stopping', `Worker ${worker} stops: it takes no work any more.`);

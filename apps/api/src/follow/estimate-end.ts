@@ -81,7 +81,11 @@ export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest):
   const pool = await poolOf({ pools }, request.model);
   if (pool?.pace === undefined) return undefined;
   const { pace, loadMs, workers } = pool;
-  return estimateEnd({ ...request, outputSteps }, pace, { loadMs, isAsleep: workers.idle + workers.busy === 0 });
+  const costAhead = request.costAhead * linesOf(pool);
+  return estimateEnd({ ...request, costAhead, outputSteps }, pace, {
+    loadMs,
+    isAsleep: workers.idle + workers.busy === 0,
+  });
 }
 
 /**
@@ -89,9 +93,30 @@ export async function endOf({ pools, kinds }: ApiContext, request: OpenRequest):
  * Who comes again by then to a queue that was full leaves no worker without work.
  */
 export async function workedOffS(context: ApiContext, model: string, cost: number): Promise<number | undefined> {
-  const pace = (await poolOf(context, model))?.pace;
-  if (pace === undefined) return undefined;
-  return Math.min(maxRetryS, Math.max(1, Math.floor((cost + pace.remainingCost) / pace.costPerMs.fast / 1000)));
+  const pool = await poolOf(context, model);
+  if (pool?.pace === undefined) return undefined;
+  const { pace } = pool;
+  return Math.min(
+    maxRetryS,
+    Math.max(1, Math.floor((cost * linesOf(pool) + pace.remainingCost) / pace.costPerMs.fast / 1000)),
+  );
+}
+
+/** What is ahead of a request was counted in its shard: so many of them have about as much for the same workers. */
+function linesOf({ waitingShards }: ModelStats): number {
+  return Math.max(1, waitingShards);
+}
+
+/** Whether a worker may take a request, who may be in another shard of its model by now. `isPossible`: whether one of its own shard may. */
+export async function isPossibleAnywhere(
+  context: Pick<ApiContext, 'pools'>,
+  { model, isPossible }: Pick<RequestStatus, 'model' | 'isPossible'>,
+): Promise<boolean> {
+  if (isPossible) return true;
+  const pool = await poolOf(context, model);
+  if (pool === undefined || pool.shards === 1 || pool.isPaused) return false;
+  const { idle, busy, asleep, loading } = pool.workers;
+  return idle + busy + asleep + loading > 0;
 }
 
 async function poolOf({ pools }: Pick<ApiContext, 'pools'>, model: string): Promise<ModelStats | undefined> {

@@ -1,8 +1,9 @@
-import type { RequestEnvelope } from '@darkroom/core';
+import { type RequestEnvelope, shardOfRequestId } from '@darkroom/core';
 import type { Kinds } from '@darkroom/kinds';
 import { admitRequest, type AdmitRequestResult, cancelRequest } from '@darkroom/store';
 import type { ApiKey } from '../auth/api-keys.ts';
 import type { ApiContext } from '../context.ts';
+import { isPossibleAnywhere } from '../follow/estimate-end.ts';
 
 /**
  * Stores a request, if it may come in. A client that is told that Redis is away was promised nothing and will ask again:
@@ -14,15 +15,18 @@ export async function admit(
   envelope: RequestEnvelope,
   { apiKey: { weight, openRequests }, isFoundAgain }: { apiKey: ApiKey; isFoundAgain: boolean },
 ): Promise<AdmitRequestResult> {
-  const { queueMaxLength, unservedModels, storePrompts, ownerMaxBytes } = context.config;
-  const models = openRequests === undefined ? [] : await context.models.get();
+  const { queueMaxLength, storePrompts, ownerMaxBytes } = context.config;
+  const models = await context.models.get();
+  const { shards = [] } = models.find(({ id }) => id === envelope.model) ?? {};
+  const own = shardOfRequestId(envelope.id);
   const options = {
-    queueMaxLength,
-    unserved: unservedModels,
+    // An equal part of it, as requests are spread evenly.
+    queueMaxLength: Math.ceil(queueMaxLength / Math.max(1, shards.length)),
+    unserved: await whenUnserved(context, envelope.model),
     weight,
     openRequestsMax: openRequests,
     ownerMaxBytes: ownerMaxBytes > 0 ? ownerMaxBytes : undefined,
-    otherModels: models.map(({ id }) => id).filter((id) => id !== envelope.model),
+    otherShards: models.flatMap((model) => model.shards).filter((shard) => shard !== own),
     promptless: storePrompts ? undefined : withoutPrivate(context.kinds)(envelope),
   };
   let admitting: Promise<AdmitRequestResult> | undefined;
@@ -37,6 +41,13 @@ export async function admit(
     if (admitting !== undefined && !isFoundAgain) void takeBack(context, envelope.id, admitting);
     throw error;
   }
+}
+
+/** A shard in which there is no worker gets one of another shard. */
+async function whenUnserved(context: ApiContext, model: string): Promise<'accept' | 'refuse'> {
+  const { unservedModels } = context.config;
+  if (unservedModels === 'accept') return 'accept';
+  return (await isPossibleAnywhere(context, { model, isPossible: false })) ? 'accept' : 'refuse';
 }
 
 /** What is kept of a request after its end on a server that does not keep prompts. */

@@ -1,5 +1,6 @@
-import { describeValue, type ModelCard } from '@darkroom/core';
+import { describeValue } from '@darkroom/core';
 import { type Kind, requestFields } from '@darkroom/kinds';
+import type { KnownModel } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { kindNotFound, modelNotFound, notNow } from '../http/api-error.ts';
 
@@ -15,7 +16,7 @@ export interface ModelChoice {
 export async function chooseModel(
   { models, kinds }: ApiContext,
   choice: ModelChoice,
-): Promise<{ card: ModelCard; kind: Kind }> {
+): Promise<{ card: KnownModel; kind: Kind }> {
   let chosen = choose(await models.get(), choice);
   // It may have come this moment.
   if (chosen.card === undefined) chosen = choose(await models.reload(), choice);
@@ -31,7 +32,7 @@ export async function chooseModel(
   throw notNow('kind_unknown', message, 'model');
 }
 
-function choose(cards: readonly ModelCard[], { body, defaultModel, kind: only }: ModelChoice) {
+function choose(cards: readonly KnownModel[], { body, defaultModel, kind: only }: ModelChoice) {
   const fitting = cards.filter(({ kind }) => only === undefined || kind === only);
   // A server's default may be of another kind than the route.
   const isFitting = !cards.some(({ id }) => id === defaultModel) || fitting.some(({ id }) => id === defaultModel);

@@ -3,7 +3,7 @@ import { activeTrace } from '@darkroom/service';
 import { type AdmitRequestResult, newRequestId, readAsset } from '@darkroom/store';
 import { allowanceHeaders, rateLimitExceeded } from '../auth/limit-rate.ts';
 import type { ApiContext } from '../context.ts';
-import { type EndEstimate, endOf, workedOffS } from '../follow/estimate-end.ts';
+import { type EndEstimate, endOf, isPossibleAnywhere, workedOffS } from '../follow/estimate-end.ts';
 import { findRequest } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { invalidFields, notNow, overloaded, retryLater, tooMany } from '../http/api-error.ts';
@@ -101,8 +101,9 @@ async function submittedAs(
   const { id, model, owner, timeoutMs, input } = envelope;
   switch (result.status) {
     case 'admitted': {
-      const { position, isPossible, costAhead } = result;
+      const { position, costAhead } = result;
       const { outputs: outputCount } = envelope;
+      const isPossible = await isPossibleAnywhere(context, { model, isPossible: result.isPossible });
       const eta = await endOf(context, { ...envelope, state: 'queued', isPossible, done: 0, outputCount, costAhead });
       const stored = { id, model, timeoutMs, input };
       return { ...stored, state: 'queued', position, isPossible, eta, isReplayed: false, error: undefined };
@@ -129,7 +130,8 @@ async function submittedAs(
 
 /** What an earlier send has stored. */
 async function replayOf(context: ApiContext, id: string, owner: string): Promise<SubmittedRequest> {
-  const request = await findRequest(context.askStore, id, owner);
+  const found = await findRequest(context.askStore, id, owner);
+  const request = { ...found, isPossible: await isPossibleAnywhere(context, found) };
   return { ...request, position: request.queuePosition, eta: await endOf(context, request), isReplayed: true };
 }
 
@@ -162,10 +164,11 @@ async function createEnvelope(
     const message = `${field} lets this request keep up to ${demand.bytes} bytes, expected less of it: a request may keep ${limit}`;
     throw invalidFields([{ field, code: 'invalid_value', message }]);
   }
-  const { id: model } = card;
+  const { id: model, shards } = card;
+  const shard = context.chooseShard(owner, { shards, cost: demand.cost });
   const trace = activeTrace();
   return {
-    id: await askStore((store) => newRequestId(store, { model, owner, nowMs: clock.now() })),
+    id: await askStore((store) => newRequestId(store, { model: shard, owner, nowMs: clock.now() })),
     model,
     owner,
     kind: kind.id,

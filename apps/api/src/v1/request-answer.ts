@@ -1,7 +1,7 @@
 import { isoTime, type RequestStatus } from '@darkroom/core';
 import { readOutput, readTexts } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
-import { endOf } from '../follow/estimate-end.ts';
+import { endOf, isPossibleAnywhere } from '../follow/estimate-end.ts';
 import { requestGone } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
 import type { AskStore } from '../server/store-guard.ts';
@@ -9,10 +9,11 @@ import type { AskStore } from '../server/store-guard.ts';
 /** A request as clients see it. Texts, and with `isInline` the bytes of other outputs, take a second round trip. */
 export async function requestAnswer(
   context: ApiContext,
-  request: RequestStatus,
+  found: RequestStatus,
   { isInline = false }: { isInline?: boolean } = {},
 ) {
   const { askStore, kinds } = context;
+  const request = { ...found, isPossible: await isPossibleAnywhere(context, found) };
   const { id, outputs } = request;
   const kind = kinds.of(request.kind);
   const [eta, texts, inlined] = await Promise.all([

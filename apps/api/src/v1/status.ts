@@ -2,13 +2,16 @@ import { isoTime, type TerminalState } from '@darkroom/core';
 import {
   countEnded,
   listDead,
-  listModelIds,
+  listShardsByModel,
   readLoadFailures,
   readStats,
   readTally,
   readTime,
   readWorkers,
   type StoreConnection,
+  sumEnded,
+  sumStats,
+  sumTallies,
   type WorkerStatus,
 } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
@@ -112,9 +115,11 @@ export function statusRoute({ askStore, clock }: ApiContext): Route {
 }
 
 async function readStatus(store: StoreConnection): Promise<Status> {
-  const reads = [listModelIds(store), readLoadFailures(store), readTime(store)] as const;
-  const [ids, loadFailures, nowMs] = await Promise.all(reads);
-  const models = await Promise.all(ids.toSorted().map((model) => readModel(store, model, nowMs)));
+  const reads = [listShardsByModel(store), readLoadFailures(store), readTime(store)] as const;
+  const [shards, loadFailures, nowMs] = await Promise.all(reads);
+  const models = await Promise.all(
+    [...shards.keys()].toSorted().map((model) => readModel(store, shards.get(model)!, nowMs)),
+  );
   return {
     time: isoTime(nowMs),
     workers: models.flatMap(({ workers }) => workers.map(workerView)),
@@ -134,15 +139,25 @@ async function readStatus(store: StoreConnection): Promise<Status> {
 
 type ModelStatus = Awaited<ReturnType<typeof readModel>>;
 
-async function readModel(store: StoreConnection, model: string, nowMs: number) {
-  const [stats, tally, workers, failures, ended] = await Promise.all([
-    readStats(store, model),
-    readTally(store, model),
-    readWorkers(store, model, shownWorkers),
-    listDead(store, model, failuresPerModel),
-    countEnded(store, model, { minutes, nowMs }),
+async function readModel(store: StoreConnection, shards: readonly string[], nowMs: number) {
+  const ofAll = <Value>(read: (shard: string) => Promise<Value>) => Promise.all(shards.map(read));
+  const [stats, tallies, workers, failures, ended] = await Promise.all([
+    ofAll((shard) => readStats(store, shard)),
+    ofAll((shard) => readTally(store, shard)),
+    ofAll((shard) => readWorkers(store, shard, shownWorkers)),
+    ofAll((shard) => listDead(store, shard, failuresPerModel)),
+    ofAll((shard) => countEnded(store, shard, { minutes, nowMs })),
   ]);
-  return { stats, tally, workers, failures, ended };
+  return {
+    stats: sumStats(stats),
+    tally: sumTallies(tallies),
+    workers: workers.flat().slice(0, shownWorkers),
+    failures: failures
+      .flat()
+      .toSorted((left, right) => right.failedAtMs - left.failedAtMs)
+      .slice(0, failuresPerModel),
+    ended: sumEnded(ended),
+  };
 }
 
 function workerView({ workerId, model, state, info, pace, ...worker }: WorkerStatus): Status['workers'][number] {

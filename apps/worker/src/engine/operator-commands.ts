@@ -28,7 +28,9 @@ export class OperatorCommands {
 
   /** Resolves when it is answered. */
   async obey({ type, call }: OperatorMessage): Promise<void> {
-    const { store, identity, engine, swap, log } = this.#options;
+    const { store, engine, swap, log } = this.#options;
+    // Who asked looks for the answer where the worker was.
+    const identity = { ...this.#options.identity };
     if (type === 'reload') swap.ask();
     else if (type === 'sleep' || type === 'wake') void engine[type]();
     if (call === undefined) return;

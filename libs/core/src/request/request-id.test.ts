@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { createRequestId, isModelId, isOurRequestId, modelOfRequestId, timeOfRequestId } from './request-id.ts';
+import {
+  createRequestId,
+  isModelId,
+  isOurRequestId,
+  modelOfRequestId,
+  shardOfRequestId,
+  timeOfRequestId,
+} from './request-id.ts';
+import { numberOfShard, shardName } from './shard.ts';
 
 const authority = { owner: 'alice', secret: 'of this server' };
 
@@ -7,6 +15,23 @@ describe('request ids', () => {
   it('name their model, whatever dashes and dots it has', () => {
     for (const model of ['emoji-sd', 'sd1.5', 'a', 'x_y-z.1'])
       expect(modelOfRequestId(createRequestId({ model, nowMs: 1_700_000_000_000, ...authority }))).toBe(model);
+  });
+
+  it('name the shard of their model', () => {
+    for (const [number, shard] of [
+      [0, 'sd1.5'],
+      [1, 'sd1.5~1'],
+      [63, 'sd1.5~63'],
+    ] as const) {
+      expect(shardName('sd1.5', number)).toBe(shard);
+      const id = createRequestId({ model: shard, nowMs: 1000, ...authority });
+      expect([shardOfRequestId(id), modelOfRequestId(id), numberOfShard(shard)]).toEqual([shard, 'sd1.5', number]);
+      expect(isOurRequestId(id, authority)).toBe(true);
+    }
+    // The code is of the shard, too.
+    const id = createRequestId({ model: 'm', nowMs: 1000, ...authority });
+    expect(isOurRequestId(id.replace('m-', 'm~1-'), authority)).toBe(false);
+    expect(isModelId('m~1')).toBe(false);
   });
 
   it('sort by time', () => {
@@ -45,6 +70,10 @@ describe('request ids', () => {
     'emoji-sd-01ARZ3NDEKTSV4RRFFQ69G5FAV',
     'a:b-01arz3ndektsv4rrffq69g5fav',
     '../x',
+    'm~0-01arz3ndektsv4rrffq69g5fav',
+    'm~100-01arz3ndektsv4rrffq69g5fav',
+    'm~-01arz3ndektsv4rrffq69g5fav',
+    '~1-01arz3ndektsv4rrffq69g5fav',
   ])('do not match %j', (text) => expect(modelOfRequestId(text)).toBeUndefined());
 
   it('refuse model names that would not survive a URL, a file name or a hash tag', () => {

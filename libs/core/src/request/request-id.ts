@@ -1,13 +1,15 @@
 /**
- * Request ids carry their model: `emoji-sd-01kaj3v0q8…`. Everything Redis holds for a request lives under its
- * model's hash tag, so any replica finds it from the id alone, without an index to look up first. They also carry when they
+ * Request ids carry their model, and which shard of it they are in: `emoji-sd-01kaj3v0q8…`, `emoji-sd~1-01kaj3v0q8…`. Everything Redis
+ * holds for a request lives under that hash tag, so any replica finds it from the id alone, without an index to look up first. They also carry when they
  * were made and a short code of authenticity for whom: an id whose time is over is told from one that never was without
  * keeping anything.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { modelOfShard } from './shard.ts';
 
 const modelIdPattern = /^[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?$/;
-const requestIdPattern = /^(?<model>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?)-(?<ulid>[0-9a-hjkmnp-tv-z]{26})$/;
+const requestIdPattern =
+  /^(?<shard>[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?(?:~[1-9]\d?)?)-(?<ulid>[0-9a-hjkmnp-tv-z]{26})$/;
 const crockfordDigits = '0123456789abcdefghjkmnpqrstvwxyz';
 /** 5 random bytes and two codes of 20 bits: together the 80 bits that a ULID has beside its time. */
 const entropyBytes = 5;
@@ -20,6 +22,7 @@ export function isModelId(value: string): boolean {
 }
 
 export interface CreateRequestIdOptions {
+  /** A model, which is its first shard, or another shard of it. */
   model: string;
   owner: string;
   /** Known to ourselves only: `readIdSecret`. */
@@ -31,7 +34,7 @@ export interface CreateRequestIdOptions {
 }
 
 /**
- * `<model>-<ulid>`, the ULID in lower case (https://github.com/ulid/spec: 48 bits of time). The last 40 of its 80 random bits are
+ * `<shard>-<ulid>`, the ULID in lower case (https://github.com/ulid/spec: 48 bits of time). The last 40 of its 80 random bits are
  * codes: that it is ours, and that it is this owner's.
  */
 export function createRequestId(options: CreateRequestIdOptions): string {
@@ -51,9 +54,15 @@ export function isOurRequestId(id: string, { owner, secret }: { owner: string | 
   return timingSafeEqual(Buffer.from(actual.slice(0, checked)), Buffer.from(expected.slice(0, checked)));
 }
 
-/** The model an id belongs to, or undefined for a string that was never one of our ids. */
+/** The shard an id belongs to, or undefined for a string that was never one of our ids. */
+export function shardOfRequestId(id: string): string | undefined {
+  return requestIdPattern.exec(id)?.groups?.['shard'];
+}
+
+/** The model of that shard. */
 export function modelOfRequestId(id: string): string | undefined {
-  return requestIdPattern.exec(id)?.groups?.['model'];
+  const shard = shardOfRequestId(id);
+  return shard === undefined ? undefined : modelOfShard(shard);
 }
 
 /** When it was made, in milliseconds since the epoch; of one of our ids only. */

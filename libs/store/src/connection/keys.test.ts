@@ -7,6 +7,7 @@ import {
   createWebhookId,
   dispatchRequests,
   enqueueWebhooks,
+  mayMoveBusy,
   newRequestId,
   pauseModel,
   publishModel,
@@ -56,6 +57,7 @@ async function seedAll(): Promise<StoreConnection> {
   await pauseModel(store, 'tiny');
   await dispatchRequests(store, 'tiny', [], { reserveWorkerId: 'w1' });
   await takeReloadTurn(store, worker, 1000);
+  await mayMoveBusy(store, 'tiny', 1000);
   await answerCall(store, worker, { call: 'c1', answer: {} });
   return store;
 }

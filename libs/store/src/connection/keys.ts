@@ -1,6 +1,6 @@
 /**
  * Every key Darkroom has in Redis. docs/redis-keys.md says what each is, of which type, who writes it and how long it is kept. All
- * keys of one model carry its hash tag, so a script touches one slot of a cluster and models spread over its nodes.
+ * keys of one shard of a model carry its hash tag, so a script touches one slot of a cluster and shards spread over its nodes.
  */
 
 export const workerLists = ['draining', 'loading', 'busy', 'idle', 'asleep'] as const;
@@ -21,7 +21,7 @@ export function systemKeys(prefix: string) {
   };
 }
 
-/** Those of a model. `v2` is the layout: what an older version keeps is neither read nor touched. */
+/** Those of a model, or of another shard of it than the first. `v2` is the layout: what an older version keeps is neither read nor touched. */
 export function modelKeys(prefix: string, model: string) {
   const base = `${prefix}:v2:{${model}}`;
   const ofEach = (kind: string) => (subject: string | number) => `${base}:${kind}:${subject}`;
@@ -63,6 +63,7 @@ export function modelKeys(prefix: string, model: string) {
     room: `${base}:room`,
     reserved: `${base}:reserved`,
     reloading: `${base}:reloading`,
+    moved: `${base}:moved`,
     webhooks: `${base}:webhooks`,
     wakeup: `${base}:wakeup`,
   };

@@ -1,5 +1,5 @@
 /** One process's connection to Redis: commands, the queue of webhook deliveries, and the settings that every write needs. */
-import { type BytesAddress, modelOfRequestId } from '@darkroom/core';
+import { type BytesAddress, shardOfRequestId } from '@darkroom/core';
 import { BullMQOtel } from 'bullmq-otel';
 import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
@@ -50,11 +50,12 @@ export function connectStore({
     resultTtlMs,
     maxAttempts,
     bytes: bytes && openBytes(bytes),
+    /** Of a shard: of a model, which is its first shard, or of another one of it. So it is with all that takes a `model` here, unless it says otherwise. */
     keysOf: (model: string) => modelKeys(prefix, model),
     /** Undefined for what was never one of our ids. */
     keysOfRequest(id: string): ModelKeys | undefined {
-      const model = modelOfRequestId(id);
-      return model === undefined ? undefined : modelKeys(prefix, model);
+      const shard = shardOfRequestId(id);
+      return shard === undefined ? undefined : modelKeys(prefix, shard);
     },
     /** The queue of webhook deliveries, opened when first asked for. */
     deliveries(): Queue {

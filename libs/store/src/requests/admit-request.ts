@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { RequestEnvelope } from '@darkroom/core';
+import { modelOfShard, type RequestEnvelope } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -14,8 +14,8 @@ export interface AdmitRequestOptions {
   openRequestsMax?: number | undefined;
   /** Refuse what could make the owner's requests of this model keep more bytes than this. */
   ownerMaxBytes?: number | undefined;
-  /** What else the owner's open requests are counted in: each model has its own slot, so this part is a moment old. */
-  otherModels?: readonly string[];
+  /** Where else the owner's open requests are counted, all shards of all models: each has its own slot, so this part is a moment old. */
+  otherShards?: readonly string[];
   /** What is kept of the envelope once the request has ended; all of it, if absent. */
   promptless?: RequestEnvelope | undefined;
 }
@@ -29,18 +29,32 @@ export type AdmitRequestResult =
   | { status: 'unserved' }
   | { status: 'duplicate' };
 
-/** Stores a request in its owner's line, or refuses it and stores nothing. Safe to send twice. One round trip. */
+/**
+ * Stores a request in its owner's line, or refuses it and stores nothing. Safe to send twice. One round trip, and one more where limits of
+ * its owner are counted elsewhere, too.
+ */
 export async function admitRequest(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  { openRequestsMax, otherModels = [], weight, promptless, ...refusing }: AdmitRequestOptions,
+  { openRequestsMax, ownerMaxBytes, otherShards = [], weight, promptless, ...refusing }: AdmitRequestOptions,
 ): Promise<AdmitRequestResult> {
-  const elsewhere = openRequestsMax === undefined ? 0 : await countOpen(store, envelope.owner, otherModels);
+  const { owner, model, bytes } = envelope;
+  const siblings = otherShards.filter((shard) => modelOfShard(shard) === model);
+  const isOpenLimited = openRequestsMax !== undefined;
+  const isSpread = ownerMaxBytes !== undefined && siblings.length > 0;
+  // Where nothing is to be counted, nothing is waited for.
+  const counts =
+    (isOpenLimited || isSpread) &&
+    (await Promise.all([
+      isOpenLimited ? countOpen(store, owner, otherShards) : 0,
+      isSpread ? countBytes(store, owner, siblings) : 0,
+    ]));
+  const [openElsewhere, keptElsewhere] = counts || [0, 0];
   const limits = {
     queued: refusing.queueMaxLength,
     servedOnly: refusing.unserved === 'refuse',
-    open: openRequestsMax === undefined ? undefined : Math.max(0, openRequestsMax - elsewhere),
-    bytes: refusing.ownerMaxBytes,
+    open: openRequestsMax === undefined ? undefined : Math.max(0, openRequestsMax - openElsewhere),
+    bytes: ownerMaxBytes === undefined ? undefined : Math.max(0, ownerMaxBytes - keptElsewhere),
   };
   const reply = (await runAdmission(store, envelope, { limits, weight, promptless })) as AdmissionReply;
   switch (reply[0]) {
@@ -49,9 +63,9 @@ export async function admitRequest(
     case 'overloaded':
       return { status: 'overloaded', waiting: reply[1], costAhead: Number(reply[2]) };
     case 'limited':
-      return { status: 'limited', open: reply[1] + elsewhere };
+      return { status: 'limited', open: reply[1] + openElsewhere };
     case 'over-budget':
-      return { status: 'over-budget', bytes: envelope.bytes, kept: reply[1] };
+      return { status: 'over-budget', bytes, kept: reply[1] + keptElsewhere };
     case 'unserved':
     case 'duplicate':
       return { status: reply[0] };
@@ -89,12 +103,18 @@ export function runAdmission(
     JSON.stringify(limits),
     retryOf,
   ];
-  return runScript(store, 'requests/admit-request', store.keysOf(envelope.model), values);
+  return runScript(store, 'requests/admit-request', store.keysOfRequest(envelope.id)!, values);
 }
 
-async function countOpen(store: StoreConnection, owner: string, models: readonly string[]): Promise<number> {
-  const counts = await Promise.all(models.map((model) => store.redis.hget(store.keysOf(model).open, owner)));
+async function countOpen(store: StoreConnection, owner: string, shards: readonly string[]): Promise<number> {
+  const counts = await Promise.all(shards.map((shard) => store.redis.hget(store.keysOf(shard).open, owner)));
   return counts.reduce((sum, count) => sum + Number(count ?? 0), 0);
+}
+
+/** What the owner's requests keep there, and may come to; also what is about to be over, if no request of the owner came there since. */
+async function countBytes(store: StoreConnection, owner: string, shards: readonly string[]): Promise<number> {
+  const counts = await Promise.all(shards.map((shard) => store.redis.hvals(store.keysOf(shard).bytes(owner))));
+  return counts.flat().reduce((sum, bytes) => sum + Number(bytes), 0);
 }
 
 function optional(value: unknown): string {

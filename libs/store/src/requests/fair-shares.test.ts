@@ -203,11 +203,11 @@ describe('a full queue', () => {
 
 it('an owner at its limit of open requests is refused, over all models, until one ends', async () => {
   const store = openTestStore();
-  const limited = { ...admission, openRequestsMax: 3, otherModels: ['small'] };
+  const limited = { ...admission, openRequestsMax: 3, otherShards: ['small'] };
   const first = testEnvelope({ owner: 'alice' });
   await admitRequest(store, first, limited);
   await admitRequest(store, testEnvelope({ owner: 'alice' }), limited);
-  await admitRequest(store, testEnvelope({ owner: 'alice', model: 'small' }), { ...limited, otherModels: ['tiny'] });
+  await admitRequest(store, testEnvelope({ owner: 'alice', model: 'small' }), { ...limited, otherShards: ['tiny'] });
   expect(await admitRequest(store, testEnvelope({ owner: 'alice' }), limited)).toEqual({ status: 'limited', open: 3 });
   expect(await admitRequest(store, testEnvelope({ owner: 'bob' }), limited)).toMatchObject({ status: 'admitted' });
   await cancelRequest(store, first.id);

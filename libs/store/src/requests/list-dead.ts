@@ -1,4 +1,4 @@
-import type { RequestError } from '@darkroom/core';
+import { modelOfShard, type RequestError } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** A failed request that nobody has retried or dropped. */
@@ -20,7 +20,7 @@ export async function listDead(store: StoreConnection, model: string, limit: num
       const { message, code } = JSON.parse(error) as RequestError;
       return {
         id,
-        model,
+        model: modelOfShard(model),
         failedAtMs: Number.parseInt(entryId, 10),
         /** In words that are safe to show. */
         reason: message,

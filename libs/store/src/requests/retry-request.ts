@@ -1,4 +1,4 @@
-import type { RequestEnvelope, RequestState } from '@darkroom/core';
+import { type RequestEnvelope, type RequestState, shardOfRequestId } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { runAdmission } from './admit-request.ts';
 import { anyOwner, type Missing, newRequestId, whyMissing } from './request-ids.ts';
@@ -30,7 +30,8 @@ export async function retryRequest(
   const stored = await store.redis.get(keys.input(id));
   if (stored === null) return whyMissing(store, id, anyOwner);
   const { trace: _trace, ...asked } = JSON.parse(stored) as RequestEnvelope;
-  const newId = await newRequestId(store, { ...asked, nowMs: Date.now() });
+  // In the same shard: what becomes of the failed one is decided with it.
+  const newId = await newRequestId(store, { ...asked, model: shardOfRequestId(id)!, nowMs: Date.now() });
   const envelope = { ...asked, id: newId, ...(trace === undefined ? {} : { trace }) };
   const reply = await runAdmission(store, envelope, { promptless: strip?.(envelope), retryOf: id });
   // It has no limits, so nothing else is answered.

@@ -135,6 +135,8 @@ describe('how things stand', () => {
       oldestQueuedAtMs: undefined,
       outbox: 0,
       isPaused: false,
+      shards: 1,
+      waitingShards: 0,
     });
   });
 

@@ -1,8 +1,8 @@
-import { type TerminalState, terminalStates } from '@darkroom/core';
+import { modelOfShard, type TerminalState, terminalStates } from '@darkroom/core';
 import { workerLists } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
-/** How a model is doing. */
+/** How a model is doing, or one of its shards. */
 export type ModelStats = Awaited<ReturnType<typeof readStats>>;
 export type PoolPace = NonNullable<ModelStats['pace']>;
 
@@ -25,7 +25,7 @@ export async function readStats(store: StoreConnection, model: string) {
   const [draining = 0, loading = 0, busy = 0, idle = 0, asleep = 0] = lists;
   const silent = await redis.zcount(keys.heard, '-inf', `(${Number(count ?? 0) - Number(patience ?? 0)}`);
   return {
-    model,
+    model: modelOfShard(model),
     /** Workers by what they do; `silent` ones were not heard of lately and are among the others until they are buried. */
     workers: { loading, idle, busy, asleep, draining, silent },
     /** Room of idle, busy and sleeping workers, and what nobody has taken of it. */
@@ -44,6 +44,9 @@ export async function readStats(store: StoreConnection, model: string) {
     outbox,
     /** An operator has it hand nothing out. */
     isPaused: paused === 1,
+    /** Shards that are in these numbers, and those of them in which something waits. */
+    shards: 1,
+    waitingShards: queued > 0 ? 1 : 0,
   };
 }
 
@@ -51,7 +54,8 @@ export async function readStats(store: StoreConnection, model: string) {
 function decodePace(room: Readonly<Record<string, string>>) {
   const sum = (field: string): number => Number(room[field] ?? 0);
   const workers = sum('paced');
-  if (workers < 1) return undefined;
+  // All of its room goes with the one that leaves for another shard.
+  if (workers < 1 || sum('capacity') === 0) return undefined;
   return {
     workers,
     /** Slots of one of them. */

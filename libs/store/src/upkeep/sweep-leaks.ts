@@ -1,4 +1,5 @@
 /** Keys of requests and workers that are no more, which no script leaves and a hand or a half restored backup may. */
+import { modelOfShard } from '@darkroom/core';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -19,7 +20,7 @@ export interface KeySize {
 const sampleSize = 20;
 
 /** A key by the parts of its name. */
-type FoundKey = Record<'key' | 'model' | 'kind' | 'subject', string>;
+type FoundKey = Record<'key' | 'shard' | 'kind' | 'subject', string>;
 
 /** Goes round and round the store's keys, a page for each call. */
 export class LeakSweeper {
@@ -59,21 +60,22 @@ export class LeakSweeper {
   #describe(key: string): FoundKey | undefined {
     const name = key.slice(`${this.#store.prefix}:v2:`.length);
     const {
-      model,
+      shard,
       kind,
       subject = '',
-    } = /^\{(?<model>[^}]+)\}:(?<kind>[^:]+):?(?<subject>[^:]*)/.exec(name)?.groups ?? {};
-    if (model === undefined || kind === undefined) return undefined;
+    } = /^\{(?<shard>[^}]+)\}:(?<kind>[^:]+):?(?<subject>[^:]*)/.exec(name)?.groups ?? {};
+    if (shard === undefined || kind === undefined) return undefined;
+    const model = modelOfShard(shard);
     const count = this.#counts.get(`${model} ${kind}`) ?? { model, kind, keys: 0, samples: [] };
     this.#counts.set(`${model} ${kind}`, count);
     if (count.keys++ < sampleSize) count.samples.push(key);
-    return { key, model, kind, subject };
+    return { key, shard, kind, subject };
   }
 
-  async #mend({ key, model, kind, subject }: FoundKey): Promise<string> {
+  async #mend({ key, shard, kind, subject }: FoundKey): Promise<string> {
     const of = workerKinds.has(kind) ? 'worker' : 'request';
     if (of === 'request' && !requestKinds.has(kind)) return '';
-    const keys = this.#store.keysOf(model);
+    const keys = this.#store.keysOf(shard);
     const values = [of, subject, key.slice(keys.base.length + 1), this.#store.resultTtlMs];
     return (await runScript(this.#store, 'upkeep/sweep-key', keys, values)) as string;
   }

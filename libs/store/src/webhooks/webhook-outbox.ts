@@ -2,6 +2,7 @@
  * The outbox of webhooks: a stream per model that emit-event.lua writes to in the same step as the event. A consumer
  * group gives each entry to one of any number of senders; what a sender took and did not drop is given out again.
  */
+import { modelOfShard } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { decodeEvent } from '../events/read-events.ts';
 
@@ -66,7 +67,7 @@ function decode(model: string, [entryId, pairs]: StreamEntry) {
   return {
     entryId,
     requestId: id ?? '',
-    model,
+    model: modelOfShard(model),
     /** As in the request's envelope. */
     kind: kind ?? '',
     owner: owner ?? '',

@@ -4,11 +4,12 @@
  */
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
-import { listModelIds } from './model-registry.ts';
+import { listShards, shardsOf } from './model-registry.ts';
 import type { WorkerIdentity } from './register-worker.ts';
 
 /** What an operator may ask of a worker. */
 export type WorkerCommand = 'sleep' | 'wake' | 'reload' | 'check_health' | 'memory';
+/** `model`: or the shard of it that the worker is in. */
 export type WorkerName = Pick<WorkerIdentity, 'model' | 'workerId'>;
 
 /** How long answers are kept after the last, ms. */
@@ -16,18 +17,22 @@ const keptMs = 60_000;
 
 /**
  * Workers by their id, of whatever model; or, where none has it, those whose ids begin with it and a dash: all that one start of the
- * program runs. One round trip for each model.
+ * program runs. Two round trips.
  */
 export async function findWorkers(store: StoreConnection, id: string): Promise<WorkerName[]> {
-  const models = await listModelIds(store);
-  const lists = await Promise.all(models.map((model) => listWorkers(store, model)));
+  const lists = await Promise.all((await listShards(store)).map((shard) => listInShard(store, shard)));
   const all = lists.flat();
   const exact = all.filter(({ workerId }) => workerId === id);
   return exact.length > 0 ? exact : all.filter(({ workerId }) => workerId.startsWith(`${id}-`));
 }
 
-/** All workers of a model, by id. One round trip. */
+/** All workers of a model, by id, each with the shard it is in. Two round trips. */
 export async function listWorkers(store: StoreConnection, model: string): Promise<WorkerName[]> {
+  const lists = await Promise.all((await shardsOf(store, model)).map((shard) => listInShard(store, shard)));
+  return lists.flat().toSorted((left, right) => (left.workerId < right.workerId ? -1 : 1));
+}
+
+async function listInShard(store: StoreConnection, model: string): Promise<WorkerName[]> {
   const ids = await store.redis.zrange(store.keysOf(model).heard, '0', '-1');
   return ids.toSorted().map((workerId) => ({ model, workerId }));
 }

@@ -1,4 +1,4 @@
-import type { WorkerPace } from '@darkroom/core';
+import { modelOfShard, type WorkerPace } from '@darkroom/core';
 import { type WorkerList, workerLists } from '../connection/keys.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -38,7 +38,7 @@ function decode(
 ) {
   return {
     workerId,
-    model,
+    model: modelOfShard(model),
     state,
     /** It has its model in memory and is alive. */
     isLoaded: state !== 'silent' && loading === '0' && asleep !== '1',

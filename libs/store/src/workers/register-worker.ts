@@ -5,6 +5,7 @@ import type { Delivery } from '../dispatch/dispatch-requests.ts';
 
 /** Who a worker is. The id may be used again by its next life; the incarnation tells the two apart. */
 export interface WorkerIdentity {
+  /** Or the shard of it that it is in. */
   model: string;
   workerId: string;
   incarnation: string;

@@ -2,7 +2,7 @@
  * A worker's inbox: leased batches and cancels in the order they were decided. A stream that is read and not popped: what was on
  * its way when the connection broke is read again. Heartbeats cut off what the worker has.
  */
-import type { RequestEnvelope } from '@darkroom/core';
+import type { RequestEnvelope, WorkerMove } from '@darkroom/core';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import type { WorkerCommand } from './call-workers.ts';
 import type { WorkerIdentity } from './register-worker.ts';
@@ -34,6 +34,8 @@ export type InboxMessage =
   | { type: 'drained' }
   /** Somebody reads its progress as it comes. */
   | { type: 'follow'; token: string; forMs: number }
+  /** To another shard of its model. */
+  | ({ type: 'move' } & Pick<WorkerMove, 'to' | 'isPatient'>)
   | OperatorMessage;
 
 /** How much later than it should an answer may come, before the connection counts as broken. */
@@ -42,9 +44,9 @@ const beginning = '0-0';
 
 export type WorkerInbox = ReturnType<typeof openInbox>;
 
-export function openInbox(store: StoreConnection, { model, workerId }: Pick<WorkerIdentity, 'model' | 'workerId'>) {
+/** `identity`: whose it is at each look, since a worker may go to another shard. */
+export function openInbox(store: StoreConnection, identity: Pick<WorkerIdentity, 'model' | 'workerId'>) {
   const redis = store.duplicate();
-  const key = store.keysOf(model).inbox(workerId);
   let lastRead = beginning;
   return {
     /** The messages that have come since the last call, or none after `timeoutS` without one. */
@@ -52,6 +54,7 @@ export function openInbox(store: StoreConnection, { model, workerId }: Pick<Work
       // Who only reads does not notice that the other side is gone, and the worker would go on taking leases by its
       // heartbeats, on another connection. A new connection asks again.
       const watchdog = setInterval(() => redis.disconnect(true), timeoutS * 1000 + silenceMs);
+      const key = store.keysOf(identity.model).inbox(identity.workerId);
       const reading = redis.xread('BLOCK', timeoutS * 1000, 'STREAMS', key, lastRead);
       const entries = (await reading.finally(() => clearInterval(watchdog)))?.[0]?.[1] ?? [];
       lastRead = entries.at(-1)?.[0] ?? lastRead;
@@ -61,7 +64,7 @@ export function openInbox(store: StoreConnection, { model, workerId }: Pick<Work
     get lastRead(): string {
       return lastRead;
     },
-    /** After a burial: what was in it is gone, and what comes may have lower ids, since Redis' clock may have been set back. */
+    /** After a burial, or in another shard: what was in it is gone, and what comes may have lower ids, since Redis' clock may have been set back. */
     startOver(): void {
       lastRead = beginning;
     },

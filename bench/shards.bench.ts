@@ -1,0 +1,162 @@
+/**
+ * What a request costs the busiest node of a Redis Cluster, by its own account of its CPU, with a model in 1, 2 and 4 shards: real former,
+ * janitor and workers in this process, whose engines take no time to speak of. All nodes share this machine, so what counts is the CPU of
+ * a node and not the time that anything took.
+ */
+import { createRequestId, type RowRequest, shardName } from '@darkroom/core';
+import {
+  admitRequest,
+  connectStore,
+  createEventHub,
+  listModels,
+  publishModel,
+  readRequest,
+  readShardLoads,
+  type StoreConnection,
+} from '@darkroom/store';
+import { type RedisCluster, silentLogger, startRedisCluster, testEnvelope } from '@darkroom/testing';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { createShardChooser } from '../apps/api/src/submit/choose-shard.ts';
+import { BatchFormer } from '../apps/batch-former/src/batch-former.ts';
+import { Janitor } from '../apps/janitor/src/janitor.ts';
+import type { Worker } from '../apps/worker/src/worker.ts';
+import { FakeExecutor, openBench } from '../test/integration/worker-bench.ts';
+import { median, report } from './report.ts';
+
+const counts = [1, 2, 4];
+const rounds = 3;
+const requests = 320;
+const workers = 8;
+const rows = 8;
+const steps = 20;
+/** Short, so that a round is; long enough that what is said in a step goes out with it. */
+const stepMs = 20;
+const owners = ['alice', 'bob', 'carol', 'dave'];
+
+/** Steps all it has together, as an engine does. */
+class SteppingExecutor extends FakeExecutor {
+  readonly #done = new Map<string, number>();
+  readonly #timer = setInterval(() => this.#step(), stepMs);
+
+  override submit(all: readonly RowRequest[]): void {
+    for (const { id } of all) this.#done.set(id, 0);
+  }
+
+  override shutdown(): Promise<void> {
+    clearInterval(this.#timer);
+    return super.shutdown();
+  }
+
+  #step(): void {
+    for (const [id, before] of this.#done) this.#done.set(id, before + 1);
+    const all = [...this.#done];
+    this.emit(all.map(([id, done]) => ({ type: 'progress', requestId: id, index: 0, done, total: steps })));
+    for (const [id, done] of all) {
+      if (done < steps) continue;
+      this.#done.delete(id);
+      this.complete(id);
+    }
+  }
+}
+
+/** A model whose first four shards are on four masters. */
+async function chooseModel(cluster: RedisCluster): Promise<string> {
+  for (let number = 1; ; number++) {
+    const model = `tiny-${number}`;
+    const ports = new Set<number>();
+    for (let shard = 0; shard < 4; shard++) ports.add((await cluster.masterOf(`{${shardName(model, shard)}}`)).port);
+    if (ports.size === 4) return model;
+  }
+}
+
+/** What each master has computed, µs. */
+function cpuOf(store: StoreConnection): Promise<number[]> {
+  return Promise.all(
+    store.masters().map(async (master) => {
+      const info = await master.info('cpu');
+      const seconds = ['user', 'sys'].map((kind) => Number(new RegExp(`^used_cpu_${kind}:(.*)`, 'm').exec(info)?.[1]));
+      return 1e6 * seconds.reduce((sum, each) => sum + each);
+    }),
+  );
+}
+
+async function startAll(store: StoreConnection, model: string, count: number) {
+  const log = silentLogger();
+  const options = { sweepIntervalMs: 500, leakSweepIntervalMs: 600_000, workerTtlMs: 600_000 };
+  const janitor = new Janitor({ store, log, ...options, modelShards: count });
+  const wakeups = createEventHub(store);
+  const policy = { maxSize: rows, timeoutMs: 0, isBatching: true, maxAttempts: 3, lookahead: 0 };
+  const former = new BatchFormer({ store, wakeups, policy, log });
+  const card = { id: model } as never;
+  await publishModel(store, card);
+  const all: Worker[] = Array.from({ length: workers }, (_worker, at) => {
+    const createExecutor = (emit: ConstructorParameters<typeof FakeExecutor>[0]) => {
+      const executor = new SteppingExecutor(emit);
+      executor.card = card;
+      return executor;
+    };
+    return openBench({ store, card, workerId: `w${at}`, capacity: rows, heartbeatMs: 1000, createExecutor }).worker;
+  });
+  await Promise.all([janitor, former, ...all].map((part) => part.start()));
+  const shards = await vi.waitFor(
+    async () => {
+      const own = (await listModels(store)).find(({ id }) => id === model)!.shards;
+      expect(own).toHaveLength(count);
+      for (const load of await readShardLoads(store, own)) expect(load.workers).toBe(workers / count);
+      return own;
+    },
+    { timeout: 30_000, interval: 100 },
+  );
+  const stop = async (): Promise<void> => {
+    await Promise.all([janitor, former, ...all].map((part) => part.stop()));
+    wakeups.close();
+  };
+  return { shards, stop };
+}
+
+/** All requests at once; each is asked for once a second until it has ended. */
+async function run(store: StoreConnection, model: string, shards: readonly string[]): Promise<void> {
+  const choose = createShardChooser();
+  const all = Array.from({ length: requests }, async (_request, at) => {
+    const owner = owners[at % owners.length]!;
+    const shard = choose(owner, { shards, cost: steps });
+    const id = createRequestId({ model: shard, owner, nowMs: Date.now(), secret: 'bench' });
+    const otherShards = shards.filter((other) => other !== shard);
+    const limits = { queueMaxLength: 100_000, unserved: 'accept', ownerMaxBytes: 1e12, otherShards } as const;
+    await admitRequest(store, testEnvelope({ id, model, owner, cost: steps }), limits);
+    await vi.waitFor(
+      async () => expect(await readRequest(store, id)).toMatchObject({ request: { state: 'succeeded' } }),
+      { timeout: 120_000, interval: 1000 },
+    );
+  });
+  await Promise.all(all);
+}
+
+it('what a request costs the busiest node', { timeout: 900_000 }, async () => {
+  const cluster = await startRedisCluster({ masters: 4, nodeTimeoutMs: 60_000 });
+  onTestFinished(() => cluster.stop());
+  const model = await chooseModel(cluster);
+  const costs = new Map(counts.map((count) => [count, { busiest: [] as number[], all: [] as number[] }]));
+  for (let round = 0; round < rounds; round++)
+    for (const count of counts) {
+      const store = connectStore({ url: cluster.url, prefix: `bench-${round}-${count}` });
+      const { shards, stop } = await startAll(store, model, count);
+      const before = await cpuOf(store);
+      await run(store, model, shards);
+      const used = (await cpuOf(store)).map((us, at) => (us - before[at]!) / requests);
+      costs.get(count)!.busiest.push(Math.max(...used));
+      costs.get(count)!.all.push(used.reduce((sum, us) => sum + us, 0));
+      await stop();
+      await store.close();
+    }
+  const [one] = counts.map((count) => median(costs.get(count)!.busiest));
+  for (const count of counts) {
+    const { busiest, all } = costs.get(count)!;
+    report(`${count} shards, ${workers} workers of ${rows} rows, ${requests} requests of ${steps} steps: Redis CPU`, {
+      'µs of the busiest node a request': median(busiest),
+      '  of one shard': median(busiest) / one!,
+      'µs of all nodes a request': median(all),
+      'requests/s for one full core of the busiest node': 1e6 / median(busiest),
+    });
+  }
+});

@@ -1,0 +1,12 @@
+import { createRequestId } from '@darkroom/core';
+import type { StoreConnection } from '@darkroom/store';
+import { seedRequest } from '@darkroom/testing';
+
+/** A request of an owner in a shard. */
+export async function seedShare(
+  store: StoreConnection,
+  { owner, weight, shard }: { owner: string; weight: number; shard: string },
+): Promise<string> {
+  const id = createRequestId({ model: shard, nowMs: Date.now(), owner, secret: 'test' });
+  return (await seedRequest(store, { id, owner, options: { weight } })).id;
+}
