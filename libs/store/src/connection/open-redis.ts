@@ -1,6 +1,6 @@
 /** Connections to what `REDIS_URL` names: one server, a Cluster, or the server that Sentinels know of. */
 import { parseRedisUrl, type RedisAddress } from '@darkroom/core';
-import { Cluster, Redis } from 'ioredis';
+import { Cluster, Redis, type SentinelConnectionOptions, SentinelConnector } from 'ioredis';
 
 /** Commands are the same on both. */
 export type RedisClient = Redis | Cluster;
@@ -83,6 +83,7 @@ function sentinelOptions(
     name: master,
     // Sentinels tell us of a failover, so that we do not wait for a master that hangs.
     failoverDetector: true,
+    Connector: SentinelConnectorOfOneTry,
     sentinelRetryStrategy,
     // One that hangs must not keep us from asking the next.
     sentinelCommandTimeout: sentinelTimeoutMs,
@@ -90,4 +91,19 @@ function sentinelOptions(
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
     ...(isTls ? { tls: {}, enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
   };
+}
+
+/**
+ * A try to connect ends the subscriptions of the one before. ioredis 6.0.0 keeps them when a master dies; told of the failover while the next
+ * try asks who the master is, they end that try, and with it the connection for ever.
+ */
+class SentinelConnectorOfOneTry extends SentinelConnector {
+  constructor(options: unknown) {
+    super(options as SentinelConnectionOptions);
+  }
+
+  override connect(...args: Parameters<SentinelConnector['connect']>): ReturnType<SentinelConnector['connect']> {
+    (this['failoverDetector'] as { cleanup(): void } | null)?.cleanup();
+    return super.connect(...args);
+  }
 }
