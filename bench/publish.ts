@@ -5,6 +5,11 @@ import { cpus, loadavg, release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { drawPlot, type Panel } from './plot.ts';
 
+/** Before the bench begins: what others were doing. */
+const [othersLoad = 0] = loadavg();
+/** A load above this is more than what starting a bench makes. */
+const quietLoad = 1;
+
 const directory = new URL('../docs/benchmarks/', import.meta.url).pathname;
 
 export interface Table {
@@ -34,19 +39,27 @@ export function publish(
   { isWritten = true }: { isWritten?: boolean } = {},
 ): void {
   const source = sourceOf(command, versions);
+  const all = othersLoad > quietLoad ? [busyNote(), ...notes] : notes;
   const written = tables.map(tableText).join('\n\n');
-  process.stdout.write(`\n${title}\n\n${written}\n\n${[...notes, ...source].join('\n')}\n`);
+  process.stdout.write(`\n${title}\n\n${written}\n\n${[...all, ...source].join('\n')}\n`);
   if (!isWritten) return;
   mkdirSync(directory, { recursive: true });
-  writeFileSync(join(directory, `${name}.svg`), drawPlot({ title, panels, footer: source }));
+  writeFileSync(
+    join(directory, `${name}.svg`),
+    drawPlot({ title, panels, footer: othersLoad > quietLoad ? [busyNote(), ...source] : source }),
+  );
   const page = [
     `# ${title}`,
     `![${title}](${name}.svg)`,
     written,
-    ...notes,
+    ...all,
     source.map((line) => `- ${line}`).join('\n'),
   ];
   writeFileSync(join(directory, `${name}.md`), `${page.join('\n\n')}\n`);
+}
+
+function busyNote(): string {
+  return `Not a quiet machine: its load was ${othersLoad.toFixed(1)} before this began. Times say little then, counts of steps and simulated times do.`;
 }
 
 /** Command, machine, date and versions, a line each. */

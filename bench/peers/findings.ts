@@ -125,12 +125,16 @@ function valuesOf(rounds: readonly Round[], figure: Figure): number[] {
 
 function barOf(values: readonly number[]): Bar | undefined {
   if (values.length === 0) return undefined;
-  return { value: median(values), spread: [Math.min(...values), Math.max(...values)] };
+  const value = median(values);
+  return values.length === 1 ? { value } : { value, spread: [Math.min(...values), Math.max(...values)] };
 }
 
 function withSpread(values: readonly number[]): string {
   const bar = barOf(values);
-  return bar?.spread === undefined ? '–' : `${threeDigits(bar.value)} (${bar.spread.map(threeDigits).join('–')})`;
+  if (bar === undefined) return '–';
+  return bar.spread === undefined
+    ? threeDigits(bar.value)
+    : `${threeDigits(bar.value)} (${bar.spread.map(threeDigits).join('–')})`;
 }
 
 function threeDigits(value: number): string {

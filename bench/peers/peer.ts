@@ -78,6 +78,8 @@ export async function post(url: string, body: object, signal?: AbortSignal): Pro
 /** A program and what it starts, which end with this process. */
 export interface Started {
   child: ChildProcess;
+  /** The last line of its standard error. */
+  lastWords: () => string;
   pids(): number[];
   stop(): Promise<void>;
 }
@@ -100,6 +102,7 @@ export function startProgram(program: string, words: readonly string[], options:
   return {
     child,
     pids,
+    lastWords: () => said.trim().split('\n').at(-1)!,
     async stop() {
       isStopping = true;
       process.off('exit', killTree);
@@ -126,15 +129,16 @@ function kill(pid: number, signal: NodeJS.Signals): void {
 
 const startTimeoutMs = 180_000;
 
-/** Asks again until there is a picture. @throws what it said last, after three minutes or once its process has ended. */
-export async function untilPainting({ child }: Started, paint: () => Promise<unknown>): Promise<void> {
+/** Asks again until there is a picture. @throws Error after three minutes, or once its process has ended. */
+export async function untilPainting({ child, lastWords }: Started, paint: () => Promise<unknown>): Promise<void> {
   const begunAtMs = performance.now();
   for (;;) {
     try {
       await paint();
       return;
     } catch (error) {
-      if (child.exitCode !== null || performance.now() - begunAtMs > startTimeoutMs) throw error;
+      if (child.exitCode !== null) throw new Error(`it ended at its start: ${lastWords()}`, { cause: error });
+      if (performance.now() - begunAtMs > startTimeoutMs) throw error;
       await delay(200);
     }
   }

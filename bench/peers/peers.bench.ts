@@ -49,7 +49,7 @@ it('beside others', { timeout: 3_600_000 }, async () => {
     title: 'Pictures: Darkroom beside other servers',
     command: 'npm run bench -- peers',
     notes: [
-      `The same INT8 files of models/emoji-sd behind everybody, ONNX Runtime with ${threads} threads, ${batchSize} rows a batch; medians of ${Math.max(...[...rounds.values()].map(({ length }) => length))} rounds, in turns, with the lowest and the highest.`,
+      `The same INT8 files of models/emoji-sd behind everybody, ONNX Runtime with ${threads} threads, ${batchSize} rows a batch; peers took turns. Rounds: ${Math.max(...[...rounds.values()].map(({ length }) => length))}; medians, with the lowest and the highest.`,
       'Idle: one picture of 20 steps at a time. Tiny: of 4 steps. Uniform: 20 steps, 16 in flight. Mixed: 8 to 50 steps, guidance 1 to 7, 16 in flight. Burst: 200 of 4 steps at once. Pictures are 128 × 128, and a PNG at the client.',
       'CPU is that of all processes of a peer, Redis included.',
       `The picture of a seed is the same behind everybody: no value of it is more than ${furthest} of 255 apart.`,
