@@ -70,14 +70,16 @@ it(`${streams} streams`, { timeout: 900_000 }, async () => {
       sentAtMs.set(delivery.id, performance.now());
       write({ type: 'progress', delivery, progress: { index: 0, ...of }, of });
     });
-    await waitUntil(() => all.every(({ progressAtMs }) => progressAtMs > 0));
-    for (const [id, reader] of readers) lagsMs.push(reader.progressAtMs - sentAtMs.get(id)!);
+    // A machine that is busy with other things answers some with 503.
+    const open = [...readers].filter(([, { status }]) => status === 200);
+    await waitUntil(() => open.every(([, { progressAtMs, error }]) => progressAtMs > 0 || error !== undefined));
+    for (const [id, reader] of open) lagsMs.push(reader.progressAtMs - sentAtMs.get(id)!);
     const afterEvents = await memoryOf(part);
 
     await paced(deliveries, (delivery) => write({ type: 'end', delivery, end: { state: 'canceled' } }));
     await Promise.all(all.map(({ closed }) => closed));
     const perStream = (memory: NodeJS.MemoryUsage, what: 'rss' | 'heapUsed' | 'external'): number =>
-      (memory[what] - before[what]) / streams / 1000;
+      (memory[what] - before[what]) / open.length / 1000;
     report(`${streams} open event streams on one API process`, {
       'answered with 200': all.filter(({ status }) => status === 200).length,
       'connections that broke': all.filter(({ error }) => error !== undefined).length,

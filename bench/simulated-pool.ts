@@ -29,8 +29,8 @@ export interface Work {
   turnMs: number;
   /** Of a row. */
   turns: number;
-  /** What a row says in its turn `turn`, from 1. */
-  saying: (delivery: Delivery, turn: number) => RequestWrite[];
+  /** What a row says in its turn `turn`, from 1. `isSecond`: it is the worker's first of a second. */
+  saying: (delivery: Delivery, turn: number, isSecond: boolean) => RequestWrite[];
   /** What follows in a call of its own when its output is there. */
   ending: (delivery: Delivery) => RequestWrite[];
 }
@@ -140,11 +140,10 @@ export class SimulatedPool {
   }
 
   async #turn(worker: SimulatedWorker): Promise<void> {
-    const { saying, ending, turns } = this.#options.work;
-    await this.#write(
-      worker,
-      worker.rows.flatMap((row) => saying(row.delivery, ++row.turn)),
-    );
+    const { saying, ending, turns, turnMs } = this.#options.work;
+    const isSecond = this.#nowMs % 1000 < turnMs;
+    const said = worker.rows.flatMap((row) => saying(row.delivery, ++row.turn, isSecond));
+    await this.#write(worker, said);
     const done = worker.rows.filter(({ turn }) => turn >= turns);
     worker.rows = worker.rows.filter(({ turn }) => turn < turns);
     for (const { delivery } of done) {

@@ -69,7 +69,7 @@ export const apiSettings = {
   }),
   eventStreamsMax: api('EVENT_STREAMS_MAX', wholeNumber(1, 1_000_000), {
     default: '5000',
-    doc: 'Open event streams of one key in one API process; past it 429. Without keys all readers are one. A stream takes about 50 KB.',
+    doc: 'Open event streams of one key in one API process; past it 429. Without keys all readers are one. A stream takes about 20 KB.',
   }),
   eventStreamIdleS: api('EVENT_STREAM_IDLE_S', wholeNumber(1, 86_400, 's'), {
     default: '60',
