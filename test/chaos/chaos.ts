@@ -20,6 +20,8 @@ export interface ChaosOptions {
   fsync: Fsync;
   /** Directory of the history and the log. */
   out: string;
+  /** Of each model. */
+  shards: number;
   /** A commit whose processes take part too. */
   older: string | undefined;
 }
@@ -44,13 +46,14 @@ export async function runChaos({
   faultEveryMs,
   fsync,
   out,
+  shards,
   older,
 }: ChaosOptions): Promise<ChaosResult> {
   const history = new History();
   const beganAtMs = Date.now();
   const say = (what: string): void => console.error(`${Math.round((Date.now() - beganAtMs) / 1000)} s: ${what}`);
   const dice = new Dice(seed);
-  const system = await startSystem({ fsync, out, older });
+  const system = await startSystem({ fsync, out, shards, older });
   const receiver = await startReceiver(history, dice.fork());
   try {
     say('all processes are there; each variant is made once');

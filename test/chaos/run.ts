@@ -16,6 +16,7 @@ const { values } = parseArgs({
     'fault-every': { type: 'string', default: '3' },
     everysec: { type: 'boolean', default: false },
     older: { type: 'string' },
+    shards: { type: 'string', default: '1' },
     out: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -29,6 +30,7 @@ const help = `npm run chaos -- [options]
   --clients 12        how many ask at the same time
   --fault-every 3     seconds from one fault to the next, in the mean
   --everysec          measures what a power cut takes from a Redis with appendfsync everysec; proves nothing
+  --shards 1          that each model has
   --older commit      built beside this one, for processes of two versions side by side
   --out directory     where the history and the log are written
 
@@ -36,7 +38,7 @@ ${Object.entries(faultKinds)
   .map(([name, { about }]) => `  ${name.padEnd(9)} ${about}`)
   .join('\n')}`;
 
-function whole(name: 'seconds' | 'seed' | 'clients' | 'fault-every'): number {
+function whole(name: 'seconds' | 'seed' | 'clients' | 'fault-every' | 'shards'): number {
   const value = Number(values[name]);
   if (Number.isFinite(value) && value >= 0) return value;
   throw new Error(`--${name} is ${values[name]}, expected a number`);
@@ -58,6 +60,7 @@ async function main(): Promise<void> {
     clients: whole('clients'),
     faultEveryMs: 1000 * whole('fault-every'),
     fsync: values.everysec ? ('everysec' as const) : ('always' as const),
+    shards: whole('shards'),
     older: values.older,
     out: values.out ?? mkdtempSync(join(tmpdir(), 'darkroom-chaos-run-')),
   };

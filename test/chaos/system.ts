@@ -45,11 +45,13 @@ export interface StartSystemOptions {
   fsync: Fsync;
   /** Directory of the log. */
   out: string;
+  /** Of each model. */
+  shards: number;
   /** A commit, to be built beside this one. */
   older: string | undefined;
 }
 
-export async function startSystem({ fsync, out, older: commit }: StartSystemOptions): Promise<ChaosSystem> {
+export async function startSystem({ fsync, out, shards, older: commit }: StartSystemOptions): Promise<ChaosSystem> {
   mkdirSync(out, { recursive: true });
   const logFile = join(out, 'log.jsonl');
   const older = commit === undefined ? undefined : buildOlder(commit, join(out, 'older'));
@@ -77,7 +79,7 @@ export async function startSystem({ fsync, out, older: commit }: StartSystemOpti
   for (const number of [1, 2]) {
     await add('api', `api-${number}`, { PORT: `${ports[number - 1]}` });
     await add('batch-former', `former-${number}`);
-    await add('janitor', `janitor-${number}`);
+    await add('janitor', `janitor-${number}`, { MODEL_SHARDS: `${shards}` });
     await add('webhook-sender', `sender-${number}`);
     await add('worker', `painter-${number}`, { MODEL_DIR: 'models/emoji-sd', ...oneThread }, ['emoji-sd']);
   }
