@@ -30,6 +30,8 @@ export interface ChaosOptions {
   bytes: BytesPlace;
   /** Directory of the history and the log. */
   out: string;
+  /** Of each model. */
+  shards: number;
   /** A commit whose processes take part too. */
   older: string | undefined;
 }

@@ -19,6 +19,7 @@ const { values } = parseArgs({
     redis: { type: 'string', default: 'always' },
     bytes: { type: 'string' },
     older: { type: 'string' },
+    shards: { type: 'string', default: '1' },
     out: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -34,6 +35,7 @@ const help = `npm run chaos -- [options]
   --redis always      everysec, sentinel, cluster: measures what a power cut takes from a Redis with appendfsync everysec, and what
                       a failover takes; of what clients saw it proves nothing then
   --bytes redis       directory, s3: where pictures are kept; otherwise the seed says
+  --shards 1          that each model has
   --older commit      built beside this one, for processes of two versions side by side
   --out directory     where the history and the log are written
 
@@ -41,7 +43,7 @@ ${Object.entries(faultKinds)
   .map(([name, { about }]) => `  ${name.padEnd(9)} ${about}`)
   .join('\n')}`;
 
-function whole(name: 'seconds' | 'seed' | 'clients' | 'fault-every'): number {
+function whole(name: 'seconds' | 'seed' | 'clients' | 'fault-every' | 'shards'): number {
   const value = Number(values[name]);
   if (Number.isFinite(value) && value >= 0) return value;
   throw new Error(`--${name} is ${values[name]}, expected a number`);
@@ -72,6 +74,7 @@ async function main(): Promise<void> {
     redis: oneOf('redis', ['always', 'everysec', 'sentinel', 'cluster'], values.redis),
     // An older version may know of no other place.
     bytes: oneOf('bytes', bytesPlaces, values.bytes ?? (values.older ? 'redis' : new Dice(seed).pick(bytesPlaces))),
+    shards: whole('shards'),
     older: values.older,
     out: values.out ?? mkdtempSync(join(tmpdir(), 'darkroom-chaos-run-')),
   };

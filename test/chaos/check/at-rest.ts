@@ -1,5 +1,6 @@
 /** What stands in Redis when nobody asks for anything any more. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { groupBy, modelOfShard } from '@darkroom/core';
 import { workerLists, type StoreConnection } from '@darkroom/store';
 
 export interface AtRest {
@@ -37,7 +38,12 @@ async function readAtRest(store: StoreConnection, workerNames: readonly string[]
   const keys = await allKeys(store);
   const ttls = await Promise.all(keys.map((key) => store.redis.pttl(key)));
   const leases = keys.filter((key) => key.includes(':leases:'));
-  const workers = (await Promise.all(models.map((model) => workersOf(store, model, keys)))).flat();
+  const found = (await Promise.all(models.map((model) => workersOf(store, model, keys)))).flat();
+  // A worker is in one shard of its model.
+  const workers = groupBy(found, ({ worker }) => worker).map((each) => ({
+    worker: each[0]!.worker,
+    lists: each.flatMap(({ lists }) => lists),
+  }));
   const missing = workerNames.filter((name) => !workers.some(({ worker }) => worker === name));
   return {
     leases,
@@ -68,7 +74,7 @@ async function workersOf({ redis, keysOf }: StoreConnection, model: string, keys
   const heard = await redis.zrange(of.heard, '0', '-1');
   const ids = new Set([...lists.flatMap(([, members]) => members), ...known, ...heard]);
   return [...ids].map((id) => ({
-    worker: `${model} ${id}`,
+    worker: `${modelOfShard(model)} ${id}`,
     lists: [
       ...lists.filter(([, members]) => members.includes(id)).map(([list]) => list),
       ...(known.includes(id) ? [] : ['no facts of it']),

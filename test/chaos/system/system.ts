@@ -42,12 +42,14 @@ export interface StartSystemOptions {
   history: History;
   /** Directory of the log. */
   out: string;
+  /** Of each model. */
+  shards: number;
   /** A commit, to be built beside this one. */
   older: string | undefined;
 }
 
 export async function startSystem(options: StartSystemOptions): Promise<ChaosSystem> {
-  const { history, out, older: commit } = options;
+  const { history, out, shards, older: commit } = options;
   const logFile = join(out, 'log.jsonl');
   const older = commit === undefined ? undefined : buildOlder(commit, join(out, 'older'));
   const onCrash =
@@ -87,7 +89,7 @@ export async function startSystem(options: StartSystemOptions): Promise<ChaosSys
   for (const number of [1, 2]) {
     await add('api', `api-${number}`, { PORT: `${ports[number - 1]}` });
     await add('batch-former', `former-${number}`);
-    await add('janitor', `janitor-${number}`);
+    await add('janitor', `janitor-${number}`, { MODEL_SHARDS: `${shards}` });
     await add('webhook-sender', `sender-${number}`);
     await add('worker', `painter-${number}`, { MODEL_DIR: 'models/emoji-sd', ...oneThread }, ['emoji-sd']);
   }

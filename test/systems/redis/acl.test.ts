@@ -39,7 +39,8 @@ afterAll(async () => {
 });
 
 function start(name: PartName) {
-  return system.start(name, { REDIS_URL: urlOf(name), WEBHOOK_ALLOW_PRIVATE: 'true', LEAK_SWEEP_INTERVAL_S: '1' });
+  const shown = { WEBHOOK_ALLOW_PRIVATE: 'true', LEAK_SWEEP_INTERVAL_S: '1', MODEL_SHARDS: '2' };
+  return system.start(name, { REDIS_URL: urlOf(name), ...shown });
 }
 
 function urlOf(name: PartName): string {
