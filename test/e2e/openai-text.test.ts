@@ -144,7 +144,7 @@ it('OpenAI’s SDK is told how probable each token was', async () => {
 });
 
 it('OpenAI’s SDK has a text continued', async () => {
-  const body = { model: writer, prompt: 'a bird on a ', logprobs: 2 };
+  const body = { model: writer, prompt: '<|im_start|>assistant\na bird on a', logprobs: 2 };
   const { choices, id, _request_id } = await open().completions.create(body);
   const [{ text, logprobs }] = choices as [OpenAI.CompletionChoice];
   expect([id, text]).toEqual([`cmpl-${_request_id}`, ' green background']);
@@ -193,7 +193,7 @@ describe('the Vercel AI SDK', () => {
     expect((await usage).outputTokens).toBeGreaterThan(4);
     const completion = streamText({
       model: provider().completionModel(writer),
-      prompt: 'a bird on a ',
+      prompt: '<|im_start|>assistant\na bird on a',
       maxOutputTokens: 5,
     });
     expect((await completion.text).length).toBeGreaterThan(0);

@@ -241,8 +241,8 @@ const half = new Uint8Array(
 const badBodies: [what: string, body: object | Uint8Array, message: string, routes?: readonly string[]][] = [
   [
     'token ids beyond the vocabulary',
-    { prompt: [5, 2048] },
-    'prompt.1 is 2048, expected an id below 2048, as many as emoji-writer has',
+    { prompt: [5, 6144] },
+    'prompt.1 is 6144, expected an id below 6144, as many as emoji-writer has',
   ],
   [
     'no token ids',
@@ -275,8 +275,8 @@ const badBodies: [what: string, body: object | Uint8Array, message: string, rout
   ['n = 0', { prompt: 'a', n: 0 }, 'n is not a field', ['/generate']],
   [
     'a bias of a token that is none',
-    { prompt: 'a', logit_bias: { 2048: 1 } },
-    'logit_bias is "2048", expected an id below 2048',
+    { prompt: 'a', logit_bias: { 6144: 1 } },
+    'logit_bias is "6144", expected an id below 6144',
     ['/v1/predict'],
   ],
   [

@@ -108,7 +108,7 @@ say(isinstance(response.output_parsed, Picture))
 
 it('has a text continued', async () => {
   const [[whole, pieces]] = (await run(`
-ask = dict(model="emoji-writer", prompt="a bird on a ", max_tokens=8)
+ask = dict(model="emoji-writer", prompt="<|im_start|>assistant\\na bird on a", max_tokens=8)
 whole = client.completions.create(**ask).choices[0].text
 say(whole, [chunk.choices[0].text for chunk in client.completions.create(**ask, stream=True)])
 `)) as [[string, string[]]];

@@ -34,7 +34,7 @@ function randomBodies(count: number, seed: number, tokens: { least: number; most
   const between = (low: number, high: number): number => low + Math.floor(random.next() * (high - low + 1));
   return Array.from({ length: count }, (_value, at) => ({
     model: models[at % 2]!,
-    prompt: Array.from({ length: between(1, 14) }, () => between(4, 2047)),
+    prompt: Array.from({ length: between(1, 14) }, () => between(4, 6143)),
     max_tokens: between(tokens.least, tokens.most),
     temperature: 1,
     seed: between(0, 2 ** 31),

@@ -189,7 +189,7 @@ it('shows its models as far as it knows them, and leaves the rest to the other',
   expect(data.find(({ id }) => id === writer)).toMatchObject({
     kind: 'text',
     max_model_len: 256,
-    vocabulary_size: 2048,
+    vocabulary_size: 6144,
     has_tools: false,
   });
   expect(data.find(({ id }) => id === caller)).toMatchObject({ has_tools: true });

@@ -49,7 +49,7 @@ export const generateDocument: RouteDocument = {
         'text/event-stream': {
           example: sseFrame({
             event: 'append',
-            data: { token_offset: 0, text: 'a birthday', token_ids: [68, 796], nfe: 2, finished: false },
+            data: { token_offset: 0, text: 'a birthday', token_ids: [68, 967], nfe: 2, finished: false },
           }),
         },
       },

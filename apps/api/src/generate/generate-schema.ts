@@ -72,7 +72,7 @@ export const generateAnswerSchema = z
     finish_reason: z.enum(['stop', 'length']),
   })
   .openapi('GenerateAnswer', {
-    example: { full_text: 'a birthday cake', token_ids: [68, 796, 884], nfe: 4, finish_reason: 'stop' },
+    example: { full_text: 'a birthday cake', token_ids: [68, 967, 799], nfe: 4, finish_reason: 'stop' },
   });
 export type GenerateAnswer = z.infer<typeof generateAnswerSchema>;
 

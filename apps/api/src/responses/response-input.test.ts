@@ -191,7 +191,7 @@ describe('what is refused', () => {
     [{ input, temperature: -1 }, 'temperature', 'temperature is -1, expected a number from 0 to 2'],
     [{ input, max_output_tokens: 0 }, 'max_output_tokens', 'max_output_tokens is 0'],
     [{ input, max_output_tokens: 300 }, 'max_output_tokens', 'max_output_tokens is 300, expected at most'],
-    [{ input: 'cold '.repeat(300) }, 'input', 'input has 310 tokens, expected at most 255: writer reads '],
+    [{ input: 'cold '.repeat(300) }, 'input', 'input has 308 tokens, expected at most 255: writer reads '],
     [{ input: [{ role: 'constructor', content: 'x' }] }, 'input.0.role', 'input.0.role is "constructor", expected one'],
     [{ input: [{ role: '__proto__', content: 'x' }] }, 'input.0.role', 'input.0.role is "__proto__", expected one of'],
     [{ input, seed: -1 }, 'seed', 'seed is -1'],

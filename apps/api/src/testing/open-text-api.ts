@@ -14,7 +14,7 @@ export const writer: TextCard = {
   pipeline: 'LlamaForCausalLM',
   mode: 'autoregressive',
   maxModelTokens: 256,
-  vocabularySize: 2048,
+  vocabularySize: 6144,
   codec: 'of-writer',
   hasChatTemplate: true,
   hasTools: false,

@@ -18,7 +18,7 @@ const card: TextCard = {
   pipeline: 'AutoregressivePipeline',
   mode: 'autoregressive',
   maxModelTokens: 256,
-  vocabularySize: 2048,
+  vocabularySize: 6144,
   codec: 'of-writer',
   hasChatTemplate: true,
   hasTools: false,

@@ -15,7 +15,7 @@ function withImageToken() {
   const special = '<image_soft_token>';
   const tokenizer = read('tokenizer.json') as { added_tokens: object[] };
   const [known] = tokenizer.added_tokens;
-  const added_tokens = [...tokenizer.added_tokens, { ...known, id: 2048, content: special, special: true }];
+  const added_tokens = [...tokenizer.added_tokens, { ...known, id: 6144, content: special, special: true }];
   return { special, files: { tokenizer: { ...tokenizer, added_tokens }, config: read('tokenizer_config.json') } };
 }
 
@@ -27,7 +27,7 @@ const card: TextCard = {
   pipeline: 'LlamaForCausalLM',
   mode: 'autoregressive',
   maxModelTokens: 256,
-  vocabularySize: 2048,
+  vocabularySize: 6144,
   codec: 'of-emoji-writer',
   hasChatTemplate: true,
   hasTools: false,
@@ -127,14 +127,14 @@ describe('a body for a model of text', () => {
       return result.status === 'invalid' ? result.problems : result.request.input;
     };
     expect(await resolve({ prompt: 'a fox' })).toMatchObject({ prompt: expect.any(Array) as number[] });
-    const expected = 'expected tokens below 2048, as many as emoji-writer has';
+    const expected = 'expected tokens below 6144, as many as emoji-writer has';
     const refused = (field: string) => {
-      const message = `${field}: has "${token}", token 2048, ${expected}`;
+      const message = `${field}: has "${token}", token 6144, ${expected}`;
       return [{ field, code: 'invalid_value', message }];
     };
     expect(await resolve({ prompt: `a fox ${token}` })).toEqual(refused('prompt'));
     expect(await resolve({ messages: [{ role: 'user', content: token }] })).toEqual(refused('messages'));
-    expect(await resolve({ prompt: [5, 2048] })).toMatchObject([{ field: 'prompt.1', code: 'invalid_value' }]);
+    expect(await resolve({ prompt: [5, 6144] })).toMatchObject([{ field: 'prompt.1', code: 'invalid_value' }]);
   });
 
   it.each(['emoji-writer', 'emoji-writer-diffusion'])('of %s has no role that it was not taught', async (name) => {
@@ -199,7 +199,7 @@ describe('a tokenizer', () => {
       return result.status === 'resolved' ? (result.request.input as TextInput).prompt.slice(0, 2) : result.problems;
     };
     expect(await idsOf({ prompt: 'a' })).toEqual([1, 68]);
-    expect(await idsOf({ messages: [{ role: 'user', content: 'a' }] })).toEqual([1, 283]);
+    expect(await idsOf({ messages: [{ role: 'user', content: 'a' }] })).toEqual([1, 285]);
   });
 
   it('may leave nothing of a prompt, which is refused', async () => {
@@ -253,13 +253,13 @@ describe('is refused with the field, what came and what was expected:', () => {
     ],
     [
       'ids beyond the vocabulary',
-      { prompt: [1, 2048] },
-      'invalid_value: prompt.1 is 2048, expected an id below 2048, as many as emoji-writer has',
+      { prompt: [1, 6144] },
+      'invalid_value: prompt.1 is 6144, expected an id below 6144, as many as emoji-writer has',
     ],
     [
       'a bias beyond the vocabulary',
-      { prompt: 'a', logit_bias: { 2048: 1 } },
-      'invalid_value: logit_bias is "2048", expected an id below 2048, as many as emoji-writer has',
+      { prompt: 'a', logit_bias: { 6144: 1 } },
+      'invalid_value: logit_bias is "6144", expected an id below 6144, as many as emoji-writer has',
     ],
     [
       '1,025 biases',
@@ -311,13 +311,13 @@ describe('is refused with the field, what came and what was expected:', () => {
     ],
     [
       'a prompt that nobody has to read to see that it is too long',
-      { prompt: 'x'.repeat(6657) },
-      'context_length_exceeded: prompt has 6657 characters, at least 513 tokens, expected at most 255: emoji-writer reads and writes 256 together',
+      { prompt: 'x'.repeat(8705) },
+      'context_length_exceeded: prompt has 8705 characters, at least 513 tokens, expected at most 255: emoji-writer reads and writes 256 together',
     ],
     [
       'messages that are too long together',
       { messages: Array.from({ length: 1000 }, () => ({ role: 'user', content: 'x'.repeat(1000) })) },
-      'context_length_exceeded: messages have 1000000 characters, at least 76924 tokens, expected at most 255: emoji-writer reads and writes 256 together',
+      'context_length_exceeded: messages have 1000000 characters, at least 58824 tokens, expected at most 255: emoji-writer reads and writes 256 together',
     ],
     [
       'more than any model reads, each message less',

@@ -26,7 +26,7 @@ describe('the card of a text model', () => {
       pipeline: 'AutoregressivePipeline',
       mode: 'autoregressive',
       maxModelTokens: 256,
-      vocabularySize: 2048,
+      vocabularySize: 6144,
       codec: createHash('sha256').update(codecDocument).digest('hex'),
       hasChatTemplate: true,
       hasTools: false,
@@ -89,16 +89,16 @@ describe('a text model', () => {
     );
   it.each([
     [{ model_type: 'mamba' }, 'config.json: model_type: mamba is not supported; supported are llama, qwen2, '],
-    [{ vocab_size: 2000 }, 'tokenizer.json: has 2048 tokens, and config.json says vocab_size 2000'],
+    [{ vocab_size: 2000 }, 'tokenizer.json: has 6144 tokens, and config.json says vocab_size 2000'],
     [
-      { vocab_size: 2050 },
-      'model_int8.onnx: logits is [batch_size, sequence_length, 2048], and config.json says […, …, 2050]',
+      { vocab_size: 6146 },
+      'model_int8.onnx: logits is [batch_size, sequence_length, 6144], and config.json says […, …, 6146]',
     ],
     [{ num_hidden_layers: 5 }, 'model_int8.onnx: has caches of 4 layers, and config.json says num_hidden_layers 5'],
     [{ num_key_value_heads: 3 }, 'past_key_values.0.key is [batch_size, 2, past_sequence_length, 32], and config.json'],
     [{ head_dim: 64 }, 'past_key_values.0.key is [batch_size, 2, past_sequence_length, 32], and config.json'],
     [{ block_size: undefined }, 'config.json: block_size: is missing'],
-    [{ mask_token_id: 9999 }, 'config.json: mask_token_id: 9999 is not below vocab_size, 2048'],
+    [{ mask_token_id: 9999 }, 'config.json: mask_token_id: 9999 is not below vocab_size, 6144'],
     [{ max_position_embeddings: 'many' }, 'config.json: max_position_embeddings: '],
   ])('whose config.json has %j is refused by the file and the figures', async (changes, message) => {
     await change('config.json', changes);
@@ -106,8 +106,8 @@ describe('a text model', () => {
   });
 
   it.each(['generation_config.json', 'config.json'])('whose end token in %s is none is refused', async (file) => {
-    await change(file, { eos_token_id: [2, 2048] });
-    expect(await failure()).toHaveProperty('message', `${file}: eos_token_id: 2048 is not a token of tokenizer.json`);
+    await change(file, { eos_token_id: [2, 6144] });
+    expect(await failure()).toHaveProperty('message', `${file}: eos_token_id: 6144 is not a token of tokenizer.json`);
   });
 
   it('whose tokenizer is of another model is refused', async () => {
@@ -124,10 +124,10 @@ describe('a text model', () => {
       });
     await few(4);
     expect(await failure()).toMatchObject(
-      unsupported('tokenizer.json: has 4 tokens, and config.json says vocab_size 2048'),
+      unsupported('tokenizer.json: has 4 tokens, and config.json says vocab_size 6144'),
     );
-    await few(2040);
-    expect((await readTextModelDirectory(directory, { id: 'padded' })).card.vocabularySize).toBe(2040);
+    await few(6136);
+    expect((await readTextModelDirectory(directory, { id: 'padded' })).card.vocabularySize).toBe(6136);
   });
 
   it('may have special tokens that it has no logits of, and does not write them', async () => {
@@ -135,14 +135,14 @@ describe('a text model', () => {
       added_tokens: object[];
     };
     const more = (special: boolean) =>
-      change('tokenizer.json', { added_tokens: [...known, { ...known[0], id: 2048, content: '<picture>', special }] });
+      change('tokenizer.json', { added_tokens: [...known, { ...known[0], id: 6144, content: '<picture>', special }] });
     await more(true);
     const written = await write(directory);
     expect(written).toEqual(await write(join(models, 'emoji-writer-diffusion')));
-    expect(written.size).toBe(2048);
+    expect(written.size).toBe(6144);
     await more(false);
     expect(await failure()).toMatchObject(
-      unsupported('tokenizer.json: has 2049 tokens, and config.json says vocab_size 2048'),
+      unsupported('tokenizer.json: has 6145 tokens, and config.json says vocab_size 6144'),
     );
   });
 

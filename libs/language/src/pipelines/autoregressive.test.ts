@@ -282,7 +282,7 @@ describe('a text', () => {
 describe('a request', () => {
   it.each<[Partial<TextInput>, string]>([
     [{ prompt: [] }, 'prompt: '],
-    [{ prompt: [1, 2048] }, 'prompt and logitBias: 2048 is not a token; the model has 2048'],
+    [{ prompt: [1, 6144] }, 'prompt and logitBias: 6144 is not a token; the model has 6144'],
     [{ logitBias: { 9999: 1 } }, 'prompt and logitBias: 9999 is not a token'],
     [{ prompt: Array.from({ length: 256 }, () => 5) }, 'prompt: has 256 tokens, and the model reads and writes 256'],
     [{ temperature: -1 }, 'temperature: '],

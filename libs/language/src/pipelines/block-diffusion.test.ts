@@ -84,7 +84,7 @@ describe('rows', () => {
   });
 
   it('go on from a checkpoint in the middle of a block, and count no call twice', async () => {
-    const input = textInput({ prompt: wish, temperature: 1, seed: 3, maxTokens: 30, ignoreEos: true });
+    const input = textInput({ prompt: wish, temperature: 1, seed: 3, maxTokens: 40, ignoreEos: true });
     const whole = await new TextTable(pipeline).write(input);
     expect(whole.checkpoints.length).toBeGreaterThan(10);
     for (const checkpoint of whole.checkpoints) {
@@ -98,7 +98,7 @@ describe('rows', () => {
   it('in different blocks and at different noise share a call', async () => {
     const table = new TextTable(pipeline);
     const input = textInput({ prompt: wish, ignoreEos: true, maxTokens: 24 });
-    await table.join('first', input);
+    await table.join('first', { ...input, confidenceThreshold: 1 });
     for (let turn = 0; turn < 6; turn++) await table.turn();
     await table.join('second', { ...input, tokensPerCall: 1 });
     await table.run();

@@ -106,7 +106,7 @@ export function randomInput(number: number, wish: readonly number[]): TextInput 
   const random = new RandomNumbers(number);
   const between = (low: number, high: number) => low + Math.floor(random.next() * (high - low + 1));
   const isLong = random.next() < 0.3;
-  const prompt = Array.from({ length: between(1, isLong ? 200 : 40) }, () => between(4, 2047));
+  const prompt = Array.from({ length: between(1, isLong ? 200 : 40) }, () => between(4, 6143));
   const isGreedy = random.next() < 0.3;
   return textInput({
     prompt: random.next() < 0.5 ? wish : prompt,

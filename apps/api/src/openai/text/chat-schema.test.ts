@@ -54,7 +54,7 @@ describe('refusing stores nothing', () => {
     [{ n: 0 }, 'n is 0, expected a whole number from 1 to 10'],
     [{ temperature: -1 }, 'temperature is -1, expected a number from 0 to 2'],
     [{ stop: 'x'.repeat(10_000) }, /^stop is "x+… \(10000 characters\), expected a text of 1 to 256 characters, /],
-    [{ logit_bias: { 2048: 1 } }, 'logit_bias is "2048", expected an id below 2048, as many as writer has'],
+    [{ logit_bias: { 6144: 1 } }, 'logit_bias is "6144", expected an id below 6144, as many as writer has'],
     [{ max_completion_tokens: 0 }, 'max_completion_tokens is 0, expected a whole number from 1 to 1000000'],
     [{ max_completion_tokens: 300 }, /^max_completion_tokens is 300, expected at most \d+: writer reads /],
     [

@@ -21,7 +21,7 @@ const promptExpected = 'text, or a list of ids of tokens';
 const ids = z.array(z.int().min(0)).min(1);
 const prompt = z.union([z.string().min(1), ids, z.array(z.string().min(1)).length(1), z.array(ids).length(1)]).meta({
   description: 'What to continue, as text or as ids of tokens; one in each request.',
-  example: 'a bird on a ',
+  example: '<|im_start|>assistant\na bird on a',
 });
 
 const ownFields = {
@@ -97,7 +97,10 @@ export const completionsDocument = textDocument({
   summary: 'Have a text continued, as of OpenAI',
   description: `For OpenAI's SDKs: a view of a request as \`POST /v1/predict\` makes it, of a model of text, without a template. Where
 it names no \`max_tokens\`, the model's default counts.`,
-  body: { schema: bodySchema, example: { model: 'emoji-writer', prompt: 'a bird on a ', max_tokens: 8 } },
+  body: {
+    schema: bodySchema,
+    example: { model: 'emoji-writer', prompt: '<|im_start|>assistant\na bird on a', max_tokens: 8 },
+  },
   answer: completionAnswerSchema,
   stream: [
     '{"index":0,"text":"blue background","logprobs":null,"finish_reason":null}',

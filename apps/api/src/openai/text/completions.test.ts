@@ -126,7 +126,7 @@ describe('refusing stores nothing', () => {
     [{ prompt: undefined }, 'prompt is missing, expected text, or a list of ids of tokens', 'prompt'],
     [{ prompt: '' }, /^prompt is "", expected text of 1 to /, 'prompt'],
     [{ prompt: [] }, /^prompt is \[\], expected text of 1 to /, 'prompt'],
-    [{ prompt: [2048] }, 'prompt.0 is 2048, expected an id below 2048, as many as writer has', 'prompt.0'],
+    [{ prompt: [6144] }, 'prompt.0 is 6144, expected an id below 6144, as many as writer has', 'prompt.0'],
     [{ prompt: ['a', 'b'] }, /^prompt is \["a","b"\], expected one prompt: each takes a request of its own/, 'prompt'],
     [{ prompt: [[5], [6]] }, /^prompt is \[\[5\],\[6\]\], expected one prompt: /, 'prompt'],
     [{ logprobs: 6 }, 'logprobs is 6, expected a whole number from 0 to 5', 'logprobs'],

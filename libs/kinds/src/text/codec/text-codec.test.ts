@@ -56,7 +56,7 @@ describe.each([
 
 describe('a codec', () => {
   it('knows its ids, and which of them end a text and have none', () => {
-    expect(codec).toMatchObject({ vocabularySize: 2048, endIds: [2], hasChatTemplate: true });
+    expect(codec).toMatchObject({ vocabularySize: 6144, endIds: [2], hasChatTemplate: true });
     expect(codec.calls).toEqual({ reason: 'its template shows no tools' });
     expect([0, 1, 2, 3, 4].map((id) => codec.isSpecial(id))).toEqual([true, true, true, true, false]);
     expect(codec.bytesOf(9000)).toEqual(new Uint8Array(0));
@@ -213,6 +213,8 @@ describe('messages', () => {
   });
 
   it('end with the answer of the model where it is not to begin a new one', () => {
-    expect(codec.renderChat([user], { addGenerationPrompt: false })).toBe('<|im_start|>user\nmake it blue<|im_end|>\n');
+    expect(codec.renderChat([user], { addGenerationPrompt: false })).toBe(
+      '<|im_start|>user\n make it blue<|im_end|>\n',
+    );
   });
 });

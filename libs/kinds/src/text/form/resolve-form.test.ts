@@ -25,7 +25,7 @@ const card: TextCard = {
   pipeline: 'LlamaForCausalLM',
   mode: 'autoregressive',
   maxModelTokens: 256,
-  vocabularySize: 2048,
+  vocabularySize: 6144,
   codec: 'with tools',
   hasChatTemplate: true,
   hasTools: true,

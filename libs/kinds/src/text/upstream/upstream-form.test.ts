@@ -129,7 +129,8 @@ describe('a grammar of calls', () => {
   const model = new URL('../../../../../models/emoji-writer/', import.meta.url);
   const read = (file: string): object => JSON.parse(readFileSync(new URL(file, model), 'utf8')) as object;
   const codecDocument = encodeTextCodecFiles({
-    tokenizer: read('tokenizer.json'),
+    // The writer reads capitals as small letters: such a text would not be what is allowed or not.
+    tokenizer: { ...read('tokenizer.json'), normalizer: null },
     config: read('tokenizer_config.json'),
   });
   const codec = createTextCodec(codecDocument);
