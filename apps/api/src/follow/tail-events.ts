@@ -121,7 +121,8 @@ async function nextEvents(
       const { last, isEnded } = await askStore((store) => readLogEnd(store, id));
       reader.isCheckDue = false;
       reader.isEnded = isEnded;
-      if (isEnded || last !== reader.last) reader.isBehind = true;
+      // Who shows each progress says so by reading.
+      if (isEnded || last !== reader.last || reader.followMs > 0) reader.isBehind = true;
     }
     for (let event = reader.published.shift(); event !== undefined; event = reader.published.shift()) {
       if (event.sequence === reader.last + 1) return [event];

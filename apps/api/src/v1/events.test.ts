@@ -227,6 +227,18 @@ describe('the events of a request', () => {
     expect([test.hub.size, test.timers(), replica.timers()]).toEqual([0, 0, 0]);
   });
 
+  it('have each progress written as long as somebody reads', async () => {
+    const test = await openTestApi();
+    const id = await test.submit();
+    const reader = await open(test, id);
+    await reader.next();
+    const request = test.store.keysOf('tiny').request(id);
+    await test.store.redis.hdel(request, 'followedUntilMs');
+    test.tick(checkMs);
+    await expect.poll(() => test.store.redis.hexists(request, 'followedUntilMs')).toBe(1);
+    await reader.cancel();
+  });
+
   it('say how it ended', async () => {
     const test = await openTestApi();
     const canceled = await test.submit();
