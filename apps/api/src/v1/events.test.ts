@@ -234,8 +234,11 @@ describe('the events of a request', () => {
     await reader.next();
     const request = test.store.keysOf('tiny').request(id);
     await test.store.redis.hdel(request, 'followedUntilMs');
+    const next = reader.next();
     test.tick(checkMs);
     await expect.poll(() => test.store.redis.hexists(request, 'followedUntilMs')).toBe(1);
+    await cancelRequest(test.store, id);
+    expect((await next)?.event).toBe('canceled');
     await reader.cancel();
   });
 
