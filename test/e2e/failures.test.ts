@@ -67,7 +67,9 @@ it('a worker that is stopped gives its rows back with a checkpoint, and no attem
   const events = await stream(system.url, id);
   expect(typesOf(events)).toEqual(['queued', 'started', 'queued', 'started', 'succeeded', '[DONE]']);
   const steps = stepsOf(events);
-  expect(steps).toEqual(Array.from({ length: long.num_inference_steps }, (_value, step) => step + 1));
+  // None twice; those may be missing that were taken before anybody had come to read them.
+  expect(steps).toEqual([...new Set(steps)].toSorted((left, right) => left - right));
+  expect(steps.at(-1)).toBe(long.num_inference_steps);
   expect((await picture(system.url, id)).equals(undisturbed.picture)).toBe(true);
   expect(await attempts(system, id)).toBe(1);
 });

@@ -23,8 +23,10 @@ it('streams a picture over an API that is killed and one that is stopped, droppi
     await (event.step === 20 ? system.part('api').kill() : system.part('api').stop());
     await system.start('api');
   }
-  const steps = seen.filter((event) => event.type === 'progress').map(({ step }) => step);
-  expect(steps).toEqual(Array.from({ length: 150 }, (_value, index) => index + 1));
+  const steps = seen.filter((event) => event.type === 'progress').map(({ step = 0 }) => step);
+  // None twice; those may be missing that were taken while nobody had come to read them.
+  expect(steps).toEqual([...new Set(steps)].toSorted((left, right) => left - right));
+  expect(steps.at(-1)).toBe(150);
   const types = seen.map(({ type }) => type).filter((type) => type !== 'progress');
   expect(types).toEqual(['queued', 'started', 'image', 'succeeded']);
   // What was live is what the log holds, but for the previews, which go at the end.
