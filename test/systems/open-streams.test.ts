@@ -9,9 +9,9 @@ import { heapEnvironment, memoryOf } from './heap-of.ts';
 
 const streams = 1000;
 /** Of the heap; what the system takes of sockets beside it is not ours. */
-const mostBytes = 20e3;
+const mostBytes = 15e3;
 
-it('a thousand streams are told by one connection, hold 20 KB each, and all end', async () => {
+it('a thousand streams are told by one connection, hold 15 KB of the heap each, and all end', async () => {
   const system = await openSystem({ parts: [{ name: 'api', environment: heapEnvironment }] });
   const { store, url } = system;
   const api = system.part('api');
