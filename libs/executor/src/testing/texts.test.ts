@@ -21,9 +21,12 @@ function input(text: string, changes: Partial<TextInput> = {}): TextInput {
   return { prompt, ...sampling, ...rest, ...changes };
 }
 
-const catPrompt = input('a cat').prompt;
+const animalPrompt = input('an animal').prompt;
 /** What a short input of the suites takes. */
-const shortSlots = catPrompt.length + 16;
+const shortSlots = animalPrompt.length + 16;
+
+/** A step says one token, as those of the other texts do: of what it is sure it would say several at once. */
+const oneByOne = { tokensPerCall: 1 };
 
 /** It has no end, as the other texts of the suites have none. */
 const endless = { ignoreEos: false, constraint: { type: 'grammar', grammar: 'root ::= [^q] root' } };
@@ -38,9 +41,18 @@ function subjectOf(directory: string, changes: Partial<TextInput> = {}): Executo
         loadPipeline: () => loadTextPipeline({ directory, threads: 1 }),
       }),
     shortInput: ({ number, outputs }) =>
-      input('a cat', { seed: number, n: outputs, temperature: 2, logitBias: { [300 + 37 * number]: 12 }, ...changes }),
-    longInput: input('a cat', { maxTokens: 64, ...changes }),
-    badInput: { input: input('a cat', { prompt: [] }), message: 'prompt: Too small: expected array to have >=1 items' },
+      input('an animal', {
+        seed: number,
+        n: outputs,
+        temperature: 2,
+        logitBias: { [300 + 37 * number]: 12 },
+        ...changes,
+      }),
+    longInput: input('an animal', { maxTokens: 64, ...changes }),
+    badInput: {
+      input: input('an animal', { prompt: [] }),
+      message: 'prompt: Too small: expected array to have >=1 items',
+    },
     canBeKilled: false,
   };
 }
@@ -49,8 +61,8 @@ describeExecutor('in process, with the writer', subjectOf(directories.ar));
 describeRows('in process, with the writer', subjectOf(directories.ar));
 describeExecutor('in process, with the writer and a grammar', subjectOf(directories.ar, endless));
 describeRows('in process, with the writer and a grammar', subjectOf(directories.ar, endless));
-describeExecutor('in process, with the writer by blocks', subjectOf(directories.bd));
-describeRows('in process, with the writer by blocks', subjectOf(directories.bd));
+describeExecutor('in process, with the writer by blocks', subjectOf(directories.bd, oneByOne));
+describeRows('in process, with the writer by blocks', subjectOf(directories.bd, oneByOne));
 
 it('keeps to a grammar in a process of its own', async () => {
   const log = new EventLog();
@@ -58,7 +70,7 @@ it('keeps to a grammar in a process of its own', async () => {
   const executor = new ProcessExecutor({ maxSlots: 400, onEvents: log.listener, model });
   await executor.start();
   const constraint = { type: 'grammar', grammar: 'root ::= "{" [0-9]{3} "}"' };
-  executor.submit([{ id: 'a', input: input('a cat', { constraint, ignoreEos: false }) }]);
+  executor.submit([{ id: 'a', input: input('an animal', { constraint, ignoreEos: false }) }]);
   await log.end('a');
   expect(log.outputs('a').get(0)?.toString()).toMatch(/^\{\d{3}\}$/u);
   await executor.shutdown();
@@ -103,12 +115,14 @@ describe.each(Object.entries(directories))('an engine with %s', (mode, directory
 
   it('says a text as it is written', async () => {
     const { log, executor, textOf } = await open();
-    executor.submit([{ id: 'a', input: input('a tiny dog on yellow', { temperature: 0, ignoreEos: false }) }]);
+    executor.submit([
+      { id: 'a', input: input('something sweet for a birthday party', { temperature: 0, ignoreEos: false }) },
+    ]);
     await log.end('a');
     const said = log.events.flatMap((event) => (event.type === 'delta' || event.type === 'snapshot' ? [event] : []));
     expect(said.length).toBeGreaterThan(2);
     expect(said.reduce((text, event) => textAfter(text, event as never), '')).toBe(textOf('a'));
-    expect(textOf('a')).toBe('a tiny dog on a yellow background');
+    expect(textOf('a')).toBe('a birthday cake on a pink background');
     expect(said.some(({ text }) => text.includes(maskText))).toBe(mode === 'bd');
     expect(log.of('output')[0]!.output.facts).toMatchObject({ finish_reason: 'stop' });
     await executor.shutdown();
@@ -116,7 +130,7 @@ describe.each(Object.entries(directories))('an engine with %s', (mode, directory
 
   it('goes on from every checkpoint to the same bytes', async () => {
     const { log, executor, textOf } = await open({ checkpointEvery: 1 });
-    const request = { id: 'whole', input: input('hello', { maxTokens: 20 }) };
+    const request = { id: 'whole', input: input('hello', { maxTokens: 32 }) };
     executor.submit([request]);
     await log.end('whole');
     const checkpoints = log.of('checkpoint').map(({ checkpoint }) => checkpoint);
