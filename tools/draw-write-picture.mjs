@@ -7,7 +7,7 @@ import { findOrInstallChromium } from './start/chromium-install.mjs';
 
 const url = process.argv[2] ?? 'http://127.0.0.1:8080';
 const file = join(import.meta.dirname, '../docs/pictures/write.png');
-const [drawn, developing] = ['an animal from africa on orange', 'something sweet for a birthday party'];
+const [drawn, developing] = ['an animal from africa on orange', 'I feel stormy today'];
 /** An answer is written in less than a tenth of a second, and states that follow closely come as one: until it is seen. */
 const tries = 50;
 

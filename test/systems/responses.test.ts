@@ -14,7 +14,7 @@ const slow = (model: string, seed = 5) =>
     model,
     input,
     seed,
-    temperature: 1,
+    temperature: 2,
     max_output_tokens: 220,
     ignore_eos: true,
     ...(model.endsWith('diffusion') && { tokens_per_step: 3 }),
