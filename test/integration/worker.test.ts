@@ -138,7 +138,14 @@ it('ends no request that it dropped because it was lost, though it is its own ag
   const { store, worker, executor, id } = await openBusy();
   const [{ id: token }] = executor.submitted as [RowRequest];
   // A master that then gave way to one that knows nothing of a burial.
-  Object.assign(store.redis, { 'workers/heartbeat-worker': () => Promise.resolve('buried') });
+  const name = 'workers/heartbeat-worker';
+  const heartbeat: unknown = Reflect.get(store.redis, name);
+  // Once: at another beat of its own, on a busy machine, it would read the inbox anew and find the lease there.
+  const sayBuried = (): Promise<string> => {
+    Object.assign(store.redis, { [name]: heartbeat });
+    return Promise.resolve('buried');
+  };
+  Object.assign(store.redis, { [name]: sayBuried });
   await worker.beatOnce();
   expect(executor.canceled).toEqual([token]);
   executor.emit([{ type: 'request-canceled', requestId: token }]);
