@@ -127,7 +127,7 @@ it('a lease that is faster than its going is not lost', async () => {
   });
 });
 
-it('one that an operator drains while it ends what it has stays drained', async () => {
+it('one that an operator drains while it ends what it has stays drained, with its room, though Redis refuses that once', async () => {
   const { store, executor } = await openSpread();
   const first = await submitTo(store, 'tiny');
   await leaseIn(store, 'tiny', first);
@@ -140,11 +140,21 @@ it('one that an operator drains while it ends what it has stays drained', async 
     ]),
   );
   await withdrawWorker(store, { model: 'tiny', workerId: 'w1' });
+  const script = 'workers/register-worker';
+  const register = Reflect.get(store.redis, script) as (...words: unknown[]) => Promise<unknown>;
+  const refuse = vi.fn((...words: unknown[]) => {
+    // Once more that it leaves, and then that it stays.
+    if (refuse.mock.calls.length === 1) return register.apply(store.redis, words);
+    Object.assign(store.redis, { [script]: register });
+    return Promise.reject(new Error('READONLY You cannot write against a read only replica.'));
+  });
+  Object.assign(store.redis, { [script]: refuse });
   executor.complete(executor.submitted[0]!.id);
   const drained = { workerId: 'w1', state: 'draining', capacity: 4, freeSlots: 4 };
   await vi.waitFor(async () => expect(await readWorkers(store, 'tiny', 9)).toMatchObject([drained]), {
     timeout: 10_000,
   });
+  expect(refuse).toHaveBeenCalledTimes(2);
 });
 
 it('taken for dead on the way, it goes on where it is', async () => {

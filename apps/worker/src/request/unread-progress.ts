@@ -22,7 +22,7 @@ export class UnreadProgress {
 
   /** Somebody does for so long from now, ms. */
   follow(forMs: number): void {
-    this.#followedUntilMs = performance.now() + forMs;
+    this.#followedUntilMs = Math.max(this.#followedUntilMs, performance.now() + forMs);
     if (forMs > 0) this.sayAll();
   }
 

@@ -37,6 +37,8 @@ export class Registration {
   /** Where it is to go. */
   #to: { shard: string; isPatient: boolean } | undefined;
   #hasSaidSo = false;
+  /** It has room again, and could not say so yet. */
+  #staysUnsaid = false;
   #isBetween = false;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -72,7 +74,9 @@ export class Registration {
   /** Goes, if it is to and can. To be called between two looks into the inbox, so that none is under way. */
   async lookOnce(): Promise<void> {
     const { worker, identity, engine, isBusy } = this.#options;
-    if (this.#to === undefined || engine.isStopping) return;
+    if (engine.isStopping) return;
+    if (this.#staysUnsaid) return this.#stay();
+    if (this.#to === undefined) return;
     const { isPatient } = this.#to;
     if (!engine.isOpen || (isBusy() && !isPatient)) return this.#stay();
     if (isBusy() && this.#hasSaidSo) return;
@@ -87,7 +91,9 @@ export class Registration {
   async #stay(): Promise<void> {
     this.#to = undefined;
     this.#hasSaidSo = false;
+    this.#staysUnsaid = true;
     await this.say();
+    this.#staysUnsaid = false;
   }
 
   async #go(): Promise<void> {

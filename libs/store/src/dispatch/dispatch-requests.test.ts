@@ -7,6 +7,7 @@ import {
   seedRequest,
   seedRunning,
   seedWorker,
+  startPrivateRedis,
   testEnvelope,
   write,
 } from '@darkroom/testing';
@@ -14,6 +15,7 @@ import type { Dispatchable } from '@darkroom/core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   admitRequest,
+  connectStore,
   createEventHub,
   dispatchRequests,
   expireRequests,
@@ -60,6 +62,25 @@ it('wakes formers with what they would see of a first request, and for room only
   expect(heard).toEqual([{ ...look, nowMs: expect.any(Number) }, undefined, undefined, undefined]);
 });
 
+it.each<[string, (store: StoreConnection) => Promise<unknown>]>([
+  ['a model that is paused', async (store) => pauseModel(store, 'tiny')],
+  ['a worker without room', async (store) => seedWorker(store, { workerId: 'w1', capacity: 0 })],
+  [
+    'a worker that has just died',
+    async (store) => store.redis.hset(store.keysOf('tiny').swept, { count: 100, patience: 1 }),
+  ],
+])('says only that there is a first request to %s', async (_what, turn) => {
+  const store = openTestStore();
+  await seedWorker(store);
+  await turn(store);
+  const wakeups = createEventHub(store);
+  onTestFinished(() => wakeups.close());
+  const heard: (Dispatchable | undefined)[] = [];
+  await wakeups.listen('tiny', (seen) => heard.push(seen));
+  await seedRequest(store);
+  await expect.poll(() => heard).toEqual([undefined]);
+});
+
 it('tells the worker for how long somebody has followed a request that waited', async () => {
   const store = openTestStore();
   await seedWorker(store);
@@ -72,6 +93,18 @@ it('tells the worker for how long somebody has followed a request that waited', 
   const [message] = await inbox.next(10);
   const toldOf = message?.type === 'run' ? message.requests.map(({ followedMs }) => followedMs) : [];
   expect(toldOf).toEqual([expect.closeTo(60_000, -4), undefined]);
+});
+
+it('lets all read what there is though Redis is full, and nobody follow', async () => {
+  const redis = await startPrivateRedis();
+  onTestFinished(() => redis.stop());
+  const store = connectStore({ url: redis.url, prefix: 'full' });
+  onTestFinished(() => store.close());
+  const { delivery } = await seedRunning(store);
+  await store.redis.config('SET', 'maxmemory', '1');
+  const events = await readEvents(store, delivery.id, { after: 0, followMs: 60_000 });
+  expect(events.map(({ type }) => type)).toEqual(['queued', 'started']);
+  expect(await store.redis.hexists(store.keysOf('tiny').request(delivery.id), 'followedUntilMs')).toBe(0);
 });
 
 describe('looking', () => {

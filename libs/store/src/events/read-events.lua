@@ -8,9 +8,10 @@ local sequence, createdAtMs, position, state, followedUntilMs =
   unpack(redis.call('HMGET', key('request', id), 'sequence', 'createdAtMs', 'position', 'state', 'followedUntilMs'))
 -- Said again when a third of the time is over, however many follow.
 if followMs > 0 and (state == 'queued' or state == 'running') and (tonumber(followedUntilMs) or 0) < timeMs() + followMs * 2 / 3 then
-  redis.call('HSET', key('request', id), 'followedUntilMs', timeMs() + followMs)
+  -- A Redis that is full lets nobody follow, and lets all read.
+  local said = redis.pcall('HSET', key('request', id), 'followedUntilMs', timeMs() + followMs)
   local workerId, token = unpack(redis.call('HMGET', key('request', id), 'worker', 'token'))
-  if token then sayToWorker(workerId, '{"type":"follow","token":"' .. token .. '","forMs":' .. followMs .. '}') end
+  if token and not said.err then sayToWorker(workerId, '{"type":"follow","token":"' .. token .. '","forMs":' .. followMs .. '}') end
 end
 -- A request that waits has no log yet.
 if sequence == '1' and after < 1 then return { { '1', queuedBody(createdAtMs, position), '' } } end

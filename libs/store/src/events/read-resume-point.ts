@@ -7,8 +7,12 @@ import { readTextEvents } from './read-texts.ts';
  * What earlier deliveries of a request have left: indexes of finished outputs, the last checkpoint of others and what that was made
  * with (`origin`, empty where nobody said), and what was said of the text of those that have any, by index. One round trip, and one more where there is text.
  */
-export async function readResumePoint(store: StoreConnection, { model, id, outputs }: RequestEnvelope) {
-  const keys = store.keysOf(model);
+export async function readResumePoint(
+  store: StoreConnection,
+  { id, outputs }: Pick<RequestEnvelope, 'id' | 'outputs'>,
+) {
+  // The id says in which shard of its model it is.
+  const keys = store.keysOfRequest(id)!;
   const indexes = Array.from({ length: outputs }, (_value, index) => index);
   const [infos, spans, origins, bytes] = await Promise.all([
     store.redis.hmget(keys.request(id), ...indexes.map((index) => `output:${index}`)),

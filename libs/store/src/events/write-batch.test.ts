@@ -1,5 +1,5 @@
 /** What a worker writes while requests run: in order, fenced, and once. */
-import { type RequestEvent, textAfter, type TextEvent } from '@darkroom/core';
+import { createRequestId, type RequestEvent, textAfter, type TextEvent } from '@darkroom/core';
 import { dispatchNext, openTestStore, seedRequest, seedRunning, testEnvelope, write } from '@darkroom/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -261,10 +261,11 @@ describe('text', () => {
   });
 });
 
-it('tells whoever goes on what is finished and where the rest stands', async () => {
+it.each(['tiny', 'tiny~1'])('tells whoever goes on in %s what is finished and where the rest stands', async (shard) => {
   const store = openTestStore();
-  const envelope = testEnvelope({ outputs: 3, slots: 3 });
-  const { worker, delivery } = await seedRunning(store, envelope);
+  const id = createRequestId({ model: shard, owner: '', nowMs: Date.now(), secret: 'test' });
+  const envelope = testEnvelope({ id, outputs: 3, slots: 3 });
+  const { worker, delivery } = await seedRunning(store, { ...envelope, worker: { model: shard } });
   const info = { index: 1, contentType: 'image/png', bytes: 1, chunks: 1 };
   await write(store, worker, { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') });
   await write(store, worker, {

@@ -55,6 +55,6 @@ redis.call('HINCRBY', kept, 'open', given.bytes)
 redis.call('PERSIST', kept)
 redis.call('ZADD', base .. ':deadlines', nowMs + given.startTimeoutMs, id)
 -- With the look that a former would begin with, where that can only come to this request and an idle worker.
-local isFirst = waiting == 0 and redis.call('EXISTS', listKey('idle')) == 1
-redis.call('PUBLISH', base .. ':wakeup', isFirst and cjson.encode(lookAround(1, 1, 0)) or 'admitted')
+local look = waiting == 0 and redis.call('EXISTS', listKey('idle')) == 1 and lookAround(1, 1, 0)
+redis.call('PUBLISH', base .. ':wakeup', look and #look[4] > 0 and cjson.encode(look) or 'admitted')
 return admitted(position)
