@@ -142,7 +142,7 @@ it('one that an operator drains while it ends what it has stays drained, with it
   await withdrawWorker(store, { model: 'tiny', workerId: 'w1' });
   const script = 'workers/register-worker';
   const register = Reflect.get(store.redis, script) as (...words: unknown[]) => Promise<unknown>;
-  const refuse = vi.fn((...words: unknown[]) => {
+  const refuse = vi.fn<(...words: unknown[]) => Promise<unknown>>((...words) => {
     // Once more that it leaves, and then that it stays.
     if (refuse.mock.calls.length === 1) return register.apply(store.redis, words);
     Object.assign(store.redis, { [script]: register });

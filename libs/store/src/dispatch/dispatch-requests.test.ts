@@ -95,6 +95,16 @@ it('tells the worker for how long somebody has followed a request that waited', 
   expect(toldOf).toEqual([expect.closeTo(60_000, -4), undefined]);
 });
 
+it('tells a worker at once that somebody follows what it runs', async () => {
+  const store = openTestStore();
+  const { delivery } = await seedRunning(store);
+  await readEvents(store, delivery.id, { after: 0, followMs: 60_000 });
+  const inbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
+  onTestFinished(() => inbox.close());
+  const messages = await inbox.next(10);
+  expect(messages.at(-1)).toEqual({ type: 'follow', token: delivery.token, forMs: 60_000 });
+});
+
 it('lets all read what there is though Redis is full, and nobody follow', async () => {
   const redis = await startPrivateRedis();
   onTestFinished(() => redis.stop());

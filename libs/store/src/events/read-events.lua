@@ -11,7 +11,7 @@ if followMs > 0 and (state == 'queued' or state == 'running') and (tonumber(foll
   -- A Redis that is full lets nobody follow, and lets all read.
   local said = redis.pcall('HSET', key('request', id), 'followedUntilMs', timeMs() + followMs)
   local workerId, token = unpack(redis.call('HMGET', key('request', id), 'worker', 'token'))
-  if token and not said.err then sayToWorker(workerId, '{"type":"follow","token":"' .. token .. '","forMs":' .. followMs .. '}') end
+  if token and type(said) == 'number' then sayToWorker(workerId, '{"type":"follow","token":"' .. token .. '","forMs":' .. followMs .. '}') end
 end
 -- A request that waits has no log yet.
 if sequence == '1' and after < 1 then return { { '1', queuedBody(createdAtMs, position), '' } } end
