@@ -94,7 +94,7 @@ it('pulls a model of text, lists it and has it write', async () => {
   for (const line of [
     /^mode +autoregressive$/m,
     /^context +256 tokens, /m,
-    /^onnx\/model_int8\.onnx +int8 +1\.7 MB$/m,
+    /^onnx\/model_int8\.onnx +int8 +2\.5 MB$/m,
     /^reading \d+ tokens .* MB$/m,
     /^wrote +"\w.*"$/m,
     /^speed +[\d.]+ tokens\/s, a row alone$/m,
