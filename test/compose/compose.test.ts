@@ -86,7 +86,13 @@ describe.each(['emoji-writer', 'emoji-writer-diffusion'])('%s', (model) => {
 
   it('is heard of through the balancer while it writes: who leaves at the first word has it canceled', async () => {
     const leaver = new AbortController();
-    const long = { messages: [{ role: 'user', content: 'something cold' }], max_tokens: 240, ignore_eos: true, n: 8, temperature: 2 };
+    const long = {
+      messages: [{ role: 'user', content: 'something cold' }],
+      max_tokens: 240,
+      ignore_eos: true,
+      n: 8,
+      temperature: 2,
+    };
     const response = await ask({ model, ...long, stream: true }, leaver.signal);
     for await (const data of dataOf(response)) if ((JSON.parse(data) as Chunk).choices[0].delta.content) break;
     leaver.abort();
