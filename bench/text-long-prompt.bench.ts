@@ -1,8 +1,9 @@
 /**
  * How long those who write wait while a prompt of 2,000 tokens comes in: the time between two of their tokens, on the wall and
- * of a CPU, which other work on the machine changes less.
+ * of a CPU, which other work on the machine changes less. A step takes longer as texts grow: each gap is compared with what the
+ * same rows wait without the prompt when their texts are as long.
  */
-import { loadTextPipeline } from '@darkroom/language';
+import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
 import { it } from 'vitest';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
 import { provideSmollm2, whyNoSmollm2 } from '../test/systems/smollm2.ts';
@@ -10,8 +11,9 @@ import { median, quantile, report } from './report.ts';
 
 const writers = 8;
 const promptTokens = 2000;
-/** Turns without the prompt before it, and after it. */
-const usualTurns = 60;
+/** Turns before the prompt comes, and turns that are compared with one, half of them before it. */
+const turnsBefore = 60;
+const turnsAlike = 10;
 const rounds = 3;
 
 interface Gap {
@@ -31,6 +33,32 @@ function promptOf(length: number, seed: number): number[] {
   return Array.from({ length }, (_, at) => 100 + ((at * 31 + seed * 1009) % 40_000));
 }
 
+async function tableOfWriters(pipeline: TextPipeline, seed: number): Promise<TextTable> {
+  const table = new TextTable(pipeline);
+  for (let row = 0; row < writers; row++)
+    await table.join(`${row}`, textInput({ prompt: promptOf(37, seed + row), maxTokens: 1000, ignoreEos: true }));
+  return table;
+}
+
+function leave(table: TextTable): void {
+  for (let row = 0; row < writers; row++) table.leave(`${row}`);
+}
+
+/** Each gap of a round, over the median of those without the prompt whose texts are about as long. */
+function timesUsual(round: Record<'usual' | 'beside', Gap[]>, which: 'usual' | 'beside', kind: keyof Gap): number[] {
+  return round[which].map((gap, at) => {
+    const first = Math.max(0, Math.min(at - turnsAlike / 2, round.usual.length - turnsAlike));
+    return gap[kind] / median(round.usual.slice(first, first + turnsAlike).map((alike) => alike[kind]));
+  });
+}
+
+function line(rounds: readonly (readonly number[])[]): string {
+  const ratios = rounds.flat();
+  const shares = [0.5, 0.99, 1].map((share) => `× ${quantile(ratios, share).toFixed(2)}`).join(', ');
+  const aboveTwice = ratios.filter((ratio) => ratio > 2).length;
+  return `${shares}; ${aboveTwice} of ${ratios.length} above × 2`;
+}
+
 const missing = whyNoSmollm2();
 if (missing !== undefined) console.log(`no long prompt: ${missing}`);
 
@@ -40,23 +68,20 @@ it.skipIf(missing !== undefined)('reads a long prompt beside those who write', {
   const pipeline = await loadTextPipeline({ directory, threads: 1, dtypes, keptTokens: 0 });
   const all: { usual: Gap[]; beside: Gap[]; firstMs: number }[] = [];
   for (let round = 0; round < rounds; round++) {
-    const table = new TextTable(pipeline);
-    for (let row = 0; row < writers; row++) {
-      const prompt = promptOf(37, 100 * round + row);
-      await table.join(`${row}`, textInput({ prompt, maxTokens: 1000, ignoreEos: true }));
-    }
-    for (let at = 0; at < 20; at++) await table.turn();
-    const usual: Gap[] = [];
-    for (let at = 0; at < usualTurns; at++) usual.push(await turn(table));
+    const table = await tableOfWriters(pipeline, 200 * round);
+    for (let at = 0; at < turnsBefore; at++) await table.turn();
     const beganAtMs = performance.now();
-    await table.join('long', textInput({ prompt: promptOf(promptTokens, 100 * round + 99), maxTokens: 1 }));
+    await table.join('long', textInput({ prompt: promptOf(promptTokens, 200 * round + 99), maxTokens: 1 }));
     const beside: Gap[] = [];
     while (!table.results.has('long')) beside.push(await turn(table));
     const firstMs = performance.now() - beganAtMs;
-    // Their own texts have grown meanwhile.
-    for (let at = 0; at < usualTurns; at++) usual.push(await turn(table));
+    leave(table);
+    const without = await tableOfWriters(pipeline, 200 * round + 100);
+    for (let at = 0; at < turnsBefore; at++) await without.turn();
+    const usual: Gap[] = [];
+    while (usual.length < beside.length) usual.push(await turn(without));
+    leave(without);
     all.push({ usual, beside, firstMs });
-    for (let row = 0; row < writers; row++) table.leave(`${row}`);
   }
   const aloneMs: number[] = [];
   for (let round = 0; round < rounds; round++) {
@@ -69,31 +94,19 @@ it.skipIf(missing !== undefined)('reads a long prompt beside those who write', {
     ['wallMs', 'ms'],
     ['cpuMs', 'ms of a CPU'],
   ] as const) {
-    const usual = all.flatMap((one) => one.usual.map((gap) => gap[kind]));
-    const beside = all.flatMap((one) => one.beside.map((gap) => gap[kind]));
-    const normal = median(usual);
-    const line = (gaps: readonly number[]) =>
-      [0.5, 0.99, 1]
-        .map((share) => quantile(gaps, share))
-        .map((gap) => `${gap.toFixed(0)} (× ${(gap / normal).toFixed(2)})`)
-        .join(', ');
-    const share = beside.filter((gap) => gap > 2 * normal).length / beside.length;
+    const [usual, beside] = (['usual', 'beside'] as const).map((which) =>
+      all.map((round) => timesUsual(round, which, kind)),
+    );
     report(
       `${promptTokens} tokens are read beside ${writers} rows that write, ${name}: median, p99, worst of ${rounds} rounds`,
       {
-        'gap without the prompt': `${line(usual)}, ${usual.length} gaps`,
-        'gap meanwhile': `${line(beside)}, ${beside.length} gaps`,
-        'worst of each round': all
-          .map((one) =>
-            (
-              quantile(
-                one.beside.map((gap) => gap[kind]),
-                1,
-              ) / normal
-            ).toFixed(2),
-          )
+        'a step without the prompt, at its beginning and at its end': all
+          .map(({ usual: gaps }) => [gaps.slice(0, turnsAlike), gaps.slice(-turnsAlike)])
+          .map((ends) => ends.map((gaps) => median(gaps.map((gap) => gap[kind])).toFixed(0)).join(' to '))
           .join(', '),
-        'more than twice the usual': `${(100 * share).toFixed(1)} of 100`,
+        'gap without the prompt': line(usual!),
+        'gap meanwhile': line(beside!),
+        'worst of each round': beside!.map((ratios) => quantile(ratios, 1).toFixed(2)).join(', '),
       },
     );
   }
