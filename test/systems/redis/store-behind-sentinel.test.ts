@@ -1,7 +1,7 @@
 /** What is different behind Sentinels: who the server is has to be asked first. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { connectStore } from '@darkroom/store';
+import { connectStore, openInbox } from '@darkroom/store';
 import { ask, startRedisBehindSentinel, startTcpProxy } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 
@@ -24,6 +24,17 @@ it('a Sentinel that hangs is passed over', { timeout: 60_000 }, async () => {
   const store = connectStore({ url: redis.url.replace('@', `@${silent},`) });
   onTestFinished(() => store.close());
   expect(await store.redis.ping()).toBe('PONG');
+});
+
+it('an inbox that is not told anything while Sentinels are asked is read once they have answered', async () => {
+  const redis = await startRedisBehindSentinel();
+  onTestFinished(() => redis.stop());
+  // Longer than an inbox waits for an answer before it takes its connection for broken.
+  const silent = await Promise.all(Array.from({ length: 4 }, startSilentServer));
+  const store = connectStore({ url: redis.url.replace('@', `@${silent.join()},`) });
+  onTestFinished(() => store.close());
+  const inbox = openInbox(store, { model: 'tiny', workerId: 'w1' });
+  expect(await inbox.next(0.1)).toEqual([]);
 });
 
 it(

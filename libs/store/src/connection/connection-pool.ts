@@ -47,23 +47,19 @@ export function createConnectionPool({
 
 /**
  * A server that is gone without a word, with its machine or its network, leaves connections that look as if they were
- * there; TCP gives up a quarter of an hour later.
+ * there; TCP gives up a quarter of an hour later. One that hangs takes connections, and never says that they are ready.
  */
 function reconnectWhenSilent(redis: Redis, silenceMs: number): void {
-  let state: 'answered' | 'asked' | 'leaving' = 'answered';
+  let isAsked = false;
+  const answered = (): void => void (isAsked = false);
   // What was asked before is asked again then, and has its time from there on.
-  redis.on('ready', () => (state = 'answered'));
+  redis.on('connect', answered);
   const ask = (): void => {
     if (redis.status === 'end') clearInterval(timer);
-    if (redis.status !== 'ready' || state === 'leaving') return;
-    if (state === 'asked') {
-      state = 'leaving';
-      redis.disconnect(true);
-    } else {
-      state = 'asked';
-      const answer = (): void => void (state = 'answered');
-      redis.ping().then(answer, answer);
-    }
+    if (redis.status !== 'connect' && redis.status !== 'ready') return;
+    if (isAsked) return redis.disconnect(true);
+    isAsked = true;
+    redis.ping().then(answered, answered);
   };
   const timer = setInterval(ask, silenceMs);
   timer.unref();

@@ -39,6 +39,16 @@ export function openRedis({ url, sentinelPassword, shouldReconnect = () => true 
   const address = parseRedisUrl(url);
   if (address === undefined) throw new TypeError('not a URL of a Redis, see parseRedisUrl');
   const retryStrategy: RetryStrategy = (times) => (shouldReconnect() ? Math.min(25 * 2 ** times, retryMaxMs) : null);
+  const redis = connectTo(address, sentinelPassword, retryStrategy);
+  stayOpen(redis, shouldReconnect);
+  return redis;
+}
+
+function connectTo(
+  address: RedisAddress,
+  sentinelPassword: string | undefined,
+  retryStrategy: RetryStrategy,
+): RedisClient {
   switch (address.kind) {
     case 'single':
     case 'socket':
@@ -48,6 +58,23 @@ export function openRedis({ url, sentinelPassword, shouldReconnect = () => true 
     case 'sentinel':
       return new Redis({ ...common, retryStrategy, ...sentinelOptions(address, sentinelPassword, retryStrategy) });
   }
+}
+
+/**
+ * Only `disconnect()` ends a connection. ioredis 6.0.0 never connects again what is ended while it is on its way: by `disconnect(true)`,
+ * which asks for a new one and so has nothing to do then, and by whatever else goes wrong with a try.
+ */
+function stayOpen(redis: RedisClient, shouldReconnect: () => boolean): void {
+  const disconnect = redis.disconnect.bind(redis);
+  let isClosed = false;
+  redis.disconnect = (reconnect = false) => {
+    if (reconnect && redis.status === 'connecting') return;
+    isClosed ||= !reconnect;
+    disconnect(reconnect);
+  };
+  redis.on('end', () => {
+    if (!isClosed && shouldReconnect()) redis.connect().catch(() => {});
+  });
 }
 
 /** The pause before the next try, ms; null for none. */
