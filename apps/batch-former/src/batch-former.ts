@@ -27,11 +27,8 @@ export interface BatchFormerOptions {
 /** How soon a model that is new to the system is served. */
 const discoverEveryMs = 500;
 
-/**
- * What one look brings at most, so that a turn is short however many there are; more takes more turns. Some requests more than
- * find room: what must run alone, and waits for that, is to hide nobody.
- */
-const view = { maxWorkers: 32, maxRequests: 256, beyondRoom: 32 };
+/** What one look brings at most, so that a turn is short however many there are; more takes more turns. */
+const view = { maxWorkers: 32, maxRequests: 256 };
 
 export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, 'slowTickMs' | 'wakeups'>>> {
   readonly #dispatching: LoopsByName;
@@ -56,7 +53,7 @@ export class BatchFormer extends BaseService<Required<Omit<BatchFormerOptions, '
   async runOnce(shard: string): Promise<void> {
     const { store, policy } = this.options;
     for (;;) {
-      const seen = await readDispatchable(store, shard, { ...view, beyondRoom: view.beyondRoom + policy.lookahead });
+      const seen = await readDispatchable(store, shard, { ...view, beyondRoom: policy.lookahead });
       const outcomes = await this.#lease(shard, seen);
       // What turned out to be gone has left its place to others, and more may wait than was seen; their wake-up may be long past.
       const isCut = seen.requests.length === view.maxRequests || seen.workers.length >= view.maxWorkers;

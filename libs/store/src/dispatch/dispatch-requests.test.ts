@@ -15,6 +15,7 @@ import type { Dispatchable } from '@darkroom/core';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   admitRequest,
+  cancelRequest,
   connectStore,
   createEventHub,
   dispatchRequests,
@@ -64,7 +65,6 @@ it('wakes formers with what they would see of a first request, and for room only
 
 it.each<[string, (store: StoreConnection) => Promise<unknown>]>([
   ['a model that is paused', async (store) => pauseModel(store, 'tiny')],
-  ['a worker without room', async (store) => seedWorker(store, { workerId: 'w1', capacity: 0 })],
   [
     'a worker that has just died',
     async (store) => store.redis.hset(store.keysOf('tiny').swept, { count: 100, patience: 1 }),
@@ -79,6 +79,22 @@ it.each<[string, (store: StoreConnection) => Promise<unknown>]>([
   await wakeups.listen('tiny', (seen) => heard.push(seen));
   await seedRequest(store);
   await expect.poll(() => heard).toEqual([undefined]);
+});
+
+it('wakes nobody for a request that finds no room', async () => {
+  const store = openTestStore();
+  await seedRunning(store, { slots: 8, outputs: 8 });
+  const wakeups = createEventHub(store);
+  onTestFinished(() => wakeups.close());
+  const heard: (Dispatchable | undefined)[] = [];
+  await wakeups.listen('tiny', (seen) => heard.push(seen));
+  const { id } = await seedRequest(store);
+  await cancelRequest(store, id);
+  await seedWorker(store, { workerId: 'w2' });
+  await seedRequest(store);
+  await expect.poll(() => heard.at(-1)?.requests).toHaveLength(1);
+  // That there is a worker, and the second request.
+  expect(heard).toHaveLength(2);
 });
 
 it('tells the worker for how long somebody has followed a request that waited', async () => {

@@ -12,7 +12,7 @@ type Reply = [
 
 /**
  * The free places of a model and who is next, bounded however long the queue is: workers that are idle, busy or asleep, `maxWorkers` of each, and
- * requests, of which only `beyondRoom` more than find room there. Empty while nothing can go. One round trip.
+ * requests, of which only `beyondRoom` more than find room there, and as many more as ran before. Empty while nothing can go. One round trip.
  */
 export async function readDispatchable(
   store: StoreConnection,

@@ -16,13 +16,12 @@ local function textFields(id, outputs)
   end
   return fields
 end
-local function emitWebhook(id, sequence, body, nowMs)
-  local request, outbox = key('request', id), base .. ':webhooks'
+local function emitWebhook(facts, body, nowMs)
   -- Most requests have none.
-  local stored = redis.call('HGET', request, 'webhook')
-  if not stored then return end
+  if not facts.webhook then return end
+  local id, request, outbox = facts.id, key('request', facts.id), base .. ':webhooks'
   local owner, attempts, retryOf, lastMs = unpack(redis.call('HMGET', request, 'owner', 'attempts', 'retryOf', 'webhookProgressAtMs'))
-  local webhook = cjson.decode(stored)
+  local webhook = cjson.decode(facts.webhook)
   -- What it cannot read, such as half a character, must not take the other writes of the batch along.
   local isRead, event = pcall(cjson.decode, body)
   if not isRead then return end
@@ -31,30 +30,38 @@ local function emitWebhook(id, sequence, body, nowMs)
   for _, asked in ipairs(webhook.events) do isAsked = isAsked or asked == kind end
   if not isAsked or (kind == 'progress' and lastMs and math.abs(nowMs - lastMs) < webhook.progressIntervalMs) then return end
   if kind == 'progress' then redis.call('HSET', request, 'webhookProgressAtMs', nowMs) end
-  redis.call('XADD', outbox, 'MAXLEN', '~', outboxLength, '*', 'id', id, 'sequence', sequence, 'owner', owner,
+  redis.call('XADD', outbox, 'MAXLEN', '~', outboxLength, '*', 'id', id, 'sequence', facts.sequence, 'owner', owner,
     'url', webhook.url, 'attempt', attempts, 'body', body, 'retryOf', retryOf or '', 'kind', webhook.kind,
     unpack(event.type == 'succeeded' and textFields(id, event.outputs) or {}))
   redis.call('PUBLISH', outbox, '')
 end
 
+-- Fields of a request's hash by their names; false where there is none.
+local function factsOf(id, names)
+  local facts = { id = id }
+  for position, value in ipairs(redis.call('HMGET', key('request', id), unpack(names))) do facts[names[position]] = value end
+  return facts
+end
+
 -- Appends one event to a request's log and wakes its live readers with the same entry. The log begins with what a waiting
 -- request does not need yet: that it was queued. It is capped, the last entries stay.
--- body: JSON object without `sequence` and `timestampMs`; preview: raw bytes, which do not outlive the request's end, or nil;
--- span: the output whose text the entry is of, or nil; told: what live readers get in place of the body, or nil; bytes: what else
--- they get, so that they need not ask, or nil.
+-- facts: its `sequence`, which is counted up, and `webhook`; of one that may be waiting `createdAtMs` and `position`, too
+-- body: JSON object without `sequence` and `timestampMs`; changes: what is written into its hash with it, {field, value, …};
+-- preview: raw bytes, which do not outlive the request's end, or nil; span: the output whose text the entry is of, or nil;
+-- told: what live readers get in place of the body, or nil; bytes: what else they get, so that they need not ask, or nil.
 local eventLogLength = 8192
 local function queuedBody(createdAtMs, position)
   return '{"timestampMs":' .. createdAtMs .. ',"type":"queued","position":' .. position .. ',"attempt":1}'
 end
-local function emitEvent(id, body, preview, span, told, bytes)
-  local request, events, nowMs = key('request', id), key('events', id), timeMs()
-  local sequence = redis.call('HINCRBY', request, 'sequence', 1)
-  if sequence == 2 then redis.call('XADD', events, '1-0', 'body', queuedBody(unpack(redis.call('HMGET', request, 'createdAtMs', 'position')))) end
+local function emitEvent(facts, body, changes, preview, span, told, bytes)
+  local events, nowMs, sequence = key('events', facts.id), timeMs(), facts.sequence + 1
+  if sequence == 2 then redis.call('XADD', events, '1-0', 'body', queuedBody(facts.createdAtMs, facts.position)) end
+  facts.sequence = sequence
+  redis.call('HSET', key('request', facts.id), 'sequence', sequence, unpack(changes))
   local stamp = '{"timestampMs":' .. nowMs .. ','
   body, told = stamp .. string.sub(body, 2), stamp .. string.sub(told or body, 2)
   redis.call('XADD', events, 'MAXLEN', '~', eventLogLength, sequence .. '-0', 'body', body, unpack(span and { 'span', span } or {}))
-  if preview then redis.call('HSET', key('previews', id), sequence, preview) end
+  if preview then redis.call('HSET', key('previews', facts.id), sequence, preview) end
   redis.call('PUBLISH', events, sequence .. ' ' .. told .. '\n' .. (preview or bytes or ''))
-  emitWebhook(id, sequence, body, nowMs)
-  return sequence
+  emitWebhook(facts, body, nowMs)
 end

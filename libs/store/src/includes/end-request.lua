@@ -5,19 +5,16 @@
 -- Moves an open request to a terminal state: one terminal event, out of all indexes, everything with a TTL. A lease stays until its
 -- worker lets go. error: JSON object or ''.
 local deadLength, minuteTtlMs = 1000, 600000
+local endNames = { 'state', 'sinceMs', 'sequence', 'webhook', 'createdAtMs', 'position', 'resultTtlMs', 'outputs', 'owner', 'cost', 'weight', 'bytes', 'written' }
 local function endRequest(id, state, error)
-  local request, nowMs = key('request', id), timeMs()
-  local ttlMs, outputs, owner, cost, weight, createdAtMs, bytes, written, before = unpack(redis.call('HMGET', request,
-    'resultTtlMs', 'outputs', 'owner', 'cost', 'weight', 'createdAtMs', 'bytes', 'written', 'state'))
-  moveTo(id, state, nowMs)
-  tallyDuration('end:' .. state, nowMs - createdAtMs)
+  local request, nowMs, facts = key('request', id), timeMs(), factsOf(id, endNames)
+  local owner, ttlMs = facts.owner, tonumber(facts.resultTtlMs)
+  tallyState(facts, state, nowMs)
+  tallyDuration('end:' .. state, nowMs - facts.createdAtMs)
   local minute = key('minute', math.floor(nowMs / 60000))
-  redis.call('HINCRBY', minute, state, 1)
-  redis.call('PEXPIRE', minute, minuteTtlMs)
-  if before == 'queued' then leaveQueue({ id = id, owner = owner, cost = cost, weight = weight }, true) end
-  redis.call('HSET', request, 'endedAtMs', nowMs, 'expiresAtMs', nowMs + ttlMs)
+  if redis.call('HINCRBY', minute, state, 1) == 1 then redis.call('PEXPIRE', minute, minuteTtlMs) end
+  if facts.state == 'queued' then leaveQueue(facts, true) end
   redis.call('HDEL', request, 'worker', 'token', 'cancel')
-  if error ~= '' then redis.call('HSET', request, 'error', error) end
   -- Where operators look; it outlives the request.
   if state == 'failed' then redis.call('XADD', base .. ':dead', 'MAXLEN', '~', deadLength, '*', 'id', id, 'error', error) end
   if redis.call('EXISTS', key('promptless', id)) == 1 then
@@ -28,16 +25,17 @@ local function endRequest(id, state, error)
   redis.call('ZREM', base .. ':deadlines', id)
   -- In place of what it might have come to, what it came to, until that goes.
   local kept, field, part = key('bytes', owner), keptUntil(nowMs + ttlMs, ttlMs)
-  redis.call('HINCRBY', kept, field, written or 0)
+  redis.call('HINCRBY', kept, field, facts.written or 0)
   -- Minus zero is no number to Redis before 7.2.
-  if redis.call('HINCRBY', kept, 'open', 0 - bytes) == 0 then redis.call('PEXPIRE', kept, ttlMs + part) end
-  local infos = {}
-  for index = 0, outputs - 1 do
+  if redis.call('HINCRBY', kept, 'open', 0 - facts.bytes) == 0 then redis.call('PEXPIRE', kept, ttlMs + part) end
+  local infos, work = {}, { key('previews', id) }
+  for index = 0, facts.outputs - 1 do
+    work[#work + 1] = key('checkpoint', id) .. ':' .. index
     infos[#infos + 1] = redis.call('HGET', request, 'output:' .. index) or nil
-    redis.call('DEL', key('checkpoint', id) .. ':' .. index)
     redis.call('PEXPIRE', key('output', id) .. ':' .. index, ttlMs)
   end
-  redis.call('DEL', key('previews', id))
-  emitEvent(id, '{"type":"' .. state .. '","outputs":[' .. table.concat(infos, ',') .. ']' .. (error ~= '' and ',"error":' .. error or '') .. '}')
+  redis.call('DEL', unpack(work))
+  emitEvent(facts, '{"type":"' .. state .. '","outputs":[' .. table.concat(infos, ',') .. ']' .. (error ~= '' and ',"error":' .. error or '') .. '}',
+    { 'state', state, 'sinceMs', nowMs, 'endedAtMs', nowMs, 'expiresAtMs', nowMs + ttlMs, unpack(error ~= '' and { 'error', error } or {}) })
   for _, kind in ipairs({ 'request', 'input', 'events' }) do redis.call('PEXPIRE', key(kind, id), ttlMs) end
 end

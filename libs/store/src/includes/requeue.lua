@@ -3,25 +3,25 @@
 -- A running request goes back to the front of the queue; its lease is the caller's to end.
 -- reason: 'worker_lost' | 'engine_failed', which count as an attempt unless it got further than ever, | 'worker_stopped', which does not.
 -- Returns 'requeued' | 'canceled' (it was to be dropped anyway) | 'failed' (that was its last attempt).
+local requeueNames = { 'state', 'sinceMs', 'sequence', 'webhook', 'owner', 'order', 'cost', 'createdAtMs', 'attempts', 'hasAdvanced', 'cancel' }
 local function requeue(id, reason, mostAttempts)
-  local request = key('request', id)
-  local owner, order, cost, createdAtMs, attempts, hasAdvanced, cancel =
-    unpack(redis.call('HMGET', request, 'owner', 'order', 'cost', 'createdAtMs', 'attempts', 'hasAdvanced', 'cancel'))
-  if cancel then
+  local facts, nowMs = factsOf(id, requeueNames), timeMs()
+  if facts.cancel then
     endRequest(id, 'canceled', '')
     return 'canceled'
   end
-  if reason == 'worker_stopped' or hasAdvanced then
-    attempts = redis.call('HINCRBY', request, 'attempts', -1)
-  elseif tonumber(attempts) >= mostAttempts then
-    endRequest(id, 'failed', '{"code":"worker_lost","message":"Gave up after ' .. attempts .. ' attempts: the worker was lost each time."}')
+  if reason == 'worker_stopped' or facts.hasAdvanced then
+    facts.attempts = facts.attempts - 1
+  elseif tonumber(facts.attempts) >= mostAttempts then
+    endRequest(id, 'failed', '{"code":"worker_lost","message":"Gave up after ' .. facts.attempts .. ' attempts: the worker was lost each time."}')
     return 'failed'
   end
   redis.call('HINCRBY', tallyKey, 'requeue:' .. reason, 1)
-  moveTo(id, 'queued', timeMs())
-  redis.call('HDEL', request, 'worker', 'token', 'hasAdvanced', 'loadedAtMs')
-  rejoinFront({ id = id, owner = owner, order = order, cost = cost, createdAtMs = createdAtMs })
-  emitEvent(id, '{"type":"queued","position":' .. positionOf(id, owner) .. ',"attempt":' .. attempts + 1 .. '}')
+  tallyState(facts, 'queued', nowMs)
+  redis.call('HDEL', key('request', id), 'worker', 'token', 'hasAdvanced', 'loadedAtMs')
+  rejoinFront(facts)
+  emitEvent(facts, '{"type":"queued","position":' .. positionOf(id, facts.owner) .. ',"attempt":' .. facts.attempts + 1 .. '}',
+    { 'state', 'queued', 'sinceMs', nowMs, 'attempts', facts.attempts })
   redis.call('PUBLISH', base .. ':wakeup', 'requeued')
   return 'requeued'
 end

@@ -11,9 +11,7 @@ local function tallyDuration(name, durationMs)
   redis.call('HINCRBY', tallyKey, name .. ':ms', ms)
 end
 
--- A request goes from one state to the next, which is written.
-local function moveTo(id, nextState, nowMs)
-  local state, sinceMs = unpack(redis.call('HMGET', key('request', id), 'state', 'sinceMs'))
-  tallyDuration('state:' .. state .. ':' .. nextState, nowMs - sinceMs)
-  redis.call('HSET', key('request', id), 'state', nextState, 'sinceMs', nowMs)
+-- A request is about to go from one state to the next. facts: its `state` and `sinceMs`.
+local function tallyState(facts, nextState, nowMs)
+  tallyDuration('state:' .. facts.state .. ':' .. nextState, nowMs - facts.sinceMs)
 end

@@ -1,22 +1,32 @@
+--- @include "served"
 -- A worker is in exactly one of the lists loading, idle, busy, asleep and draining, which its field `list` names. idle is ordered by
 -- the time since when, busy by free slots. asleep ones have no model in memory: a lease makes them load it, and they stay asleep until
 -- they have. loading and draining ones get no leases. What the others have is summed up in `room` as it changes, so that nobody has to ask them all.
 local roomKey, heardKey, sweptKey = base .. ':room', base .. ':workers:heard', base .. ':swept'
-local function listKey(list) return base .. ':workers:' .. list end
 local function isOpen(list) return list == 'idle' or list == 'busy' or list == 'asleep' end
 
--- How fast it is, and what it has left; sign: 1 or -1.
-local function countPace(pace, sign)
-  if not pace or pace == '' then return end
-  redis.call('HINCRBY', roomKey, 'paced', sign)
-  for field, value in pairs(cjson.decode(pace).sums) do redis.call('HINCRBYFLOAT', roomKey, field, sign * (tonumber(value) or 0)) end
+-- What is summed up of how fast they are and what they have left: one pace goes, another comes; '' or nil for none.
+local function changePace(before, after)
+  if before == after then return end
+  local changes, names, values = { paced = 0 }, {}, {}
+  for sign, pace in pairs({ [-1] = before, [1] = after }) do
+    if pace and pace ~= '' then
+      changes.paced = changes.paced + sign
+      for field, value in pairs(cjson.decode(pace).sums) do changes[field] = (changes[field] or 0) + sign * (tonumber(value) or 0) end
+    end
+  end
+  for field in pairs(changes) do names[#names + 1] = field end
+  for position, sum in ipairs(redis.call('HMGET', roomKey, unpack(names))) do
+    values[2 * position - 1], values[2 * position] = names[position], (tonumber(sum) or 0) + changes[names[position]]
+  end
+  if names[1] then redis.call('HSET', roomKey, unpack(values)) end
 end
 local function countWorker(workerId, sign)
   local capacity, free, pace = unpack(redis.call('HMGET', key('worker', workerId), 'capacity', 'free', 'pace'))
   -- Added to zero, as Redis before 7.2 takes no minus zero.
   redis.call('HINCRBY', roomKey, 'capacity', 0 + sign * capacity)
   redis.call('HINCRBY', roomKey, 'free', 0 + sign * math.max(0, free))
-  countPace(pace, sign)
+  changePace(sign < 0 and pace, sign > 0 and pace)
   -- What sums of fractions leave ends with the last worker.
   if redis.call('HINCRBY', roomKey, 'workers', sign) == 0 then redis.call('DEL', roomKey) end
 end
@@ -36,15 +46,21 @@ local function moveWorker(workerId, list)
 end
 
 -- Where it belongs by what it has.
+local function listOf(free, capacity, asleep)
+  return asleep == '1' and 'asleep' or tonumber(free) < tonumber(capacity) and 'busy' or 'idle'
+end
 local function openWorker(workerId)
-  local free, capacity, asleep = unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity', 'asleep'))
-  moveWorker(workerId, asleep == '1' and 'asleep' or tonumber(free) < tonumber(capacity) and 'busy' or 'idle')
+  moveWorker(workerId, listOf(unpack(redis.call('HMGET', key('worker', workerId), 'free', 'capacity', 'asleep'))))
 end
 local function changeFree(workerId, difference)
-  local free = redis.call('HINCRBY', key('worker', workerId), 'free', difference)
-  if not isOpen(redis.call('HGET', key('worker', workerId), 'list')) then return end
-  redis.call('HINCRBY', roomKey, 'free', math.max(0, free) - math.max(0, free - difference))
-  openWorker(workerId)
+  local worker = key('worker', workerId)
+  local list, old, capacity, asleep = unpack(redis.call('HMGET', worker, 'list', 'free', 'capacity', 'asleep'))
+  local free = (old or 0) + difference
+  redis.call('HSET', worker, 'free', free)
+  if not isOpen(list) then return end
+  redis.call('HINCRBY', roomKey, 'free', math.max(0, free) - math.max(0, old))
+  local fit = listOf(free, capacity, asleep)
+  if fit ~= list then moveWorker(workerId, fit) elseif fit == 'busy' then redis.call('ZADD', listKey(fit), free, workerId) end
 end
 
 -- An engine may find out how much room it has, and another model may have another.
@@ -56,31 +72,30 @@ local function changeCapacity(workerId, capacity)
   changeFree(workerId, capacity - old)
 end
 
--- Gives slots of one lease back; 'all' ends it. A lease of no slots is still what a burial returns to the queue.
-local function releaseLease(workerId, id, token, slots)
+-- Takes slots out of one lease; 'all' ends it. A lease of no slots is still what a burial returns to the queue. Returns how many they
+-- were, for `freeSlots`; nil where there is no such lease.
+local function takeFromLease(workerId, id, token, slots)
   local leases, lease = key('leases', workerId), id .. ' ' .. token
   local held, shape = string.match(redis.call('HGET', leases, lease) or '', '^(%d+)( .*)$')
   if not held then return end
   local left = slots == 'all' and 0 or math.max(0, held - slots)
   if slots == 'all' then redis.call('HDEL', leases, lease) else redis.call('HSET', leases, lease, left .. shape) end
-  changeFree(workerId, held - left)
+  return held - left
+end
+local function freeSlots(workerId, slots)
+  if slots > 0 then changeFree(workerId, slots) end
   if redis.call('EXISTS', base .. ':waiting') == 1 then redis.call('PUBLISH', base .. ':wakeup', 'released') end
 end
 
 -- Heard of lately; others may be about to be buried and get nothing meanwhile.
+local sweeps
 local function isHeard(workerId)
-  local count, patience = unpack(redis.call('HMGET', sweptKey, 'count', 'patience'))
-  return not count or count - redis.call('ZSCORE', heardKey, workerId) <= tonumber(patience)
+  sweeps = sweeps or redis.call('HMGET', sweptKey, 'count', 'patience')
+  return not sweeps[1] or sweeps[1] - redis.call('ZSCORE', heardKey, workerId) <= tonumber(sweeps[2])
 end
 local function sayToWorker(workerId, message)
   if redis.call('EXISTS', key('worker', workerId)) == 1 then redis.call('XADD', key('inbox', workerId), '*', 'message', message) end
 end
 local function cancelAt(workerId, id, token)
   sayToWorker(workerId, '{"type":"cancel","id":"' .. id .. '","token":"' .. token .. '"}')
-end
-
--- Whether a worker has the model, loaded or about to be, and may have it.
-local function isServed()
-  if redis.call('EXISTS', base .. ':paused') == 1 then return false end
-  return redis.call('EXISTS', listKey('idle'), listKey('busy'), listKey('asleep'), listKey('loading')) > 0
 end

@@ -78,31 +78,30 @@ type AdmissionReply =
   | ['limited' | 'over-budget', number]
   | ['unserved' | 'duplicate'];
 
+interface Limits {
+  /** Most that wait. */
+  queued?: number;
+  servedOnly?: boolean;
+  /** Of the owner, in this shard. */
+  open?: number | undefined;
+  bytes?: number | undefined;
+}
+
 /** admit-request.lua; `limits` as there, none for a retry (`retryOf`: the failed request). What dispatch, order and ends need of an envelope is given to it as facts: it never reads JSON again. */
 export function runAdmission(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  options: Pick<AdmitRequestOptions, 'weight' | 'promptless'> & { limits?: object; retryOf?: string },
+  options: Pick<AdmitRequestOptions, 'weight' | 'promptless'> & { limits?: Limits; retryOf?: string },
 ): Promise<unknown> {
   const { limits = {}, weight = 1, promptless, retryOf = '' } = options;
-  const facts = {
-    ...envelope,
-    input: undefined,
-    webhook: undefined,
-    weight,
-    resultTtlMs: store.resultTtlMs,
-    // Of this call: the same command sent again is told from another submit under the same id.
-    admission: randomBytes(6).toString('base64url'),
-  };
-  const values = [
-    envelope.id,
-    JSON.stringify(facts),
-    JSON.stringify(envelope),
-    optional(promptless),
-    optional(envelope.webhook && { ...envelope.webhook, kind: envelope.kind }),
-    JSON.stringify(limits),
-    retryOf,
-  ];
+  const { id, owner, webhook, kind, trace = '', cost, slots, outputs, shapeKey, bytes, priority } = envelope;
+  const { timeoutMs, startTimeoutMs } = envelope;
+  // Of this call: the same command sent again is told from another submit under the same id.
+  const admission = randomBytes(6).toString('base64url');
+  const texts = [id, owner, JSON.stringify(envelope), optional(promptless), optional(webhook && { ...webhook, kind })];
+  const facts = [weight, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs, store.resultTtlMs];
+  const { queued = '', servedOnly = false, open = '', bytes: most = '' } = limits;
+  const values = [...texts, retryOf, trace, admission, ...facts, queued, servedOnly ? '1' : '', open, most];
   return runScript(store, 'requests/admit-request', store.keysOfRequest(envelope.id)!, values);
 }
 

@@ -3,9 +3,16 @@ import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { anyOwner, type Missing, whyMissing } from './request-ids.ts';
 
+type Field = string | null;
+
 type Found = [
-  fields: string[],
+  facts: [
+    state: RequestState,
+    ...[cancel: Field, attempts: Field, createdAtMs: Field, startedAtMs: Field, endedAtMs: Field, expiresAtMs: Field],
+    ...[done: Field, total: Field, error: Field, retryOf: Field, retriedAs: Field],
+  ],
   envelope: string,
+  outputs: string[],
   position: number,
   isPossible: 0 | 1,
   costAhead: string,
@@ -27,42 +34,40 @@ export async function readRequest(
   return { status: 'found', request: decode(reply) };
 }
 
-function decode([pairs, envelope, position, isPossible, costAhead, loadingMs]: Found): RequestStatus {
+function decode([facts, envelope, infos, position, isPossible, costAhead, loadingMs]: Found): RequestStatus {
   const { id, model, owner, kind, slots, cost, outputs, timeoutMs, input } = JSON.parse(envelope) as RequestEnvelope;
-  const fields = new Map<string, string>();
-  for (let index = 0; index + 1 < pairs.length; index += 2) fields.set(pairs[index]!, pairs[index + 1]!);
-  const numberOf = (name: string): number | undefined => (fields.has(name) ? Number(fields.get(name)) : undefined);
-  const state = fields.get('state') as RequestState;
-  const error = fields.get('error');
+  const [state, cancel, attempts, createdAtMs, startedAtMs, endedAtMs, expiresAtMs, ...others] = facts;
+  const [done, total, error, retryOf, retriedAs] = others;
   return {
     id,
     model,
     owner,
     state,
-    isCanceling: state === 'running' && fields.has('cancel'),
+    isCanceling: state === 'running' && cancel !== null,
     slots,
     cost,
-    attempts: numberOf('attempts') ?? 0,
+    attempts: Number(attempts),
     timeoutMs,
-    createdAtMs: numberOf('createdAtMs') ?? 0,
-    startedAtMs: numberOf('startedAtMs'),
-    endedAtMs: numberOf('endedAtMs'),
-    done: numberOf('done') ?? 0,
-    total: numberOf('total') ?? 0,
+    createdAtMs: Number(createdAtMs),
+    startedAtMs: numberOf(startedAtMs),
+    endedAtMs: numberOf(endedAtMs),
+    done: Number(done),
+    total: Number(total),
     kind,
     input,
     outputCount: outputs,
-    outputs: [...fields]
-      .filter(([name]) => name.startsWith('output:'))
-      .map(([, value]) => JSON.parse(value) as OutputInfo)
-      .toSorted((left, right) => left.index - right.index),
-    error: error === undefined ? undefined : (JSON.parse(error) as RequestError),
-    expiresAtMs: numberOf('expiresAtMs'),
-    retryOf: fields.get('retryOf'),
-    retriedAs: fields.get('retriedAs'),
+    outputs: infos.map((info) => JSON.parse(info) as OutputInfo),
+    error: error === null ? undefined : (JSON.parse(error) as RequestError),
+    expiresAtMs: numberOf(expiresAtMs),
+    retryOf: retryOf ?? undefined,
+    retriedAs: retriedAs ?? undefined,
     queuePosition: position >= 0 ? position : undefined,
     isPossible: isPossible === 1,
     costAhead: Number(costAhead),
     loadingMs,
   };
+}
+
+function numberOf(field: Field): number | undefined {
+  return field === null ? undefined : Number(field);
 }

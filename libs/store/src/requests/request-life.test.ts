@@ -102,9 +102,9 @@ describe('admitting', () => {
     const store = openTestStore();
     const envelope = testEnvelope();
     const { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs } = envelope;
-    const facts = { owner, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs };
-    const given = JSON.stringify({ ...facts, weight: 1, resultTtlMs: 1000, trace: '', admission: 'this call' });
-    const values = [envelope.id, given, JSON.stringify(envelope), '', '', '{}', ''];
+    const asked = [cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs];
+    const texts = [envelope.id, owner, JSON.stringify(envelope), '', '', '', '', 'this call'];
+    const values = [...texts, 1, ...asked, 1000, '', '', '', ''];
     const send = () => runScript(store, 'requests/admit-request', store.keysOf('tiny'), values);
     const first = await send();
     const before = await allKeys(store);

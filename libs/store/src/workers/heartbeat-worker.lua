@@ -8,9 +8,6 @@ local incarnation, list, pace = unpack(redis.call('HMGET', worker, 'incarnation'
 if incarnation ~= ARGV[2] then return 'buried' end
 redis.call('ZADD', heardKey, redis.call('HGET', sweptKey, 'count') or 0, workerId)
 redis.call('HSET', worker, 'heartbeatAtMs', timeMs(), 'pace', ARGV[3])
-if isOpen(list) then
-  countPace(pace, -1)
-  countPace(ARGV[3], 1)
-end
+if isOpen(list) then changePace(pace, ARGV[3]) end
 if ARGV[4] ~= '' then redis.call('XTRIM', key('inbox', workerId), 'MINID', ARGV[4]) end
 return 'alive'
