@@ -137,9 +137,12 @@ it('a stream goes on over another replica when its own is killed', async () => {
   const client = createClient({ baseUrl: stack.url });
   const { request_id: id } = await client.submit({ prompt: 'a rocket', num_inference_steps: 120, seed: 3 });
   const seen: RequestEvent[] = [];
+  let isKilled = false;
   for await (const event of client.stream(id)) {
     seen.push(event);
-    if (event.type === 'progress' && event.step === 20) await stack.kill(await replicaThatStreams());
+    if (isKilled || event.type !== 'progress' || event.step! < 20) continue;
+    isKilled = true;
+    await stack.kill(await replicaThatStreams());
   }
   const steps = seen.filter((event) => event.type === 'progress').map(({ step = 0 }) => step);
   // None twice; those may be missing that were taken while nobody had come to read them.

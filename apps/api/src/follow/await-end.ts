@@ -1,4 +1,4 @@
-import { isTerminalState, type RequestStatus } from '@darkroom/core';
+import { isTerminalState, type RequestEvent, type RequestStatus } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../context.ts';
 import type { ApiCall } from '../http/api-env.ts';
@@ -13,13 +13,14 @@ export const maxWaitS = 60;
 /**
  * The request as soon as it has ended, or as it is when the time is over, its client has gone or this process stops. Two
  * round trips and a subscription, one round trip without a wait; while it waits it asks Redis once in `checkMs`, in case
- * the message of the end was lost. Throws as `findRequest`.
+ * the message of the end was lost. `hear`: gets the events that come meanwhile. Throws as `findRequest`.
  */
 export async function awaitEnd(
   c: ApiCall,
   { askStore, hub, every, draining }: ApiContext,
   id: string,
   waitMs: number,
+  hear: (event: RequestEvent) => void = () => {},
 ): Promise<RequestStatus> {
   const find = (): Promise<RequestStatus> => findRequest(askStore, id, c.get('owner'));
   if (waitMs === 0) return find();
@@ -30,8 +31,9 @@ export async function awaitEnd(
     wake();
   };
   // Subscribed before the first look, so that an end between the two is not missed.
-  const subscribing = hub.subscribe(id, ({ type }) => {
-    if (isTerminalState(type)) wake();
+  const subscribing = hub.subscribe(id, (event) => {
+    hear(event);
+    if (isTerminalState(event.type)) wake();
   });
   const stops = [onAbort([draining, c.req.raw.signal], end), every(waitMs, end), every(checkMs, wake)];
   stops.push(hub.onReconnect(wake), () => void subscribing.then((leave) => leave()).catch(() => {}));

@@ -1,8 +1,9 @@
-import { isTerminalState } from '@darkroom/core';
+import { isTerminalState, type RequestEvent } from '@darkroom/core';
 import { text as textKind } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../context.ts';
 import { awaitEnd, preferredWaitMs } from '../follow/await-end.ts';
+import { HeardOutputs } from '../follow/heard-outputs.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
@@ -88,9 +89,13 @@ be 1. A text that does not come to its end breaks the connection off. Whoever go
       // It has passed the schema of its kind.
       const isInline = (body as { output?: string }).output === 'inline';
       c.header('Preference-Applied', `wait=${waitMs / 1000}`);
-      const request = await onceStored(() => awaitEnd(c, context, id, waitMs));
-      if (request !== undefined)
-        return c.json(await requestAnswer(context, request, { isInline }), isTerminalState(request.state) ? 200 : 202);
+      const heard = new HeardOutputs();
+      const hear = (event: RequestEvent): void => (isInline ? heard.hear(event) : undefined);
+      const request = await onceStored(() => awaitEnd(c, context, id, waitMs, hear));
+      if (request !== undefined) {
+        const answer = await requestAnswer(context, request, { isInline, heard });
+        return c.json(answer, isTerminalState(request.state) ? 200 : 202);
+      }
     }
     const accepted = {
       request_id: id,

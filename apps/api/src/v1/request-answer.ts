@@ -2,15 +2,16 @@ import { isoTime, type RequestStatus } from '@darkroom/core';
 import { readOutput, readTexts } from '@darkroom/store';
 import type { ApiContext } from '../context.ts';
 import { endOf, isPossibleAnywhere } from '../follow/estimate-end.ts';
+import type { HeardOutputs } from '../follow/heard-outputs.ts';
 import { requestGone } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
 import type { AskStore } from '../server/store-guard.ts';
 
-/** A request as clients see it. Texts, and with `isInline` the bytes of other outputs, take a second round trip. */
+/** A request as clients see it. Texts, and with `isInline` the bytes of other outputs, take a second round trip, unless they were heard. */
 export async function requestAnswer(
   context: ApiContext,
   found: RequestStatus,
-  { isInline = false }: { isInline?: boolean } = {},
+  { isInline = false, heard }: { isInline?: boolean; heard?: HeardOutputs } = {},
 ) {
   const { askStore, kinds } = context;
   const request = { ...found, isPossible: await isPossibleAnywhere(context, found) };
@@ -19,7 +20,7 @@ export async function requestAnswer(
   const [eta, texts, inlined] = await Promise.all([
     endOf(context, request),
     kind?.outputs === 'text' ? textsOf(askStore, request) : [],
-    isInline && kind?.outputs === 'bytes' ? readOutputs(askStore, request) : undefined,
+    isInline && kind?.outputs === 'bytes' ? readOutputs(askStore, request, heard) : undefined,
   ]);
   return {
     request_id: id,
@@ -53,12 +54,18 @@ async function textsOf(askStore: AskStore, request: RequestStatus): Promise<stri
 }
 
 /** All finished ones at once. */
-async function readOutputs(askStore: AskStore, { id, outputs }: RequestStatus): Promise<Map<number, Buffer>> {
-  const entries = outputs.map(async ({ index }): Promise<[number, Buffer]> => {
-    const output = await askStore((store) => readOutput(store, id, index));
+async function readOutputs(
+  askStore: AskStore,
+  { id, outputs }: RequestStatus,
+  heard?: HeardOutputs,
+): Promise<Map<number, Buffer>> {
+  const entries = outputs.map(async (info): Promise<[number, Buffer]> => {
+    const { index } = info;
+    const data =
+      (await heard?.read(askStore, id, info)) ?? (await askStore((store) => readOutput(store, id, index)))?.data;
     // Its time ended between the two round trips.
-    if (output === undefined) throw requestGone(id);
-    return [index, output.data];
+    if (data === undefined) throw requestGone(id);
+    return [index, data];
   });
   return new Map(await Promise.all(entries));
 }

@@ -1,7 +1,7 @@
 /** What a request costs in commands to Redis: the numbers of docs/architecture.md. */
 import { type Costs, createCostMeter } from '@darkroom/testing';
-import { expect, it } from 'vitest';
-import { startWorker } from '../testing/fake-worker.ts';
+import { expect, it, vi } from 'vitest';
+import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openTestApi, type TestApi } from '../testing/test-api.ts';
 import { openTextApi, runNextText, textFacts, textModel } from '../testing/text-model.ts';
 
@@ -73,6 +73,33 @@ it('a submit with an Idempotency-Key is three: its key is claimed, it is stored,
   // The first time a script goes as its text.
   await submit('first');
   expect((await costOf(() => submit('second'))).sent).toEqual(['evalsha', 'evalsha', 'evalsha']);
+});
+
+it.each([
+  ['small outputs come with the events of who waits for the end', 6, []],
+  ['an output of larger chunks is read at the end', 70_000, ['hgetall']],
+])('%s', async (_what, bytes, more) => {
+  const app = await openTestApi();
+  await startWorker(app.store);
+  const answering = app.api.request('/v1/predict', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Prefer: 'wait' },
+    body: JSON.stringify({ prompt: 'a fox', n: 2, output: 'inline' }),
+  });
+  await expect.poll(() => app.hub.size).toBe(1);
+  const run = await vi.waitFor(() => runNext(app.store));
+  const data = [Buffer.alloc(bytes, 'a'), Buffer.alloc(9, 'b')];
+  await run.output(0, data[0]!);
+  // In three chunks.
+  await run.output(1, data[1]!, 3);
+  const costOf = await createCostMeter(app.store);
+  const { sent } = await costOf(async () => {
+    await run.finish();
+    const { images } = (await (await answering).json()) as { images: { b64_json: string }[] };
+    expect(images.map(({ b64_json }) => Buffer.from(b64_json, 'base64').equals(data.shift()!))).toEqual([true, true]);
+  });
+  // The end itself, and the request as it is then; nobody waits for the rest.
+  expect(sent.filter((name) => name !== 'unsubscribe')).toEqual(['evalsha', 'evalsha', ...more]);
 });
 
 it.each(['/health', '/v1/models', '/v1/models/tiny', '/status'])(

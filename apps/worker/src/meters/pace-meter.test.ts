@@ -99,6 +99,18 @@ it('gives the range from the fast to the slow, of the last steps only', () => {
   expect(meter.read()!.stepMs).toEqual({ fast: 16, slow: 67 });
 });
 
+it('takes several steps that are told of together for as many', () => {
+  const meter = createMeter(picture);
+  // 10 ms each, and then 12, with what comes between them.
+  meter.observe([stats(10), stats(10), stats(10), ...step(4, { stepMs: 10 })], 1040);
+  meter.observe([stats(10), ...step(6, { stepMs: 10 })], 1064);
+  expect(meter.read()).toMatchObject({
+    stepMs: { fast: 10, slow: 12 },
+    costMs: { fast: 10, slow: 12 },
+    remainingCost: 4,
+  });
+});
+
 /** A text of 20 tokens after a prompt of 20. */
 const text = { kind: 'text', cost: 40 };
 

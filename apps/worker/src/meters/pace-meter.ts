@@ -28,7 +28,7 @@ export class PaceMeter {
     this.#window ??= { startMs: nowMs, advances: new Map() };
   }
 
-  /** The events of one step, before the requests have taken note of them. */
+  /** The events of some steps, before the requests have taken note of them. */
   observe(events: readonly ExecutorEvent[], active: ReadonlyMap<string, ActiveRequest>, nowMs: number): void {
     this.#step(events, active, nowMs);
     if (!this.#hasSteps) this.#flow(events, active, nowMs);
@@ -51,12 +51,13 @@ export class PaceMeter {
   }
 
   #step(events: readonly ExecutorEvent[], active: ReadonlyMap<string, ActiveRequest>, nowMs: number): void {
-    const stats = events.findLast((event) => event.type === 'stats');
-    if (stats === undefined) return;
+    const steps = events.filter((event) => event.type === 'stats');
+    if (steps.length === 0) return;
     this.#hasSteps = true;
-    const stepMs = (this.#lastStepAtMs === undefined ? stats.stepMs : nowMs - this.#lastStepAtMs) + this.#unpaidMs;
+    const ownMs = steps.reduce((sum, { stepMs }) => sum + stepMs, 0);
+    const stepsMs = (this.#lastStepAtMs === undefined ? ownMs : nowMs - this.#lastStepAtMs) + this.#unpaidMs;
     this.#lastStepAtMs = nowMs;
-    this.#unpaidMs = this.#sample(stepMs, advancesIn(events, active)) ? 0 : stepMs;
+    this.#unpaidMs = this.#sample(stepsMs, advancesIn(events, active)) ? 0 : stepsMs;
   }
 
   /** What comes while nobody says when a step ends. */

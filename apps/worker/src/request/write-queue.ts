@@ -3,7 +3,7 @@
  * next one, so a step of many requests costs one call; pieces of text wait a little for more of them, and of the progress and the
  * checkpoints beside them only the newest are written, never before the text. While Redis is away what was said waits here; it is bounded, since no new work comes, and given up at its request's deadline.
  */
-import { setTimeout as delay, setImmediate } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import {
   type RequestWrite,
   type StoreConnection,
@@ -49,7 +49,7 @@ export class WriteQueue {
   #isSending = false;
   #sentAtMs = -Infinity;
   /** Ends a wait for more text. */
-  #hurry = new AbortController();
+  #hurry = (): void => {};
 
   constructor({ textIntervalMs = 50, ...options }: WriteQueueOptions) {
     this.#options = { ...options, textIntervalMs };
@@ -67,7 +67,7 @@ export class WriteQueue {
     const outcome = new Promise<WriteOutcome>((settle) => (resolve = settle));
     const entry = { write, untilMs, outcome, resolve };
     this.#entries.push(entry);
-    if (outputOfText(write) === undefined) this.#hurry.abort();
+    if (outputOfText(write) === undefined) this.#hurry();
     return entry;
   }
 
@@ -137,8 +137,13 @@ export class WriteQueue {
   async #waitForText(): Promise<void> {
     const leftMs = this.#sentAtMs + this.#options.textIntervalMs - performance.now();
     if (leftMs <= 0 || this.#entries.some(({ write }) => outputOfText(write) === undefined)) return;
-    this.#hurry = new AbortController();
-    await delay(leftMs, undefined, { signal: this.#hurry.signal }).catch(() => {});
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, leftMs);
+      this.#hurry = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 }
 

@@ -6,10 +6,12 @@ import { DarkroomError, type Pipeline, type PipelineRow } from '@darkroom/core';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
 import { Engine } from '../engine/engine.ts';
 import { loadModel } from '../engine/load-model.ts';
+import { EventOutbox } from './event-outbox.ts';
 import { obeyParent } from './parent-channel.ts';
 
 let engine: Engine<PipelineRow> | undefined;
 let pipeline: Pipeline<PipelineRow> | undefined;
+const outbox = new EventOutbox({ send: (events) => send({ type: 'events', events }) });
 
 /** Resolves when the kernel has the message: an engine that outruns its parent waits instead of piling up. */
 function send(message: MessageFromEngine): Promise<void> {
@@ -22,7 +24,7 @@ function send(message: MessageFromEngine): Promise<void> {
 async function start({ model, ...options }: EngineProcessOptions): Promise<void> {
   try {
     pipeline = await loadModel(model);
-    engine = new Engine({ ...options, pipeline, onEvents: (events) => send({ type: 'events', events }) });
+    engine = new Engine({ ...options, pipeline, onEvents: (events) => outbox.push(events) });
     await send({ type: 'ready', card: pipeline.card, components: pipeline.components });
   } catch (error) {
     const code = DarkroomError.isInstance(error) ? error.code : 'internal';
@@ -45,6 +47,7 @@ async function receive(message: MessageToEngine): Promise<void> {
       return send({ type: 'health', status: engine!.status });
     case 'shutdown':
       await engine?.stop(message);
+      await outbox.flush();
       await pipeline?.dispose();
       process.exit(0);
   }

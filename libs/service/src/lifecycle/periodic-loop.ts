@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../logging/logger.ts';
 import { BaseService } from './service.ts';
 
@@ -21,7 +20,7 @@ const errorIntervalMs = 500;
  */
 export class PeriodicLoop extends BaseService<PeriodicLoopOptions> {
   #stopping = new AbortController();
-  #wakeUp = new AbortController();
+  #endPause = (): void => {};
   #running: Promise<void> | undefined;
   /** Those who wait for the end of a turn that has not begun yet. */
   #waiting: (() => void)[] = [];
@@ -31,7 +30,7 @@ export class PeriodicLoop extends BaseService<PeriodicLoopOptions> {
     if (!this.#running) return Promise.resolve();
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      this.#wakeUp.abort();
+      this.#endPause();
     });
   }
 
@@ -42,22 +41,31 @@ export class PeriodicLoop extends BaseService<PeriodicLoopOptions> {
 
   protected override async onStop(): Promise<void> {
     this.#stopping.abort();
-    this.#wakeUp.abort();
+    this.#endPause();
     await this.#running;
     this.#running = undefined;
   }
 
   async #run(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted) {
-      this.#wakeUp = new AbortController();
       const waiting = this.#waiting;
       this.#waiting = [];
       const pauseMs = await this.#takeTurn(stopping);
       for (const resolve of waiting) resolve();
-      // Returns early when woken.
-      if (!stopping.aborted) await delay(pauseMs, undefined, { signal: this.#wakeUp.signal }).catch(() => {});
+      if (!stopping.aborted && this.#waiting.length === 0) await this.#pause(pauseMs);
     }
     for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /** Ends early when a turn is asked for. An `AbortSignal` for that would make an error with a stack each time. */
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#endPause = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 
   /** The pause that is due after the turn, in milliseconds. */
