@@ -6,7 +6,9 @@ import { loadTextPipeline } from '@darkroom/language';
 import { it } from 'vitest';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
 import { provideSmollm2, whyNoSmollm2 } from '../test/systems/smollm2.ts';
-import { median, quantile, report } from './report.ts';
+import { publish } from './publish.ts';
+import { median, middle, percentileRows, quantile } from './report.ts';
+import type { Cell, Table } from './table.ts';
 
 const writers = 8;
 const promptTokens = 2000;
@@ -65,40 +67,44 @@ it.skipIf(missing !== undefined)('reads a long prompt beside those who write', {
     aloneMs.push(performance.now() - beganAtMs);
   }
   await pipeline.dispose();
-  for (const [kind, name] of [
-    ['wallMs', 'ms'],
-    ['cpuMs', 'ms of a CPU'],
-  ] as const) {
-    const usual = all.flatMap((one) => one.usual.map((gap) => gap[kind]));
-    const beside = all.flatMap((one) => one.beside.map((gap) => gap[kind]));
-    const normal = median(usual);
-    const line = (gaps: readonly number[]) =>
-      [0.5, 0.99, 1]
-        .map((share) => quantile(gaps, share))
-        .map((gap) => `${gap.toFixed(0)} (× ${(gap / normal).toFixed(2)})`)
-        .join(', ');
-    const share = beside.filter((gap) => gap > 2 * normal).length / beside.length;
-    report(
-      `${promptTokens} tokens are read beside ${writers} rows that write, ${name}: median, p99, worst of ${rounds} rounds`,
+  const gapsOf = (which: 'usual' | 'beside', kind: keyof Gap) =>
+    all.flatMap((one) => one[which].map((gap) => gap[kind]));
+  const gapTable = (kind: keyof Gap, unit: string): Table => ({
+    title: `Gap between two tokens of a row, ${unit}, by percentile (less is better)`,
+    columns: ['percentile', 'without the prompt', 'meanwhile'],
+    rows: percentileRows(gapsOf('usual', kind), gapsOf('beside', kind)),
+    drawn: 'lines',
+  });
+  const timesUsual = (kind: keyof Gap): Cell[] => {
+    const [normal, beside] = [median(gapsOf('usual', kind)), gapsOf('beside', kind)];
+    const shares = [0.5, 0.99, 1].map((share) => quantile(beside, share) / normal);
+    return [...shares, (100 * beside.filter((gap) => gap > 2 * normal).length) / beside.length];
+  };
+  publish({
+    name: 'text-long-prompt',
+    title: 'How long others wait while a long prompt comes in',
+    notes: [
+      `${writers} rows write with SmolLM2 (int8, one thread) while a prompt of ${promptTokens.toLocaleString('en')} tokens is read; the same rows without it are the measure. ${rounds} rounds, ${gapsOf('usual', 'wallMs').length} gaps without the prompt and ${gapsOf('beside', 'wallMs').length} beside it.`,
+    ],
+    tables: [
+      gapTable('wallMs', 'ms'),
+      gapTable('cpuMs', 'ms of a CPU'),
       {
-        'gap without the prompt': `${line(usual)}, ${usual.length} gaps`,
-        'gap meanwhile': `${line(beside)}, ${beside.length} gaps`,
-        'worst of each round': all
-          .map((one) =>
-            (
-              quantile(
-                one.beside.map((gap) => gap[kind]),
-                1,
-              ) / normal
-            ).toFixed(2),
-          )
-          .join(', '),
-        'more than twice the usual': `${(100 * share).toFixed(1)} of 100`,
+        title: 'Gap meanwhile ÷ the median without the prompt (less is better)',
+        columns: ['', 'median', 'p99', 'worst', 'more than twice, of 100'],
+        rows: [
+          ['ms', ...timesUsual('wallMs')],
+          ['ms of a CPU', ...timesUsual('cpuMs')],
+        ],
       },
-    );
-  }
-  report('first token of the long prompt, ms, medians', {
-    'beside those who write': median(all.map(({ firstMs }) => firstMs)),
-    alone: median(aloneMs),
+      {
+        title: 'First token of the prompt, ms (less is better)',
+        columns: ['', 'ms'],
+        rows: [
+          ['beside those who write', middle(all.map(({ firstMs }) => firstMs))],
+          ['alone', middle(aloneMs)],
+        ],
+      },
+    ],
   });
 });

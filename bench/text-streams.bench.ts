@@ -5,11 +5,13 @@
 import { join, resolve } from 'node:path';
 import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
 import { parseExposition } from '@darkroom/testing';
-import { it } from 'vitest';
+import { afterAll, it } from 'vitest';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
 import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
 import { readTextFrames } from '../test/e2e/text-frames.ts';
-import { median, quantile, report } from './report.ts';
+import { publish } from './publish.ts';
+import { middle, quantile } from './report.ts';
+import type { Cell } from './table.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const promptTokens = 14;
@@ -18,6 +20,59 @@ const maxTokens = 24;
 const rows = Math.floor(2048 / (promptTokens + maxTokens));
 const rounds = 3;
 const streams = 200;
+
+/** What was found, by model. */
+const found = new Map<string, Record<string, Cell>>();
+
+afterAll(() => {
+  const rowsOf = (...names: string[]) => names.map((name) => [name, ...[...found.values()].map((each) => each[name])]);
+  const columns = ['', ...found.keys()];
+  publish({
+    name: 'text-streams',
+    title: `What the system adds to a token, and how ${streams} streams fare`,
+    notes: [
+      `/generate with stream, prompts of ${promptTokens} tokens, ${maxTokens} written, one worker with one thread, against the bare pipeline with as many rows together (${rows}, what there is room for), in turns. Medians, of ${rounds} rounds with the least and the most.`,
+      `With ${streams} at once most of the time to the first piece is the queue: ${rows} of them fit on a worker together.`,
+    ],
+    tables: [
+      {
+        title: 'One at a time, ms of a token (less is better)',
+        columns,
+        rows: rowsOf('bare', 'POST to end', 'added'),
+        drawn: 'bars',
+      },
+      {
+        title: `${streams} at once, tokens a second (more is better)`,
+        columns,
+        rows: rowsOf('bare pipeline', 'streams'),
+        drawn: 'bars',
+      },
+      {
+        title: 'ms of a processor a token (less is better)',
+        columns,
+        rows: rowsOf('bare, of a processor', 'added by API, former, janitor and worker'),
+        drawn: 'bars',
+      },
+      {
+        title: 'Waiting, ms (less is better)',
+        columns,
+        rows: rowsOf(
+          'alone: POST to first piece',
+          'alone: longest gap',
+          'at once: POST to first piece, p50',
+          'at once: POST to first piece, p99',
+          'at once: longest gap, p50',
+          'at once: longest gap, worst',
+        ),
+      },
+      {
+        title: `Ratios and tokens, ${streams} at once`,
+        columns,
+        rows: rowsOf('streams ÷ bare', 'bare, a token of a row, ms', 'a token of a stream, p50, ms', 'added to it, ms'),
+      },
+    ],
+  });
+});
 
 /** The same request for the same number. */
 function bodyOf(number: number) {
@@ -98,14 +153,6 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
         // The first ones warm up both.
         if (number >= 10) alone.push({ bareMs, stream });
       }
-      const ofAlone = (of: (measured: (typeof alone)[0]) => number) => median(alone.map(of));
-      report(`${model}, one text of ${maxTokens} tokens at a time, ${alone.length} in turns; medians, ms`, {
-        'bare, a token': ofAlone(({ bareMs }) => bareMs / maxTokens),
-        'stream, a token, from POST to end': ofAlone(({ stream }) => stream.totalMs / maxTokens),
-        'added to a token': ofAlone(({ bareMs, stream }) => (stream.totalMs - bareMs) / maxTokens),
-        'POST to first piece': ofAlone(({ stream }) => stream.firstMs),
-        'longest gap between pieces': ofAlone(({ stream }) => stream.gapMs),
-      });
       const numbers = Array.from({ length: streams }, (_, at) => 1000 + at);
       const many: { bareMs: number; bareProcessorMs: number; totalMs: number; addedMs: number; all: Stream[] }[] = [];
       for (let round = 0; round < rounds; round++) {
@@ -119,33 +166,35 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
         const addedMs = (await processorMs(system)) - before;
         many.push({ bareMs, bareProcessorMs: (user + kernel) / 1000, totalMs, addedMs, all });
       }
-      const ofMany = (of: (measured: (typeof many)[0]) => number) => median(many.map(of));
+      const ofAlone = (of: (measured: (typeof alone)[0]) => number) => middle(alone.map(of))!.value;
+      const ofMany = (of: (measured: (typeof many)[0]) => number) => middle(many.map(of));
       const at = (share: number, of: (stream: Stream) => number) => ofMany(({ all }) => quantile(all.map(of), share));
       const tokens = streams * maxTokens;
-      report(`${model}, ${streams} streams at once, ${rows} rows together; medians of ${rounds} rounds`, {
-        'bare, tokens/s': ofMany(({ bareMs }) => (1000 * tokens) / bareMs),
-        'streams, tokens/s': ofMany(({ totalMs }) => (1000 * tokens) / totalMs),
-        'streams / bare': ofMany(({ bareMs, totalMs }) => bareMs / totalMs),
-        // Of one of the rows that are written together.
-        'bare, a token, ms': ofMany(({ bareMs }) => (bareMs * rows) / tokens),
-        'stream, a token, ms, p50': at(0.5, ({ tokenMs }) => tokenMs),
-        'added to a token, ms, p50': ofMany(
-          ({ bareMs, all }) =>
-            quantile(
-              all.map(({ tokenMs }) => tokenMs),
-              0.5,
-            ) -
-            (bareMs * rows) / tokens,
-        ),
+      const tokenMsOf = ({ bareMs }: (typeof many)[0]) => (bareMs * rows) / tokens;
+      const p50Of = ({ all }: (typeof many)[0]) =>
+        quantile(
+          all.map(({ tokenMs }) => tokenMs),
+          0.5,
+        );
+      found.set(model, {
+        bare: ofAlone(({ bareMs }) => bareMs / maxTokens),
+        'POST to end': ofAlone(({ stream }) => stream.totalMs / maxTokens),
+        added: ofAlone(({ bareMs, stream }) => (stream.totalMs - bareMs) / maxTokens),
+        'bare pipeline': ofMany(({ bareMs }) => (1000 * tokens) / bareMs),
+        streams: ofMany(({ totalMs }) => (1000 * tokens) / totalMs),
         // Other work on the machine changes these little.
-        'bare, ms of a processor a token': ofMany(({ bareProcessorMs }) => bareProcessorMs / tokens),
-        'added by API, former, janitor and worker, ms of a processor a token': ofMany(
-          ({ addedMs }) => addedMs / tokens,
-        ),
-        'POST to first piece, ms, p50': at(0.5, ({ firstMs }) => firstMs),
-        'POST to first piece, ms, p99': at(0.99, ({ firstMs }) => firstMs),
-        'longest gap between pieces, ms, p50': at(0.5, ({ gapMs }) => gapMs),
-        'longest gap between pieces, ms, worst': at(1, ({ gapMs }) => gapMs),
+        'bare, of a processor': ofMany(({ bareProcessorMs }) => bareProcessorMs / tokens),
+        'added by API, former, janitor and worker': ofMany(({ addedMs }) => addedMs / tokens),
+        'alone: POST to first piece': ofAlone(({ stream }) => stream.firstMs),
+        'alone: longest gap': ofAlone(({ stream }) => stream.gapMs),
+        'at once: POST to first piece, p50': at(0.5, ({ firstMs }) => firstMs),
+        'at once: POST to first piece, p99': at(0.99, ({ firstMs }) => firstMs),
+        'at once: longest gap, p50': at(0.5, ({ gapMs }) => gapMs),
+        'at once: longest gap, worst': at(1, ({ gapMs }) => gapMs),
+        'streams ÷ bare': ofMany(({ bareMs, totalMs }) => bareMs / totalMs),
+        'bare, a token of a row, ms': ofMany(tokenMsOf),
+        'a token of a stream, p50, ms': ofMany(p50Of),
+        'added to it, ms': ofMany((each) => p50Of(each) - tokenMsOf(each)),
       });
     } finally {
       await stopSystem(system);

@@ -5,15 +5,16 @@
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { loadavg } from 'node:os';
 import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createOpenai, type ExecutorEvent, UpstreamExecutor } from '@darkroom/executor';
 import type { UpstreamTextInput } from '@darkroom/kinds';
-import { it } from 'vitest';
+import { afterAll, it } from 'vitest';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';
 import { freePort, installLlamaServer, startLlamaServer } from '../test/systems/llama-server.ts';
-import { median, quantile, report } from './report.ts';
+import { publish } from './publish.ts';
+import { median, middle, quantile } from './report.ts';
+import type { Cell } from './table.ts';
 
 const slots = 2;
 const latencyRounds = 60;
@@ -123,6 +124,13 @@ async function tokensPerSecond(ask: Ask, clients = slots): Promise<number> {
   return (clients * requestsPerSlot * tokens * 1000) / (performance.now() - begin);
 }
 
+/** Of all other ways, round by round. */
+function beside(all: Record<string, number[]>, how: (own: number, direct: number) => number): Cell[] {
+  return Object.entries(all).flatMap(([way, each]) =>
+    way === 'directly' ? [] : [middle(each.map((own, at) => how(own, all['directly']![at]!)))],
+  );
+}
+
 /** Who comes after whom changes, too: what one leaves to be done costs the next. */
 function inTurn<Item>(items: readonly Item[], round: number): Item[] {
   const from = round % items.length;
@@ -134,9 +142,43 @@ const servers: [name: string, open: () => Promise<Behind>][] = [
   ["llama.cpp's server", openLlama],
 ];
 
+const found: Record<'firsts' | 'added' | 'rates' | 'ratios', Cell[][]> = {
+  firsts: [],
+  added: [],
+  rates: [],
+  ratios: [],
+};
+
+afterAll(() => {
+  const columns = ['', 'directly', 'through the executor', 'through a system'];
+  const most = 'through a system, others waiting';
+  publish({
+    name: 'upstream',
+    title: 'What a server behind the queue costs',
+    notes: [
+      `A server over OpenAI's API with ${slots} slots, asked directly, through the executor (EXECUTOR=http) in the bench's own process, and through a whole system in front of it, in turns: first tokens of one request each, ${throughputRounds} rounds of ${slots * requestsPerSlot} texts of ${tokens} tokens, ${slots} at once.`,
+      `The paced server takes ${pacedMs} ms a token and no core of this machine, as one on another machine does. llama.cpp's (PyPI's xllamacpp, SmolLM2-135M, Q4_1, one thread) shares the cores of this one: there it is the machine that decides who gets a core.`,
+    ],
+    tables: [
+      { title: 'First token, p50, ms (less is better)', columns, rows: found.firsts, drawn: 'bars' },
+      { title: 'Tokens a second (more is better)', columns: [...columns, most], rows: found.rates, drawn: 'bars' },
+      {
+        title: 'First token, ms more than directly (less is better)',
+        columns: ['', ...columns.slice(2)],
+        rows: found.added,
+      },
+      {
+        title: 'Tokens a second ÷ directly (more is better)',
+        columns: ['', ...columns.slice(2), most],
+        rows: found.ratios,
+      },
+    ],
+  });
+});
+
 it.each(servers)(
   'first token and tokens a second of %s, directly, through the executor, and through a system',
-  async (_name, open) => {
+  async (name, open) => {
     const behind = await open();
     const { ask: executed, executor } = executorOf(behind.url, behind.model);
     await executor.start();
@@ -152,29 +194,21 @@ it.each(servers)(
       const firsts: Record<string, number[]> = { directly: [], executor: [], system: [] };
       const rates: Record<string, number[]> = { directly: [], executor: [], system: [], queued: [] };
       for (let round = 0; round < latencyRounds; round++)
-        for (const [name, ask] of inTurn(Object.entries(ways), round)) {
+        for (const [way, ask] of inTurn(Object.entries(ways), round)) {
           const first = await ask(2, round);
           // The first ones warm all up.
-          if (round >= 5) firsts[name]!.push(first);
+          if (round >= 5) firsts[way]!.push(first);
         }
       for (let round = 0; round < throughputRounds; round++)
-        for (const [name, ask] of inTurn(Object.entries({ ...ways, queued: ways.system }), round))
+        for (const [way, ask] of inTurn(Object.entries({ ...ways, queued: ways.system }), round))
           // Of those that wait there is always one for a place that gets free.
-          rates[name]!.push(await tokensPerSecond(ask, name === 'queued' ? 2 * slots : slots));
-      const [direct, rate] = [median(firsts['directly']!), rates['directly']!];
-      report(`${behind.model} with ${slots} slots, load ${loadavg()[0]!.toFixed(1)}`, {
-        'directly: first token, p50, ms': direct,
-        // On a busy machine these are the ones that nobody has disturbed.
-        'directly: first token, p10, ms': quantile(firsts['directly']!, 0.1),
-        'executor: first token, p10, ms': quantile(firsts['executor']!, 0.1),
-        'system: first token, p10, ms': quantile(firsts['system']!, 0.1),
-        'executor: added, p50, ms': median(firsts['executor']!.map((first, at) => first - firsts['directly']![at]!)),
-        'system: added, p50, ms': median(firsts['system']!.map((first, at) => first - firsts['directly']![at]!)),
-        'directly: tokens/s': median(rate),
-        'executor / directly: tokens/s': median(rates['executor']!.map((each, at) => each / rate[at]!)),
-        'system / directly: tokens/s': median(rates['system']!.map((each, at) => each / rate[at]!)),
-        'system, others waiting / directly: tokens/s': median(rates['queued']!.map((each, at) => each / rate[at]!)),
-      });
+          rates[way]!.push(await tokensPerSecond(ask, way === 'queued' ? 2 * slots : slots));
+      // On a busy machine the tenth percentile is one that nobody has disturbed.
+      const tenths = Object.values(firsts).map((each) => quantile(each, 0.1));
+      found.firsts.push([name, ...Object.values(firsts).map(median)], [`${name}, p10`, ...tenths]);
+      found.added.push([name, ...beside(firsts, (own, direct) => own - direct)]);
+      found.rates.push([name, ...Object.values(rates).map(middle)]);
+      found.ratios.push([name, ...beside(rates, (own, direct) => own / direct)]);
     } finally {
       await executor.shutdown();
       await stopSystem(front);
