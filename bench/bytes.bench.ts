@@ -19,8 +19,8 @@ import {
 } from '@darkroom/testing';
 import { it } from 'vitest';
 import { publish } from './publish.ts';
-import { middle } from './report.ts';
-import type { Cell } from './table.ts';
+import { median, middle } from './report.ts';
+import { type Cell, tableOf } from './table.ts';
 
 const data = randomBytes(1_500_000);
 const pictures = 20;
@@ -56,7 +56,7 @@ it('bytes of Redis for each picture', { timeout: 300_000 }, async () => {
     ['in a directory', { kind: 'directory', path: directory }],
     ['in a bucket', { kind: 'bucket', bucket: s3.bucket, prefix: '', endpoint: s3.endpoint }],
   ];
-  const found = new Map<string, Record<string, Cell>>();
+  const found: Record<string, Record<string, Cell>> = {};
   try {
     for (const [name, bytes] of places) {
       const store = connectStore({ url: redis.url, bytes });
@@ -65,13 +65,13 @@ it('bytes of Redis for each picture', { timeout: 300_000 }, async () => {
       const runs = [];
       for (let run = 0; run < pictures; run++) runs.push(await storeOne(store));
       const after = await traffic(store);
-      found.set(name, {
-        'memory of Redis': middle(runs.map((run) => run.bytes)),
+      found[name] = {
+        'memory of Redis': median(runs.map((run) => run.bytes)),
         'into Redis': Math.round((after.in - before.in) / pictures),
         'out of Redis': Math.round((after.out - before.out) / pictures),
         'to store it': middle(runs.map((run) => run.putMs)),
         'to fetch it': middle(runs.map((run) => run.getMs)),
-      });
+      };
       await removeKeys(store);
       await store.close();
     }
@@ -79,8 +79,6 @@ it('bytes of Redis for each picture', { timeout: 300_000 }, async () => {
     await Promise.all([redis.stop(), s3.close()]);
     rmSync(directory, { recursive: true });
   }
-  const rowsOf = (...names: string[]) => names.map((name) => [name, ...[...found.values()].map((each) => each[name])]);
-  const columns = ['', ...found.keys()];
   publish({
     name: 'bytes',
     title: 'What a finished picture of 1.5 MB costs Redis',
@@ -88,18 +86,12 @@ it('bytes of Redis for each picture', { timeout: 300_000 }, async () => {
       `${pictures} pictures, each stored by a worker's calls and fetched once by the API's; the bucket is one of Versity's S3 gateway on the same machine. Medians, with the least and the most.`,
     ],
     tables: [
-      {
-        title: 'Bytes of Redis for a picture (less is better)',
-        columns,
-        rows: rowsOf('memory of Redis', 'into Redis', 'out of Redis'),
-        drawn: 'bars',
-      },
-      {
-        title: 'ms for a picture (less is better)',
-        columns,
-        rows: rowsOf('to store it', 'to fetch it'),
-        drawn: 'bars',
-      },
+      tableOf('Bytes of Redis for a picture (less is better)', found, [
+        'memory of Redis',
+        'into Redis',
+        'out of Redis',
+      ]),
+      tableOf('ms for a picture (less is better)', found, ['to store it', 'to fetch it']),
     ],
   });
 });

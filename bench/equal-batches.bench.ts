@@ -247,6 +247,7 @@ it('joining rows beside batches of equal parameters', { timeout: 600_000 }, asyn
     notes: [
       `Simulated time, real policy and engine: a call costs ${costs.map(([batch, cost]) => `${cost} (${batch})`).join(', ')} by the rows of its batch. A picture with guidance has two of them, except where the model is told the guidance.`,
       `${requestsPerRun} requests a run, one worker of ${maxRows} rows, clients that ask again at once; medians of ${seeds.length} seeds. Handing over and decoding cost nothing on either side.`,
+      'The aim is 1.9 times as many requests a second, at a p99 of 0.55 of the other.',
       'The other side searches all that wait for requests with equal steps and guidance.',
       `The limit: a step of a guided picture alone is a call of 2 rows, one of eight a call of 16, so ${((8 * callCostMs(2)) / callCostMs(16)).toFixed(2)} times as many with guidance, and ${((8 * callCostMs(1)) / callCostMs(8)).toFixed(2)} with one row a picture.`,
     ],

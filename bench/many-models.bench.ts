@@ -9,7 +9,7 @@ import { it } from 'vitest';
 import { ended, submit } from '../test/e2e/client.ts';
 import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
 import { publish } from './publish.ts';
-import { percentileRows } from './report.ts';
+import { percentileTable } from './table.ts';
 
 const models = ['m1', 'm2', 'm3', 'm4', 'm5', 'm6'];
 const requests = 60;
@@ -63,14 +63,14 @@ async function withSystem(workers: Record<string, string>[], use: (system: Syste
 it('six models in turns, beside six workers', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'darkroom-bench-'));
   for (const model of models) cpSync('models/emoji-sd', join(directory, model), { recursive: true });
-  const found = new Map<string, readonly number[]>();
+  const found: Record<string, readonly number[]> = {};
   const loads: [clients: number, perRequest: number][] = [];
   try {
     // What two take, and not three.
     await withSystem([{ MODEL_DIRS: `${directory}/*`, MEMORY_BUDGET_MB: '500' }], async (system) => {
       let before = 0;
       for (const clients of [1, 4]) {
-        found.set(`room for two, clients: ${clients}`, await runClients(system.url, clients));
+        found[`room for two, clients: ${clients}`] = await runClients(system.url, clients);
         const after = await loadsOf(system);
         loads.push([clients, (after - before) / requests]);
         before = after;
@@ -79,8 +79,7 @@ it('six models in turns, beside six workers', async () => {
     await withSystem(
       models.map((model) => ({ MODEL_DIR: join(directory, model) })),
       async ({ url }) => {
-        for (const clients of [1, 4])
-          found.set(`a worker for each, clients: ${clients}`, await runClients(url, clients));
+        for (const clients of [1, 4]) found[`a worker for each, clients: ${clients}`] = await runClients(url, clients);
       },
     );
   } finally {
@@ -94,12 +93,7 @@ it('six models in turns, beside six workers', async () => {
       'The first load of each model is among the loads.',
     ],
     tables: [
-      {
-        title: 'From POST to the end, s, by percentile (less is better)',
-        columns: ['percentile', ...found.keys()],
-        rows: percentileRows(...found.values()),
-        drawn: 'lines',
-      },
+      percentileTable('From POST to the end, s, by percentile (less is better)', found),
       { title: 'Loads for each request, with room for two', columns: ['clients', 'loads'], rows: loads },
     ],
   });

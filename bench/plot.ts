@@ -53,7 +53,7 @@ interface Box {
 }
 
 /** Pixels. */
-const size = { width: 960, header: 46, legendLine: 18, panel: 284, footerLine: 16, letter: 6.4 };
+const size = { width: 960, header: 46, legendLine: 18, panel: 284, footerLine: 16, letter: 6.4, widestBar: 80 };
 const margin = { left: 58, right: 26, top: 34, bottom: 58 };
 const mostColumns = 2;
 /** Of two values on an axis; beyond it the axis counts powers of ten. */
@@ -116,8 +116,9 @@ export function drawPlot({ title, panels, footer }: Plot): string {
   ].join('\n');
 }
 
-/** From left to right, in as many lines as it takes. */
+/** From left to right, in as many lines as it takes; none for a single name, which the titles say. */
 function drawLegend(names: readonly string[], colorOf: (name: string) => string): { drawn: string[]; lines: number } {
+  if (names.length === 1) return { drawn: [], lines: 0 };
   let [left, line] = [14, 0];
   const drawn = names.map((name) => {
     const width = 34 + name.length * size.letter;
@@ -135,12 +136,12 @@ function drawBars({ title, groups, series }: BarPanel, box: Box, colorOf: (name:
   const highest = series.flatMap(({ bars }) => bars.map((bar) => bar?.spread?.[1] ?? bar?.value ?? 0));
   const y = flipped(linearScale(0, Math.max(...highest), box.height), box);
   const groupWidth = box.width / groups.length;
-  const barWidth = (groupWidth * 0.84) / series.length;
+  const barWidth = Math.min(size.widestBar, (groupWidth * 0.84) / series.length);
   const base = box.top + box.height;
   const longest = Math.max(...series.flatMap(({ bars }) => bars.map((bar) => figure(bar?.value ?? 0).length)));
   const isWritten = longest * size.letter * 0.85 <= barWidth;
   const parts = groups.map((group, at) => {
-    const left = box.left + at * groupWidth + groupWidth * 0.08;
+    const left = box.left + (at + 0.5) * groupWidth - (series.length * barWidth) / 2;
     const bars = series.map(({ name, bars: own }, index) =>
       drawBar(own[at], { left: left + index * barWidth, width: barWidth, base, y, isWritten, color: colorOf(name) }),
     );

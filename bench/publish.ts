@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { afterAll } from 'vitest';
 import { drawPlot } from './plot.ts';
 import { panelOf, type Table, tableText } from './table.ts';
 
@@ -26,18 +27,28 @@ export interface Findings {
 }
 
 /** Prints the tables; if asked to, writes `docs/benchmarks/<name>.md` and, of the tables that are drawn, `<name>.svg`. */
-export function publish({ name, title, notes, tables, versions = {} }: Findings): void {
+export function publish({ name, title, notes, tables, versions = {} }: Findings, isWhole = true): void {
   const source = sourceOf(name, versions);
   const remarks = othersCores > quietCores ? [busyNote()] : [];
   const written = tables.map(tableText).join('\n\n');
   process.stdout.write(`\n${title}\n\n${written}\n\n${[...remarks, ...notes, ...source].join('\n')}\n`);
-  if (process.env['PUBLISH'] !== 'true') return;
+  if (process.env['PUBLISH'] !== 'true' || !isWhole) return;
   const panels = tables.map(panelOf).filter((panel) => panel !== undefined);
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, `${name}.svg`), drawPlot({ title, panels, footer: [...remarks, ...source] }));
   const sources = source.map((line) => `- ${line}`).join('\n');
   const page = [`# ${title}`, `![${title}](${name}.svg)`, written, ...remarks, ...notes, sources];
   writeFileSync(join(directory, `${name}.md`), `${page.join('\n\n')}\n`);
+}
+
+/** Publishes what a bench of several tests has found. A page is written if none of them failed or was left out. */
+export function publishAtEnd(find: () => Findings): void {
+  afterAll((_, { tasks }) =>
+    publish(
+      find(),
+      tasks.every(({ result }) => result?.state === 'pass'),
+    ),
+  );
 }
 
 function busyNote(): string {

@@ -24,12 +24,12 @@ import {
 } from '@darkroom/store';
 import { Metrics } from '@darkroom/service';
 import { age, seedRequest, seedWorker, silentLogger, startPrivateRedis, testEnvelope } from '@darkroom/testing';
-import { afterAll, it } from 'vitest';
+import { it } from 'vitest';
 import { card, createTestApi } from '../apps/api/src/testing/test-api.ts';
 import { BatchFormer } from '../apps/batch-former/src/batch-former.ts';
 import { reportQueues } from '../apps/janitor/src/report-queues.ts';
 import { costOf } from './redis-cpu.ts';
-import { publish } from './publish.ts';
+import { publishAtEnd } from './publish.ts';
 import { median } from './report.ts';
 import type { Table } from './table.ts';
 
@@ -191,17 +191,15 @@ function growth(first: number, last: number, ratio: number): string {
 
 const tables: Table[] = [];
 
-afterAll(() =>
-  publish({
-    name: 'queue-cost',
-    title: 'What each thing that the system does costs Redis',
-    notes: [
-      `By Redis's own account of the CPU of the thread that serves (INFO cpu), on servers of their own, in turns; medians of ${rounds} rounds. One size is another in each table; the others are ${usual.workers} workers of ${rows} rows, ${usual.waiting} waiting, one owner, one model. All workers but one are full.`,
-      `With many owners ${waitingOfMany.toLocaleString('en')} wait. The last column is the power of the size by which a cost grows: a logarithm is below 0.25 over 100,000.`,
-    ],
-    tables,
-  }),
-);
+publishAtEnd(() => ({
+  name: 'queue-cost',
+  title: 'What each thing that the system does costs Redis',
+  notes: [
+    `By Redis's own account of the CPU of the thread that serves (INFO cpu), on servers of their own, in turns; medians of ${rounds} rounds. One size is another in each table; the others are ${usual.workers} workers of ${rows} rows, ${usual.waiting} waiting, one owner, one model. All workers but one are full.`,
+    `With many owners ${waitingOfMany.toLocaleString('en')} wait. The last column is the power of the size by which a cost grows: a logarithm is below 0.25 over 100,000.`,
+  ],
+  tables,
+}));
 
 it.each(Object.keys(sizes) as (keyof Scene)[])(
   'costs Redis so much with more %s',

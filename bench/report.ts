@@ -18,10 +18,3 @@ export function middle(rounds: readonly number[]): Bar | undefined {
   const value = median(rounds);
   return rounds.length === 1 ? { value } : { value, spread: [Math.min(...rounds), Math.max(...rounds)] };
 }
-
-const percentiles = [10, 25, 50, 75, 90, 95, 99, 100];
-
-/** Rows of a table whose first column is "percentile": those of each of these. */
-export function percentileRows(...all: readonly (readonly number[])[]): number[][] {
-  return percentiles.map((each) => [each, ...all.map((values) => quantile(values, each / 100))]);
-}

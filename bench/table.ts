@@ -1,5 +1,6 @@
 /** A table of figures: as Markdown, and as a panel of a plot. */
 import type { Bar, Panel } from './plot.ts';
+import { quantile } from './report.ts';
 
 /** What is undefined was not measured. */
 export type Cell = string | number | Bar | undefined;
@@ -13,7 +14,26 @@ export interface Table {
    * How it is drawn, if it is: bars, of which each row is a group and each column has a colour; lines over the numbers of the first column;
    * or a line for each row, over the columns that are numbers.
    */
-  drawn?: 'bars' | 'lines' | 'lines of rows';
+  drawn?: 'bars' | 'lines' | 'lines of rows' | undefined;
+}
+
+/** What was found, by column and then by row. */
+export type Found = Readonly<Record<string, Readonly<Record<string, Cell>>>>;
+
+/** @param names of the rows; without them all that the first column has. */
+export function tableOf(title: string, found: Found, names?: readonly string[], drawn: Table['drawn'] = 'bars'): Table {
+  const columns = Object.values(found);
+  const rows = (names ?? Object.keys(columns[0] ?? {})).map((name) => [name, ...columns.map((each) => each[name])]);
+  return { title, columns: ['', ...Object.keys(found)], rows, drawn };
+}
+
+const percentiles = [10, 25, 50, 75, 90, 95, 99, 100];
+
+/** How many values, by name, are spread: a line for each. */
+export function percentileTable(title: string, found: Readonly<Record<string, readonly number[]>>): Table {
+  const all = Object.values(found);
+  const rows = percentiles.map((each) => [each, ...all.map((values) => quantile(values, each / 100))]);
+  return { title, columns: ['percentile', ...Object.keys(found)], rows, drawn: 'lines' };
 }
 
 /** As Markdown has it, with columns of one width. */

@@ -7,13 +7,13 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Grammars, type TextInput } from '@darkroom/kinds';
 import { loadTextPipeline, readTextModelDirectory, type TextPipeline } from '@darkroom/language';
-import { afterAll, it } from 'vitest';
+import { it } from 'vitest';
 import { chooseToken } from '../libs/language/src/sampling/choose-token.ts';
 import { RandomNumbers } from '../libs/language/src/sampling/random-numbers.ts';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
-import { publish } from './publish.ts';
-import { median, middle, percentileRows } from './report.ts';
-import type { Cell, Table } from './table.ts';
+import { publishAtEnd } from './publish.ts';
+import { median, middle } from './report.ts';
+import { type Cell, percentileTable, type Table, tableOf } from './table.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const vectors = join(root, 'tools/golden/vectors/emoji-writer-greedy.json');
@@ -31,30 +31,28 @@ const speeds: Record<string, Cell[]> = {};
 const calls: Cell[] = [];
 const others: Table[] = [];
 
-afterAll(() =>
-  publish({
-    name: 'text-steps',
-    title: 'What the text pipelines do on one thread',
-    notes: [
-      'The embedded writers without engine, queue and network; answers to wishes and chats, prompts included.',
-      'Texts that keep to a grammar are 40 tokens each, medians of 9 rounds with the least and the most. Tokens are chosen of 49,152.',
-    ],
-    tables: [
-      {
-        title: 'Tokens a second (more is better)',
-        columns: ['in flight', ...Object.keys(speeds)],
-        rows: sizes.map((size, at) => [size, ...Object.values(speeds).map((each) => each[at])]),
-        drawn: 'lines',
-      },
-      {
-        title: 'Calls of the model for a token, emoji-writer-diffusion',
-        columns: ['in flight', 'calls'],
-        rows: sizes.map((size, at) => [size, calls[at]]),
-      },
-      ...others,
-    ],
-  }),
-);
+publishAtEnd(() => ({
+  name: 'text-steps',
+  title: 'What the text pipelines do on one thread',
+  notes: [
+    'The embedded writers without engine, queue and network; answers to wishes and chats, prompts included.',
+    'Texts that keep to a grammar are 40 tokens each, medians of 9 rounds with the least and the most. Tokens are chosen of 49,152.',
+  ],
+  tables: [
+    {
+      title: 'Tokens a second (more is better)',
+      columns: ['in flight', ...Object.keys(speeds)],
+      rows: sizes.map((size, at) => [size, ...Object.values(speeds).map((each) => each[at])]),
+      drawn: 'lines',
+    },
+    {
+      title: 'Calls of the model for a token, emoji-writer-diffusion',
+      columns: ['in flight', 'calls'],
+      rows: sizes.map((size, at) => [size, calls[at]]),
+    },
+    ...others,
+  ],
+}));
 
 /** Answers to wishes, always so many in flight. */
 async function speedOf(pipeline: TextPipeline, rows: number) {
@@ -147,14 +145,14 @@ it('reads a long prompt beside those who write', async () => {
     const beside = await gapsWith(true);
     rounds.push({ usual: median(alone), beside: median(beside) });
   }
-  others.push({
-    title: 'Gap of 8 rows that write, while 240 tokens are read, ms (less is better)',
-    columns: ['', 'ms'],
-    rows: [
-      ['without the prompt', middle(rounds.map(({ usual }) => usual))],
-      ['meanwhile', middle(rounds.map(({ beside }) => beside))],
-    ],
-  });
+  others.push(
+    tableOf('Gap of 8 rows that write, while 240 tokens are read, ms (less is better)', {
+      ms: {
+        'without the prompt': middle(rounds.map(({ usual }) => usual)),
+        meanwhile: middle(rounds.map(({ beside }) => beside)),
+      },
+    }),
+  );
   await pipeline.dispose();
 });
 
@@ -178,10 +176,5 @@ it('chooses a token of 49,152', () => {
       return performance.now() - beforeMs;
     });
   }
-  others.push({
-    title: 'Choosing a token, ms, by percentile (less is better)',
-    columns: ['percentile', ...Object.keys(found)],
-    rows: percentileRows(...Object.values(found)),
-    drawn: 'lines',
-  });
+  others.push(percentileTable('Choosing a token, ms, by percentile (less is better)', found));
 });
