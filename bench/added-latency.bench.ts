@@ -88,9 +88,9 @@ it('milliseconds from POST to the terminal event, less inference and encoding', 
       'Phases are by the times of the events, which are whole milliseconds. The first step has the text encoding in it, the last one decoding and encoding.',
     ],
     tables: [
-      percentileTable('From POST to the terminal event, ms, by percentile (less is better)', { whole, bare, added }),
+      percentileTable('From POST to the terminal event, ms (less is better)', { whole, bare, added }),
       percentileTable(
-        'Where it goes, ms, by percentile (less is better)',
+        'Where it goes, ms (less is better)',
         Object.fromEntries(phaseNames.map((name, at) => [name, phases.map((times) => times[at]!)])),
       ),
     ],

@@ -93,7 +93,7 @@ it('six models in turns, beside six workers', async () => {
       'The first load of each model is among the loads.',
     ],
     tables: [
-      percentileTable('From POST to the end, s, by percentile (less is better)', found),
+      percentileTable('From POST to the end, s (less is better)', found),
       { title: 'Loads for each request, with room for two', columns: ['clients', 'loads'], rows: loads },
     ],
   });

@@ -103,7 +103,7 @@ it(`${streams} streams`, { timeout: 900_000 }, async () => {
           'of that on the heap': each('heapUsed'),
           'of that external': each('external'),
         }),
-        percentileTable('Event lag, ms, by percentile (less is better)', { 'event lag': lagsMs }),
+        percentileTable('Event lag, ms (less is better)', { 'event lag': lagsMs }),
         tableOf('Streams', { [`of ${streams.toLocaleString('en')}`]: counts }, undefined, undefined),
       ],
     });

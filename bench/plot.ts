@@ -29,6 +29,8 @@ export interface LinePanel {
   title: string;
   /** What the horizontal axis shows, with its unit. */
   xTitle: string;
+  /** Of 0, 1 and so on, where these stand for something. */
+  xNames?: readonly string[];
   series: readonly { name: string; points: readonly (readonly [x: number, y: number])[] }[];
 }
 
@@ -67,13 +69,18 @@ const colors = [
   '#cc79a7',
   '#e69f00',
   '#56b4e9',
-  '#8a8a8a',
   '#a6761d',
   '#7f3fbf',
   '#c2c200',
   '#b30000',
   '#00a6a6',
+  '#ff7f9e',
+  '#6f7fdf',
+  '#9fbf3f',
+  '#bf9f7f',
 ];
+
+const colorOfOne = '#8a8a8a';
 
 const style = `
   svg { --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --grid: #d1d9e0; font: 12px system-ui, sans-serif; }
@@ -86,8 +93,10 @@ const style = `
 export function drawPlot({ title, panels, footer }: Plot): string {
   const columns = Math.min(mostColumns, panels.length);
   const rows = Math.ceil(panels.length / columns);
-  const names = [...new Set(panels.flatMap(({ series }) => series.map(({ name }) => name)))];
-  const colorOf = (name: string): string => colors[names.indexOf(name) % colors.length]!;
+  // A panel's only one is what its title says.
+  const many = panels.filter(({ series }) => series.length > 1);
+  const names = [...new Set(many.flatMap(({ series }) => series.map(({ name }) => name)))];
+  const colorOf = (name: string): string => colors[names.indexOf(name) % colors.length] ?? colorOfOne;
   const legend = drawLegend(names, colorOf);
   const width = size.width / columns;
   const header = size.header + legend.lines * size.legendLine;
@@ -116,9 +125,9 @@ export function drawPlot({ title, panels, footer }: Plot): string {
   ].join('\n');
 }
 
-/** From left to right, in as many lines as it takes; none for a single name, which the titles say. */
+/** From left to right, in as many lines as it takes. */
 function drawLegend(names: readonly string[], colorOf: (name: string) => string): { drawn: string[]; lines: number } {
-  if (names.length === 1) return { drawn: [], lines: 0 };
+  if (names.length === 0) return { drawn: [], lines: 0 };
   let [left, line] = [14, 0];
   const drawn = names.map((name) => {
     const width = 34 + name.length * size.letter;
@@ -180,11 +189,14 @@ function drawBar(bar: Bar | undefined, { left, width, base, y, isWritten, color 
 }
 
 function drawLines(panel: LinePanel, box: Box, colorOf: (name: string) => string): string {
-  const { title, xTitle, series } = panel;
+  const { title, xTitle, xNames, series } = panel;
   const points = series.flatMap((each) => each.points);
   const xs = points.map(([x]) => x);
   const ys = points.map(([, y]) => y);
-  const x = shifted(scaleOf(xs, Math.min(...xs), box.width), box.left);
+  const x = shifted(
+    xNames === undefined ? scaleOf(xs, Math.min(...xs), box.width) : ordinal(xNames, box.width),
+    box.left,
+  );
   const y = flipped(scaleOf(ys, 0, box.height), box);
   const base = box.top + box.height;
   const lines = series.map(({ name, points: own }) => {
@@ -193,9 +205,12 @@ function drawLines(panel: LinePanel, box: Box, colorOf: (name: string) => string
     const dots = places.map(([cx, cy]) => `<circle cx="${cx}" cy="${cy}" r="3" fill="${colorOf(name)}"/>`);
     return [path, ...dots].join('');
   });
-  const names = x.ticks.map((tick) => text(figure(tick), x.at(tick), base + 16, 'class="faint" text-anchor="middle"'));
+  const ticks = x.ticks.map((tick) => {
+    const name = xNames === undefined ? figure(tick) : xNames[tick];
+    return name === undefined ? '' : text(name, x.at(tick), base + 16, 'class="faint" text-anchor="middle"');
+  });
   const below = text(xTitle, box.left + box.width / 2, base + 34, 'class="faint" text-anchor="middle"');
-  return [...drawFrame(title, box, y), ...names, below, ...lines].join('\n');
+  return [...drawFrame(title, box, y), ...ticks, below, ...lines].join('\n');
 }
 
 /** Title, horizontal lines with their values, and the axis. */
@@ -218,6 +233,11 @@ function drawFrame(title: string, box: Box, y: Scale): string[] {
 function scaleOf(values: readonly number[], from: number, length: number): Scale {
   const [low, high] = [Math.min(...values), Math.max(...values)];
   return low > 0 && high / low > mostOnLinear ? logScale(low, high, length) : linearScale(from, high, length);
+}
+
+/** All of these, at equal distances, and half of one at both ends. */
+function ordinal(names: readonly string[], length: number): Scale {
+  return { ticks: [...names.keys()], at: (value) => ((value + 0.5) / names.length) * length };
 }
 
 /** Up to six values, 1, 2 or 5 times a power of ten apart. */

@@ -162,7 +162,11 @@ it('what a request costs the busiest node', { timeout: 900_000 }, async () => {
       {
         title: 'µs of Redis for a request (less is better)',
         columns: ['shards', 'busiest node', 'all masters'],
-        rows: counts.map((count) => [`${count}`, middle(costs.get(count)!.busiest), middle(costs.get(count)!.all)]),
+        rows: counts.map((count) => [
+          `${count} shards`,
+          middle(costs.get(count)!.busiest),
+          middle(costs.get(count)!.all),
+        ]),
         drawn: 'bars',
       },
       {

@@ -11,8 +11,8 @@ export interface Table {
   columns: readonly (string | number)[];
   rows: readonly (readonly Cell[])[];
   /**
-   * How it is drawn, if it is: bars, of which each row is a group and each column has a colour; lines over the numbers of the first column;
-   * or a line for each row, over the columns that are numbers.
+   * How it is drawn, if it is: bars, of which each row is a group and each column has a colour; lines over the numbers or the names of the
+   * first column; or a line for each row, over the columns that are numbers.
    */
   drawn?: 'bars' | 'lines' | 'lines of rows' | undefined;
 }
@@ -27,13 +27,13 @@ export function tableOf(title: string, found: Found, names?: readonly string[], 
   return { title, columns: ['', ...Object.keys(found)], rows, drawn };
 }
 
-const percentiles = [10, 25, 50, 75, 90, 95, 99, 100];
+const percentiles = { p10: 0.1, p25: 0.25, p50: 0.5, p75: 0.75, p90: 0.9, p95: 0.95, p99: 0.99, worst: 1 };
 
 /** How many values, by name, are spread: a line for each. */
 export function percentileTable(title: string, found: Readonly<Record<string, readonly number[]>>): Table {
   const all = Object.values(found);
-  const rows = percentiles.map((each) => [each, ...all.map((values) => quantile(values, each / 100))]);
-  return { title, columns: ['percentile', ...Object.keys(found)], rows, drawn: 'lines' };
+  const rows = Object.entries(percentiles).map(([name, share]) => [name, ...all.map((each) => quantile(each, share))]);
+  return { title, columns: ['', ...Object.keys(found)], rows, drawn: 'lines' };
 }
 
 /** As Markdown has it, with columns of one width. */
@@ -71,18 +71,21 @@ export function panelOf({ title, columns, rows, drawn }: Table): Panel | undefin
     const series = names.map((name, at) => ({ name, bars: rows.map((row) => barOf(row[at + 1])) }));
     return { kind: 'bars', title, groups: rows.map(([name]) => written(name)), series };
   }
-  const xs = rows.map(([x]) => x);
-  const series =
-    drawn === 'lines'
-      ? names.map((name, at) => ({
-          name,
-          points: pointsOf(
-            xs,
-            rows.map((row) => row[at + 1]),
-          ),
-        }))
-      : rows.map((row) => ({ name: written(row[0]), points: pointsOf(columns, row) }));
-  return { kind: 'lines', title, xTitle: String(columns[0]), series };
+  if (drawn === 'lines of rows') {
+    const series = rows.map((row) => ({ name: written(row[0]), points: pointsOf(columns, row) }));
+    return { kind: 'lines', title, xTitle: String(columns[0]), series };
+  }
+  const isNamed = rows.every(([x]) => typeof x === 'string');
+  const xs = rows.map(([x], at) => (isNamed ? at : x));
+  const series = names.map((name, at) => ({
+    name,
+    points: pointsOf(
+      xs,
+      rows.map((row) => row[at + 1]),
+    ),
+  }));
+  const xNames = isNamed ? { xNames: rows.map(([x]) => written(x)) } : {};
+  return { kind: 'lines', title, xTitle: String(columns[0]), ...xNames, series };
 }
 
 /** Those of which both are numbers. */

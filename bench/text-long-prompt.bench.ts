@@ -70,7 +70,7 @@ it.skipIf(missing !== undefined)('reads a long prompt beside those who write', {
   const gapsOf = (which: 'usual' | 'beside', kind: keyof Gap) =>
     all.flatMap((one) => one[which].map((gap) => gap[kind]));
   const gapTable = (kind: keyof Gap, unit: string) =>
-    percentileTable(`Gap between two tokens of a row, ${unit}, by percentile (less is better)`, {
+    percentileTable(`Gap between two tokens of a row, ${unit} (less is better)`, {
       'without the prompt': gapsOf('usual', kind),
       meanwhile: gapsOf('beside', kind),
     });

@@ -176,5 +176,5 @@ it('chooses a token of 49,152', () => {
       return performance.now() - beforeMs;
     });
   }
-  others.push(percentileTable('Choosing a token, ms, by percentile (less is better)', found));
+  others.push(percentileTable('Choosing a token, ms (less is better)', found));
 });

@@ -1,4 +1,5 @@
 /** Rounds of all peers as tables. */
+import type { Bar } from '../plot.ts';
 import { median, middle, quantile } from '../report.ts';
 import type { Table } from '../table.ts';
 import type { Peer } from './peer.ts';
@@ -35,7 +36,7 @@ export function tablesOf(rounds: Rounds): Table[] {
     rows: [...alone, ...crowds].map((scene) => [scene, ...[...rounds.values()].map((all) => tailOf(all, scene))]),
   };
   return [
-    ...ratiosOf(rounds),
+    ratiosOf(rounds),
     table('Pictures a second (more is better)', crowds, rate),
     table('One at a time: p50, ms (less is better)', alone, p50Ms),
     table('p50, s (less is better)', crowds, p50),
@@ -60,36 +61,63 @@ interface Ratio {
   aim: string;
   /** Whom it is compared to: the best of these. */
   among?: Peer['batches'];
+  /** What it is where a peer is ahead, if it is not the CPU. */
+  why?: string;
 }
 
+const handedOver =
+  'a request is in Redis before it is answered, and goes through four processes to the engine and back; a peer keeps it in the memory of one process, whose end loses it';
+const shared =
+  'a long request shares its steps with all that join it, where a batch by hand gets smaller towards its end';
+const besides =
+  'the model is the same on both sides, so what counts is the CPU besides it, and each request, picture and end is written down here';
+
 const ratios: readonly Ratio[] = [
-  { name: 'idle: p50', figure: p50('idle'), better: 'low', aim: '≤ 1.00' },
-  { name: 'tiny: p50', figure: p50('tiny'), better: 'low', aim: '≤ 1.05' },
+  { name: 'idle: p50', figure: p50('idle'), better: 'low', aim: '≤ 1.00', why: handedOver },
+  { name: 'tiny: p50', figure: p50('tiny'), better: 'low', aim: '≤ 1.05', why: handedOver },
   { name: 'uniform: pictures/s', figure: rate('uniform'), better: 'high', aim: '≥ 1.02' },
   { name: 'mixed: pictures/s, who groups', figure: rate('mixed'), better: 'high', aim: '≥ 1.40', among: 'groups' },
   { name: 'mixed: pictures/s, rows by hand', figure: rate('mixed'), better: 'high', aim: '≥ 1.05', among: 'rows' },
-  { name: 'mixed: p99, rows by hand', figure: p99('mixed'), better: 'low', aim: '≤ 1.00', among: 'rows' },
+  { name: 'mixed: p99, rows by hand', figure: p99('mixed'), better: 'low', aim: '≤ 1.00', among: 'rows', why: shared },
   { name: 'burst: all 200 done', figure: wholeS('burst'), better: 'low', aim: '≤ 1.00' },
   { name: 'CPU of a picture, uniform', figure: cpu('uniform'), better: 'low', aim: '' },
   { name: 'CPU of a picture, mixed', figure: cpu('mixed'), better: 'low', aim: '' },
 ];
 
-/** Darkroom's figures over those of the best server, round by round, and which of the two is ahead. */
-function ratiosOf(rounds: Rounds): Table[] {
+interface Comparison extends Ratio {
+  best: string;
+  /** Darkroom's figures over those of the best server, round by round. */
+  ratio: Bar;
+  isAhead: boolean;
+}
+
+function comparisonsOf(rounds: Rounds): Comparison[] {
   const [[own, ownRounds] = [], ...others] = [...rounds];
   if (own?.batches !== 'joining rows' || ownRounds === undefined) return [];
-  const rows = ratios.flatMap(({ name, figure, better, aim, among }) => {
+  return ratios.flatMap((each) => {
+    const { figure, better, among } = each;
     const candidates = others.filter(([{ batches }]) => batches !== 'joining rows' && batches === (among ?? batches));
-    const worth = (each: readonly Round[]): number => median(valuesOf(each, figure)) * (better === 'high' ? -1 : 1);
+    const worth = (of: readonly Round[]): number => median(valuesOf(of, figure)) * (better === 'high' ? -1 : 1);
     const [best] = candidates.toSorted(([, left], [, right]) => worth(left) - worth(right));
     if (best === undefined) return [];
     const theirs = valuesOf(best[1], figure);
-    const found = middle(valuesOf(ownRounds, figure).map((value, at) => value / theirs[at]!))!;
-    const isAhead = better === 'high' ? found.value > 1 : found.value < 1;
-    return [[name, best[0].name, found, aim, isAhead ? own.name : best[0].name]];
+    const ratio = middle(valuesOf(ownRounds, figure).map((value, at) => value / theirs[at]!))!;
+    return [{ ...each, best: best[0].name, ratio, isAhead: better === 'high' ? ratio.value > 1 : ratio.value < 1 }];
   });
-  const columns = ['', 'best', 'ratio', 'aim', 'ahead'];
-  return rows.length === 0 ? [] : [{ title: 'Darkroom ÷ the best server', columns, rows }];
+}
+
+function ratiosOf(rounds: Rounds): Table {
+  const rows = comparisonsOf(rounds).map(({ name, best, ratio, aim, isAhead }) => {
+    return [name, best, ratio, aim, isAhead ? 'Darkroom' : best];
+  });
+  return { title: 'Darkroom ÷ the best server', columns: ['', 'best server', 'ratio', 'aim', 'ahead'], rows };
+}
+
+/** Where a peer is ahead, and why: a sentence each. */
+export function lossesOf(rounds: Rounds): string[] {
+  return comparisonsOf(rounds).flatMap(({ name, best, isAhead, why = besides }) =>
+    isAhead ? [] : [`${best} is ahead in "${name}": ${why}.`],
+  );
 }
 
 function valuesOf(rounds: readonly Round[], figure: Figure): number[] {
