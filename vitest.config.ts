@@ -81,7 +81,13 @@ export default defineConfig({
       // Prints numbers and asserts none: `npm run bench`.
       {
         ...shared,
-        test: { name: 'bench', include: ['bench/**/*.bench.ts'], ...alone, sequence: { groupOrder: 4 } },
+        test: {
+          name: 'bench',
+          include: ['bench/**/*.bench.ts'],
+          ...alone,
+          sequence: { groupOrder: 4 },
+          testTimeout: 600_000,
+        },
       },
     ],
   },

@@ -29,13 +29,10 @@ export interface LinePanel {
   title: string;
   /** What the horizontal axis shows, with its unit. */
   xTitle: string;
-  xScale?: ScaleKind;
-  yScale?: ScaleKind;
+  /** Of 0, 1 and so on, where these stand for something. */
+  xNames?: readonly string[];
   series: readonly { name: string; points: readonly (readonly [x: number, y: number])[] }[];
 }
-
-/** On `log` all values are above 0. */
-export type ScaleKind = 'linear' | 'log';
 
 export interface Plot {
   title: string;
@@ -58,12 +55,32 @@ interface Box {
 }
 
 /** Pixels. */
-const size = { width: 960, header: 64, panel: 270, footerLine: 16, letter: 6.4 };
-const margin = { left: 58, right: 26, top: 34, bottom: 44 };
+const size = { width: 960, header: 46, legendLine: 18, panel: 284, footerLine: 16, letter: 6.4, widestBar: 80 };
+const margin = { left: 58, right: 26, top: 34, bottom: 58 };
 const mostColumns = 2;
+/** Of two values on an axis; beyond it the axis counts powers of ten. */
+const mostOnLinear = 30;
 
 /** Told apart by whoever sees no red or no green, too (Okabe and Ito 2008); the first is for what the bench is about. */
-const colors = ['#d55e00', '#0072b2', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#8a8a8a', '#a6761d'];
+const colors = [
+  '#d55e00',
+  '#0072b2',
+  '#009e73',
+  '#cc79a7',
+  '#e69f00',
+  '#56b4e9',
+  '#a6761d',
+  '#7f3fbf',
+  '#c2c200',
+  '#b30000',
+  '#00a6a6',
+  '#ff7f9e',
+  '#6f7fdf',
+  '#9fbf3f',
+  '#bf9f7f',
+];
+
+const colorOfOne = '#8a8a8a';
 
 const style = `
   svg { --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --grid: #d1d9e0; font: 12px system-ui, sans-serif; }
@@ -76,13 +93,17 @@ const style = `
 export function drawPlot({ title, panels, footer }: Plot): string {
   const columns = Math.min(mostColumns, panels.length);
   const rows = Math.ceil(panels.length / columns);
-  const names = [...new Set(panels.flatMap(({ series }) => series.map(({ name }) => name)))];
-  const colorOf = (name: string): string => colors[names.indexOf(name) % colors.length]!;
+  // A panel's only one is what its title says.
+  const many = panels.filter(({ series }) => series.length > 1);
+  const names = [...new Set(many.flatMap(({ series }) => series.map(({ name }) => name)))];
+  const colorOf = (name: string): string => colors[names.indexOf(name) % colors.length] ?? colorOfOne;
+  const legend = drawLegend(names, colorOf);
   const width = size.width / columns;
-  const bottom = size.header + rows * size.panel;
+  const header = size.header + legend.lines * size.legendLine;
+  const bottom = header + rows * size.panel;
   const height = bottom + 14 + footer.length * size.footerLine;
   const drawn = panels.map((panel, at) => {
-    const top = size.header + Math.floor(at / columns) * size.panel;
+    const top = header + Math.floor(at / columns) * size.panel;
     const box = {
       left: (at % columns) * width + margin.left,
       top: top + margin.top,
@@ -97,37 +118,46 @@ export function drawPlot({ title, panels, footer }: Plot): string {
     `<title>${escaped(title)}</title><style>${style}\n</style>`,
     `<rect class="paper" width="${size.width}" height="${height}"/>`,
     text(title, 14, 26, 'class="title"'),
-    drawLegend(names, colorOf),
+    ...legend.drawn,
     ...drawn,
     ...below,
     '</svg>\n',
   ].join('\n');
 }
 
-function drawLegend(names: readonly string[], colorOf: (name: string) => string): string {
-  let left = 14;
-  const entries = names.map((name) => {
-    const entry = `<rect x="${left}" y="41" width="11" height="11" fill="${colorOf(name)}"/>${text(name, left + 16, 51)}`;
-    left += 34 + name.length * size.letter;
-    return entry;
+/** From left to right, in as many lines as it takes. */
+function drawLegend(names: readonly string[], colorOf: (name: string) => string): { drawn: string[]; lines: number } {
+  if (names.length === 0) return { drawn: [], lines: 0 };
+  let [left, line] = [14, 0];
+  const drawn = names.map((name) => {
+    const width = 34 + name.length * size.letter;
+    if (left + width > size.width) [left, line] = [14, line + 1];
+    const top = 41 + line * size.legendLine;
+    const entry = `<rect x="${px(left)}" y="${top}" width="11" height="11" fill="${colorOf(name)}"/>`;
+    const named = entry + text(name, left + 16, top + 10);
+    left += width;
+    return named;
   });
-  return entries.join('\n');
+  return { drawn, lines: line + 1 };
 }
 
 function drawBars({ title, groups, series }: BarPanel, box: Box, colorOf: (name: string) => string): string {
   const highest = series.flatMap(({ bars }) => bars.map((bar) => bar?.spread?.[1] ?? bar?.value ?? 0));
   const y = flipped(linearScale(0, Math.max(...highest), box.height), box);
   const groupWidth = box.width / groups.length;
-  const barWidth = (groupWidth * 0.84) / series.length;
+  const barWidth = Math.min(size.widestBar, (groupWidth * 0.84) / series.length);
   const base = box.top + box.height;
   const longest = Math.max(...series.flatMap(({ bars }) => bars.map((bar) => figure(bar?.value ?? 0).length)));
   const isWritten = longest * size.letter * 0.85 <= barWidth;
   const parts = groups.map((group, at) => {
-    const left = box.left + at * groupWidth + groupWidth * 0.08;
+    const left = box.left + (at + 0.5) * groupWidth - (series.length * barWidth) / 2;
     const bars = series.map(({ name, bars: own }, index) =>
       drawBar(own[at], { left: left + index * barWidth, width: barWidth, base, y, isWritten, color: colorOf(name) }),
     );
-    return [...bars, text(group, box.left + (at + 0.5) * groupWidth, base + 18, 'text-anchor="middle"')].join('\n');
+    const names = inLines(group, groupWidth / size.letter).map((line, index) =>
+      text(line, box.left + (at + 0.5) * groupWidth, base + 18 + 13 * index, 'text-anchor="middle"'),
+    );
+    return [...bars, ...names].join('\n');
   });
   return [...drawFrame(title, box, y), ...parts].join('\n');
 }
@@ -159,12 +189,15 @@ function drawBar(bar: Bar | undefined, { left, width, base, y, isWritten, color 
 }
 
 function drawLines(panel: LinePanel, box: Box, colorOf: (name: string) => string): string {
-  const { title, xTitle, xScale = 'linear', yScale = 'linear', series } = panel;
+  const { title, xTitle, xNames, series } = panel;
   const points = series.flatMap((each) => each.points);
   const xs = points.map(([x]) => x);
   const ys = points.map(([, y]) => y);
-  const x = shifted(scaleOf(xScale, Math.min(...xs), Math.max(...xs), box.width), box.left);
-  const y = flipped(scaleOf(yScale, yScale === 'log' ? Math.min(...ys) : 0, Math.max(...ys), box.height), box);
+  const x = shifted(
+    xNames === undefined ? scaleOf(xs, Math.min(...xs), box.width) : ordinal(xNames, box.width),
+    box.left,
+  );
+  const y = flipped(scaleOf(ys, 0, box.height), box);
   const base = box.top + box.height;
   const lines = series.map(({ name, points: own }) => {
     const places = own.map(([px_, py]) => [px(x.at(px_)), px(y.at(py))] as const);
@@ -172,9 +205,12 @@ function drawLines(panel: LinePanel, box: Box, colorOf: (name: string) => string
     const dots = places.map(([cx, cy]) => `<circle cx="${cx}" cy="${cy}" r="3" fill="${colorOf(name)}"/>`);
     return [path, ...dots].join('');
   });
-  const names = x.ticks.map((tick) => text(figure(tick), x.at(tick), base + 16, 'class="faint" text-anchor="middle"'));
+  const ticks = x.ticks.map((tick) => {
+    const name = xNames === undefined ? figure(tick) : xNames[tick];
+    return name === undefined ? '' : text(name, x.at(tick), base + 16, 'class="faint" text-anchor="middle"');
+  });
   const below = text(xTitle, box.left + box.width / 2, base + 34, 'class="faint" text-anchor="middle"');
-  return [...drawFrame(title, box, y), ...names, below, ...lines].join('\n');
+  return [...drawFrame(title, box, y), ...ticks, below, ...lines].join('\n');
 }
 
 /** Title, horizontal lines with their values, and the axis. */
@@ -193,8 +229,15 @@ function drawFrame(title: string, box: Box, y: Scale): string[] {
   ];
 }
 
-function scaleOf(kind: ScaleKind, low: number, high: number, length: number): Scale {
-  return kind === 'log' ? logScale(low, high, length) : linearScale(low, high, length);
+/** @param from where it begins, unless it counts powers of ten. */
+function scaleOf(values: readonly number[], from: number, length: number): Scale {
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return low > 0 && high / low > mostOnLinear ? logScale(low, high, length) : linearScale(from, high, length);
+}
+
+/** All of these, at equal distances, and half of one at both ends. */
+function ordinal(names: readonly string[], length: number): Scale {
+  return { ticks: [...names.keys()], at: (value) => ((value + 0.5) / names.length) * length };
 }
 
 /** Up to six values, 1, 2 or 5 times a power of ten apart. */
@@ -223,6 +266,15 @@ function flipped({ ticks, at }: Scale, { top, height }: Box): Scale {
 
 function shifted({ ticks, at }: Scale, left: number): Scale {
   return { ticks, at: (value) => left + at(value) };
+}
+
+/** At blanks, into lines of about so many letters: three at most. */
+function inLines(content: string, letters: number): string[] {
+  const lines = [''];
+  for (const word of content.split(' '))
+    if (lines.length < 3 && lines.at(-1)!.length + word.length >= letters && lines.at(-1) !== '') lines.push(word);
+    else lines.push(`${lines.pop()!} ${word}`.trim());
+  return lines;
 }
 
 /** Three digits: 0.123, 12.3, 1.23M. */

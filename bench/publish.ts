@@ -1,69 +1,62 @@
-/** What a bench leaves: tables on the screen and, with a plot, in docs/benchmarks. */
+/** What a bench leaves: tables on the screen and, with `PUBLISH=true`, a page with a plot in docs/benchmarks. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem } from 'node:os';
 import { join } from 'node:path';
-import { drawPlot, type Panel } from './plot.ts';
+import { afterAll } from 'vitest';
+import { drawPlot } from './plot.ts';
+import { panelOf, type Table, tableText } from './table.ts';
 
-/** Before the bench begins: what others were doing. */
-const [othersLoad = 0] = loadavg();
-/** A load above this is more than what starting a bench makes. */
-const quietLoad = 1;
+const root = new URL('../', import.meta.url).pathname;
+const directory = join(root, 'docs/benchmarks');
 
-const directory = new URL('../docs/benchmarks/', import.meta.url).pathname;
-
-export interface Table {
-  /** What it shows, if there are several. */
-  title?: string;
-  columns: readonly string[];
-  rows: readonly (readonly string[])[];
-}
+/** Cores that others keep busy, before the bench begins. */
+const othersCores = coresBusyFor(1000);
+/** More than what a machine does that has nothing to do. */
+const quietCores = 0.2;
 
 export interface Findings {
-  /** Of the files. */
+  /** Of the bench: `npm run bench -- <name>`, and of its page. */
   name: string;
   title: string;
-  /** That measures it again. */
-  command: string;
   /** What was measured and how, one sentence each. */
   notes: readonly string[];
   tables: readonly Table[];
-  panels: readonly Panel[];
   /** Of others that took part, besides Node, ONNX Runtime and Redis. */
   versions?: Readonly<Record<string, string>>;
 }
 
-/** Prints the tables and, unless only a part was measured, writes `docs/benchmarks/<name>.svg` and `.md`. */
-export function publish(
-  { name, title, command, notes, tables, panels, versions = {} }: Findings,
-  { isWritten = true }: { isWritten?: boolean } = {},
-): void {
-  const source = sourceOf(command, versions);
-  const all = othersLoad > quietLoad ? [busyNote(), ...notes] : notes;
+/** Prints the tables; if asked to, writes `docs/benchmarks/<name>.md` and, of the tables that are drawn, `<name>.svg`. */
+export function publish({ name, title, notes, tables, versions = {} }: Findings, isWhole = true): void {
+  const source = sourceOf(name, versions);
+  const remarks = othersCores > quietCores ? [busyNote()] : [];
   const written = tables.map(tableText).join('\n\n');
-  process.stdout.write(`\n${title}\n\n${written}\n\n${[...all, ...source].join('\n')}\n`);
-  if (!isWritten) return;
+  process.stdout.write(`\n${title}\n\n${written}\n\n${[...remarks, ...notes, ...source].join('\n')}\n`);
+  if (process.env['PUBLISH'] !== 'true' || !isWhole) return;
+  const panels = tables.map(panelOf).filter((panel) => panel !== undefined);
   mkdirSync(directory, { recursive: true });
-  writeFileSync(
-    join(directory, `${name}.svg`),
-    drawPlot({ title, panels, footer: othersLoad > quietLoad ? [busyNote(), ...source] : source }),
-  );
-  const page = [
-    `# ${title}`,
-    `![${title}](${name}.svg)`,
-    written,
-    ...all,
-    source.map((line) => `- ${line}`).join('\n'),
-  ];
+  writeFileSync(join(directory, `${name}.svg`), drawPlot({ title, panels, footer: [...remarks, ...source] }));
+  const sources = source.map((line) => `- ${line}`).join('\n');
+  const page = [`# ${title}`, `![${title}](${name}.svg)`, written, ...remarks, ...notes, sources];
   writeFileSync(join(directory, `${name}.md`), `${page.join('\n\n')}\n`);
 }
 
+/** Publishes what a bench of several tests has found. A page is written if none of them failed or was left out. */
+export function publishAtEnd(find: () => Findings): void {
+  afterAll((_, { tasks }) =>
+    publish(
+      find(),
+      tasks.every(({ result }) => result?.state === 'pass'),
+    ),
+  );
+}
+
 function busyNote(): string {
-  return `Not a quiet machine: its load was ${othersLoad.toFixed(1)} before this began. Times say little then, counts of steps and simulated times do.`;
+  return `Not a quiet machine: others took ${othersCores.toFixed(1)} of its ${cpus().length} cores before this began. Read the ratios; times say little.`;
 }
 
 /** Command, machine, date and versions, a line each. */
-function sourceOf(command: string, versions: Readonly<Record<string, string>>): string[] {
+function sourceOf(name: string, versions: Readonly<Record<string, string>>): string[] {
   const [first, ...others] = cpus();
   const memory = `${Math.round(totalmem() / 2 ** 30)} GB`;
   const load = loadavg()
@@ -75,8 +68,11 @@ function sourceOf(command: string, versions: Readonly<Record<string, string>>): 
     Redis: /v=(?<version>[\d.]+)/.exec(run('redis-server', '--version'))?.groups?.['version'] ?? 'unknown',
   };
   const all = Object.entries({ ...own, ...versions }).map(([program, version]) => `${program} ${version}`);
+  const changed = Object.entries(process.env).flatMap(([variable, value]) =>
+    /^(?:BENCH_|PEERS$)/.test(variable) ? [`${variable}=${value} `] : [],
+  );
   return [
-    `Command: ${command}`,
+    `Command: ${changed.join('')}npm run bench -- ${name}; it took ${Math.ceil(performance.now() / 60_000)} min`,
     `Machine: ${others.length + 1} × ${first?.model.trim() ?? 'unknown'}, ${memory}, Linux ${release()}; load ${load} (1, 5, 15 minutes)`,
     `Date: ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC; commit ${run('git', 'rev-parse', '--short', 'HEAD').trim()}`,
     `Versions: ${all.join(', ')}`,
@@ -84,24 +80,33 @@ function sourceOf(command: string, versions: Readonly<Record<string, string>>): 
 }
 
 function versionOf(name: string): string {
-  const file = new URL(`../node_modules/${name}/package.json`, import.meta.url);
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
+  return (JSON.parse(readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8')) as { version: string })
+    .version;
 }
 
 function run(program: string, ...words: string[]): string {
   try {
-    return execFileSync(program, words, { encoding: 'utf8', cwd: directory.replace(/docs\/benchmarks\/$/, '') });
+    return execFileSync(program, words, { encoding: 'utf8', cwd: root });
   } catch {
     return 'unknown';
   }
 }
 
-/** As Markdown has it, with columns of one width. */
-function tableText({ title, columns, rows }: Table): string {
-  const widths = columns.map((column, at) => Math.max(column.length, 3, ...rows.map((row) => row[at]?.length ?? 0)));
-  const line = (cells: readonly string[]) =>
-    `| ${widths.map((width, at) => (cells[at] ?? '').padEnd(width)).join(' | ')} |`;
-  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`;
-  const table = [line(columns), rule, ...rows.map(line)].join('\n');
-  return title === undefined ? table : `${title}:\n\n${table}`;
+/** How many cores are busy while this thread sleeps, those that a host took from this machine among them. */
+function coresBusyFor(ms: number): number {
+  const before = ticks();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+  const [busy, all] = ticks().map((each, at) => each - before[at]!);
+  return (cpus().length * busy!) / all!;
+}
+
+/** Of all cores since the machine was started: busy, and all. */
+function ticks(): [busy: number, all: number] {
+  const [user, nice, system, idle, waiting, ...others] = /^cpu +(.*)/
+    .exec(readFileSync('/proc/stat', 'utf8'))![1]!
+    .split(' ')
+    .map(Number) as [number, number, number, number, number, ...number[]];
+  // Interrupts, and what the host took; of the last two, guests, the first has them already.
+  const busy = [user, nice, system, ...others.slice(0, 3)].reduce((sum, each) => sum + each, 0);
+  return [busy, busy + idle + waiting];
 }

@@ -29,7 +29,9 @@ import { card, createTestApi } from '../apps/api/src/testing/test-api.ts';
 import { BatchFormer } from '../apps/batch-former/src/batch-former.ts';
 import { reportQueues } from '../apps/janitor/src/report-queues.ts';
 import { costOf } from './redis-cpu.ts';
+import { publishAtEnd } from './publish.ts';
 import { median } from './report.ts';
+import type { Table } from './table.ts';
 
 interface Scene {
   workers: number;
@@ -187,6 +189,18 @@ function growth(first: number, last: number, ratio: number): string {
   return (Math.log(last / first) / Math.log(ratio)).toFixed(2);
 }
 
+const tables: Table[] = [];
+
+publishAtEnd(() => ({
+  name: 'queue-cost',
+  title: 'What each thing that the system does costs Redis',
+  notes: [
+    `By Redis's own account of the CPU of the thread that serves (INFO cpu), on servers of their own, in turns; medians of ${rounds} rounds. One size is another in each table; the others are ${usual.workers} workers of ${rows} rows, ${usual.waiting} waiting, one owner, one model. All workers but one are full.`,
+    `With many owners ${waitingOfMany.toLocaleString('en')} wait. The last column is the power of the size by which a cost grows: a logarithm is below 0.25 over 100,000.`,
+  ],
+  tables,
+}));
+
 it.each(Object.keys(sizes) as (keyof Scene)[])(
   'costs Redis so much with more %s',
   { timeout: 1_800_000 },
@@ -198,11 +212,15 @@ it.each(Object.keys(sizes) as (keyof Scene)[])(
     for (let round = 0; round < rounds; round++) for (const system of systems) await system.round();
     for (const system of systems) await system.close();
     const most = sizes[name].at(-1)! / sizes[name][0]!;
-    const lines = [...systems[0]!.costs.keys()].map((operation) => {
+    const found = [...systems[0]!.costs.keys()].map((operation) => {
       const values = systems.map(({ costs }) => median(costs.get(operation)!));
-      return `| ${operation} | ${values.map((us) => us.toFixed(0)).join(' | ')} | ${growth(values[0]!, values.at(-1)!, most)} |`;
+      return [operation, ...values.map(Math.round), growth(values[0]!, values.at(-1)!, most)];
     });
-    const head = `| µs of Redis, by ${name} | ${sizes[name].join(' | ')} | grows with the power of |`;
-    process.stdout.write(`\n${head}\n|${' --- |'.repeat(sizes[name].length + 2)}\n${lines.join('\n')}\n`);
+    tables.push({
+      title: `µs of Redis, by ${name} (less is better)`,
+      columns: [name, ...sizes[name], 'grows with the power of'],
+      rows: found,
+      drawn: 'lines of rows',
+    });
   },
 );

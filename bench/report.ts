@@ -1,3 +1,6 @@
+/** Many values as few. */
+import type { Bar } from './plot.ts';
+
 /** The middle value; of an even number the lower of the two. */
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
@@ -9,11 +12,9 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN;
 }
 
-/** Prints one result block, as bench/README.md quotes it. */
-export function report(title: string, rows: Readonly<Record<string, number | string>>): void {
-  const width = Math.max(...Object.keys(rows).map((name) => name.length));
-  const lines = Object.entries(rows).map(
-    ([name, value]) => `  ${name.padEnd(width)}  ${typeof value === 'number' ? value.toPrecision(4) : value}`,
-  );
-  process.stdout.write(`\n${title}\n${lines.join('\n')}\n`);
+/** Of rounds: the middle one, with the lowest and the highest; undefined without any. */
+export function middle(rounds: readonly number[]): Bar | undefined {
+  if (rounds.length === 0) return undefined;
+  const value = median(rounds);
+  return rounds.length === 1 ? { value } : { value, spread: [Math.min(...rounds), Math.max(...rounds)] };
 }

@@ -15,7 +15,9 @@ import { readTextFrames } from '../test/e2e/text-frames.ts';
 import { llamaTool, type LlamaServer, startBuiltServer, whyNoBuiltServer } from '../test/systems/llama-server.ts';
 import { provideSmollm2, provideSmollm2File, whyNoSmollm2 } from '../test/systems/smollm2.ts';
 import { childrenOf, cpuSecondsOf, redisPid } from './processes.ts';
-import { median, quantile, report } from './report.ts';
+import { publish } from './publish.ts';
+import { middle, quantile } from './report.ts';
+import type { Cell, Table } from './table.ts';
 
 const sizes = [1, 4, 8, 16];
 const rounds = 3;
@@ -187,12 +189,14 @@ it.skipIf(missing !== undefined)('writes beside llama.cpp', { timeout: 600_000 }
   const worker = { name: 'worker', environment: own } as const;
   const environment = { ...patience, BATCH_MAX_SIZE: '16' };
   const system = await startSystem({ parts: ['api', 'batch-former', 'janitor', worker], environment });
+  const found = new Map<number, Found>();
   try {
     for (const inFlight of sizes) {
       const llama = await startBuiltServer({ slots: inFlight, file });
       try {
         while (!(await fetch(`${llama.url}/health`)).ok) await delay(50);
-        await compare([llamaPeer(llama), barePeer(pipeline), systemPeer(system, redisPid())], inFlight);
+        const peers = [llamaPeer(llama), barePeer(pipeline), systemPeer(system, redisPid())];
+        found.set(inFlight, await compare(peers, inFlight));
       } finally {
         await llama.kill();
       }
@@ -201,9 +205,44 @@ it.skipIf(missing !== undefined)('writes beside llama.cpp', { timeout: 600_000 }
     await stopSystem(system);
     await pipeline.dispose();
   }
+  const table = (title: string, read: (one: Found) => Cell[], columns: string[], drawn?: 'lines'): Table => ({
+    title,
+    columns: ['in flight', ...columns],
+    rows: [...found].map(([inFlight, one]) => [inFlight, ...read(one)]),
+    ...(drawn === undefined ? {} : { drawn }),
+  });
+  const names = ["llama.cpp's server", 'our pipeline alone', 'the whole system'];
+  const ratioNames = ['pipeline', 'system', 'pipeline, of a CPU', 'system, of a CPU'];
+  publish({
+    name: 'text-beside-server',
+    title: "SmolLM2-135M-Instruct beside llama.cpp's server",
+    notes: [
+      `The same weights on both sides, our int8 and Q8_0, one thread each; clients ask again when they have their answer: prompts of 16 to 128 tokens, answers of 16 to 64. Medians of ${rounds} rounds in turns, with the lowest and the highest.`,
+      'Tokens are those written; reading the prompts takes a part of the time. Tokens a second of a CPU count all threads of all processes that serve.',
+      "llama.cpp's server is built for this CPU (tools/build-llama-server.mjs), as its releases choose their code, with as many slots as texts in flight.",
+    ],
+    tables: [
+      table('Tokens a second (more is better)', (one) => one.wall, names, 'lines'),
+      table('Tokens a second of a CPU (more is better)', (one) => one.cpu, names, 'lines'),
+      table("÷ llama.cpp's server (more is better)", (one) => one.ratios, ratioNames),
+      table('First piece, p50, ms (less is better)', (one) => one.firstMs, names, 'lines'),
+      table('Worst gap between two pieces, ms (less is better)', (one) => one.gapMs, names, 'lines'),
+      table(
+        'The system, ms of a CPU for a token',
+        (one) => Object.values(one.shares),
+        Object.keys([...found.values()][0]!.shares),
+      ),
+    ],
+  });
 });
 
-async function compare(peers: readonly Peer[], inFlight: number): Promise<void> {
+/** With so many in flight; of each peer, or beside the first of them. */
+interface Found extends Record<'wall' | 'cpu' | 'firstMs' | 'gapMs' | 'ratios', Cell[]> {
+  /** Of the processes of the system. */
+  shares: Record<string, Cell>;
+}
+
+async function compare(peers: readonly Peer[], inFlight: number): Promise<Found> {
   for (const peer of peers) await peer.write(worksOf(Math.min(4, inFlight), 0), inFlight);
   const all: Round[][] = [];
   for (let round = 1; round <= rounds; round++) {
@@ -215,20 +254,16 @@ async function compare(peers: readonly Peer[], inFlight: number): Promise<void> 
     }
     all.push(one);
   }
-  const middle = (at: number, of: (round: Round) => number) => median(all.map((one) => of(one[at]!)));
-  const ratio = (at: number, of: (round: Round) => number) => median(all.map((one) => of(one[at]!) / of(one[0]!)));
-  const shares = Object.keys(all[0]!.at(-1)!.cpuMs).map(
-    (name) => `${name} ${middle(peers.length - 1, ({ cpuMs }) => cpuMs[name]!).toFixed(2)}`,
-  );
-  const rows = peers.map(({ name }, at) => {
-    const beside = at === 0 ? '' : `, × ${ratio(at, ({ wall }) => wall).toFixed(2)} of llama.cpp's`;
-    const ofCpu = at === 0 ? '' : `, × ${ratio(at, ({ cpu }) => cpu).toFixed(2)}`;
-    const times = `first piece ${middle(at, (one) => one.firstMs).toFixed(0)} ms, worst gap ${middle(at, (one) => one.gapMs).toFixed(0)} ms`;
-    const speed = `${middle(at, (one) => one.wall).toFixed(0)} tokens/s${beside}`;
-    return [name, `${speed}; of a CPU ${middle(at, (one) => one.cpu).toFixed(0)}${ofCpu}; ${times}`] as const;
-  });
-  report(`${inFlight} in flight, ${textsOf(inFlight)} texts, medians of ${rounds} rounds`, {
-    ...Object.fromEntries(rows),
-    'of the system, ms of a CPU a token': shares.join(', '),
-  });
+  const of = (read: (round: Round) => number): Cell[] => peers.map((_, at) => middle(all.map((one) => read(one[at]!))));
+  const ratios = (read: (round: Round) => number): Cell[] =>
+    [1, 2].map((at) => middle(all.map((one) => read(one[at]!) / read(one[0]!))));
+  const names = Object.keys(all[0]!.at(-1)!.cpuMs);
+  return {
+    wall: of(({ wall }) => wall),
+    cpu: of(({ cpu }) => cpu),
+    firstMs: of(({ firstMs }) => firstMs),
+    gapMs: of(({ gapMs }) => gapMs),
+    ratios: [...ratios(({ wall }) => wall), ...ratios(({ cpu }) => cpu)],
+    shares: Object.fromEntries(names.map((name) => [name, middle(all.map((one) => one.at(-1)!.cpuMs[name]!))])),
+  };
 }

@@ -7,7 +7,9 @@ import { loadTextPipeline, type TextPipeline } from '@darkroom/language';
 import { it } from 'vitest';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
 import { provideSmollm2, whyNoSmollm2 } from '../test/systems/smollm2.ts';
-import { median, quantile, report } from './report.ts';
+import { publish } from './publish.ts';
+import { median, middle, quantile } from './report.ts';
+import { percentileTable, tableOf } from './table.ts';
 
 const writers = 8;
 const promptTokens = 2000;
@@ -20,6 +22,9 @@ interface Gap {
   wallMs: number;
   cpuMs: number;
 }
+
+/** The same turns with the prompt, and without it. */
+type Round = Record<'usual' | 'beside', readonly Gap[]>;
 
 async function turn(table: TextTable): Promise<Gap> {
   const [atMs, before] = [performance.now(), process.cpuUsage()];
@@ -45,18 +50,11 @@ function leave(table: TextTable): void {
 }
 
 /** Each gap of a round, over the median of those without the prompt whose texts are about as long. */
-function timesUsual(round: Record<'usual' | 'beside', Gap[]>, which: 'usual' | 'beside', kind: keyof Gap): number[] {
+function timesUsual(round: Round, which: keyof Round, kind: keyof Gap): number[] {
   return round[which].map((gap, at) => {
     const first = Math.max(0, Math.min(at - turnsAlike / 2, round.usual.length - turnsAlike));
     return gap[kind] / median(round.usual.slice(first, first + turnsAlike).map((alike) => alike[kind]));
   });
-}
-
-function line(rounds: readonly (readonly number[])[]): string {
-  const ratios = rounds.flat();
-  const shares = [0.5, 0.99, 1].map((share) => `× ${quantile(ratios, share).toFixed(2)}`).join(', ');
-  const aboveTwice = ratios.filter((ratio) => ratio > 2).length;
-  return `${shares}; ${aboveTwice} of ${ratios.length} above × 2`;
 }
 
 const missing = whyNoSmollm2();
@@ -90,28 +88,30 @@ it.skipIf(missing !== undefined)('reads a long prompt beside those who write', {
     aloneMs.push(performance.now() - beganAtMs);
   }
   await pipeline.dispose();
-  for (const [kind, name] of [
-    ['wallMs', 'ms'],
-    ['cpuMs', 'ms of a CPU'],
-  ] as const) {
-    const [usual, beside] = (['usual', 'beside'] as const).map((which) =>
-      all.map((round) => timesUsual(round, which, kind)),
-    );
-    report(
-      `${promptTokens} tokens are read beside ${writers} rows that write, ${name}: median, p99, worst of ${rounds} rounds`,
-      {
-        'a step without the prompt, at its beginning and at its end': all
-          .map(({ usual: gaps }) => [gaps.slice(0, turnsAlike), gaps.slice(-turnsAlike)])
-          .map((ends) => ends.map((gaps) => median(gaps.map((gap) => gap[kind])).toFixed(0)).join(' to '))
-          .join(', '),
-        'gap without the prompt': line(usual!),
-        'gap meanwhile': line(beside!),
-        'worst of each round': beside!.map((ratios) => quantile(ratios, 1).toFixed(2)).join(', '),
-      },
-    );
-  }
-  report('first token of the long prompt, ms, medians', {
-    'beside those who write': median(all.map(({ firstMs }) => firstMs)),
-    alone: median(aloneMs),
+  const ratiosOf = (which: keyof Round, kind: keyof Gap) => all.flatMap((round) => timesUsual(round, which, kind));
+  const ratioTable = (kind: keyof Gap, unit: string) =>
+    percentileTable(`Gap between two tokens of a row ÷ a step without the prompt, ${unit} (less is better)`, {
+      'without the prompt': ratiosOf('usual', kind),
+      meanwhile: ratiosOf('beside', kind),
+    });
+  const aboveTwice = ratiosOf('beside', 'wallMs').filter((ratio) => ratio > 2).length;
+  const stepMs = (part: readonly [number, number?]) =>
+    middle(all.map(({ usual }) => median(usual.slice(...part).map(({ wallMs }) => wallMs))));
+  publish({
+    name: 'text-long-prompt',
+    title: 'How long others wait while a long prompt comes in',
+    notes: [
+      `${writers} rows write with SmolLM2 (int8, one thread) while a prompt of ${promptTokens.toLocaleString('en')} tokens is read. A step takes longer as texts grow, so each gap is compared with steps of the same rows without the prompt whose texts are as long. ${rounds} rounds. The aim is twice such a step at most: ${aboveTwice} of ${ratiosOf('beside', 'wallMs').length} gaps took longer.`,
+    ],
+    tables: [
+      ratioTable('wallMs', 'on the wall'),
+      ratioTable('cpuMs', 'of a CPU'),
+      tableOf('A step without the prompt, ms (less is better)', {
+        ms: { 'as it comes': stepMs([0, turnsAlike]), 'as it has been read': stepMs([-turnsAlike]) },
+      }),
+      tableOf('First token of the prompt, ms (less is better)', {
+        ms: { 'beside those who write': middle(all.map(({ firstMs }) => firstMs)), alone: middle(aloneMs) },
+      }),
+    ],
   });
 });

@@ -11,7 +11,9 @@ import { it } from 'vitest';
 import { chooseToken } from '../libs/language/src/sampling/choose-token.ts';
 import { RandomNumbers } from '../libs/language/src/sampling/random-numbers.ts';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
-import { median, quantile, report } from './report.ts';
+import { publishAtEnd } from './publish.ts';
+import { median, middle } from './report.ts';
+import { type Cell, percentileTable, type Table, tableOf } from './table.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const vectors = join(root, 'tools/golden/vectors/emoji-writer-greedy.json');
@@ -24,39 +26,63 @@ const closing = Array.from({ length: codec.vocabularySize }, (_, id) => id).filt
   codec.decode([id]).includes('"'),
 );
 
+const sizes = [1, 4, 8, 16];
+const speeds: Record<string, Cell[]> = {};
+const calls: Cell[] = [];
+const others: Table[] = [];
+
+publishAtEnd(() => ({
+  name: 'text-steps',
+  title: 'What the text pipelines do on one thread',
+  notes: [
+    'The embedded writers without engine, queue and network; answers to wishes and chats, prompts included.',
+    'Texts that keep to a grammar are 40 tokens each, medians of 9 rounds with the least and the most. Tokens are chosen of 49,152.',
+  ],
+  tables: [
+    {
+      title: 'Tokens a second (more is better)',
+      columns: ['in flight', ...Object.keys(speeds)],
+      rows: sizes.map((size, at) => [size, ...Object.values(speeds).map((each) => each[at])]),
+      drawn: 'lines',
+    },
+    {
+      title: 'Calls of the model for a token, emoji-writer-diffusion',
+      columns: ['in flight', 'calls'],
+      rows: sizes.map((size, at) => [size, calls[at]]),
+    },
+    ...others,
+  ],
+}));
+
 /** Answers to wishes, always so many in flight. */
 async function speedOf(pipeline: TextPipeline, rows: number) {
   const table = new TextTable(pipeline);
   const total = 40 * Math.min(rows, 8);
   let started = 0;
-  const stepsMs: number[] = [];
   const startedAtMs = performance.now();
   while (started < total || table.size > 0) {
     while (started < total && table.size < rows) {
       const { prompt } = cases[started % cases.length]!;
       await table.join(`${started++}`, textInput({ prompt }));
     }
-    const beforeMs = performance.now();
     await table.turn();
-    stepsMs.push(performance.now() - beforeMs);
   }
   const seconds = (performance.now() - startedAtMs) / 1000;
   const results = [...table.results.values()];
   const tokens = results.reduce((sum, { facts }) => sum + facts.completion_tokens, 0);
-  const calls = results.reduce((sum, { facts }) => sum + facts.calls, 0);
-  return { tokensPerSecond: tokens / seconds, turnMs: median(stepsMs), callsPerToken: calls / tokens };
+  const called = results.reduce((sum, { facts }) => sum + facts.calls, 0);
+  return { tokensPerSecond: tokens / seconds, callsPerToken: called / tokens };
 }
 
 it.each(['emoji-writer', 'emoji-writer-diffusion'])('writes with %s', async (name) => {
   const pipeline = await load(name);
   await speedOf(pipeline, 8);
-  const rows: Record<string, string> = {};
-  for (const count of [1, 4, 8, 16]) {
-    const { tokensPerSecond, turnMs, callsPerToken } = await speedOf(pipeline, count);
-    const calls = name === 'emoji-writer' ? '' : `, ${callsPerToken.toFixed(3)} calls a token`;
-    rows[`${count} in flight`] = `${tokensPerSecond.toFixed(0)} tokens/s, a turn ${turnMs.toFixed(2)} ms${calls}`;
+  const own: Cell[] = (speeds[name] = []);
+  for (const size of sizes) {
+    const { tokensPerSecond, callsPerToken } = await speedOf(pipeline, size);
+    own.push(tokensPerSecond);
+    if (name === 'emoji-writer-diffusion') calls.push(callsPerToken);
   }
-  report(`${name}, prompts included`, rows);
   await pipeline.dispose();
 });
 
@@ -79,17 +105,17 @@ it('keeps to a grammar', async () => {
     );
   };
   await tokenMs(1, kept);
-  const rows: Record<string, string> = {};
+  const rows: Cell[][] = [];
   for (const count of [1, 8]) {
     const rounds: { freeMs: number; keptMs: number }[] = [];
     for (let round = 0; round < 9; round++)
       rounds.push({ freeMs: await tokenMs(count, free), keptMs: await tokenMs(count, kept) });
-    const [freeMs, keptMs] = [median(rounds.map((round) => round.freeMs)), median(rounds.map((round) => round.keptMs))];
-    const ratio = median(rounds.map((round) => round.keptMs / round.freeMs));
-    rows[`${count} in flight`] =
-      `${keptMs.toFixed(3)} ms a token, without ${freeMs.toFixed(3)} (× ${ratio.toFixed(2)})`;
+    const of = (read: (round: (typeof rounds)[0]) => number) => middle(rounds.map(read));
+    const ratio = of(({ freeMs, keptMs }) => keptMs / freeMs);
+    rows.push([`${count} in flight`, of(({ freeMs }) => freeMs), of(({ keptMs }) => keptMs), ratio]);
   }
-  report('texts that keep to a grammar, 40 tokens each, medians of 9 rounds', rows);
+  const columns = ['', 'without a grammar', 'with one', 'ratio'];
+  others.push({ title: 'ms a token (less is better)', columns, rows });
   await Promise.all([pipeline.dispose(), grammars.dispose()]);
 });
 
@@ -119,10 +145,14 @@ it('reads a long prompt beside those who write', async () => {
     const beside = await gapsWith(true);
     rounds.push({ usual: median(alone), beside: median(beside) });
   }
-  report('8 rows write while 240 tokens are read', {
-    'usual gap, ms, medians of 20 rounds': median(rounds.map(({ usual }) => usual)),
-    'gap while it is read, ms': median(rounds.map(({ beside }) => beside)),
-  });
+  others.push(
+    tableOf('Gap of 8 rows that write, while 240 tokens are read, ms (less is better)', {
+      ms: {
+        'without the prompt': middle(rounds.map(({ usual }) => usual)),
+        meanwhile: middle(rounds.map(({ beside }) => beside)),
+      },
+    }),
+  );
   await pipeline.dispose();
 });
 
@@ -138,14 +168,13 @@ it('chooses a token of 49,152', () => {
     'min-p 0.05': { ...all, minP: 0.05 },
     'temperature only': all,
   };
-  const rows: Record<string, string> = {};
+  const found: Record<string, number[]> = {};
   for (const [name, options] of Object.entries(ways)) {
-    const timesMs = Array.from({ length: 200 }, (_, at) => {
+    found[name] = Array.from({ length: 200 }, (_, at) => {
       const beforeMs = performance.now();
       chooseToken(sets[at % sets.length]!, options, random);
       return performance.now() - beforeMs;
     });
-    rows[name] = `${median(timesMs).toFixed(3)} ms (best ${quantile(timesMs, 0).toFixed(3)})`;
   }
-  report('choosing a token of 49,152, medians of 200', rows);
+  others.push(percentileTable('Choosing a token, ms (less is better)', found));
 });

@@ -9,7 +9,9 @@ import { it } from 'vitest';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
 import { patience, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
 import { readTextFrames } from '../test/e2e/text-frames.ts';
-import { median, quantile, report } from './report.ts';
+import { publishAtEnd } from './publish.ts';
+import { middle, quantile } from './report.ts';
+import { type Cell, tableOf } from './table.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const promptTokens = 14;
@@ -18,6 +20,45 @@ const maxTokens = 24;
 const rows = Math.floor(2048 / (promptTokens + maxTokens));
 const rounds = 3;
 const streams = 200;
+
+/** What was found, by model. */
+const found: Record<string, Record<string, Cell>> = {};
+
+publishAtEnd(() => ({
+  name: 'text-streams',
+  title: `What the system adds to a token, and how ${streams} streams fare`,
+  notes: [
+    `/generate with stream, prompts of ${promptTokens} tokens, ${maxTokens} written, one worker with one thread, against the bare pipeline with as many rows together (${rows}, what there is room for), in turns. Medians, of ${rounds} rounds with the least and the most. The aim is 2 ms added to a token at most.`,
+    `With ${streams} at once most of the time to the first piece is the queue: ${rows} of them fit on a worker together.`,
+  ],
+  tables: [
+    tableOf('One at a time, ms of a token (less is better)', found, ['bare', 'POST to end', 'added']),
+    tableOf(`${streams} at once, ms of a token (less is better)`, found, [
+      'a token of a row, bare',
+      'a token of a stream, p50',
+      'added to it',
+    ]),
+    tableOf('ms of a processor for a token (less is better)', found, [
+      'bare, of a processor',
+      'added by API, former, janitor and worker',
+    ]),
+    tableOf(`${streams} at once, tokens a second (more is better)`, found, ['bare pipeline', 'streams']),
+    tableOf(`${streams} at once, streams ÷ bare pipeline (more is better)`, found, ['tokens a second'], undefined),
+    tableOf(
+      'Waiting, ms (less is better)',
+      found,
+      [
+        'alone: POST to first piece',
+        'alone: longest gap',
+        'at once: POST to first piece, p50',
+        'at once: POST to first piece, p99',
+        'at once: longest gap, p50',
+        'at once: longest gap, worst',
+      ],
+      undefined,
+    ),
+  ],
+}));
 
 /** The same request for the same number. */
 function bodyOf(number: number) {
@@ -98,14 +139,6 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
         // The first ones warm up both.
         if (number >= 10) alone.push({ bareMs, stream });
       }
-      const ofAlone = (of: (measured: (typeof alone)[0]) => number) => median(alone.map(of));
-      report(`${model}, one text of ${maxTokens} tokens at a time, ${alone.length} in turns; medians, ms`, {
-        'bare, a token': ofAlone(({ bareMs }) => bareMs / maxTokens),
-        'stream, a token, from POST to end': ofAlone(({ stream }) => stream.totalMs / maxTokens),
-        'added to a token': ofAlone(({ bareMs, stream }) => (stream.totalMs - bareMs) / maxTokens),
-        'POST to first piece': ofAlone(({ stream }) => stream.firstMs),
-        'longest gap between pieces': ofAlone(({ stream }) => stream.gapMs),
-      });
       const numbers = Array.from({ length: streams }, (_, at) => 1000 + at);
       const many: { bareMs: number; bareProcessorMs: number; totalMs: number; addedMs: number; all: Stream[] }[] = [];
       for (let round = 0; round < rounds; round++) {
@@ -119,34 +152,36 @@ it.each(['emoji-writer', 'emoji-writer-diffusion'])(
         const addedMs = (await processorMs(system)) - before;
         many.push({ bareMs, bareProcessorMs: (user + kernel) / 1000, totalMs, addedMs, all });
       }
-      const ofMany = (of: (measured: (typeof many)[0]) => number) => median(many.map(of));
+      const ofAlone = (of: (measured: (typeof alone)[0]) => number) => middle(alone.map(of))!.value;
+      const ofMany = (of: (measured: (typeof many)[0]) => number) => middle(many.map(of));
       const at = (share: number, of: (stream: Stream) => number) => ofMany(({ all }) => quantile(all.map(of), share));
       const tokens = streams * maxTokens;
-      report(`${model}, ${streams} streams at once, ${rows} rows together; medians of ${rounds} rounds`, {
-        'bare, tokens/s': ofMany(({ bareMs }) => (1000 * tokens) / bareMs),
-        'streams, tokens/s': ofMany(({ totalMs }) => (1000 * tokens) / totalMs),
-        'streams / bare': ofMany(({ bareMs, totalMs }) => bareMs / totalMs),
-        // Of one of the rows that are written together.
-        'bare, a token, ms': ofMany(({ bareMs }) => (bareMs * rows) / tokens),
-        'stream, a token, ms, p50': at(0.5, ({ tokenMs }) => tokenMs),
-        'added to a token, ms, p50': ofMany(
-          ({ bareMs, all }) =>
-            quantile(
-              all.map(({ tokenMs }) => tokenMs),
-              0.5,
-            ) -
-            (bareMs * rows) / tokens,
-        ),
+      const tokenMsOf = ({ bareMs }: (typeof many)[0]) => (bareMs * rows) / tokens;
+      const p50Of = ({ all }: (typeof many)[0]) =>
+        quantile(
+          all.map(({ tokenMs }) => tokenMs),
+          0.5,
+        );
+      found[model] = {
+        bare: ofAlone(({ bareMs }) => bareMs / maxTokens),
+        'POST to end': ofAlone(({ stream }) => stream.totalMs / maxTokens),
+        added: ofAlone(({ bareMs, stream }) => (stream.totalMs - bareMs) / maxTokens),
+        'bare pipeline': ofMany(({ bareMs }) => (1000 * tokens) / bareMs),
+        streams: ofMany(({ totalMs }) => (1000 * tokens) / totalMs),
         // Other work on the machine changes these little.
-        'bare, ms of a processor a token': ofMany(({ bareProcessorMs }) => bareProcessorMs / tokens),
-        'added by API, former, janitor and worker, ms of a processor a token': ofMany(
-          ({ addedMs }) => addedMs / tokens,
-        ),
-        'POST to first piece, ms, p50': at(0.5, ({ firstMs }) => firstMs),
-        'POST to first piece, ms, p99': at(0.99, ({ firstMs }) => firstMs),
-        'longest gap between pieces, ms, p50': at(0.5, ({ gapMs }) => gapMs),
-        'longest gap between pieces, ms, worst': at(1, ({ gapMs }) => gapMs),
-      });
+        'bare, of a processor': ofMany(({ bareProcessorMs }) => bareProcessorMs / tokens),
+        'added by API, former, janitor and worker': ofMany(({ addedMs }) => addedMs / tokens),
+        'alone: POST to first piece': ofAlone(({ stream }) => stream.firstMs),
+        'alone: longest gap': ofAlone(({ stream }) => stream.gapMs),
+        'at once: POST to first piece, p50': at(0.5, ({ firstMs }) => firstMs),
+        'at once: POST to first piece, p99': at(0.99, ({ firstMs }) => firstMs),
+        'at once: longest gap, p50': at(0.5, ({ gapMs }) => gapMs),
+        'at once: longest gap, worst': at(1, ({ gapMs }) => gapMs),
+        'tokens a second': ofMany(({ bareMs, totalMs }) => bareMs / totalMs),
+        'a token of a row, bare': ofMany(tokenMsOf),
+        'a token of a stream, p50': ofMany(p50Of),
+        'added to it': ofMany((each) => p50Of(each) - tokenMsOf(each)),
+      };
     } finally {
       await stopSystem(system);
       await pipeline.dispose();

@@ -5,7 +5,6 @@
  */
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { loadavg } from 'node:os';
 import { json } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createOpenai, type ExecutorEvent, UpstreamExecutor } from '@darkroom/executor';
@@ -13,13 +12,16 @@ import type { UpstreamTextInput } from '@darkroom/kinds';
 import { it } from 'vitest';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';
 import { freePort, installLlamaServer, startLlamaServer } from '../test/systems/llama-server.ts';
-import { median, quantile, report } from './report.ts';
+import { publishAtEnd } from './publish.ts';
+import { middle, quantile } from './report.ts';
+import { type Cell, type Found, tableOf } from './table.ts';
 
 const slots = 2;
 const latencyRounds = 60;
 const throughputRounds = 9;
 const tokens = 48;
 const requestsPerSlot = 3;
+const queued = 'system, others waiting';
 /** A token of the paced server. */
 const pacedMs = 10;
 
@@ -123,6 +125,18 @@ async function tokensPerSecond(ask: Ask, clients = slots): Promise<number> {
   return (clients * requestsPerSlot * tokens * 1000) / (performance.now() - begin);
 }
 
+/** Of all other ways, round by round. */
+function beside(
+  { directly, ...others }: Record<string, number[]>,
+  how: (own: number, direct: number) => number,
+): Found[string] {
+  return mapped(others, (each) => middle(each.map((own, at) => how(own, directly![at]!))));
+}
+
+function mapped(all: Record<string, number[]>, of: (values: number[]) => Cell): Found[string] {
+  return Object.fromEntries(Object.entries(all).map(([way, each]) => [way, of(each)]));
+}
+
 /** Who comes after whom changes, too: what one leaves to be done costs the next. */
 function inTurn<Item>(items: readonly Item[], round: number): Item[] {
   const from = round % items.length;
@@ -134,9 +148,33 @@ const servers: [name: string, open: () => Promise<Behind>][] = [
   ["llama.cpp's server", openLlama],
 ];
 
+/** By table, server and way. */
+const found: Record<'firsts' | 'added' | 'rates' | 'ratios', Record<string, Found[string]>> = {
+  firsts: {},
+  added: {},
+  rates: {},
+  ratios: {},
+};
+
+publishAtEnd(() => ({
+  name: 'upstream',
+  title: 'What a server behind the queue costs',
+  notes: [
+    `A server over OpenAI's API with ${slots} slots, asked directly, through the executor (EXECUTOR=http) in the bench's own process, and through a whole system in front of it, in turns: first tokens of one request each, ${throughputRounds} rounds of ${slots * requestsPerSlot} texts of ${tokens} tokens, ${slots} at once.`,
+    'The aim is 5 ms more for the executor at most, and 0.95 of the tokens a second at least.',
+    `The paced server takes ${pacedMs} ms a token and no core of this machine, as one on another machine does. llama.cpp's (PyPI's xllamacpp, SmolLM2-135M, Q4_1, one thread) shares the cores of this one: there it is the machine that decides who gets a core.`,
+  ],
+  tables: [
+    tableOf('First token, ms (less is better)', found.firsts),
+    tableOf('First token, ms more than directly (less is better)', found.added),
+    tableOf('Tokens a second (more is better)', found.rates),
+    tableOf('Tokens a second ÷ directly (more is better)', found.ratios),
+  ],
+}));
+
 it.each(servers)(
   'first token and tokens a second of %s, directly, through the executor, and through a system',
-  async (_name, open) => {
+  async (name, open) => {
     const behind = await open();
     const { ask: executed, executor } = executorOf(behind.url, behind.model);
     await executor.start();
@@ -150,31 +188,26 @@ it.each(servers)(
         system: clientOf(front.url, behind.model),
       };
       const firsts: Record<string, number[]> = { directly: [], executor: [], system: [] };
-      const rates: Record<string, number[]> = { directly: [], executor: [], system: [], queued: [] };
+      const rates: Record<string, number[]> = { directly: [], executor: [], system: [], [queued]: [] };
       for (let round = 0; round < latencyRounds; round++)
-        for (const [name, ask] of inTurn(Object.entries(ways), round)) {
+        for (const [way, ask] of inTurn(Object.entries(ways), round)) {
           const first = await ask(2, round);
           // The first ones warm all up.
-          if (round >= 5) firsts[name]!.push(first);
+          if (round >= 5) firsts[way]!.push(first);
         }
       for (let round = 0; round < throughputRounds; round++)
-        for (const [name, ask] of inTurn(Object.entries({ ...ways, queued: ways.system }), round))
+        for (const [way, ask] of inTurn(Object.entries({ ...ways, [queued]: ways.system }), round))
           // Of those that wait there is always one for a place that gets free.
-          rates[name]!.push(await tokensPerSecond(ask, name === 'queued' ? 2 * slots : slots));
-      const [direct, rate] = [median(firsts['directly']!), rates['directly']!];
-      report(`${behind.model} with ${slots} slots, load ${loadavg()[0]!.toFixed(1)}`, {
-        'directly: first token, p50, ms': direct,
-        // On a busy machine these are the ones that nobody has disturbed.
-        'directly: first token, p10, ms': quantile(firsts['directly']!, 0.1),
-        'executor: first token, p10, ms': quantile(firsts['executor']!, 0.1),
-        'system: first token, p10, ms': quantile(firsts['system']!, 0.1),
-        'executor: added, p50, ms': median(firsts['executor']!.map((first, at) => first - firsts['directly']![at]!)),
-        'system: added, p50, ms': median(firsts['system']!.map((first, at) => first - firsts['directly']![at]!)),
-        'directly: tokens/s': median(rate),
-        'executor / directly: tokens/s': median(rates['executor']!.map((each, at) => each / rate[at]!)),
-        'system / directly: tokens/s': median(rates['system']!.map((each, at) => each / rate[at]!)),
-        'system, others waiting / directly: tokens/s': median(rates['queued']!.map((each, at) => each / rate[at]!)),
-      });
+          rates[way]!.push(await tokensPerSecond(ask, way === queued ? 2 * slots : slots));
+      // On a busy machine the tenth percentile is one that nobody has disturbed.
+      for (const [quantileName, share] of [
+        ['p50', 0.5],
+        ['p10', 0.1],
+      ] as const)
+        found.firsts[`${name}, ${quantileName}`] = mapped(firsts, (each) => quantile(each, share));
+      found.added[name] = beside(firsts, (own, direct) => own - direct);
+      found.rates[name] = mapped(rates, middle);
+      found.ratios[name] = beside(rates, (own, direct) => own / direct);
     } finally {
       await executor.shutdown();
       await stopSystem(front);

@@ -1,7 +1,7 @@
-/** Rounds of all peers as tables and panels. */
-import type { Bar, Panel } from '../plot.ts';
-import type { Table } from '../publish.ts';
-import { median, quantile } from '../report.ts';
+/** Rounds of all peers as tables. */
+import type { Bar } from '../plot.ts';
+import { median, middle, quantile } from '../report.ts';
+import type { Table } from '../table.ts';
 import type { Peer } from './peer.ts';
 import { type Measured, type Round, stepsLeft } from './scenes.ts';
 
@@ -21,42 +21,37 @@ const cpu = (scene: string): Figure => of(scene, ({ cpuMs }) => cpuMs);
 const wholeS = (scene: string): Figure => of(scene, ({ rate: each, seconds }) => seconds.length / each);
 const afterLeaving: Figure = ({ stepsAfterLeaving }) => stepsAfterLeaving;
 
+const alone = ['idle', 'tiny'];
+const crowds = ['uniform', 'mixed', 'burst'];
+
 export function tablesOf(rounds: Rounds): Table[] {
-  const peers = [...rounds.keys()];
-  const row = (name: string, figure: Figure): string[] => [
-    name,
-    ...peers.map((peer) => withSpread(valuesOf(rounds.get(peer)!, figure))),
+  const columns = ['', ...[...rounds.keys()].map(({ name }) => name)];
+  const table = (title: string, scenes: readonly string[], figure: (scene: string) => Figure): Table => {
+    const row = (scene: string) => [scene, ...[...rounds.values()].map((all) => middle(valuesOf(all, figure(scene))))];
+    return { title, columns, rows: scenes.map(row), drawn: 'bars' };
+  };
+  const tails: Table = {
+    title: 'p99 of all rounds together, s',
+    columns,
+    rows: [...alone, ...crowds].map((scene) => [scene, ...[...rounds.values()].map((all) => tailOf(all, scene))]),
+  };
+  return [
+    ratiosOf(rounds),
+    table('Pictures a second (more is better)', crowds, rate),
+    table('One at a time: p50, ms (less is better)', alone, p50Ms),
+    table('p50, s (less is better)', crowds, p50),
+    table('p99, s (less is better)', crowds, p99),
+    table('ms of a CPU for a picture (less is better)', ['idle', 'uniform', 'mixed'], cpu),
+    table('Steps after clients left (less is better)', [`of ${stepsLeft} that were left`], () => afterLeaving),
+    tails,
   ];
-  const tail = (name: string, scene: string): string[] => [
-    name,
-    ...peers.map((peer) =>
-      threeDigits(
-        quantile(
-          rounds.get(peer)!.flatMap(({ measured }) => measured.get(scene)!.seconds),
-          0.99,
-        ),
-      ),
-    ),
-  ];
-  const rows = [
-    row('idle: p50, ms', p50Ms('idle')),
-    tail('idle: p99 of all rounds, s', 'idle'),
-    row('tiny: p50, ms', p50Ms('tiny')),
-    tail('tiny: p99 of all rounds, s', 'tiny'),
-    row('uniform: pictures/s', rate('uniform')),
-    row('uniform: p50, s', p50('uniform')),
-    tail('uniform: p99 of all rounds, s', 'uniform'),
-    row('mixed: pictures/s', rate('mixed')),
-    row('mixed: p50, s', p50('mixed')),
-    tail('mixed: p99 of all rounds, s', 'mixed'),
-    row('burst: all 200 done, s', wholeS('burst')),
-    row('burst: p50, s', p50('burst')),
-    row('CPU of a picture, idle, ms', cpu('idle')),
-    row('CPU of a picture, uniform, ms', cpu('uniform')),
-    row('CPU of a picture, mixed, ms', cpu('mixed')),
-    row(`steps after clients left, of ${stepsLeft}`, afterLeaving),
-  ];
-  return [{ title: 'Measured', columns: ['', ...peers.map(({ name }) => name)], rows }, ...ratiosOf(rounds)];
+}
+
+function tailOf(rounds: readonly Round[], scene: string): number {
+  return quantile(
+    rounds.flatMap(({ measured }) => measured.get(scene)!.seconds),
+    0.99,
+  );
 }
 
 interface Ratio {
@@ -66,77 +61,65 @@ interface Ratio {
   aim: string;
   /** Whom it is compared to: the best of these. */
   among?: Peer['batches'];
+  /** What it is where a peer is ahead, if it is not the CPU. */
+  why?: string;
 }
 
+const handedOver =
+  'a request is in Redis before it is answered, and goes through four processes to the engine and back; a peer keeps it in the memory of one process, whose end loses it';
+const shared =
+  'a long request shares its steps with all that join it, where a batch by hand gets smaller towards its end';
+const besides =
+  'the model is the same on both sides, so what counts is the CPU besides it, and each request, picture and end is written down here';
+
 const ratios: readonly Ratio[] = [
-  { name: 'idle: p50', figure: p50('idle'), better: 'low', aim: '≤ 1.00' },
-  { name: 'tiny: p50', figure: p50('tiny'), better: 'low', aim: '≤ 1.05' },
+  { name: 'idle: p50', figure: p50('idle'), better: 'low', aim: '≤ 1.00', why: handedOver },
+  { name: 'tiny: p50', figure: p50('tiny'), better: 'low', aim: '≤ 1.05', why: handedOver },
   { name: 'uniform: pictures/s', figure: rate('uniform'), better: 'high', aim: '≥ 1.02' },
   { name: 'mixed: pictures/s, who groups', figure: rate('mixed'), better: 'high', aim: '≥ 1.40', among: 'groups' },
   { name: 'mixed: pictures/s, rows by hand', figure: rate('mixed'), better: 'high', aim: '≥ 1.05', among: 'rows' },
-  { name: 'mixed: p99, rows by hand', figure: p99('mixed'), better: 'low', aim: '≤ 1.00', among: 'rows' },
+  { name: 'mixed: p99, rows by hand', figure: p99('mixed'), better: 'low', aim: '≤ 1.00', among: 'rows', why: shared },
   { name: 'burst: all 200 done', figure: wholeS('burst'), better: 'low', aim: '≤ 1.00' },
   { name: 'CPU of a picture, uniform', figure: cpu('uniform'), better: 'low', aim: '' },
   { name: 'CPU of a picture, mixed', figure: cpu('mixed'), better: 'low', aim: '' },
 ];
 
-/** Darkroom's figures over those of the best server, round by round. */
-function ratiosOf(rounds: Rounds): Table[] {
+interface Comparison extends Ratio {
+  best: string;
+  /** Darkroom's figures over those of the best server, round by round. */
+  ratio: Bar;
+  isAhead: boolean;
+}
+
+function comparisonsOf(rounds: Rounds): Comparison[] {
   const [[own, ownRounds] = [], ...others] = [...rounds];
   if (own?.batches !== 'joining rows' || ownRounds === undefined) return [];
-  const rows = ratios.flatMap(({ name, figure, better, aim, among }) => {
+  return ratios.flatMap((each) => {
+    const { figure, better, among } = each;
     const candidates = others.filter(([{ batches }]) => batches !== 'joining rows' && batches === (among ?? batches));
-    const middle = (each: readonly Round[]): number => median(valuesOf(each, figure)) * (better === 'high' ? -1 : 1);
-    const [best] = candidates.toSorted(([, left], [, right]) => middle(left) - middle(right));
+    const worth = (of: readonly Round[]): number => median(valuesOf(of, figure)) * (better === 'high' ? -1 : 1);
+    const [best] = candidates.toSorted(([, left], [, right]) => worth(left) - worth(right));
     if (best === undefined) return [];
     const theirs = valuesOf(best[1], figure);
-    return [[name, best[0].name, withSpread(valuesOf(ownRounds, figure).map((value, at) => value / theirs[at]!)), aim]];
+    const ratio = middle(valuesOf(ownRounds, figure).map((value, at) => value / theirs[at]!))!;
+    return [{ ...each, best: best[0].name, ratio, isAhead: better === 'high' ? ratio.value > 1 : ratio.value < 1 }];
   });
-  return rows.length === 0
-    ? []
-    : [{ title: 'Darkroom ÷ the best server', columns: ['', 'best', 'ratio', 'aim'], rows }];
 }
 
-function scenesOf(names: readonly string[], figure: (scene: string) => Figure) {
-  return names.map((name) => [name, figure(name)] as const);
+function ratiosOf(rounds: Rounds): Table {
+  const rows = comparisonsOf(rounds).map(({ name, best, ratio, aim, isAhead }) => {
+    return [name, best, ratio, aim, isAhead ? 'Darkroom' : best];
+  });
+  return { title: 'Darkroom ÷ the best server', columns: ['', 'best server', 'ratio', 'aim', 'ahead'], rows };
 }
 
-export function panelsOf(rounds: Rounds): Panel[] {
-  const panel = (title: string, groups: readonly (readonly [string, Figure])[]): Panel => ({
-    kind: 'bars',
-    title,
-    groups: groups.map(([name]) => name),
-    series: [...rounds].map(([{ name }, each]) => ({
-      name,
-      bars: groups.map(([, figure]) => barOf(valuesOf(each, figure))),
-    })),
-  });
-  return [
-    panel('Pictures a second (more is better)', scenesOf(['uniform', 'mixed', 'burst'], rate)),
-    panel('One at a time: p50, ms (less is better)', scenesOf(['idle', 'tiny'], p50Ms)),
-    panel('p99, s (less is better)', scenesOf(['uniform', 'mixed', 'burst'], p99)),
-    panel('Steps after clients left (less is better)', [[`of ${stepsLeft} that were left`, afterLeaving]]),
-  ];
+/** Where a peer is ahead, and why: a sentence each. */
+export function lossesOf(rounds: Rounds): string[] {
+  return comparisonsOf(rounds).flatMap(({ name, best, isAhead, why = besides }) =>
+    isAhead ? [] : [`${best} is ahead in "${name}": ${why}.`],
+  );
 }
 
 function valuesOf(rounds: readonly Round[], figure: Figure): number[] {
   return rounds.map(figure).filter((value) => value !== undefined);
-}
-
-function barOf(values: readonly number[]): Bar | undefined {
-  if (values.length === 0) return undefined;
-  const value = median(values);
-  return values.length === 1 ? { value } : { value, spread: [Math.min(...values), Math.max(...values)] };
-}
-
-function withSpread(values: readonly number[]): string {
-  const bar = barOf(values);
-  if (bar === undefined) return '–';
-  return bar.spread === undefined
-    ? threeDigits(bar.value)
-    : `${threeDigits(bar.value)} (${bar.spread.map(threeDigits).join('–')})`;
-}
-
-function threeDigits(value: number): string {
-  return value.toLocaleString('en', { maximumSignificantDigits: 3, minimumSignificantDigits: value < 1 ? 2 : 3 });
 }
