@@ -8,7 +8,7 @@ import { it } from 'vitest';
 import { textInput, TextTable } from '../libs/language/src/testing/text-table.ts';
 import { provideSmollm2, whyNoSmollm2 } from '../test/systems/smollm2.ts';
 import { publish } from './publish.ts';
-import { median, middle, quantile } from './report.ts';
+import { median, middle } from './report.ts';
 import { percentileTable, tableOf } from './table.ts';
 
 const writers = 8;
