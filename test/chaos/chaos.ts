@@ -3,7 +3,7 @@ import { setMaxListeners } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type AtRest, bytesAfterTtl, growthOf, untilNone, untilSettled } from './check/at-rest.ts';
+import { type AtRest, bytesAfterTtl, growthOf, readEndless, untilNone, untilSettled } from './check/at-rest.ts';
 import type { Plan } from './check/check.ts';
 import { crashesIn } from './check/crashes.ts';
 import { variantsOf } from './clients/bodies.ts';
@@ -101,6 +101,7 @@ export async function runChaos({
 
     say('at rest?');
     const rest = await untilSettled(system.store, () => workersOf(system), settleMs);
+    const endless = await readEndless(system.store);
     const end = await bytesAfterTtl(system.store);
     const files = await untilNone(system.bytes.files, 2 * keptMs);
     for (const crash of crashesIn(readFileSync(system.logFile, 'utf8'))) history.add({ what: 'crash', ...crash });
@@ -108,7 +109,7 @@ export async function runChaos({
     return {
       history,
       historyFile,
-      atRest: { ...rest, files, bytes: growthOf(start, end) },
+      atRest: { ...rest, endless, files, bytes: growthOf(start, end) },
       plan: { requests: Math.floor((count * seconds) / slowestS), models: [...variants.keys()], faults: names },
       logFile: system.logFile,
       redisStarts: system.redis.restarts,

@@ -14,6 +14,7 @@ const goodRest: AtRest = {
   withoutEnd: [],
   keys: 20,
   unsettled: [],
+  endless: [],
   bytes: { start: 1_000_000, end: 1_010_000, changes: [] },
   files: [],
 };
@@ -125,6 +126,8 @@ const leased = 'nothing is written by who has no lease';
 const grown = 'a text that grew is the text';
 const told = 'every webhook arrives, under one id';
 const fenced = 'a write under a token of an earlier delivery is refused';
+const saidGone = 'a request ends, or is said to be gone';
+const toldEnd = 'a stream that is over has told the end';
 const sameBytes = 'the same body and seed bring the same bytes';
 const answered = 'every call is answered';
 const fetched = 'all that a request made is fetched';
@@ -134,7 +137,7 @@ const went = 'all went wrong that was to';
 const stale = goodHistory.findIndex(({ what }) => what === 'stale-write');
 
 it.each<[string, Seen[], string[]]>([
-  ['nobody saw an end', without((seen) => seen.what === 'poll' && seen.state === 'canceled'), [kept]],
+  ['nobody saw an end', without((seen) => seen.what === 'poll' && seen.state === 'canceled'), [kept, saidGone]],
   ['gone before its time', [...goodHistory, { what: 'gone', request: 'p2', status: 410 }], [kept]],
   ['never heard of', [...goodHistory, { what: 'gone', request: 'p2', status: 404 }], [kept]],
   ['two requests for a key', [...goodHistory, { what: 'accepted', key: 'k3', request: 'p3' }], [once]],
@@ -146,7 +149,7 @@ it.each<[string, Seen[], string[]]>([
   ],
   ['canceled by nobody', without(({ what }) => what === 'cancel'), [asAsked]],
   ['an event is missing', without(isEvent(2, 3)), [everyEvent]],
-  ['the last event is missing', without(isEvent(2, 9)), [everyEvent]],
+  ['the last event is missing', without(isEvent(2, 9)), [toldEnd]],
   ['an event comes again', goodHistory.flatMap((seen) => (isEvent(2, 3)(seen) ? [seen, seen] : [seen])), [everyEvent]],
   ['readers differ', changed([2], 3, { digest: 'another' }), [sameEvents]],
   ['a step of the delivery before', changed([1, 2], 7, { facts: { writtenAtMs: 0, index: 0, step: 0 } }), [leased]],
@@ -240,6 +243,7 @@ it.each<[string, Partial<AtRest>, string]>([
   ['a worker in two lists', { workers: [{ worker: 'w1', lists: ['idle', 'busy'] }] }, 'every worker is in one list'],
   ['a worker in none', { workers: [{ worker: 'w1', lists: [] }] }, 'every worker is in one list'],
   ['something waits', { unsettled: ['emoji-sd: 1 in waiting'] }, 'nothing waits, runs or is yet to be told'],
+  ['two ends', { endless: ['p1: succeeded, failed'] }, 'what Redis has of a request has one end'],
   ['a file', { files: ['/tmp/bytes/chaos/p1/outputs/t.0'] }, 'no file is left that nobody can ask for'],
   ['a key stays', { withoutEnd: ['chaos:v2:{emoji-sd}:request:p1'] }, 'every key is gone or has an end'],
   [

@@ -1,11 +1,14 @@
 /** What stands in Redis when nobody asks for anything any more. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { groupBy, modelOfShard } from '@darkroom/core';
-import { workerLists, type StoreConnection } from '@darkroom/store';
+import { readEvents, type StoreConnection, workerLists } from '@darkroom/store';
+import { endTypes } from './stories.ts';
 
 export interface AtRest {
   /** Where bytes are kept outside of Redis, when no request needs them any more. */
   files: readonly string[];
+  /** Requests whose events, as they stand in Redis, do not have one end, and that last. */
+  endless: readonly string[];
   /** That no worker should have any more. */
   leases: readonly string[];
   /** Of each that is alive or known, the lists it is in. */
@@ -19,7 +22,7 @@ export interface AtRest {
   bytes: { start: number; end: number; changes: readonly string[] };
 }
 
-type InRedis = Omit<AtRest, 'bytes' | 'files'>;
+type InRedis = Omit<AtRest, 'bytes' | 'files' | 'endless'>;
 
 /** What may stay without an end: what is known of models and of workers that live, and empty or bounded queues. */
 const lasting = [
@@ -132,6 +135,18 @@ async function allKeys(store: StoreConnection): Promise<string[]> {
     } while (cursor !== '0');
   }
   return [...keys];
+}
+
+/** Of requests that are still there, those of which the log does not say once, and last, how it ended. */
+export async function readEndless(store: StoreConnection): Promise<string[]> {
+  const ids = (await allKeys(store)).flatMap((key) => /:events:(?<id>.+)$/.exec(key)?.groups!['id'] ?? []);
+  const endless: string[] = [];
+  for (const id of ids) {
+    const types = (await readEvents(store, id, { after: 0, limit: 10_000 })).map(({ type }) => type);
+    const ends = types.filter((type) => endTypes.has(type)).length;
+    if (ends !== 1 || !endTypes.has(types.at(-1)!)) endless.push(`${id}: ${types.slice(-3).join(', ')}`);
+  }
+  return endless;
 }
 
 /** Waits until there is none any more, or so long; those that are left. */

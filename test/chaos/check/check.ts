@@ -3,6 +3,7 @@ import { forgedStep } from '../clients/forger.ts';
 import type { Entry, EntryOf } from '../history.ts';
 import { keptMs } from '../system/settings.ts';
 import type { AtRest } from './at-rest.ts';
+import { outputsThatDiffer } from './outputs.ts';
 import { endsOf, endTypes, type EventEntry, type Reader, storiesOf, type Story } from './stories.ts';
 
 export interface Invariant {
@@ -62,6 +63,16 @@ export function check(entries: readonly Entry[], atRest: AtRest, plan: Plan): In
       broken: accepted.map(({ request, outcome }) => `${request}: ${outcome}`),
       isForRedis: true,
     },
+    {
+      name: 'a request ends, or is said to be gone',
+      checked: acknowledged.length,
+      broken: idsOf(acknowledged.filter((story) => endsOf(story).length + story.gone.length === 0)),
+    },
+    {
+      name: 'a stream that is over has told the end',
+      checked: acknowledged.length,
+      broken: idsOf(acknowledged.filter(({ readers }) => readers.some(isDoneWithoutEnd))),
+    },
     { name: 'the same body and seed bring the same bytes', ...outputsThatDiffer(acknowledged) },
     {
       name: 'every call is answered',
@@ -80,6 +91,14 @@ export function check(entries: readonly Entry[], atRest: AtRest, plan: Plan): In
   for (const { checked, broken } of invariants)
     if (checked === 0 && broken.length === 0) broken.push('there was nothing to look at');
   return invariants;
+}
+
+function idsOf(stories: readonly Story[]): string[] {
+  return stories.map(({ requests }) => [...requests].join());
+}
+
+function isDoneWithoutEnd({ events, isDone }: Reader): boolean {
+  return isDone && !endTypes.has(events.at(-1)?.type ?? '');
 }
 
 function nameOf({ process, how }: EntryOf<'crash'>): string {
@@ -156,7 +175,7 @@ function outputsUnseen(story: Story): string[] {
 /** Those that a text's snapshot takes the place of, so that later readers do not get them. */
 const replaceable = new Set(['progress', 'delta', 'snapshot', 'reset']);
 
-function eventsMissed({ after, events, isDone }: Reader, log: readonly EventEntry[], mayBeShort: boolean): string[] {
+function eventsMissed({ after, events }: Reader, log: readonly EventEntry[], mayBeShort: boolean): string[] {
   const missed: string[] = [];
   const types = new Map(log.map(({ event, type }) => [event, type]));
   let last = after;
@@ -167,7 +186,6 @@ function eventsMissed({ after, events, isDone }: Reader, log: readonly EventEntr
       if (!isReplaced || !replaceable.has(types.get(between) ?? 'delta')) missed.push(`no event ${between}`);
     last = event;
   }
-  if (isDone && !endTypes.has(events.at(-1)?.type ?? '')) missed.push('it ended without an end');
   return missed;
 }
 
@@ -244,30 +262,7 @@ function webhooksLost({ submit, webhooks, log }: Story): string[] {
   return [...wrong(end.type, 1), ...wrong('started', log.filter(({ type }) => type === 'started').length)];
 }
 
-function outputsThatDiffer(stories: readonly Story[]): { checked: number; broken: string[] } {
-  const known = new Map<string, string>();
-  const broken: string[] = [];
-  let checked = 0;
-  for (const { submit, outputs, requests } of stories) {
-    for (const { index, digest, text } of outputs) {
-      checked += 1;
-      const name = `${submit.same ?? [...requests].join()} ${index}`;
-      if (digest !== (known.get(name) ?? digest)) broken.push(`${[...requests].join()}: output ${index}`);
-      known.set(name, digest);
-      // Others say in each word which run wrote it and where.
-      if (submit.same === undefined && text !== undefined && !isOfOneRun(text, Number(submit.body['max_tokens'])))
-        broken.push(`${[...requests].join()}: not the whole text of one run`);
-    }
-  }
-  return { checked, broken };
-}
-
-function isOfOneRun(text: string, words: number): boolean {
-  const [run = ''] = text.split(':');
-  return text === Array.from({ length: words }, (_value, at) => `${run}:${at} `).join('');
-}
-
-function ofRest({ leases, workers, withoutEnd, unsettled, bytes, keys, files }: AtRest): Invariant[] {
+function ofRest({ leases, workers, withoutEnd, unsettled, bytes, keys, files, endless }: AtRest): Invariant[] {
   const many = workers.filter(({ lists }) => lists.length !== 1);
   const isTooMuch = bytes.end > bytes.start * (1 + growth);
   return [
@@ -278,6 +273,7 @@ function ofRest({ leases, workers, withoutEnd, unsettled, bytes, keys, files }: 
       broken: many.map(({ worker, lists }) => `${worker}: ${lists.join(', ') || 'none'}`),
     },
     { name: 'nothing waits, runs or is yet to be told', checked: 1, broken: [...unsettled] },
+    { name: 'what Redis has of a request has one end', checked: 1, broken: [...endless] },
     { name: 'every key is gone or has an end', checked: keys, broken: [...withoutEnd] },
     { name: 'no file is left that nobody can ask for', checked: 1, broken: [...files] },
     {

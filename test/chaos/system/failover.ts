@@ -6,6 +6,8 @@ import type { ChaosRedis } from './redis.ts';
 /** Longer than a busy machine keeps a server from answering: nobody asked for that failover. */
 const silentMs = 4000;
 const lookMs = 200;
+/** So far behind a master that is killed is its replica: what it was told in that time is lost. */
+const lagMs = 500;
 const longestMs = 60_000;
 
 interface Servers {
@@ -44,7 +46,9 @@ export async function startFailover(kind: Failover, keys: readonly string[]): Pr
     async end(signal, downMs) {
       const key = keys[restarts % keys.length]!;
       const { port, server } = await master(key);
-      server.process.kill(signal);
+      // One that is told to end waits for its replicas.
+      if (signal === 'SIGTERM') server.process.kill(signal);
+      else await killAhead(server, await replicaPids(port, auth), () => ask(port, [...auth, ...cutReplicas]));
       // It has no file: back before another is master, it would be an empty one.
       await untilTrue(async () => (await master(key)).port !== port);
       await delay(downMs);
@@ -56,6 +60,32 @@ export async function startFailover(kind: Failover, keys: readonly string[]): Pr
     stop: () => servers.stop(),
     abandon: () => void servers.stop(),
   };
+}
+
+const cutReplicas = ['client', 'kill', 'type', 'replica'];
+
+/** Processes of the servers that follow the one on this port. */
+async function replicaPids(port: number, auth: readonly string[]): Promise<number[]> {
+  const followers = (await ask(port, [...auth, 'info', 'replication'])).matchAll(/^slave\d+:.*port=(?<port>\d+)/gm);
+  return Promise.all(
+    [...followers].map(async ({ groups }) => {
+      const server = await ask(Number(groups!['port']), [...auth, 'info', 'server']);
+      return Number(/process_id:(?<pid>\d+)/.exec(server)!.groups!['pid']);
+    }),
+  );
+}
+
+/** Kills a master that has gone on without its replicas for a while. */
+async function killAhead(master: RedisServer, replicas: readonly number[], cut: () => Promise<unknown>): Promise<void> {
+  for (const pid of replicas) process.kill(pid, 'SIGSTOP');
+  try {
+    // What is on its way to one that stands still would come when it goes on.
+    await cut();
+    await delay(lagMs);
+    master.process.kill('SIGKILL');
+  } finally {
+    for (const pid of replicas) process.kill(pid, 'SIGCONT');
+  }
 }
 
 async function untilTrue(isSo: () => Promise<boolean>): Promise<void> {

@@ -3,12 +3,14 @@ import { once } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 import { connectStore, type ConnectStoreOptions, type StoreConnection, untilAnswered } from '@darkroom/store';
 import {
+  ask,
   freePort,
   startRedisBehindSentinel,
   startRedisCluster,
   startRedisServer,
   startTcpProxy,
 } from '@darkroom/testing/processes';
+import type { Cluster } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
 
 interface Servers {
@@ -74,4 +76,22 @@ it('taken by a server that says nothing, it connects anew', async () => {
   proxy.silence();
   proxy.delayMs = 0;
   expect(await redis.ping()).toBe('PONG');
+});
+
+it('connected anew while a Cluster has slots without a master, it is there', async () => {
+  const cluster = await startRedisCluster();
+  const redis = connect(cluster).redis as Cluster;
+  // As BullMQ does with the connection on which it waits for jobs, and waits for that.
+  const blocking = redis.duplicate();
+  onTestFinished(() => blocking.disconnect());
+  expect(await blocking.ping()).toBe('PONG');
+  const ports = redis.nodes().map(({ options }) => options.port);
+  await Promise.all(ports.map((port) => ask(port, ['cluster', 'delslots', '0'])));
+  blocking.disconnect();
+  await once(blocking, 'end');
+  await blocking.connect();
+  const reading = blocking.get('darkroom');
+  const { port } = await cluster.masterOf('darkroom');
+  await ask(port, ['cluster', 'addslots', '0']);
+  expect(await reading).toBeNull();
 });

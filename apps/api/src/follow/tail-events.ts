@@ -36,6 +36,7 @@ const publishedLimit = 16;
 
 function createReader({ after, isEnded, isOfProgress = false }: TailOptions) {
   return {
+    from: after,
     last: after,
     isEnded,
     followMs: isOfProgress ? followMs : 0,
@@ -134,11 +135,25 @@ async function nextEvents(
       readEvents(store, id, { after: reader.last, limit: readLimit, followMs: reader.followMs }),
     );
     if (events.length === readLimit) reader.isBehind = true;
-    return events;
+    return events.length === 0 && reader.isEnded ? await lastOfShorter(askStore, id, reader) : events;
   } catch (error) {
     if (!isStoreAway(error)) throw error;
     // The next tick tries again. Closing the stream would only send the reader to a 503.
     reader.isCheckDue = true;
     return undefined;
   }
+}
+
+/**
+ * The end of a log that is over, for a reader who has none and has seen as much or more: a failover lost what it has seen, and the request went on from
+ * before. Nothing for one who came for what is after the end.
+ */
+async function lastOfShorter(
+  askStore: ApiContext['askStore'],
+  id: string,
+  reader: Reader,
+): Promise<readonly RequestEvent[]> {
+  const { last } = await askStore((store) => readLogEnd(store, id));
+  const hasSeenAll = reader.last === reader.from && reader.last <= last;
+  return hasSeenAll ? [] : askStore((store) => readEvents(store, id, { after: last - 1 }));
 }

@@ -199,8 +199,9 @@ describe('the events of a request', () => {
       const byQuery = await test.api.request(`/v1/predict/${id}/events?after=${seen}`);
       expect(await readFrames(byQuery).rest()).toEqual(all.slice(seen));
     }
-    const afterAll = await open(test, id, '9999999999999-0');
-    expect(namesOf(await afterAll.rest())).toEqual(['[DONE]']);
+    // Of what a failover of Redis has lost since.
+    const afterMore = await open(test, id, '9999999999999-0');
+    expect(await afterMore.rest()).toEqual(all.slice(-2));
     const both = { headers: { 'Last-Event-ID': '8-0' } };
     const reconnected = await test.api.request(`/v1/predict/${id}/events?after=2`, both);
     expect(await readFrames(reconnected).rest()).toEqual(all.slice(8));
@@ -240,6 +241,30 @@ describe('the events of a request', () => {
     await cancelRequest(test.store, id);
     expect((await next)?.event).toBe('canceled');
     await reader.cancel();
+  });
+
+  it.each([
+    ['earlier than', 1],
+    ['just as', 2],
+  ])('say how it ended, %s what a failover of Redis has lost', async (_when, steps) => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const id = await test.submit();
+    const run = await runNext(test.store);
+    const reader = await open(test, id);
+    await run.progress(1);
+    const keys = test.store.keysOf('tiny');
+    const ofReplica = await Promise.all(
+      [keys.events(id), keys.request(id)].map(async (key) => ({ key, value: await test.store.redis.dumpBuffer(key) })),
+    );
+    for (let step = 2; step <= 3; step++) await run.progress(step);
+    for (let frame = 0; frame < 5; frame++) await reader.next();
+    for (const { key, value } of ofReplica) await test.store.redis.restore(key, 0, value, 'REPLACE');
+    for (let step = 2; step <= steps; step++) await run.progress(step);
+    await run.finish();
+    const rest = reader.rest();
+    test.tick(checkMs);
+    expect(namesOf(await rest)).toEqual(['succeeded', '[DONE]']);
   });
 
   it('say how it ended', async () => {

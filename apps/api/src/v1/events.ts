@@ -38,7 +38,7 @@ replica, and after the end until the request expires. Every event's data is JSON
 \`progress\` comes as it is made, ten times a second at most, while somebody follows, and for some seconds after; of other times there is that of each second, and what had a preview.
 
 One of the last four ends every request; \`data: [DONE]\` follows it. A comment comes every 15 s. A stream that ends without
-\`[DONE]\` was cut: come back with the last id, to go on or to be told (410) that its time is over. Disconnecting cancels nothing. Whoever asks for what is after the last event of a request that has ended gets \`[DONE]\` alone.`,
+\`[DONE]\` was cut: come back with the last id, to go on or to be told (410) that its time is over. Disconnecting cancels nothing. Whoever asks for what is after the last event of a request that has ended gets \`[DONE]\` alone; whoever has seen more than Redis still has after a failover gets the last event again.`,
   request: {
     query: z.object({
       after: position.optional().openapi({ description: 'As Last-Event-ID, for clients that cannot set headers.' }),

@@ -87,6 +87,9 @@ function openCluster(
   const { maxRetriesPerRequest } = common;
   return new Cluster([...hosts], {
     clusterRetryStrategy,
+    // ioredis 6.0.0 forgets who waits for `connect()` when the Cluster is not ready then, as in a failover; BullMQ does, for ever. A command
+    // that comes too early is sent again in any case.
+    enableReadyCheck: false,
     slotsRefreshInterval: slotsRefreshMs,
     // As on one server, a command waits for as long as a failover takes.
     maxRedirections: Infinity,
