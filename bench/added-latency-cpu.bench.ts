@@ -133,7 +133,7 @@ it('milliseconds of a CPU for a picture', async () => {
           found,
           Object.keys(rest).filter((name) => name !== 'engine'),
         ),
-        tableOf('And', found, ['engine', scriptsName], undefined),
+        tableOf('And', found, ['engine', scriptsName], false),
         tableOf('At rest', { 'ms of a CPU in a second': { [sumNames[0]]: sumOutside(Object.entries(rest)), ...rest } }),
       ],
     });
