@@ -86,6 +86,7 @@ export default defineConfig({
           include: ['bench/**/*.bench.ts'],
           ...alone,
           sequence: { groupOrder: 4 },
+          globalSetup: ['bench/redis-global-setup.ts'],
           testTimeout: 600_000,
         },
       },

@@ -104,7 +104,7 @@ it(`${streams} streams`, { timeout: 900_000 }, async () => {
           'of that external': each('external'),
         }),
         percentileTable('Event lag, ms (less is better)', { 'event lag': lagsMs }),
-        tableOf('Streams', { [`of ${streams.toLocaleString('en')}`]: counts }, undefined, undefined),
+        tableOf('Streams', { [`of ${streams.toLocaleString('en')}`]: counts }, undefined, false),
       ],
     });
   } finally {

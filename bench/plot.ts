@@ -80,7 +80,7 @@ const colors = [
   '#bf9f7f',
 ];
 
-const colorOfOne = '#8a8a8a';
+const gray = '#8a8a8a';
 
 const style = `
   svg { --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --grid: #d1d9e0; font: 12px system-ui, sans-serif; }
@@ -96,6 +96,7 @@ export function drawPlot({ title, panels, footer }: Plot): string {
   // A panel's only one is what its title says.
   const many = panels.filter(({ series }) => series.length > 1);
   const names = [...new Set(many.flatMap(({ series }) => series.map(({ name }) => name)))];
+  const colorOfOne = names.length === 0 ? colors[0]! : gray;
   const colorOf = (name: string): string => colors[names.indexOf(name) % colors.length] ?? colorOfOne;
   const legend = drawLegend(names, colorOf);
   const width = size.width / columns;
@@ -142,8 +143,8 @@ function drawLegend(names: readonly string[], colorOf: (name: string) => string)
 }
 
 function drawBars({ title, groups, series }: BarPanel, box: Box, colorOf: (name: string) => string): string {
-  const highest = series.flatMap(({ bars }) => bars.map((bar) => bar?.spread?.[1] ?? bar?.value ?? 0));
-  const y = flipped(linearScale(0, Math.max(...highest), box.height), box);
+  const ends = series.flatMap(({ bars }) => bars.flatMap((bar) => bar?.spread ?? bar?.value ?? 0));
+  const y = flipped(linearScale(Math.min(0, ...ends), Math.max(0, ...ends), box.height), box);
   const groupWidth = box.width / groups.length;
   const barWidth = Math.min(size.widestBar, (groupWidth * 0.84) / series.length);
   const base = box.top + box.height;
@@ -154,7 +155,7 @@ function drawBars({ title, groups, series }: BarPanel, box: Box, colorOf: (name:
     const bars = series.map(({ name, bars: own }, index) =>
       drawBar(own[at], { left: left + index * barWidth, width: barWidth, base, y, isWritten, color: colorOf(name) }),
     );
-    const names = inLines(group, groupWidth / size.letter).map((line, index) =>
+    const names = inLines(group, groupWidth / size.letter - 2).map((line, index) =>
       text(line, box.left + (at + 0.5) * groupWidth, base + 18 + 13 * index, 'text-anchor="middle"'),
     );
     return [...bars, ...names].join('\n');
@@ -177,7 +178,7 @@ function drawBar(bar: Bar | undefined, { left, width, base, y, isWritten, color 
   if (bar === undefined) return text('–', middle, base - 4, 'class="faint" text-anchor="middle"');
   const top = y.at(bar.value);
   const drawn = [
-    `<rect x="${px(left + 0.5)}" y="${px(top)}" width="${px(width - 1)}" height="${px(base - top)}" fill="${color}"/>`,
+    `<rect x="${px(left + 0.5)}" y="${px(Math.min(top, y.at(0)))}" width="${px(width - 1)}" height="${px(Math.abs(y.at(0) - top))}" fill="${color}"/>`,
   ];
   if (bar.spread !== undefined) {
     const [low, high] = bar.spread.map(y.at);

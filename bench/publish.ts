@@ -43,7 +43,9 @@ export function publish({ name, title, notes, tables, versions = {} }: Findings,
 
 /** Publishes what a bench of several tests has found. A page is written if none of them failed or was left out. */
 export function publishAtEnd(find: () => Findings): void {
-  afterAll((_, { tasks }) =>
+  // Vitest reads here which fixtures are wanted.
+  // oxlint-disable-next-line no-empty-pattern
+  afterAll(({}, { tasks }) =>
     publish(
       find(),
       tasks.every(({ result }) => result?.state === 'pass'),

@@ -21,10 +21,10 @@ export interface Table {
 export type Found = Readonly<Record<string, Readonly<Record<string, Cell>>>>;
 
 /** @param names of the rows; without them all that the first column has. */
-export function tableOf(title: string, found: Found, names?: readonly string[], drawn: Table['drawn'] = 'bars'): Table {
+export function tableOf(title: string, found: Found, names?: readonly string[], isDrawn = true): Table {
   const columns = Object.values(found);
   const rows = (names ?? Object.keys(columns[0] ?? {})).map((name) => [name, ...columns.map((each) => each[name])]);
-  return { title, columns: ['', ...Object.keys(found)], rows, drawn };
+  return { title, columns: ['', ...Object.keys(found)], rows, drawn: isDrawn ? 'bars' : undefined };
 }
 
 const percentiles = { p10: 0.1, p25: 0.25, p50: 0.5, p75: 0.75, p90: 0.9, p95: 0.95, p99: 0.99, worst: 1 };

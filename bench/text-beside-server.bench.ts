@@ -233,6 +233,7 @@ it.skipIf(missing !== undefined)('writes beside llama.cpp', { timeout: 600_000 }
         Object.keys([...found.values()][0]!.shares),
       ),
     ],
+    versions: { 'llama.cpp of llama-cpp-python': /llama-server-(.*)\//.exec(llamaTool('llama-server'))![1]! },
   });
 });
 

@@ -43,7 +43,7 @@ publishAtEnd(() => ({
       'added by API, former, janitor and worker',
     ]),
     tableOf(`${streams} at once, tokens a second (more is better)`, found, ['bare pipeline', 'streams']),
-    tableOf(`${streams} at once, streams ÷ bare pipeline (more is better)`, found, ['tokens a second'], undefined),
+    tableOf(`${streams} at once, streams ÷ bare pipeline (more is better)`, found, ['tokens a second'], false),
     tableOf(
       'Waiting, ms (less is better)',
       found,
@@ -55,7 +55,7 @@ publishAtEnd(() => ({
         'at once: longest gap, p50',
         'at once: longest gap, worst',
       ],
-      undefined,
+      false,
     ),
   ],
 }));
