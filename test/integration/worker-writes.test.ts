@@ -72,7 +72,7 @@ it('writes a step of many rows in one call', async () => {
 
 it('writes each progress while somebody follows, else the newest of a second', async () => {
   const { store, worker, executor, ids, tokens } = await openRunning(2);
-  const emit = (done: number): void => executor.emit(tokens.map((token) => progress(token, { done })));
+  const emit = (done: number): void => executor.emit(tokens.map((token) => progress(token, { done, total: 9 })));
   for (const done of [1, 2, 3]) emit(done);
   const doneOf = async (id: string): Promise<unknown[]> =>
     (await eventsOf(store, id)).map((event) => 'done' in event && event.done);

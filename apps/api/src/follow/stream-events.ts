@@ -111,7 +111,7 @@ class EventStream {
 
   /** Where there is no server. */
   toWeb(): ReadableStream<Uint8Array> {
-    const pieces: Uint8Array[] = [];
+    const pieces: (string | Uint8Array)[] = [];
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       this.#stopWaiting();
       try {
@@ -119,7 +119,8 @@ class EventStream {
         if (this.#gone.signal.aborted) return;
         if (next?.done !== true) {
           if (next !== undefined) pieces.push(...piecesOf(next.value));
-          controller.enqueue(pieces.shift()!);
+          const piece = pieces.shift()!;
+          controller.enqueue(typeof piece === 'string' ? encoder.encode(piece) : piece);
           return this.#waitForReader(() => controller.error(new BrokenStream('The reader takes nothing.')));
         }
         controller.close();
@@ -224,8 +225,10 @@ async function* framesOfTail(
     }
 }
 
-/** A frame as it is handed over: as one piece, unless it is large. */
-function piecesOf(frame: string): Uint8Array[] {
+/** A frame as it is handed over: as it is, unless it is large. */
+function piecesOf(frame: string): (string | Uint8Array)[] {
+  // No character takes more bytes of UTF-8 than that.
+  if (frame.length * 3 <= pieceBytes) return [frame];
   const bytes = encoder.encode(frame);
   const count = Math.ceil(bytes.length / pieceBytes);
   return Array.from({ length: count }, (_value, index) => bytes.subarray(index * pieceBytes, (index + 1) * pieceBytes));

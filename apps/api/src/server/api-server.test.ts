@@ -1,4 +1,5 @@
 /** What only real connections show. */
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
@@ -130,4 +131,32 @@ it('takes a body that breaks off for a fault of the client', async () => {
   socket.write(`${head}{"prompt": "my secret`, () => socket.destroySoon());
   await expect.poll(() => test.lines.find((line) => line.includes('"request"'))).toContain('"status":400');
   expect(test.lines.join()).not.toMatch(/"level":"(?:error|warn)"|secret/);
+});
+
+it.each([
+  ['with its length', (size: number) => 'x'.repeat(size)],
+  ['in chunks', (size: number) => new Blob(['x'.repeat(size)]).stream()],
+])('takes a body %s, and no larger one than it may', async (_how, bodyOf) => {
+  const test = await openTestApi({ config: { maxBodyBytes: 1000 } });
+  const { url } = await listen(test);
+  const post = async (size: number): Promise<unknown> => {
+    const headers = { 'Content-Type': 'application/json' };
+    const init = { method: 'POST', headers, body: bodyOf(size), duplex: 'half' } as RequestInit;
+    const response = await fetch(`${url}/v1/predict`, init);
+    return [response.status, ((await response.json()) as { error: { code: string } }).error.code];
+  };
+  expect(await post(1000)).toEqual([400, 'invalid_body']);
+  expect(await post(1001)).toEqual([413, 'body_too_large']);
+});
+
+it('takes a body that breaks off for a wrong one', async () => {
+  const test = await openTestApi();
+  const { url } = await listen(test);
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  const head = ['POST /v1/predict HTTP/1.1', 'Host: localhost', 'Content-Type: application/json', 'Content-Length: 50'];
+  socket.write([...head, 'Expect: 100-continue', '', '{"prompt":'].join('\r\n'));
+  // It has been read as far as here.
+  await once(socket, 'data');
+  socket.destroy();
+  await expect.poll(() => test.lines.join()).toContain('"status":400');
 });

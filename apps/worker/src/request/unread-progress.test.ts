@@ -8,7 +8,7 @@ function begin() {
   const said: string[] = [];
   const progress = new UnreadProgress(({ progress: { index, done } }) => said.push(`${index}: ${done}`));
   const add = (index: number, done: number, isOfText = false): void =>
-    progress.add({ progress: { index, done }, of: { done }, isOfText });
+    progress.add({ progress: { index, done, total: 9 }, of: { done }, isOfText });
   return { said, progress, add };
 }
 
@@ -50,6 +50,18 @@ it('says each at once while somebody follows, and what there is when that begins
   vi.advanceTimersByTime(1);
   add(0, 4);
   expect(said).toHaveLength(3);
+});
+
+it('says the last with the output, or at the full second, though somebody follows', () => {
+  const { said, progress, add } = begin();
+  progress.follow(3000);
+  add(0, 9);
+  add(1, 9);
+  expect(said).toEqual([]);
+  progress.sayOf(0);
+  expect(said).toEqual(['0: 9']);
+  vi.advanceTimersByTime(1000);
+  expect(said).toEqual(['0: 9', '1: 9']);
 });
 
 it('keeps none of a text, which waits with its text', () => {

@@ -7,7 +7,7 @@ const oldestMs = 1000;
 
 /**
  * How far the outputs of a request are that nobody reads as it comes. Only the newest is kept, and said a second later, or before
- * what else is written of that output. While somebody follows, each is said at once.
+ * what else is written of that output. While somebody follows, each is said at once, but for the last: it goes with the output.
  */
 export class UnreadProgress {
   readonly #write: (write: ProgressWrite) => void;
@@ -28,9 +28,11 @@ export class UnreadProgress {
 
   add(write: ProgressWrite): void {
     const nowMs = performance.now();
+    const { isOfText = false, progress } = write;
+    const isFollowed = nowMs < this.#followedUntilMs && progress.done !== progress.total;
     // That of a text waits for its text.
-    if (nowMs < this.#followedUntilMs || write.isOfText === true) return this.#write(write);
-    this.#newest.set(write.progress.index, write);
+    if (isFollowed || isOfText) return this.#write(write);
+    this.#newest.set(progress.index, write);
     // All requests of a worker together: at the full second.
     this.#timer ??= setTimeout(() => this.sayAll(), oldestMs - (nowMs % oldestMs)).unref();
   }

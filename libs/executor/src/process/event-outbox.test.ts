@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import type { EngineEvent } from '../executor-event.ts';
 import { EventOutbox } from './event-outbox.ts';
 
-function createOutbox() {
+/** What an engine of this pace says. */
+function createOutbox(stepMs = 30) {
   const sent: (readonly EngineEvent[])[] = [];
   let nowMs = 0;
   const send = (events: readonly EngineEvent[]): Promise<void> => {
@@ -10,76 +11,62 @@ function createOutbox() {
     return Promise.resolve();
   };
   const outbox = new EventOutbox({ send, now: () => nowMs });
-  return {
-    sent,
-    outbox,
-    /** One step of these rows, so long after the one before. */
-    step: (afterMs: number, ...events: EngineEvent[]): void | Promise<void> => {
-      nowMs += afterMs;
-      return outbox.push([stats, ...events]);
-    },
+  const stats: EngineEvent = { type: 'stats', shapeKey: '8x8', ...counts, stepMs };
+  const step = (...events: EngineEvent[]): void | Promise<void> => {
+    nowMs += stepMs;
+    return outbox.push([stats, ...events]);
   };
+  return { sent, outbox, stats, step };
 }
 
-const stats: EngineEvent = {
-  type: 'stats',
-  shapeKey: '8x8',
-  rows: 1,
-  modelRows: 1,
-  tableSlots: 1,
-  waitingRequests: 0,
-  stepMs: 10,
-};
+const counts = { rows: 1, modelRows: 1, tableSlots: 1, waitingRequests: 0 };
 const of = (requestId: string, index = 0) => ({ requestId, index });
 const progress = (done: number, row = of('a')): EngineEvent => ({ type: 'progress', ...row, done, total: 20 });
 
 it('says ten times a second how far rows are, and how each step went', async () => {
-  const { step, sent } = createOutbox();
-  await step(0, progress(1));
-  for (let done = 2; done <= 12; done++) await step(10, progress(done));
+  const { step, stats, sent } = createOutbox(30);
+  for (let done = 1; done <= 9; done++) await step(progress(done));
+  const together = [stats, stats, stats, stats];
   expect(sent).toEqual([
-    [stats, progress(1)],
-    [...Array.from({ length: 10 }, () => stats), progress(11)],
+    [...together, progress(4)],
+    [...together, progress(8)],
   ]);
 });
 
 it('says every step of an engine that takes longer for one', async () => {
-  const { step, sent } = createOutbox();
-  for (const done of [1, 2, 3]) await step(100, progress(done));
+  const { step, stats, sent } = createOutbox(101);
+  for (const done of [1, 2, 3]) await step(progress(done));
   expect(sent).toEqual([1, 2, 3].map((done) => [stats, progress(done)]));
 });
 
 it('knows the rows apart', async () => {
-  const { step, outbox, sent } = createOutbox();
-  await step(0);
+  const { step, stats, outbox, sent } = createOutbox();
   const rows = [of('a'), of('a', 1), of('b')];
-  for (const done of [1, 2]) await step(1, ...rows.map((row) => progress(done, row)));
+  for (const done of [1, 2]) await step(...rows.map((row) => progress(done, row)));
   await outbox.flush();
-  expect(sent.at(-1)).toEqual([stats, stats, ...rows.map((row) => progress(2, row))]);
+  expect(sent).toEqual([[stats, stats, ...rows.map((row) => progress(2, row))]]);
 });
 
 const preview = { data: new Uint8Array(), facts: {} };
 
 it.each<EngineEvent>([
-  { type: 'progress', ...of('a'), done: 3, total: 20, preview },
+  { type: 'progress', ...of('a'), done: 2, total: 20, preview },
   { type: 'delta', ...of('a'), offset: 0, text: 'a' },
   { type: 'row-releasing', ...of('a') },
-  { type: 'checkpoint', ...of('a'), checkpoint: { done: 3, data: new Uint8Array() } },
+  { type: 'checkpoint', ...of('a'), checkpoint: { done: 2, data: new Uint8Array() } },
   { type: 'output', ...of('a'), output: preview },
   { type: 'request-canceled', requestId: 'a' },
 ])('lets $type out at once, with all that was said before', async (event) => {
-  const { step, sent } = createOutbox();
-  await step(0, progress(1));
-  await step(1, progress(2));
-  await step(1, event);
-  expect(sent.slice(1)).toEqual([[stats, progress(2), stats, event]]);
+  const { step, stats, sent } = createOutbox();
+  await step(progress(1));
+  await step(event);
+  expect(sent).toEqual([[stats, progress(1), stats, event]]);
 });
 
 it('gives to wait for what it sends, and holds up nobody for the rest', async () => {
   const { step, outbox, sent } = createOutbox();
-  expect(step(0, progress(1))).toBeInstanceOf(Promise);
-  expect(step(1, progress(2))).toBeUndefined();
-  await outbox.flush();
+  expect(step(progress(1))).toBeUndefined();
+  expect(outbox.flush()).toBeInstanceOf(Promise);
   expect(outbox.flush()).toBeUndefined();
-  expect(sent).toHaveLength(2);
+  expect(sent).toHaveLength(1);
 });

@@ -7,17 +7,19 @@ export interface EventOutboxOptions {
   now?: () => number;
 }
 
-/** How often it is said at most how far rows are, ms. */
-const quietMs = 100;
+/** How old it may be what is said of how far rows are, ms. */
+const oldestMs = 100;
 
 /**
  * Lets out what an engine says. What somebody waits for goes at once; how steps went and how far rows are by now goes along
- * with it, or ten times a second. For each message others wake up, who take their time from the step that runs by then.
+ * with it, or before it would be too old by the end of the next step. For each message others wake up, who take their time
+ * from the step that runs by then.
  */
 export class EventOutbox {
   readonly #options: Required<EventOutboxOptions>;
   #held: EngineEvent[] = [];
-  #sentAtMs = -Infinity;
+  /** When the first of them was said. */
+  #heldSinceMs = 0;
 
   constructor({ now = () => performance.now(), ...options }: EventOutboxOptions) {
     this.#options = { now, ...options };
@@ -25,8 +27,14 @@ export class EventOutbox {
 
   /** What was said at one time. Who comes after it waits for the result. */
   push(events: readonly EngineEvent[]): void | Promise<void> {
+    const nowMs = this.#options.now();
+    if (this.#held.length === 0) this.#heldSinceMs = nowMs;
     for (const event of events) this.#hold(event);
-    if (this.#options.now() - this.#sentAtMs < quietMs && events.every(canWait)) return;
+    const stepMs = events.reduce(
+      (longest, event) => (event.type === 'stats' ? Math.max(longest, event.stepMs) : longest),
+      0,
+    );
+    if (events.every(canWait) && nowMs + stepMs - this.#heldSinceMs <= oldestMs) return;
     return this.flush();
   }
 
@@ -35,7 +43,6 @@ export class EventOutbox {
     if (this.#held.length === 0) return;
     const events = this.#held;
     this.#held = [];
-    this.#sentAtMs = this.#options.now();
     return this.#options.send(events);
   }
 
