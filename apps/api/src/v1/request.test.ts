@@ -117,9 +117,9 @@ describe('GET /v1/predict/<id>', () => {
     const id = await succeed(test, { n: 2 });
     const costOf = await createCostMeter(test.store);
     await poll(test, id);
-    expect((await costOf(() => poll(test, id))).sent).toEqual(['evalsha']);
+    expect((await costOf(() => poll(test, id))).sent).toEqual(['hgetall', 'get']);
     const withPictures = await costOf(() => poll(test, id, '?images=inline'));
-    expect(withPictures.sent).toEqual(['evalsha', 'hgetall', 'hgetall']);
+    expect(withPictures.sent).toEqual(['hgetall', 'get', 'hgetall', 'hgetall']);
   });
 });
 

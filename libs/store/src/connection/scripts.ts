@@ -10,7 +10,7 @@ const scriptPaths = [
   'requests/cancel-request',
   'requests/drop-request',
   'requests/expire-requests',
-  'requests/read-request',
+  'requests/read-position',
   'requests/idempotency-key',
   'dispatch/dispatch-requests',
   'dispatch/read-dispatchable',

@@ -60,7 +60,7 @@ for _, lease in ipairs(cjson.decode(ARGV[3])) do
   if entries[1] then
     changeFree(lease.workerId, -taken)
     if lease.isExclusive then redis.call('DEL', reservedKey) end
-    sayToWorker(lease.workerId, '{"type":"run","requests":[' .. table.concat(entries, ',') .. ']}')
+    redis.call('XADD', key('inbox', lease.workerId), '*', 'message', '{"type":"run","requests":[' .. table.concat(entries, ',') .. ']}')
   end
 end
 return outcomes

@@ -18,6 +18,11 @@ local function release(id, token, slots)
   local slots = takeFromLease(workerId, id, token, slots)
   if slots then freed = (freed or 0) + slots end
 end
+-- One more of its fields, asked once.
+local function fieldOf(facts, name)
+  if facts[name] == nil then facts[name] = redis.call('HGET', key('request', facts.id), name) end
+  return facts[name]
+end
 -- done and total over all outputs, span: the output whose text, or progress with it, it is of; '' for none.
 write['event'] = function(facts, body, preview, done, total, span)
   local isOfText = span ~= ''
@@ -48,9 +53,9 @@ write['output'] = function(facts, body, bytes, index, chunk, info)
   redis.call('HSET', output, chunk, bytes, unpack(info ~= '' and { 'info', info } or {}))
   if info ~= '' then
     -- An earlier delivery may have written it too. What Redis holds may be less: where the bytes are.
-    local before = redis.call('HGET', key('request', facts.id), name)
+    local before = fieldOf(facts, name)
     facts.written = (facts.written or 0) + cjson.decode(info).bytes - (before and cjson.decode(before).bytes or 0)
-    changes = { name, info, 'hasAdvanced', '1', 'written', facts.written }
+    facts[name], changes = info, { name, info, 'hasAdvanced', '1', 'written', facts.written }
   end
   emitEvent(facts, body, changes, nil, nil, nil, #bytes <= mostToldBytes and bytes or nil)
 end
@@ -63,7 +68,7 @@ end
 write['release'] = function(facts, slots, _, _, _, _, token) release(facts.id, token, tonumber(slots)) end
 write['end'] = function(facts, state, error, outputs, _, _, token)
   for index = 0, outputs - 1 do
-    if redis.call('HEXISTS', key('request', facts.id), 'output:' .. index) == 0 then return 'incomplete' end
+    if not fieldOf(facts, 'output:' .. index) then return 'incomplete' end
   end
   release(facts.id, token, 'all')
   endRequest(facts.id, state, error)

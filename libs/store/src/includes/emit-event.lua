@@ -1,7 +1,6 @@
 -- The outbox: what a request's webhook is to be told of is written in the same step as the event itself, so that no
 -- crash comes between them. apps/webhook-sender moves it on. Capped, for a system that runs no sender.
 local outboxLength = 100000
-local webhookKinds = { started = 'started', progress = 'progress', preview = 'progress', succeeded = 'completed', failed = 'completed', canceled = 'completed', expired = 'completed' }
 -- What is text of a success goes along, as far as all of it is short: receivers of webhooks expect messages of 20 kB at most.
 local textsLength = 16384
 local function textFields(id, outputs)
@@ -25,7 +24,8 @@ local function emitWebhook(facts, body, nowMs)
   -- What it cannot read, such as half a character, must not take the other writes of the batch along.
   local isRead, event = pcall(cjson.decode, body)
   if not isRead then return end
-  local kind = webhookKinds[event.type]
+  local kinds = { started = 'started', progress = 'progress', preview = 'progress', succeeded = 'completed', failed = 'completed', canceled = 'completed', expired = 'completed' }
+  local kind = kinds[event.type]
   local isAsked = false
   for _, asked in ipairs(webhook.events) do isAsked = isAsked or asked == kind end
   if not isAsked or (kind == 'progress' and lastMs and math.abs(nowMs - lastMs) < webhook.progressIntervalMs) then return end

@@ -5,9 +5,9 @@
 -- Moves an open request to a terminal state: one terminal event, out of all indexes, everything with a TTL. A lease stays until its
 -- worker lets go. error: JSON object or ''.
 local deadLength, minuteTtlMs = 1000, 600000
-local endNames = { 'state', 'sinceMs', 'sequence', 'webhook', 'createdAtMs', 'position', 'resultTtlMs', 'outputs', 'owner', 'cost', 'weight', 'bytes', 'written' }
 local function endRequest(id, state, error)
-  local request, nowMs, facts = key('request', id), timeMs(), factsOf(id, endNames)
+  local request, nowMs, facts = key('request', id), timeMs(), factsOf(id,
+    { 'state', 'sinceMs', 'sequence', 'webhook', 'createdAtMs', 'position', 'resultTtlMs', 'outputs', 'owner', 'cost', 'weight', 'bytes', 'written' })
   local owner, ttlMs = facts.owner, tonumber(facts.resultTtlMs)
   tallyState(facts, state, nowMs)
   tallyDuration('end:' .. state, nowMs - facts.createdAtMs)

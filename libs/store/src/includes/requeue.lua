@@ -3,9 +3,9 @@
 -- A running request goes back to the front of the queue; its lease is the caller's to end.
 -- reason: 'worker_lost' | 'engine_failed', which count as an attempt unless it got further than ever, | 'worker_stopped', which does not.
 -- Returns 'requeued' | 'canceled' (it was to be dropped anyway) | 'failed' (that was its last attempt).
-local requeueNames = { 'state', 'sinceMs', 'sequence', 'webhook', 'owner', 'order', 'cost', 'createdAtMs', 'attempts', 'hasAdvanced', 'cancel' }
 local function requeue(id, reason, mostAttempts)
-  local facts, nowMs = factsOf(id, requeueNames), timeMs()
+  local facts, nowMs = factsOf(id,
+    { 'state', 'sinceMs', 'sequence', 'webhook', 'owner', 'order', 'cost', 'createdAtMs', 'attempts', 'hasAdvanced', 'cancel' }), timeMs()
   if facts.cancel then
     endRequest(id, 'canceled', '')
     return 'canceled'

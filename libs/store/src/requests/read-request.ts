@@ -1,27 +1,15 @@
 import type { OutputInfo, RequestEnvelope, RequestError, RequestState, RequestStatus } from '@darkroom/core';
+import { readTime } from '../connection/read-time.ts';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { anyOwner, type Missing, whyMissing } from './request-ids.ts';
 
-type Field = string | null;
-
-type Found = [
-  facts: [
-    state: RequestState,
-    ...[cancel: Field, attempts: Field, createdAtMs: Field, startedAtMs: Field, endedAtMs: Field, expiresAtMs: Field],
-    ...[done: Field, total: Field, error: Field, retryOf: Field, retriedAs: Field],
-  ],
-  envelope: string,
-  outputs: string[],
-  position: number,
-  isPossible: 0 | 1,
-  costAhead: string,
-  loadingMs: number,
-];
-
 export type ReadRequestResult = { status: 'found'; request: RequestStatus } | Missing;
 
-/** Everything a poll shows, in one round trip. A request of another owner is `unknown`. */
+/**
+ * Everything a poll shows, in one round trip; of one that waits, or whose model loads, in two. A script that reads would cost Redis
+ * twice as much. A request of another owner is `unknown`.
+ */
 export async function readRequest(
   store: StoreConnection,
   id: string,
@@ -29,45 +17,58 @@ export async function readRequest(
 ): Promise<ReadRequestResult> {
   const keys = store.keysOfRequest(id);
   if (keys === undefined) return { status: 'unknown' };
-  const reply = (await runScript(store, 'requests/read-request', keys, [id, owner])) as Found | [];
-  if (reply.length === 0) return whyMissing(store, id, owner);
-  return { status: 'found', request: decode(reply) };
+  const { redis } = store;
+  const [facts, envelope] = await Promise.all([redis.hgetall(keys.request(id)), redis.get(keys.input(id))]);
+  const { owner: its, state, loadedAtMs, done } = facts;
+  if (its === undefined || envelope === null || (owner !== anyOwner && owner !== its))
+    return whyMissing(store, id, owner);
+  const request = decode(facts, JSON.parse(envelope) as RequestEnvelope);
+  // Once it is further, the model is there.
+  if (loadedAtMs !== undefined && Number(done ?? 0) === 0)
+    request.loadingMs = Math.max(0, Number(loadedAtMs) - (await readTime(store)));
+  if (state !== 'queued') return { status: 'found', request };
+  const reply = await runScript(store, 'requests/read-position', keys, [id, its]);
+  const [position, isPossible, costAhead] = reply as [number, 0 | 1, string] | [];
+  // It was leased or dropped in between.
+  if (position === undefined) return readRequest(store, id, owner);
+  const place = { queuePosition: position, isPossible: isPossible === 1, costAhead: Number(costAhead) };
+  return { status: 'found', request: { ...request, ...place } };
 }
 
-function decode([facts, envelope, infos, position, isPossible, costAhead, loadingMs]: Found): RequestStatus {
-  const { id, model, owner, kind, slots, cost, outputs, timeoutMs, input } = JSON.parse(envelope) as RequestEnvelope;
-  const [state, cancel, attempts, createdAtMs, startedAtMs, endedAtMs, expiresAtMs, ...others] = facts;
-  const [done, total, error, retryOf, retriedAs] = others;
+function decode(facts: Readonly<Record<string, string>>, envelope: RequestEnvelope): RequestStatus {
+  const { id, model, owner, kind, slots, cost, outputs, timeoutMs, input } = envelope;
+  const numberOf = (name: string): number | undefined => (name in facts ? Number(facts[name]) : undefined);
+  const state = facts['state'] as RequestState;
   return {
     id,
     model,
     owner,
     state,
-    isCanceling: state === 'running' && cancel !== null,
+    isCanceling: state === 'running' && 'cancel' in facts,
     slots,
     cost,
-    attempts: Number(attempts),
+    attempts: numberOf('attempts') ?? 0,
     timeoutMs,
-    createdAtMs: Number(createdAtMs),
-    startedAtMs: numberOf(startedAtMs),
-    endedAtMs: numberOf(endedAtMs),
-    done: Number(done),
-    total: Number(total),
+    createdAtMs: numberOf('createdAtMs') ?? 0,
+    startedAtMs: numberOf('startedAtMs'),
+    endedAtMs: numberOf('endedAtMs'),
+    done: numberOf('done') ?? 0,
+    total: numberOf('total') ?? 0,
     kind,
     input,
     outputCount: outputs,
-    outputs: infos.map((info) => JSON.parse(info) as OutputInfo),
-    error: error === null ? undefined : (JSON.parse(error) as RequestError),
-    expiresAtMs: numberOf(expiresAtMs),
-    retryOf: retryOf ?? undefined,
-    retriedAs: retriedAs ?? undefined,
-    queuePosition: position >= 0 ? position : undefined,
-    isPossible: isPossible === 1,
-    costAhead: Number(costAhead),
-    loadingMs,
+    outputs: Object.entries(facts)
+      .filter(([name]) => name.startsWith('output:'))
+      .map(([, value]) => JSON.parse(value) as OutputInfo)
+      .toSorted((left, right) => left.index - right.index),
+    error: facts['error'] === undefined ? undefined : (JSON.parse(facts['error']) as RequestError),
+    expiresAtMs: numberOf('expiresAtMs'),
+    retryOf: facts['retryOf'],
+    retriedAs: facts['retriedAs'],
+    // Of one that waits it is asked.
+    queuePosition: undefined,
+    isPossible: true,
+    costAhead: 0,
+    loadingMs: 0,
   };
-}
-
-function numberOf(field: Field): number | undefined {
-  return field === null ? undefined : Number(field);
 }
