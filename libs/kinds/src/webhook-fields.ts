@@ -1,18 +1,6 @@
-/** Webhooks as a request asks for them: where to, and of what to be told. */
+/** The fields by which a body asks for a webhook, and what becomes of them. */
+import { type FieldProblem, invalidValue, mayBePublicHost, webhookEvents, type WebhookRequest } from '@darkroom/core';
 import { z } from 'zod';
-import { type FieldProblem, invalidValue } from '../errors/field-problem.ts';
-import { mayBePublicHost } from '../address/public-address.ts';
-
-/** What a webhook can be told of: `completed` is any end. */
-export const webhookEvents = ['started', 'progress', 'completed'] as const;
-export type WebhookEvent = (typeof webhookEvents)[number];
-
-export interface WebhookRequest {
-  url: string;
-  events: readonly WebhookEvent[];
-  /** The least time between two `progress` of a request. */
-  progressIntervalMs: number;
-}
 
 const maxUrlCharacters = 2048;
 const urlExpected = `an http or https URL of at most ${maxUrlCharacters} characters, without a user or password`;
