@@ -1,10 +1,7 @@
 import { join } from 'node:path';
 
-/**
- * The models in the box, and what each takes: its worker and its engine, one process each, in memory (PSS, at rest, on two
- * cores): see README. Writers are so small that more than one thread makes them slower.
- */
-const writers = ['emoji-writer', 'emoji-writer-diffusion'];
+/** The models in the box, which one worker serves: where none is named, all of them are in memory. */
+const models = ['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion'];
 
 /** Those of light.mjs. */
 const lightApps = ['api', 'batch-former', 'webhook-sender', 'janitor'];
@@ -18,27 +15,21 @@ function nodeOptions({ NODE_OPTIONS = '' }) {
  * What is to run, in the order it is stopped in: first nothing new comes in and nothing is handed out, then work ends.
  * All run on one machine, so each gets a port for its metrics: the one that is set, and those after it; 0 stays 0.
  *
- * @param environment of whoever started us. With a model of its own there is a worker for that model and no other.
- * @returns options for `Part`; those of workers have `isWorker`
+ * @param environment of whoever started us. With a model of its own the worker serves that one and no other.
+ * @returns options for `Part`
  */
 export function partsOf({ root, environment, metricsPort }) {
-  const models = hasOwnModel(environment) ? [] : writers;
-  const worker = 'apps/worker/dist/main.js';
-  const first = lightApps.length;
+  const settings = hasOwnModel(environment) ? {} : { MODEL_DIRS: models.map((model) => `models/${model}`).join() };
   const wanted = [
     ...lightParts(environment),
     // May be several processes, and takes the ports that follow.
-    { name: 'worker', script: worker, port: first + models.length },
-    ...models.map((model, at) => {
-      const settings = writerSettings(environment, model);
-      return { name: `worker of ${model}`, script: worker, port: first + at, settings };
-    }),
+    { name: 'worker', script: 'apps/worker/dist/main.js', port: lightApps.length, settings },
   ];
   return wanted.map(({ name, script, port, settings }) => {
     // At rest, all take a third less memory with these two. glibc keeps one pool of what is free, not one for each thread.
     const env = { MALLOC_ARENA_MAX: '1', ...environment, NODE_OPTIONS: nodeOptions(environment), ...settings };
     if (metricsPort) env.METRICS_PORT = String(metricsPort + port);
-    return { name, isWorker: script === worker, script: join(root, script), cwd: root, env };
+    return { name, script: join(root, script), cwd: root, env };
   });
 }
 
@@ -49,24 +40,9 @@ function lightParts({ OTEL_EXPORTER_OTLP_ENDPOINT: traces }) {
 }
 
 /** Ports for metrics that all of these take, but for processes that a worker starts. */
-export function portsOf(parts) {
-  return lightApps.length + parts.filter(({ isWorker }) => isWorker).length;
-}
+export const ports = lightApps.length + 1;
 
-/** Whether somebody has said which models there are: in directories, or one that something else runs. */
-export function hasOwnModel({ MODEL_DIR, MODEL_DIRS, EXECUTOR }) {
-  return [MODEL_DIR, MODEL_DIRS].some((value) => value?.trim()) || !['', 'process'].includes(EXECUTOR?.trim() ?? '');
-}
-
-/** What is set for the worker of pictures is not meant for these; an empty value counts as not set. */
-function writerSettings({ NUM_THREADS, WORKER_ID }, model) {
-  return {
-    MODEL_DIR: `models/${model}`,
-    MODEL_ID: '',
-    MODEL_DTYPE: '',
-    DEVICE: '',
-    NUM_WORKER_PROCESSES: '',
-    NUM_THREADS: NUM_THREADS || '1',
-    WORKER_ID: WORKER_ID ? `${WORKER_ID}-${model}` : '',
-  };
+/** Whether somebody has said which model there is: by its directory or its name, or that something else runs it. */
+export function hasOwnModel({ MODEL_DIR, MODEL_DIRS, MODEL_ID, EXECUTOR }) {
+  return [MODEL_DIR, MODEL_DIRS, MODEL_ID].some((value) => value?.trim()) || !['', 'process'].includes(EXECUTOR?.trim() ?? '');
 }
