@@ -6,6 +6,12 @@ const models = ['emoji-sd', 'emoji-writer', 'emoji-writer-diffusion'];
 /** Those of light.mjs. */
 const lightApps = ['api', 'batch-former', 'webhook-sender', 'janitor'];
 
+/**
+ * Of what is free, glibc keeps one pool, not one for each thread, and nothing larger than 128 KiB: of what ONNX Runtime needs while
+ * it loads a model of pictures, it would keep 40 MB. Other libraries do not read these.
+ */
+const allocation = { MALLOC_ARENA_MAX: '1', MALLOC_TRIM_THRESHOLD_: '131072' };
+
 /** V8 collects what is young after 1 MB, by one thread. Engines inherit that; the last of two flags wins. */
 function nodeOptions({ NODE_OPTIONS = '' }) {
   return `--max-semi-space-size=1 --v8-pool-size=1 ${NODE_OPTIONS}`;
@@ -26,8 +32,7 @@ export function partsOf({ root, environment, metricsPort }) {
     { name: 'worker', script: 'apps/worker/dist/main.js', port: lightApps.length, settings },
   ];
   return wanted.map(({ name, script, port, settings }) => {
-    // At rest, all take a third less memory with these two. glibc keeps one pool of what is free, not one for each thread.
-    const env = { MALLOC_ARENA_MAX: '1', ...environment, NODE_OPTIONS: nodeOptions(environment), ...settings };
+    const env = { ...allocation, ...environment, NODE_OPTIONS: nodeOptions(environment), ...settings };
     if (metricsPort) env.METRICS_PORT = String(metricsPort + port);
     return { name, script: join(root, script), cwd: root, env };
   });
