@@ -49,5 +49,8 @@ export const ports = lightApps.length + 1;
 
 /** Whether somebody has said which model there is: by its directory or its name, or that something else runs it. */
 export function hasOwnModel({ MODEL_DIR, MODEL_DIRS, MODEL_ID, EXECUTOR }) {
-  return [MODEL_DIR, MODEL_DIRS, MODEL_ID].some((value) => value?.trim()) || !['', 'process'].includes(EXECUTOR?.trim() ?? '');
+  return (
+    [MODEL_DIR, MODEL_DIRS, MODEL_ID].some((value) => value?.trim()) ||
+    !['', 'process'].includes(EXECUTOR?.trim() ?? '')
+  );
 }

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chooseAddress } from './address.mjs';
-import { buildPage, compile, installDependencies } from './dependencies.mjs';
+import { buildWhatChanged, installDependencies } from './dependencies.mjs';
 import { takeInstanceLock } from './instance-lock.mjs';
 import { Part } from './part.mjs';
 import { hasOwnModel, partsOf, ports } from './parts.mjs';
@@ -29,10 +29,9 @@ export async function start() {
 
 async function run() {
   await installDependencies(root);
-  await compile(root);
+  await buildWhatChanged(root);
   const settings = await readSettings(process.argv.slice(2));
   if (settings === undefined) return;
-  await buildPage(root);
   const { host, port, metricsPort } = settings;
   const wanted = partsOf({ root, environment: process.env, metricsPort });
   if (metricsPort + ports - 1 > 65_535)
