@@ -3,7 +3,7 @@
  * the real command, as somebody types it, with the Redis of its own.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { memoryBeside } from './memory-beside.ts';
 import { childrenOf } from './processes.ts';
 import { median, report } from './report.ts';
 
-const rounds = 2;
+const rounds = 5;
 const restMs = 15_000;
 const root = new URL('..', import.meta.url).pathname;
 
@@ -71,13 +71,14 @@ async function run(shouldMeasureMemory: boolean): Promise<Run> {
   });
   // With npm gone, the system stops by itself: its output ends with it.
   const stopped = once(child, 'close');
+  const output = listenTo(child, moments);
   try {
-    const url = await untilServed(child, moments);
-    const picture = { prompt: 'a red apple on a white background', preview: 'off' };
-    await ended(url, await submit(url, picture));
+    await output.until('model of pictures serves');
+    await ended(output.url, await submit(output.url, { prompt: 'a red apple on a white background' }));
     moments.push({ what: 'first picture', at: Date.now() });
+    await output.until('greeted');
     const text = { model: 'emoji-writer', prompt: 'something sweet', max_tokens: 40 };
-    await ended(url, await submit(url, text));
+    await ended(output.url, await submit(output.url, text));
     if (!shouldMeasureMemory) moments.push(...probed(readFileSync(probeFile, 'utf8')));
     else await delay(restMs);
     const memory = shouldMeasureMemory ? memoryBeside([child.pid!, ...childrenOf(child.pid!)]) : {};
@@ -89,17 +90,25 @@ async function run(shouldMeasureMemory: boolean): Promise<Run> {
   }
 }
 
-/** Until somebody may ask for a picture, which is before all models are there. @returns where. */
-async function untilServed(child: ChildProcess, moments: Moment[]): Promise<string> {
-  let url: string | undefined;
-  return new Promise((resolve, reject) => {
-    child.once('exit', () => reject(new Error('npm start ended')));
-    createInterface({ input: child.stdout! }).on('line', (line) => {
-      url ??= /"url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'];
-      for (const [pattern, what] of said) if (pattern.test(line)) moments.push({ what, at: Date.now() });
-      if (url !== undefined && moments.some(({ what }) => what === 'model of pictures serves')) resolve(url);
-    });
+/** Takes note of what is said, and waits for it. */
+function listenTo(child: ChildProcess, moments: Moment[]) {
+  const told = new EventEmitter();
+  const listener = { url: '', until };
+  createInterface({ input: child.stdout! }).on('line', (line) => {
+    listener.url ||= /"url":"(?<url>http[^"]+)"/.exec(line)?.groups?.['url'] ?? '';
+    for (const [pattern, what] of said) {
+      if (!pattern.test(line)) continue;
+      moments.push({ what, at: Date.now() });
+      told.emit(what);
+    }
   });
+  const gone = new AbortController();
+  child.once('exit', () => gone.abort());
+
+  async function until(wanted: string): Promise<void> {
+    if (!moments.some(({ what }) => what === wanted)) await once(told, wanted, { signal: gone.signal });
+  }
+  return listener;
 }
 
 function probed(lines: string): Moment[] {
