@@ -129,7 +129,7 @@ export class Part {
 function launch({ script, args = [], command, env, cwd }) {
   const options = { env, cwd, detached: true };
   const output = ['inherit', 'inherit'];
-  if (command !== undefined) return spawn('sh', [guard, ...command], { ...options, stdio: ['pipe', ...output] });
+  if (command !== undefined) return spawn('/bin/sh', [guard, ...command], { ...options, stdio: ['pipe', ...output] });
   return fork(script, args, { ...options, stdio: ['ignore', ...output, 'ipc'] });
 }
 

@@ -13,5 +13,5 @@ export function obeyParent(): void {
   process.on('disconnect', () => process.exit(0));
   // A call to the device that never returns would keep this from being heard. A thread could hear it too, for 8 MB of memory.
   const guard = `trap '' INT TERM HUP; read -r _ <&3; kill -KILL ${process.pid}`;
-  spawn('sh', ['-c', guard], { stdio: ['ignore', 'ignore', 'ignore', guardFd] }).unref();
+  spawn('/bin/sh', ['-c', guard], { stdio: ['ignore', 'ignore', 'ignore', guardFd] }).unref();
 }
