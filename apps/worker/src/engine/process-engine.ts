@@ -21,7 +21,7 @@ export interface ProcessEngineOptions {
   memory?: MemoryKeeper | undefined;
 }
 
-/** Of less, a step is over before a second thread has begun its part: see bench/README.md. */
+/** With less, a second thread makes a step slower: the parts of its products are too small to be handed out. */
 const smallTextBytes = 20e6;
 
 /** An engine of ours in a process of its own, on a model's directory. */
