@@ -93,7 +93,7 @@ export const workerSettings = {
   }),
   numThreads: workerAndModel('NUM_THREADS', wholeNumber(0, 1024, 'threads'), {
     default: '0',
-    doc: 'Threads of one operator on the CPU; 0 means one for each core, and one alone for a model of text with less than 20 MB of weights, which more make slower.',
+    doc: 'Threads of one operator on the CPU; 0 means one for each core, and one alone for a model of text with less than 20 MB of weights, which more do not make faster.',
   }),
   chunkBytes: worker('CHUNK_BYTES', multipleOf(3, wholeNumber(3, 8_388_608, 'bytes')), {
     default: '409600',

@@ -21,7 +21,7 @@ export interface ProcessEngineOptions {
   memory?: MemoryKeeper | undefined;
 }
 
-/** With less, a second thread makes a step slower: the parts of its products are too small to be handed out. */
+/** With less, a second thread gains nothing: 1.5 ms a token of the embedded writer with either. */
 const smallTextBytes = 20e6;
 
 /** An engine of ours in a process of its own, on a model's directory. */
