@@ -1,6 +1,7 @@
-/** MODEL_DIRS: real models of both kinds in one worker process, with less room than they need. */
+/** MODEL_DIRS: real models of both kinds in one worker process, all in memory or with less room than they need. */
 import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile, rename, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { addWeights } from '@darkroom/testing';
@@ -109,9 +110,41 @@ async function setLength(directory: string, max_position_embeddings: number): Pr
   await rename(`${file}.new`, file);
 }
 
+it('without a budget loads all at the start, and goes on with the others when an engine dies', async () => {
+  const system = await openModels({});
+  const { url } = system;
+  expect(await workersOf(url)).toEqual(list(...models));
+  const drawing = await submit(url, { ...drawn, num_inference_steps: 60 });
+  const engines = enginesOf(system.part('worker').process.pid!);
+  expect(engines).toHaveLength(3);
+  // They are loaded in the order of their names.
+  process.kill(engines[1]!, 'SIGKILL');
+  const wishes = ['emoji-writer', 'second-writer'].map((model) => submit(url, written(model)));
+  for (const id of [drawing, ...(await Promise.all(wishes))]) expect(await ended(url, id)).toBe('succeeded');
+  expect(typesOf(await stream(url, drawing)).filter((type) => type === 'started')).toHaveLength(1);
+  // It came back by itself.
+  await expect.poll(() => workersOf(url)).toEqual(list(...models));
+  const after = enginesOf(system.part('worker').process.pid!);
+  expect([after.includes(engines[0]!), after.includes(engines[2]!), after.includes(engines[1]!)]).toEqual([
+    true,
+    true,
+    false,
+  ]);
+});
+
+function enginesOf(worker: number): number[] {
+  return execFileSync('pgrep', ['-P', `${worker}`, '-f', 'engine-process'], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map(Number);
+}
+
 it('has the card and the room of what lies there once it is waked, or loaded anew where it is awake; nothing is lost', async () => {
   let home = '';
-  const { url } = await openModels({ KV_TOKENS: '', BATCH_MAX_SIZE: '2' }, (directory) => (home = directory));
+  const { url } = await openModels(
+    { MEMORY_BUDGET_MB: '2000', KV_TOKENS: '', BATCH_MAX_SIZE: '2' },
+    (directory) => (home = directory),
+  );
   const model = 'emoji-writer';
   const shown = async () => {
     const { workers } = statusSchema.parse(await (await fetch(`${url}/status`)).json());

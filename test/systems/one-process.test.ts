@@ -1,4 +1,6 @@
-/** All but the worker in one process, as `npm start` has them. */
+/** All but the worker in one process, and one worker for all models, as `npm start` has them. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { ended, submit } from '../e2e/client.ts';
 import { openSystem } from '../e2e/system.ts';
@@ -21,4 +23,33 @@ it('serves, tells webhooks, lets another worker go on, and stops in order', asyn
   expect([quick, long].map((id) => typesOf(receiver, id).at(-1))).toEqual(['request.succeeded', 'request.succeeded']);
   await light.stop();
   expect([light.process.exitCode, light.stderr]).toEqual([0, '']);
+});
+
+function childrenOf(pid: number): number[] {
+  return execFileSync('pgrep', ['-P', `${pid}`], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map(Number);
+}
+
+/** Which of the large native libraries a process has in memory. */
+function librariesOf(pid: number): string[] {
+  const maps = readFileSync(`/proc/${pid}/maps`, 'utf8');
+  return ['onnxruntime', 'libvips'].filter((name) => maps.includes(name));
+}
+
+it('has one worker with an engine for each model, each with what it needs and no more', async () => {
+  const MODEL_DIRS = 'models/emoji-sd,models/emoji-writer,models/emoji-writer-diffusion';
+  const system = await openSystem({ parts: ['light', { name: 'worker', environment: { MODEL_DIRS } }] });
+  const { url } = system.part('light');
+  const worker = system.part('worker').process.pid!;
+  const engines = childrenOf(worker);
+  expect(engines.map(librariesOf)).toEqual([['onnxruntime'], ['onnxruntime'], ['onnxruntime']]);
+  expect(librariesOf(worker)).toEqual([]);
+  // What watches for the worker, and no thread of Node's.
+  for (const engine of engines)
+    expect(childrenOf(engine).map((pid) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim())).toEqual(['sh']);
+  const prompt = 'a red apple on a white background';
+  expect(await ended(url, await submit(url, { prompt, num_inference_steps: 2 }))).toBe('succeeded');
+  expect(librariesOf(worker)).toEqual(['libvips']);
 });

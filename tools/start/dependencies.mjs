@@ -1,5 +1,5 @@
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { runCommand } from './run-command.mjs';
 import { SetupError, say } from './say.mjs';
 
@@ -22,8 +22,43 @@ export async function build(root) {
   await buildPage(root);
 }
 
-/** Takes less than a second, whatever has changed. */
-export async function buildPage(root) {
+/** The same, where any source has changed since this was last done: to be asked, the compiler and Vite take most of a second. */
+export async function buildWhatChanged(root) {
+  const stamp = join(root, '.darkroom/built');
+  const began = new Date();
+  const packages = ['apps', 'libs'].flatMap((kind) => list(join(root, kind)));
+  const isBuilt = packages.every(({ path }) => existsSync(join(path, 'dist')));
+  if (isBuilt && modifiedMs(stamp) > newestMs(root, packages)) return;
+  await build(root);
+  mkdirSync(dirname(stamp), { recursive: true });
+  writeFileSync(stamp, '');
+  // What changes while it is built is built the next time.
+  utimesSync(stamp, began, began);
+}
+
+/** When anything was last changed that something is built of. */
+function newestMs(root, packages) {
+  const files = [root, ...packages.map(({ path }) => path)].flatMap((path) => list(path));
+  const own = files
+    .filter((file) => file.isFile() && !file.name.endsWith('.tsbuildinfo'))
+    .map(({ path }) => modifiedMs(path));
+  const installed = modifiedMs(join(root, 'node_modules/.package-lock.json'));
+  return Math.max(installed, ...own, ...packages.map(({ path }) => newestBelowMs(join(path, 'src'))));
+}
+
+/** A directory changes when a file in it is removed. */
+function newestBelowMs(path) {
+  const inside = list(path).map((file) => (file.isDirectory() ? newestBelowMs(file.path) : modifiedMs(file.path)));
+  return Math.max(modifiedMs(path), ...inside);
+}
+
+function list(path) {
+  return readdirSync(path, { withFileTypes: true }).map((entry) =>
+    Object.assign(entry, { path: join(path, entry.name) }),
+  );
+}
+
+async function buildPage(root) {
   if (!(await runProgram(root, 'vite/bin/vite.js', 'build', 'apps/page')))
     throw new SetupError('The page could not be built; what Vite wrote above says why.');
 }

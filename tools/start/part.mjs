@@ -1,6 +1,7 @@
 // One supervised process: started, started again whenever it dies, stopped when asked.
-import { fork } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { say } from './say.mjs';
 
@@ -13,6 +14,8 @@ const defaultTiming = {
   /** An orderly stop that takes longer is a kill. */
   stopTimeoutMs: 25_000,
 };
+
+const guard = join(import.meta.dirname, 'guard.sh');
 
 export class Part {
   #options;
@@ -31,7 +34,8 @@ export class Part {
   /**
    * @param options.name shown in messages
    * @param options.script a Node program; it is given an IPC channel, whose end tells it that we are gone
-   * @param options.args, options.env, options.cwd as for fork
+   * @param options.args, options.execArgv, options.env, options.cwd as for fork
+   * @param options.command in place of a script: any program with its arguments, which a shell ends when we are gone
    * @param options.prepare called before every start
    * @param options.isReady (child, signal) => Promise that resolves when ready; by default the message `ready`
    */
@@ -82,14 +86,13 @@ export class Part {
 
   /** From one start to the next death; how long it was ready, in milliseconds. */
   async #runOnce(stopping) {
-    const { script, args = [], env, cwd, prepare, isReady = readyMessage } = this.#options;
+    const { prepare, isReady = readyMessage } = this.#options;
     const over = new AbortController();
     let readyAtMs = Infinity;
     try {
       await prepare?.();
       if (stopping.aborted) return 0;
-      // A process group of its own: Ctrl-C in the terminal reaches only us, and we stop the parts in order.
-      const child = fork(script, args, { env, cwd, detached: true, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+      const child = launch(this.#options);
       this.#child = child;
       const ended = once(child, 'exit');
       isReady(child, over.signal).then(
@@ -120,6 +123,14 @@ export class Part {
       // Nobody is left in it.
     }
   }
+}
+
+/** In a process group of its own: Ctrl-C in the terminal reaches only us, and we stop the parts in order. */
+function launch({ script, args = [], command, env, cwd, execArgv = [] }) {
+  const options = { env, cwd, detached: true };
+  const output = ['inherit', 'inherit'];
+  if (command !== undefined) return spawn('/bin/sh', [guard, ...command], { ...options, stdio: ['pipe', ...output] });
+  return fork(script, args, { ...options, execArgv, stdio: ['ignore', ...output, 'ipc'] });
 }
 
 async function readyMessage(child, signal) {

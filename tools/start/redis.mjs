@@ -1,15 +1,12 @@
 // Finds or gets a Redis. One that nobody named is never touched: a private server is on a socket or a port of its own,
 // with its data in .darkroom/redis.
 import { randomBytes } from 'node:crypto';
-import { join } from 'node:path';
 import { dockerRedis } from './redis-docker.mjs';
 import { findOrInstallRedisProgram } from './redis-install.mjs';
 import { askRedis, untilRedisAnswers } from './redis-ping.mjs';
 import { chooseEndpoint, stopLeftover, writeRedisSettings } from './redis-settings.mjs';
 import { Part } from './part.mjs';
 import { SetupError, say } from './say.mjs';
-
-const guard = join(import.meta.dirname, 'guard.mjs');
 
 /**
  * @param directory where a private server keeps its data
@@ -47,8 +44,7 @@ async function privateRedis({ directory, program, timing }) {
 function redisPart({ url, command, prepare, timing }) {
   return new Part({
     name: 'redis',
-    script: guard,
-    args: command,
+    command,
     prepare,
     isReady: (_, signal) => untilRedisAnswers(url, signal),
     timing,

@@ -1,11 +1,10 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chooseAddress } from './address.mjs';
-import { buildPage, compile, installDependencies } from './dependencies.mjs';
-import { untilHealthy } from './health.mjs';
+import { buildWhatChanged, installDependencies } from './dependencies.mjs';
 import { takeInstanceLock } from './instance-lock.mjs';
 import { Part } from './part.mjs';
-import { hasOwnModel, partsOf, portsOf } from './parts.mjs';
+import { hasOwnModel, partsOf, ports } from './parts.mjs';
 import { provideRedis } from './redis.mjs';
 import { SetupError, say } from './say.mjs';
 import { System } from './system.mjs';
@@ -30,13 +29,11 @@ export async function start() {
 
 async function run() {
   await installDependencies(root);
-  await compile(root);
+  await buildWhatChanged(root);
   const settings = await readSettings(process.argv.slice(2));
   if (settings === undefined) return;
-  await buildPage(root);
   const { host, port, metricsPort } = settings;
   const wanted = partsOf({ root, environment: process.env, metricsPort });
-  const ports = portsOf(wanted);
   if (metricsPort + ports - 1 > 65_535)
     throw new SetupError(`METRICS_PORT is ${metricsPort}, and ${ports} of them are needed from there on.`);
   const address = await chooseAddress({ host, port });
@@ -47,15 +44,8 @@ async function run() {
   stopWithNpm(system);
   if (redis.part) await system.startAndWait(redis.part);
   if (!system.isStopping) for (const part of parts) part.start();
-  const stopped = new AbortController();
-  const workers = wanted.filter(({ isWorker }) => isWorker).length;
-  const greeted = untilHealthy(address.url, workers, stopped.signal).then(
-    () => greet(address.url),
-    () => {},
-  );
+  void Promise.all(parts.map(({ ready }) => ready)).then(() => system.isStopping || greet(address.url));
   await system.untilStopped();
-  stopped.abort();
-  await greeted;
   say('stopped');
 }
 

@@ -44,28 +44,33 @@ function createModelWorkers(
   context: MainContext<'worker'>,
   { store, directories }: { store: StoreConnection; directories: readonly string[] },
 ): ModelWorkers {
-  const { config, log, metrics, stopSignal } = context;
-  const { memoryBudgetMb = Infinity, coldStartMaxWaitS, workerId } = config;
-  const budgetBytes = memoryBudgetMb * 1e6;
-  const series = createMemorySeries(metrics);
-  const memory = new MemoryKeeper({
-    budgetBytes,
-    maxWaitMs: coldStartMaxWaitS * 1000,
-    onLoaded: (model) => series.loads.inc({ model }),
-    onHeld: (model, bytes) => series.memory.set({ model }, bytes),
-    log,
-  });
+  const { config, log, stopSignal } = context;
+  const memory = openMemory(context);
   const createOne = (modelDir: string): Promise<Worker> => {
     const modelId = basename(modelDir);
-    const own = { ...config, modelDir, modelId, workerId: workerIdOf(workerId, modelId) };
+    const own = { ...config, modelDir, modelId, workerId: workerIdOf(config.workerId, modelId) };
     return createWorker({ ...context, config: own }, { store, memory });
   };
   return new ModelWorkers({ directories, createWorker: createOne, stopSignal, log });
 }
 
+/** What the models share, if there is less of it than all of them may want. */
+function openMemory({ config, log, metrics }: MainContext<'worker'>): MemoryKeeper | undefined {
+  const { memoryBudgetMb, coldStartMaxWaitS } = config;
+  if (memoryBudgetMb === undefined) return undefined;
+  const series = createMemorySeries(metrics);
+  return new MemoryKeeper({
+    budgetBytes: memoryBudgetMb * 1e6,
+    maxWaitMs: coldStartMaxWaitS * 1000,
+    onLoaded: (model) => series.loads.inc({ model }),
+    onHeld: (model, bytes) => series.memory.set({ model }, bytes),
+    log,
+  });
+}
+
 async function createWorker(
   { config, log, metrics, stopSignal }: MainContext<'worker'>,
-  { store, memory }: { store: StoreConnection; memory?: MemoryKeeper },
+  { store, memory }: { store: StoreConnection; memory?: MemoryKeeper | undefined },
 ): Promise<Worker> {
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
   const engine = await openEngine(config, { loads, memory, log });

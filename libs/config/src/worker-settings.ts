@@ -41,11 +41,11 @@ export const workerSettings = {
     doc: 'The directory of the model: pictures in the diffusers ONNX layout, text in that of Optimum and transformers.js.',
   }),
   modelDirs: worker('MODEL_DIRS', modelDirectories, {
-    doc: 'Several models for one worker, in place of `MODEL_DIR`, each under the name of its directory. Each is loaded when it is asked for: [models.md](models.md#many-on-one-machine).',
+    doc: 'Several models for one worker, in place of `MODEL_DIR`, each under the name of its directory: [models.md](models.md#many-on-one-machine).',
   }),
   memoryBudgetMb: worker('MEMORY_BUDGET_MB', wholeNumber(1, 16_777_216, 'MB'), {
-    absent: 'none: all may be loaded at once',
-    doc: 'What the models of `MODEL_DIRS` may take together, of the memory of the GPU if `DEVICE` begins with one. Those used least lately are freed for others. It is that of each of `NUM_WORKER_PROCESSES`.',
+    absent: 'none: all are loaded at the start, and stay',
+    doc: 'What the models of `MODEL_DIRS` may take together, of the memory of the GPU if `DEVICE` begins with one. Each is loaded when it is asked for, and those used least lately are freed for others. It is that of each of `NUM_WORKER_PROCESSES`.',
   }),
   coldStartMaxWaitS: worker('COLD_START_MAX_WAIT_S', wholeNumber(0, 86_400, 's'), {
     default: '30',
@@ -93,7 +93,7 @@ export const workerSettings = {
   }),
   numThreads: workerAndModel('NUM_THREADS', wholeNumber(0, 1024, 'threads'), {
     default: '0',
-    doc: 'Threads of one operator on the CPU; 0 means one for each core.',
+    doc: 'Threads of one operator on the CPU; 0 means one for each core, and one alone for a model of text with less than 20 MB of weights, which more do not make faster.',
   }),
   chunkBytes: worker('CHUNK_BYTES', multipleOf(3, wholeNumber(3, 8_388_608, 'bytes')), {
     default: '409600',

@@ -1,7 +1,8 @@
 /** The fields that requests of every kind have, and what becomes of them. */
-import { webhookFields, type WebhookRequest } from '@darkroom/core';
+import type { WebhookRequest } from '@darkroom/core';
 import type { z } from 'zod';
 import { finiteNumber, textOf, wholeNumber } from './field-types.ts';
+import { webhookFields } from './webhook-fields.ts';
 
 /** Seeds have 32 bits. */
 export const maxSeed = 2 ** 32 - 1;

@@ -1,7 +1,8 @@
-import { type FieldProblem, fieldProblems, invalidValue, resolveWebhook, webhookProblems } from '@darkroom/core';
+import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
 import type { z } from 'zod';
 import type { ResolveResult } from './kind.ts';
 import { defaultPriority, type RequestFields, type RequestOptions } from './request-fields.ts';
+import { resolveWebhook, webhookProblems } from './webhook-fields.ts';
 
 export interface ResolveBodyOptions<Body, Input> {
   schema: z.ZodObject & z.ZodType<Body>;

@@ -1,7 +1,6 @@
 export { GrowingArray } from './growing-array.ts';
 export { floatsOfHalves } from './half-precision.ts';
 export * from './onnx-session.ts';
-export { bytesField, bytesHeader, numberField } from './protobuf.ts';
 export * from './runtime-error.ts';
 export * from './split-session.ts';
 export type * from './tensor-values.ts';

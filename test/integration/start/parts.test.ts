@@ -1,8 +1,8 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
 interface PartOptions {
   name: string;
-  isWorker: boolean;
   script: string;
   env: Record<string, string>;
 }
@@ -19,48 +19,49 @@ function parts(environment: Record<string, string> = {}, metricsPort?: number): 
   return partsOf({ root: '/r', environment, metricsPort });
 }
 
-it('starts a worker for each model that is in the box', () => {
-  const workers = parts({ REDIS_URL: 'redis://r' }).filter(({ isWorker }) => isWorker);
-  expect(workers.map(({ name, env }) => [name, env['MODEL_DIR'], env['NUM_THREADS'], env['REDIS_URL']])).toEqual([
-    ['worker', undefined, undefined, 'redis://r'],
-    ['worker of emoji-writer', 'models/emoji-writer', '1', 'redis://r'],
-    ['worker of emoji-writer-diffusion', 'models/emoji-writer-diffusion', '1', 'redis://r'],
-  ]);
-});
+const inTheBox = 'models/emoji-sd,models/emoji-writer,models/emoji-writer-diffusion';
 
-it('starts one for the model that is named, and no other', () => {
-  for (const named of [
-    { MODEL_DIR: 'models/mine' },
-    { MODEL_DIRS: 'models/*' },
-    { EXECUTOR: 'http', MODEL_ID: 'mine' },
-  ]) {
-    const names = parts(named).map(({ name }) => name);
-    expect(names).toEqual(['api, batch-former, webhook-sender, janitor', 'worker']);
-  }
-  expect(parts({ EXECUTOR: 'process' })).toHaveLength(4);
-});
-
-it('keeps settings of the worker of pictures from the others', () => {
-  const set = { MODEL_ID: 'sd', MODEL_DTYPE: 'fp16', DEVICE: 'cuda', NUM_WORKER_PROCESSES: '2', NUM_THREADS: '3' };
-  const [pictures, writer] = parts({ ...set, WORKER_ID: 'w' }).filter(({ isWorker }) => isWorker);
-  expect(pictures?.env).toMatchObject({ ...set, WORKER_ID: 'w' });
-  expect(writer?.env).toMatchObject({
-    MODEL_ID: '',
-    MODEL_DTYPE: '',
-    DEVICE: '',
-    NUM_WORKER_PROCESSES: '',
+it('has one worker for the models in the box, with the settings that were given', () => {
+  const set = {
+    REDIS_URL: 'redis://r',
+    WORKER_ID: 'w',
     NUM_THREADS: '3',
-    WORKER_ID: 'w-emoji-writer',
+    MODEL_DIRS: ' ',
+    NODE_OPTIONS: '--stack-size=2000',
+  };
+  const [light, worker, ...rest] = parts(set);
+  expect([light?.name, rest]).toEqual(['api, batch-former, webhook-sender, janitor', []]);
+  expect(worker?.env).toMatchObject({
+    ...set,
+    MODEL_DIRS: inTheBox,
+    NODE_OPTIONS: expect.stringContaining('2000') as string,
   });
+});
+
+it.each([
+  { MODEL_DIR: 'models/mine' },
+  { MODEL_DIRS: 'models/*' },
+  { MODEL_ID: 'mine' },
+  { EXECUTOR: 'http', MODEL_ID: 'mine' },
+])('serves what is named, and nothing else: %o', (named) => {
+  const { MODEL_DIRS } = parts(named).at(-1)!.env;
+  expect(MODEL_DIRS).toBe('MODEL_DIRS' in named ? named.MODEL_DIRS : undefined);
+});
+
+it('says each flag of V8 once', () => {
+  for (const { env } of parts()) {
+    const flags = env['NODE_OPTIONS']!.trim().split(/\s+/);
+    expect(flags).toEqual([...new Set(flags)]);
+  }
+  const { start } = (JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }).scripts;
+  expect(start).toBe('node tools/start.mjs');
 });
 
 it('gives each a port for its metrics, the last to the worker that may be several', () => {
   const ports = parts({}, 9000).map(({ name, env }) => [name, env['METRICS_PORT']]);
   expect(Object.fromEntries(ports)).toEqual({
     'api, batch-former, webhook-sender, janitor': '9000',
-    'worker of emoji-writer': '9004',
-    'worker of emoji-writer-diffusion': '9005',
-    worker: '9006',
+    worker: '9004',
   });
   const traced = parts({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }, 9000);
   expect(traced.slice(0, 4).map(({ name, env }) => [name, env['METRICS_PORT']])).toEqual([

@@ -17,9 +17,12 @@ import type { WorkerEngine } from './worker-engine.ts';
 export interface ProcessEngineOptions {
   loads: LoadWatch;
   log: Logger;
-  /** Of the models of this process, where there are several. */
+  /** Of the models of this process, where they have to share it. */
   memory?: MemoryKeeper | undefined;
 }
+
+/** With less, a second thread gains nothing: 1.5 ms a token of the embedded writer with either. */
+const smallTextBytes = 20e6;
 
 /** An engine of ours in a process of its own, on a model's directory. */
 export async function processEngine(config: Config<'worker'>, options: ProcessEngineOptions): Promise<WorkerEngine> {
@@ -66,7 +69,7 @@ export async function processEngine(config: Config<'worker'>, options: ProcessEn
   return engine;
 }
 
-/** Its part of the memory, where there are other models. */
+/** Its part of the memory, where others want it too. */
 function sharedOf(
   { card, need }: { card: ModelCard; need: MemoryNeed },
   { memory, device, pid: read }: { memory: MemoryKeeper | undefined; device: Device; pid: () => number | undefined },
@@ -86,7 +89,8 @@ function withRoom(
   const availableBytes = Math.min(process.availableMemory(), memory?.budgetBytes ?? Infinity);
   const { slots: capacity, memoryTokens } = roomOf(card, { ...config, tokenBytes, availableBytes });
   const isText = memoryTokens !== undefined;
-  const options = { ...model, ...(isText && { maxTokens: capacity, memoryTokens }) };
+  const threads = config.numThreads || (isText && weightBytes < smallTextBytes ? 1 : undefined);
+  const options = { ...model, ...(threads && { threads }), ...(isText && { maxTokens: capacity, memoryTokens }) };
   const cacheBytes = isText ? capacity * tokenBytes : 0;
   const need = estimateNeed(card, { weightBytes, cacheBytes, device: config.devices[0] });
   return { card: isText ? withinRoom(card as TextCard, capacity) : card, asset, capacity, options, need };
@@ -112,6 +116,5 @@ function modelOptions(config: Config<'worker'>): LoadModelOptions {
     hasLowMemory: config.hasLowMemory,
     vaeTileSize: config.vaeTileSize,
     stepTokens: config.stepTokens,
-    ...(config.numThreads === 0 ? {} : { threads: config.numThreads }),
   };
 }

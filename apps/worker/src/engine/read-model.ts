@@ -2,7 +2,7 @@ import { describeGraphFile, describeModel, readModelDirectory } from '@darkroom/
 import type { ModelCard } from '@darkroom/core';
 import type { TextCodec } from '@darkroom/kinds';
 import type { LoadModelOptions } from '@darkroom/executor';
-import { isTextModel, readTextModelDirectory } from '@darkroom/language';
+import { isTextModel, readTextModelDirectory } from '@darkroom/language/model-files';
 import type { Logger } from '@darkroom/service';
 import type { ModelAsset } from '@darkroom/store';
 

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describeGraphFile, describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { LoadModelOptions } from '@darkroom/executor';
-import { isTextModel, readTextModelDirectory } from '@darkroom/language';
+import { isTextModel, readTextModelDirectory } from '@darkroom/language/model-files';
 
 /** Configuration, tokenizers and templates, of which each model reads its own. */
 const smallFile = /\.(?:json|txt|jinja|model)$/;

@@ -30,12 +30,15 @@ export class ModelWorkers extends BaseService<ModelWorkersOptions> {
   protected override async onStart(): Promise<void> {
     this.#stopping = new AbortController();
     const { directories } = this.options;
-    const outcomes = await Promise.allSettled(directories.map((directory) => this.#serve(directory)));
-    const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []));
-    if (failures.length === directories.length) throw new AggregateError(failures, 'no model can be served');
-    this.#retrying = directories
-      .filter((_directory, index) => outcomes[index]?.status === 'rejected')
-      .map((directory) => this.#keepTrying(directory));
+    const failures = new Map<string, unknown>();
+    // One after the other: the first is served sooner, and only one at a time takes the memory that loading takes.
+    for (const directory of directories) {
+      this.options.stopSignal.throwIfAborted();
+      await this.#serve(directory).catch((error: unknown) => failures.set(directory, error));
+    }
+    if (failures.size === directories.length)
+      throw new AggregateError([...failures.values()], 'no model can be served');
+    this.#retrying = [...failures.keys()].map((directory) => this.#keepTrying(directory));
   }
 
   protected override async onStop(): Promise<void> {

@@ -8,7 +8,7 @@ import { describeModel } from './describe-model.ts';
 import { listDtypes } from './find-model-file.ts';
 import { readModelDirectory } from './model-directory.ts';
 import { dtypeOfWeights } from '../onnx/dtype-of-weights.ts';
-import { bytesField, bytesHeader, numberField } from '@darkroom/runtime';
+import { bytesField, bytesHeader, numberField } from '@darkroom/runtime/protobuf';
 import { readOnnxFile } from '../onnx/read-onnx-file.ts';
 
 const root = resolve(import.meta.dirname, '../../../..');

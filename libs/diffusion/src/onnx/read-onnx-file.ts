@@ -2,7 +2,7 @@
  * What an `.onnx` file says of itself: inputs, outputs, nodes, and of its weights everything but the numbers. Field numbers
  * are those of https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
  */
-import { bytesField, numberField } from '@darkroom/runtime';
+import { bytesField, numberField } from '@darkroom/runtime/protobuf';
 import { type ByteRange, ProtobufError, ProtobufFile, type ProtobufMessage } from './protobuf-file.ts';
 
 export interface OnnxValue {

@@ -5,7 +5,7 @@
  * its attention: scores of all pixels by all pixels, which can be computed for some of them at a time.
  */
 import { type AttentionNodes, findAttention } from './find-attention.ts';
-import { bytesField } from '@darkroom/runtime';
+import { bytesField } from '@darkroom/runtime/protobuf';
 import { type OnnxFile, type OnnxNode, readOnnxFile } from './read-onnx-file.ts';
 import { type GraphEnd, writeOnnxFile } from './write-onnx-file.ts';
 

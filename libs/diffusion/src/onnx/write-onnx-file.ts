@@ -2,7 +2,7 @@
 import { closeSync, fstatSync, openSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type ByteRange, ProtobufFile, readFully } from './protobuf-file.ts';
-import { bytesField, bytesHeader, numberField } from '@darkroom/runtime';
+import { bytesField, bytesHeader, numberField } from '@darkroom/runtime/protobuf';
 import type { OnnxFile, OnnxNode, OnnxTensor } from './read-onnx-file.ts';
 
 /** An input or output of a graph that is made. */

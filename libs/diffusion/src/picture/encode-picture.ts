@@ -4,12 +4,19 @@
  */
 import type { RowOutput } from '@darkroom/core';
 import { contentTypes, type OutputFormat, type PictureInput } from '@darkroom/kinds';
-import sharp from 'sharp';
+import type sharp from 'sharp';
 import type { Sharp } from 'sharp';
 
-// One thread each: the cores belong to the engine.
-sharp.concurrency(1);
-sharp.cache(false);
+/** From the first picture on: until then, and by who only writes, it is not needed. */
+let loading: Promise<typeof sharp> | undefined;
+
+async function loadSharp(): Promise<typeof sharp> {
+  const { default: loaded } = await import('sharp');
+  // One thread each: the cores belong to the engine.
+  loaded.concurrency(1);
+  loaded.cache(false);
+  return loaded;
+}
 
 /** A file, ready to be stored and served. */
 export interface EncodedPicture {
@@ -37,7 +44,7 @@ export async function encodePicture(
     pngLevel = 4,
   }: Pick<PictureInput, 'outputFormat' | 'outputCompression'> & { pngLevel?: number },
 ): Promise<EncodedPicture> {
-  return encode(rawPicture(output), outputFormat, { compression: outputCompression, pngLevel });
+  return encode(await rawPicture(output), outputFormat, { compression: outputCompression, pngLevel });
 }
 
 /**
@@ -49,7 +56,7 @@ export async function encodePicture(
 export async function encodePreview(output: RowOutput): Promise<EncodedPicture> {
   const { width, height } = sizeOf(output);
   const larger = { width: width * PREVIEW_SCALE, height: height * PREVIEW_SCALE };
-  const enlarged = rawPicture(output).resize({ ...larger, kernel: 'cubic', fit: 'fill' });
+  const enlarged = (await rawPicture(output)).resize({ ...larger, kernel: 'cubic', fit: 'fill' });
   return encode(enlarged, 'jpeg', { compression: PREVIEW_QUALITY });
 }
 
@@ -61,8 +68,9 @@ function sizeOf({ data, facts }: RowOutput): { width: number; height: number } {
   throw new TypeError(`an output of ${data.length} bytes with facts ${JSON.stringify(facts)} is not an RGB picture`);
 }
 
-function rawPicture(output: RowOutput): Sharp {
-  return sharp(output.data, { raw: { ...sizeOf(output), channels: 3 } });
+async function rawPicture(output: RowOutput): Promise<Sharp> {
+  const load = await (loading ??= loadSharp());
+  return load(output.data, { raw: { ...sizeOf(output), channels: 3 } });
 }
 
 async function encode(

@@ -1,5 +1,6 @@
+import { createRequire } from 'node:module';
 import { type DestinationStream, type Logger, destination, multistream, pino, stdTimeFunctions } from 'pino';
-import pinoPretty from 'pino-pretty';
+import type pinoPretty from 'pino-pretty';
 import { serializeError } from './serialize-error.ts';
 
 export type { Logger } from 'pino';
@@ -42,7 +43,9 @@ export function createLogger({ level = 'info', file, app, stream }: CreateLogger
 }
 
 function prettyOutput(): DestinationStream {
-  return pinoPretty({
+  // Thirty modules that nobody needs whose lines go to a file.
+  const pretty = createRequire(import.meta.url)('pino-pretty') as typeof pinoPretty;
+  return pretty({
     colorize: true,
     sync: true,
     ignore: 'pid,app',

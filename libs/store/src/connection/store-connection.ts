@@ -1,9 +1,9 @@
 /** One process's connection to Redis: commands, the queue of webhook deliveries, and the settings that every write needs. */
 import { type BytesAddress, shardOfRequestId } from '@darkroom/core';
-import { BullMQOtel } from 'bullmq-otel';
-import { Queue, type QueueOptions, type WorkerOptions } from 'bullmq';
+import type { Queue, QueueOptions, WorkerOptions } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
 import { openBytes } from '../bytes/open-bytes.ts';
+import { bullmq, bullmqOtel } from './bullmq.ts';
 import { type ConnectionPoolOptions, createConnectionPool } from './connection-pool.ts';
 import { deliveriesName, type ModelKeys, modelKeys, systemKeys } from './keys.ts';
 import type { RedisClient } from './open-redis.ts';
@@ -89,8 +89,8 @@ function openDeliveries(connection: RedisClient, prefix: string, isTraced: boole
     streams: { events: { maxLen: queueEventsLength } },
     metrics: finishedCounts,
   };
-  const telemetry = isTraced ? { telemetry: new BullMQOtel({ tracerName: 'bullmq' }) } : {};
-  return new Queue(deliveriesName, { ...options, ...telemetry });
+  const telemetry = isTraced ? { telemetry: new (bullmqOtel().BullMQOtel)({ tracerName: 'bullmq' }) } : {};
+  return new (bullmq().Queue)(deliveriesName, { ...options, ...telemetry });
 }
 
 /** What every process connects by: settings of libs/config, and what tells of lost connections. */

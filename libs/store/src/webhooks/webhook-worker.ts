@@ -1,5 +1,5 @@
 /** The sender's hands in the queue of deliveries. */
-import { DelayedError, UnrecoverableError, Worker } from 'bullmq';
+import { bullmq } from '../connection/bullmq.ts';
 import { deliveriesName, systemKeys } from '../connection/keys.ts';
 import { finishedCounts, type StoreConnection } from '../connection/store-connection.ts';
 import type { WebhookMessage } from './webhook-delivery.ts';
@@ -31,6 +31,7 @@ export function openWebhookWorker(
   store: StoreConnection,
   { concurrency, lockMs, retryDelayMs, send, onError }: OpenWebhookWorkerOptions,
 ): { close(): Promise<void> } {
+  const { DelayedError, UnrecoverableError, Worker } = bullmq();
   const worker = new Worker<WebhookMessage>(
     deliveriesName,
     async (job, token) => {

@@ -1,4 +1,4 @@
-/** Runs the built guard: `npm run build` first. */
+/** Runs what was built: `npm run build` first. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { expect, it, onTestFinished } from 'vitest';
 
 const fixture = resolve(import.meta.dirname, '__fixtures__/blocked-child.mjs');
-const guard = resolve(import.meta.dirname, '../../dist/process/parent-guard.js');
+const built = resolve(import.meta.dirname, '../../dist/process/parent-channel.js');
 
 function isAlive(pid: number): boolean {
   try {
@@ -17,7 +17,7 @@ function isAlive(pid: number): boolean {
 }
 
 it('ends a process that hears nothing any more when its parent is killed', async () => {
-  const parent = spawn(process.execPath, [fixture, guard], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const parent = spawn(process.execPath, [fixture, built], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string];
   const pid = Number(line);
   onTestFinished(() => void (isAlive(pid) && process.kill(pid, 'SIGKILL')));
