@@ -1,6 +1,7 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { endOfChild } from '../process/end-of-child.ts';
+import { forkChild } from '../process/fork-child.ts';
 import { mostUnread, type MessageFromModule, type MessageToModule } from './module-message.ts';
 
 export interface ModuleChildOptions {
@@ -42,13 +43,7 @@ export class ModuleChild {
   #how: string | undefined;
 
   constructor({ specifier, model, environment }: ModuleChildOptions) {
-    this.#child = fork(entry, {
-      serialization: 'advanced',
-      // No flags of this process: a debugger's port or a test's conditions are not the module's.
-      execArgv: [],
-      stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'],
-      ...(environment && { env: environment }),
-    });
+    this.#child = forkChild(entry, environment);
     this.started = new Promise((resolve) => (this.#settleStart = resolve));
     this.ended = endOfChild(this.#child).then((how) => this.#end(how));
     this.#child.on('message', (message: unknown) => this.#receive(message));

@@ -1,5 +1,4 @@
 import type { ChildProcess } from 'node:child_process';
-import type { Writable } from 'node:stream';
 
 /** How a process ended, once everything it sent has been read: `disconnect` may come later than `exit`. */
 export function endOfChild(child: ChildProcess): Promise<string> {
@@ -9,8 +8,6 @@ export function endOfChild(child: ChildProcess): Promise<string> {
       if (how !== undefined && !child.connected) resolve(how);
     };
     child.once('exit', (code, signal) => {
-      // Who would end it if we were gone: parent-channel.ts.
-      (child.stdio[4] as Writable | undefined)?.destroy();
       how = signal === null ? `exited with code ${String(code)}` : `was killed by ${signal}`;
       settle();
     });

@@ -1,9 +1,10 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { DarkroomError, type ModelCard, type PipelineComponent, type RowRequest } from '@darkroom/core';
 import { endOfChild } from './end-of-child.ts';
 import type { EngineProcessOptions, MessageFromEngine, MessageToEngine } from './engine-message.ts';
+import { forkChild } from './fork-child.ts';
 import { type ExecutorListener, isRequestEnd } from '../executor-event.ts';
 import type { EngineStatus, Executor, ExecutorHealth, ShutdownOptions } from '../executor.ts';
 
@@ -46,14 +47,8 @@ export class ProcessExecutor implements Executor {
 
   async start(): Promise<ModelCard> {
     if (this.#child !== undefined) throw unavailable('executor.start', 'the engine is already running');
-    // No flags of this process: a debugger's port or a test's conditions are not the engine's.
     const { model, maxSlots, checkpointEvery = 0, onLoaded, environment } = this.#options;
-    const child = fork(entry, {
-      serialization: 'advanced',
-      execArgv: [],
-      stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'],
-      ...(environment && { env: environment }),
-    });
+    const child = forkChild(entry, environment);
     this.#child = child;
     this.#ended = this.#watch(child);
     const started = new Promise<ModelCard>((resolve, reject) => {

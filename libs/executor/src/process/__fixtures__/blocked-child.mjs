@@ -1,16 +1,15 @@
-// A parent whose child obeys it and blocks for ever, run by parent-channel.test.ts. The parent says the child's pid.
-import { fork } from 'node:child_process';
+// A parent whose child obeys it and blocks for ever, run by fork-child.test.ts. The parent says the child's pid.
 import { once } from 'node:events';
 
-const [built, role] = process.argv.slice(2);
-if (role === 'child') {
-  const { obeyParent } = await import(built);
+const built = process.env.BUILT;
+if (process.send) {
+  const { obeyParent } = await import(`${built}/parent-channel.js`);
   obeyParent();
   await new Promise((resolve) => process.send('blocking', undefined, undefined, resolve));
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
 } else {
-  const stdio = ['ignore', 'inherit', 'inherit', 'ipc', 'pipe'];
-  const child = fork(import.meta.filename, [built, 'child'], { stdio });
+  const { forkChild } = await import(`${built}/fork-child.js`);
+  const child = forkChild(import.meta.filename);
   await once(child, 'message');
   process.stdout.write(`${child.pid}\n`);
 }

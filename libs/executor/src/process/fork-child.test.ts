@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { expect, it, onTestFinished } from 'vitest';
 
 const fixture = resolve(import.meta.dirname, '__fixtures__/blocked-child.mjs');
-const built = resolve(import.meta.dirname, '../../dist/process/parent-channel.js');
+const built = resolve(import.meta.dirname, '../../dist/process');
 
 function isAlive(pid: number): boolean {
   try {
@@ -17,7 +17,10 @@ function isAlive(pid: number): boolean {
 }
 
 it('ends a process that hears nothing any more when its parent is killed', async () => {
-  const parent = spawn(process.execPath, [fixture, built], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const parent = spawn(process.execPath, [fixture], {
+    env: { BUILT: built },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const [line] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string];
   const pid = Number(line);
   onTestFinished(() => void (isAlive(pid) && process.kill(pid, 'SIGKILL')));
