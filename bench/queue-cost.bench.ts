@@ -164,8 +164,8 @@ function createReading({ store, scene, note }: Parts): () => Promise<void> {
   const metrics = new Metrics({ app: 'janitor', log: silentLogger() });
   reportQueues({ store, metrics });
   const get = (path: string) => note(path, async () => api.request(path));
-  const otherModels = Array.from({ length: scene.models - 1 }, (_value, index) => `tiny-${index + 1}`);
-  const limited = { ...options, otherModels, openRequestsMax: 1_000_000 };
+  const otherShards = Array.from({ length: scene.models - 1 }, (_value, index) => `tiny-${index + 1}`);
+  const limited = { ...options, otherShards, openRequestsMax: 1_000_000 };
   return async () => {
     const owner = ownerOf(nowMs, scene);
     const { requests } = await readDispatchable(store, model, { maxWorkers: 1, maxRequests: 1 });
