@@ -46,3 +46,16 @@ it('one that comes later gets its part of what comes from then on, and one that 
   const again = Array.from({ length: 10 }, () => choose('', { shards: shards.slice(0, 1), cost: 1 }));
   expect(countOf(again)).toEqual([10, 0, 0, 0]);
 });
+
+it('who has asked for nothing while ten thousand others did begins anywhere again; who has is remembered', () => {
+  let draws = 0;
+  const choose = createShardChooser(() => (draws += 1));
+  const drawsOf = (owner: string) => {
+    const before = draws;
+    choose(owner, { shards, cost: 1 });
+    return draws - before;
+  };
+  drawsOf('idle');
+  for (let at = 0; at < 10_000; at++) for (const owner of [`owner ${at}`, 'busy']) drawsOf(owner);
+  expect([drawsOf('busy'), drawsOf('idle')]).toEqual([0, shards.length]);
+});
