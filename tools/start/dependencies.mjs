@@ -22,12 +22,18 @@ export async function build(root) {
   await buildPage(root);
 }
 
+/** What is there when a package has been built to its end, if not what the compiler leaves. */
+const builtOf = { page: 'dist/client.html' };
+
 /** The same, where any source has changed since this was last done: to be asked, the compiler and Vite take most of a second. */
 export async function buildWhatChanged(root) {
   const stamp = join(root, '.darkroom/built');
   const began = new Date();
-  const packages = ['apps', 'libs'].flatMap((kind) => list(join(root, kind)));
-  const isBuilt = packages.every(({ path }) => existsSync(join(path, 'dist')));
+  // A package that is no more may have left what was built of it.
+  const packages = ['apps', 'libs']
+    .flatMap((kind) => list(join(root, kind)))
+    .filter(({ path }) => existsSync(join(path, 'package.json')));
+  const isBuilt = packages.every(({ name, path }) => existsSync(join(path, builtOf[name] ?? 'tsconfig.tsbuildinfo')));
   if (isBuilt && modifiedMs(stamp) > newestMs(root, packages)) return;
   await build(root);
   mkdirSync(dirname(stamp), { recursive: true });

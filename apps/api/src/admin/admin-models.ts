@@ -31,7 +31,7 @@ const reload: Route = {
   path: '/admin/models/{model}/reload',
   summary: 'Have the workers of a model load its files anew',
   description:
-    'One after the other, so that the others serve meanwhile: each gets no more requests, ends those it has, and loads what lies there. Requests wait while there is no other. If it cannot be loaded, that worker tries again and again, and the others stay as they are. A worker that sleeps loads it for its next request, and so does one that has several models (`MODEL_DIRS`).',
+    'One after the other, so that the others serve meanwhile: each gets no more requests, ends those it has, and loads what lies there. Requests wait while there is no other. If it cannot be loaded, that worker tries again and again, and the others stay as they are. A worker that sleeps loads it for its next request, and so does one whose models take turns (`MEMORY_BUDGET_MB`).',
   responses: {
     ...commonErrors,
     202: jsonAnswer(

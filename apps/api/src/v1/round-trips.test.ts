@@ -76,9 +76,10 @@ it('a submit with an Idempotency-Key is three: its key is claimed, it is stored,
 });
 
 it.each([
-  ['small outputs come with the events of who waits for the end', 6, []],
-  ['an output of larger chunks is read at the end', 70_000, ['hgetall']],
-])('%s', async (_what, bytes, more) => {
+  ['small outputs come with the events of who waits for the end', 6, 409_600, []],
+  ['a large output is read at the end', 70_000, 409_600, ['hgetall']],
+  ['an output of several chunks is read at the end', 6, 3, ['hgetall']],
+])('%s', async (_what, bytes, chunkBytes, more) => {
   const app = await openTestApi();
   await startWorker(app.store);
   const answering = app.api.request('/v1/predict', {
@@ -89,9 +90,8 @@ it.each([
   await expect.poll(() => app.hub.size).toBe(1);
   const run = await vi.waitFor(() => runNext(app.store));
   const data = [Buffer.alloc(bytes, 'a'), Buffer.alloc(9, 'b')];
-  await run.output(0, data[0]!);
-  // In three chunks.
-  await run.output(1, data[1]!, 3);
+  await run.output(0, data[0]!, chunkBytes);
+  await run.output(1, data[1]!);
   const costOf = await createCostMeter(app.store);
   const { sent } = await costOf(async () => {
     await run.finish();

@@ -52,6 +52,30 @@ it('serves what can be read, and the rest once it is put right', async () => {
   expect(workers.isReady).toBe(false);
 });
 
+it('lets go of each worker whose model could not be loaded, and tries one model after the other', async () => {
+  const made: { directory: string; isStopped: boolean }[] = [];
+  let loading = 0;
+  const createWorker = (directory: string): Promise<Worker> => {
+    const one = { directory, isStopped: false };
+    const isBad = directory !== 'models/a' && made.filter((other) => other.directory === directory).length < 3;
+    made.push(one);
+    const start = async (): Promise<void> => {
+      loading += 1;
+      await Promise.resolve();
+      const isAlone = loading === 1;
+      loading -= 1;
+      if (isBad || !isAlone) throw new Error('there is no room for it');
+    };
+    const stop = (): Promise<void> => Promise.resolve(void (one.isStopped = true));
+    return Promise.resolve({ start, stop, isReady: true } as unknown as Worker);
+  };
+  const { workers } = open(new Set(), { createWorker });
+  await workers.start();
+  await expect.poll(() => made.length).toBe(9);
+  await workers.stop();
+  expect(made.filter(({ isStopped }) => isStopped)).toEqual([made[0], ...made.slice(-2)]);
+});
+
 it('ends where no model can be served, for a supervisor to start it again', async () => {
   const { workers } = open(new Set(['models/a', 'models/b', 'models/c']));
   await expect(workers.start()).rejects.toThrow('no model can be served');

@@ -17,57 +17,64 @@ export interface ModelWorkersOptions {
 
 /** One worker for each of several models, in one process. What cannot be read is tried again and again, and the others serve. */
 export class ModelWorkers extends BaseService<ModelWorkersOptions> {
-  readonly #workers: Worker[] = [];
+  readonly #workers = new Set<Worker>();
   #stopping = new AbortController();
-  #retrying: Promise<void>[] = [];
+  #retrying: Promise<void> = Promise.resolve();
 
   /** Whether any model is served: one may just make room for another. */
   get isReady(): boolean {
-    return this.#workers.some(({ isReady }) => isReady);
+    return [...this.#workers].some(({ isReady }) => isReady);
   }
 
   /** @throws if no model at all can be served. */
   protected override async onStart(): Promise<void> {
     this.#stopping = new AbortController();
-    const { directories } = this.options;
-    const failures = new Map<string, unknown>();
-    // One after the other: the first is served sooner, and only one at a time takes the memory that loading takes.
-    for (const directory of directories) {
-      this.options.stopSignal.throwIfAborted();
-      await this.#serve(directory).catch((error: unknown) => failures.set(directory, error));
-    }
+    const { directories, stopSignal } = this.options;
+    const failures = await this.#serveAll(directories);
+    stopSignal.throwIfAborted();
     if (failures.size === directories.length)
       throw new AggregateError([...failures.values()], 'no model can be served');
-    this.#retrying = [...failures.keys()].map((directory) => this.#keepTrying(directory));
+    this.#retrying = this.#keepTrying([...failures.keys()]);
   }
 
   protected override async onStop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([...this.#retrying, ...this.#workers.map((worker) => worker.stop())]);
+    const stopAll = (): Promise<unknown> => Promise.all([...this.#workers].map((worker) => worker.stop()));
+    await Promise.all([this.#retrying, stopAll()]);
     // One may have come last.
-    await Promise.all(this.#workers.splice(0).map((worker) => worker.stop()));
+    await stopAll();
+    this.#workers.clear();
   }
 
-  async #keepTrying(directory: string): Promise<void> {
+  async #keepTrying(directories: readonly string[]): Promise<void> {
     const { signal } = this.#stopping;
-    for (;;) {
+    for (let left = directories; left.length > 0 && !signal.aborted; left = [...(await this.#serveAll(left)).keys()])
       await delay(this.options.retryMs ?? 30_000, undefined, { signal }).catch(() => {});
-      if (signal.aborted) return;
-      const isServed = await this.#serve(directory).then(
-        () => true,
-        () => false,
-      );
-      if (isServed) return;
-    }
+  }
+
+  /**
+   * One after the other: the first is served sooner, and only one at a time takes the memory that loading takes.
+   *
+   * @returns what cannot be served, and why.
+   */
+  async #serveAll(directories: readonly string[]): Promise<Map<string, unknown>> {
+    const stopping = AbortSignal.any([this.options.stopSignal, this.#stopping.signal]);
+    const failures = new Map<string, unknown>();
+    for (const directory of directories)
+      if (!stopping.aborted) await this.#serve(directory).catch((error: unknown) => failures.set(directory, error));
+    return failures;
   }
 
   async #serve(directory: string): Promise<void> {
     const { createWorker, stopSignal, log } = this.options;
+    let worker: Worker | undefined;
     try {
-      const worker = await createWorker(directory);
-      this.#workers.push(worker);
+      worker = await createWorker(directory);
+      this.#workers.add(worker);
       await worker.start();
     } catch (error) {
+      // It has let go of all it had; another is made for the next try.
+      if (worker !== undefined) this.#workers.delete(worker);
       if (!stopSignal.aborted) log.error({ model: basename(directory), err: error }, 'cannot be served');
       throw error;
     }

@@ -16,7 +16,9 @@ function createOutbox(stepMs = 30) {
     nowMs += stepMs;
     return outbox.push([stats, ...events]);
   };
-  return { sent, outbox, stats, step };
+  void outbox.push([stats]);
+  const first = sent.splice(0);
+  return { first, sent, outbox, stats, step };
 }
 
 const counts = { rows: 1, modelRows: 1, tableSlots: 1, waitingRequests: 0 };
@@ -31,6 +33,11 @@ it('says ten times a second how far rows are, and how each step went', async () 
     [...together, progress(4)],
     [...together, progress(8)],
   ]);
+});
+
+it('says the first step at once, by which the next is measured', () => {
+  const { first, stats } = createOutbox();
+  expect(first).toEqual([[stats]]);
 });
 
 it('says every step of an engine that takes longer for one', async () => {

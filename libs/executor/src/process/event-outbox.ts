@@ -18,8 +18,8 @@ const oldestMs = 100;
 export class EventOutbox {
   readonly #options: Required<EventOutboxOptions>;
   #held: EngineEvent[] = [];
-  /** When the first of them was said. */
-  #heldSinceMs = 0;
+  /** When the first of them was said. Nothing is held in the beginning: that an engine makes steps is news. */
+  #heldSinceMs = -Infinity;
 
   constructor({ now = () => performance.now(), ...options }: EventOutboxOptions) {
     this.#options = { now, ...options };
@@ -28,7 +28,7 @@ export class EventOutbox {
   /** What was said at one time. Who comes after it waits for the result. */
   push(events: readonly EngineEvent[]): void | Promise<void> {
     const nowMs = this.#options.now();
-    if (this.#held.length === 0) this.#heldSinceMs = nowMs;
+    this.#heldSinceMs = Math.min(this.#heldSinceMs, nowMs);
     for (const event of events) this.#hold(event);
     const stepMs = events.reduce(
       (longest, event) => (event.type === 'stats' ? Math.max(longest, event.stepMs) : longest),
@@ -43,6 +43,7 @@ export class EventOutbox {
     if (this.#held.length === 0) return;
     const events = this.#held;
     this.#held = [];
+    this.#heldSinceMs = Infinity;
     return this.#options.send(events);
   }
 

@@ -14,6 +14,7 @@ export async function readRequest(
   store: StoreConnection,
   id: string,
   owner: string = anyOwner,
+  isAgain = false,
 ): Promise<ReadRequestResult> {
   const keys = store.keysOfRequest(id);
   if (keys === undefined) return { status: 'unknown' };
@@ -30,7 +31,7 @@ export async function readRequest(
   const reply = await runScript(store, 'requests/read-position', keys, [id, its]);
   const [position, isPossible, costAhead] = reply as [number, 0 | 1, string] | [];
   // It was leased or dropped in between.
-  if (position === undefined) return readRequest(store, id, owner);
+  if (position === undefined) return isAgain ? { status: 'found', request } : readRequest(store, id, owner, true);
   const place = { queuePosition: position, isPossible: isPossible === 1, costAhead: Number(costAhead) };
   return { status: 'found', request: { ...request, ...place } };
 }
