@@ -92,8 +92,10 @@ it('streams progress and pictures', async () => {
   }))
     events.push({ event, data });
   const of = (name: string): string[] => events.filter(({ event }) => event === name).map(({ data }) => data);
-  expect(of('logs')).toHaveLength(12);
-  expect(parseProgressFromLogs(of('logs')[0]!)).toMatchObject({ current: 1, total: 6 });
+  const logs = of('logs');
+  // Ten times a second at most.
+  expect(logs.length).toBeLessThanOrEqual(12);
+  expect(parseProgressFromLogs(logs.at(-1)!)).toMatchObject({ current: 6, total: 6 });
   expect(of('output').map((url) => url.slice(0, 15))).toEqual(['data:image/png;', 'data:image/png;']);
   expect(events.at(-1)).toEqual({ event: 'done', data: '{}' });
 });

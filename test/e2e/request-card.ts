@@ -1,6 +1,7 @@
 /** The page's card of a request, and what asks for one. */
 import type { Locator, Page } from 'playwright-core';
 import { downloadedBytes } from './chromium.ts';
+import { stream } from './client.ts';
 
 export async function ask(page: Page, prompt: string, steps: number, pictures = 1): Promise<Locator> {
   await page.getByLabel('Model').and(page.locator(':enabled')).waitFor();
@@ -51,8 +52,24 @@ export async function downloadedFrom(card: Locator): Promise<Buffer> {
 
 /** The newest of the page's gallery, as the server at `url` has it. */
 export async function storedPicture(page: Page, url: string): Promise<Buffer> {
+  const response = await fetch(`${url}/v1/predict/${await newestOf(page)}/images/0`);
+  return Buffer.from(await response.arrayBuffer());
+}
+
+/** The steps of all its pictures that the events of the newest of the page's gallery tell of, up to a position. */
+export async function stepAt(page: Page, url: string, position: number): Promise<number> {
+  const events = await stream(url, await newestOf(page));
+  const steps = new Map<number, number>();
+  for (const { id, event, data } of events) {
+    if (event !== 'progress' || Number.parseInt(id!, 10) > position) continue;
+    const { index, step } = JSON.parse(data) as { index: number; step: number };
+    steps.set(index, step);
+  }
+  return [...steps.values()].reduce((sum, step) => sum + step, 0);
+}
+
+async function newestOf(page: Page): Promise<string> {
   const text = await page.evaluate<string>(`localStorage.getItem('darkroom.gallery')`);
   const [newest] = JSON.parse(text) as { id: string }[];
-  const response = await fetch(`${url}/v1/predict/${newest!.id}/images/0`);
-  return Buffer.from(await response.arrayBuffer());
+  return newest!.id;
 }

@@ -3,7 +3,16 @@ import { freePort } from '@darkroom/testing';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { launchChromium, openPage, pagePatienceMs } from '../e2e/chromium.ts';
-import { ask, cardOf, developed, downloadedFrom, positionsAsked, stepOf, storedPicture } from '../e2e/request-card.ts';
+import {
+  ask,
+  cardOf,
+  developed,
+  downloadedFrom,
+  positionsAsked,
+  stepAt,
+  stepOf,
+  storedPicture,
+} from '../e2e/request-card.ts';
 import { type Part, patience as systemPatience, startSystem, stopSystem, type System } from '../e2e/system.ts';
 
 let system: System;
@@ -51,7 +60,7 @@ it('asks a server that was killed and started again only for what it has not see
   await card.locator('img.preview').first().waitFor();
   await notice.waitFor({ state: 'hidden' });
   await developed(card);
-  expect(positions.at(-1)).toBeGreaterThanOrEqual(seen);
+  expect(await stepAt(page, system.url, positions.at(-1)!)).toBeGreaterThanOrEqual(seen);
   expect(await downloadedFrom(card)).toEqual(await storedPicture(page, system.url));
 });
 
