@@ -57,6 +57,6 @@ export interface Kind<Input = unknown, Card extends ModelCard = ModelCard> {
   resultView(id: string, outputs: readonly OutputInfo[], inlined?: ReadonlyMap<number, Uint8Array>): object;
   /** In streams and webhooks. */
   progressView(progress: OutputProgress): object;
-  /** In streams. `chunk`: the bytes that an `output` speaks of; absent when their time has ended. */
+  /** In streams. `chunk`: the bytes that an `output` speaks of; absent for a text's. */
   eventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView;
 }

@@ -18,6 +18,13 @@ export class BrokenStream extends Error {
   override readonly name = 'BrokenStream';
 }
 
+/** The time of a request was over while it was read. */
+export class OverdueStream extends BrokenStream {
+  constructor() {
+    super('Its time was over before all of it was read.');
+  }
+}
+
 export interface EventSource {
   /** Text of server-sent events. `gone` is aborted when the reader has gone. */
   frames: (gone: AbortSignal) => AsyncGenerator<string, void>;
@@ -237,7 +244,7 @@ function piecesOf(frame: string): (string | Uint8Array)[] {
 /** Nothing follows what a reader has if the log is there; one whose time is over holds nothing, whatever the reader has. */
 async function expectLog({ askStore }: ApiContext, id: string): Promise<void> {
   const { status } = await askStore((store) => readRequest(store, id));
-  if (status !== 'found') throw new BrokenStream('Its time was over before all of it was read.');
+  if (status !== 'found') throw new OverdueStream();
 }
 
 function isExpected(error: unknown): boolean {

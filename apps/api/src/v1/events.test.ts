@@ -335,6 +335,14 @@ describe('when Redis loses messages', () => {
     expect((await test.api.request(`/v1/predict/${id}/events`)).status).toBe(410);
   });
 
+  it('is cut at a picture whose bytes went before the log', async () => {
+    const test = await openTestApi();
+    const id = await runToEnd(test);
+    const reader = await open(test, id, '4-0');
+    await test.store.redis.del(test.store.keysOf('tiny').output(id, 1));
+    expect(namesOf(await reader.rest())).toEqual(['image']);
+  });
+
   it('is no empty one when the log goes just before it is read', async () => {
     const test = await openTestApi();
     const id = await runToEnd(test);

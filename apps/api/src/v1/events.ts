@@ -6,7 +6,7 @@ import type { ApiContext } from '../context.ts';
 import { withPreview } from '../follow/with-preview.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
-import { type EventSource, requestEvents, streamEvents } from '../follow/stream-events.ts';
+import { type EventSource, OverdueStream, requestEvents, streamEvents } from '../follow/stream-events.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { checkField, invalidField, tooManyStreams } from '../http/api-error.ts';
 import { errorAnswer, requestErrors, type Route } from '../http/api-route.ts';
@@ -116,7 +116,10 @@ async function viewOf(
       return plain();
     case 'output': {
       if (kind?.outputs !== 'bytes') return kind?.eventView(id, event) ?? plain();
-      return kind.eventView(id, event, await askStore((store) => readOutputChunk(store, id, event)));
+      const chunk = await askStore((store) => readOutputChunk(store, id, event));
+      // The log is there a moment longer.
+      if (chunk === undefined) throw new OverdueStream();
+      return kind.eventView(id, event, chunk);
     }
     case 'preview':
       return kind?.eventView(id, await withPreview(askStore, id, event)) ?? plain();

@@ -133,7 +133,7 @@ function eventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView 
       return { name: 'progress', data: { ...progressView(event), ...preview } };
     }
     case 'output':
-      return { name: 'image', data: chunkView(id, event, chunk) };
+      return { name: 'image', data: chunkView(id, event, chunk!) };
     case 'delta':
     case 'snapshot':
     case 'reset':
@@ -143,11 +143,7 @@ function eventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView 
 }
 
 /** Chunks end at multiples of three bytes, so their base64 can be joined as it is. */
-function chunkView(
-  id: string,
-  { output, chunkIndex }: Extract<KindEvent, { type: 'output' }>,
-  chunk: Uint8Array | undefined,
-) {
+function chunkView(id: string, { output, chunkIndex }: Extract<KindEvent, { type: 'output' }>, chunk: Uint8Array) {
   return {
     ...imageView(id, output),
     chunk_id: `${id}-${output.index}-${chunkIndex}`,
@@ -155,8 +151,7 @@ function chunkView(
     total_chunks: output.chunks,
     is_chunked: output.chunks > 1,
     is_final: chunkIndex === output.chunks - 1,
-    // Null when the time of the pictures ends while they are read; the url answers 410 then.
-    b64: chunk === undefined ? null : base64Of(chunk),
+    b64: base64Of(chunk),
   };
 }
 
