@@ -6,13 +6,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { it } from 'vitest';
 import { ended, submit } from '../test/e2e/client.ts';
 import { type PartName, startSystem, stopSystem, type System } from '../test/e2e/system.ts';
-import { childrenOf, cpuSecondsOf, redisPid } from './processes.ts';
+import { childrenOf, cpuSecondsOf, redisPid, writesOf } from './processes.ts';
 import { publish } from './publish.ts';
+import { cpuOf as cpuOfRedis } from './redis-cpu.ts';
 import { tableOf } from './table.ts';
 
 const pictures = 64;
 const restMs = 10_000;
 const scriptsName = 'scripts that Redis ran';
+const writesName = 'writes of all processes to each other';
+const pings = 250;
 const sumNames = ['all but the engine', 'of that, as much as at rest'] as const;
 const body = {
   prompt: 'a red apple on a white background',
@@ -68,6 +71,29 @@ async function scriptsOf({ store }: System): Promise<number> {
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(await store.redis.info('commandstats'))?.[1] ?? 0);
 }
 
+/** Messages so far, from all processes to others. */
+function writesOfAll(system: System): number {
+  const pids = ['api', 'batch-former', 'janitor', 'worker'].map((name) => system.part(name as PartName).process.pid!);
+  return [...pids, ...childrenOf(system.part('worker').process.pid!), redisPid()].reduce(
+    (sum, pid) => sum + writesOf(pid),
+    0,
+  );
+}
+
+/** What a message to Redis and its answer take of a CPU at both ends, ms: two messages. */
+async function measurePing({ store }: System, pauseMs: number): Promise<number> {
+  const spend = async (ask: () => Promise<unknown>): Promise<number> => {
+    const before = { own: process.cpuUsage(), redis: await cpuOfRedis(store) };
+    for (let at = 0; at < pings; at++) {
+      await ask();
+      if (pauseMs > 0) await delay(pauseMs);
+    }
+    const { user, system } = process.cpuUsage(before.own);
+    return (user + system + (await cpuOfRedis(store)) - before.redis) / 1000 / pings;
+  };
+  return (await spend(() => store.redis.ping())) - (await spend(() => Promise.resolve()));
+}
+
 /** What each takes in a second in which nothing happens, ms. */
 async function measureRest(system: System): Promise<Record<string, number>> {
   const before = cpuOf(system);
@@ -85,7 +111,7 @@ interface Round {
 
 async function measure(system: System, { client, inFlight, rest }: Round): Promise<Record<string, number>> {
   const beginMs = performance.now();
-  const before = { cpu: cpuOf(system), scripts: await scriptsOf(system) };
+  const before = { cpu: cpuOf(system), scripts: await scriptsOf(system), writes: writesOfAll(system) };
   let next = 0;
   const run = async (): Promise<void> => {
     while (next < pictures) await client(system.url, next++);
@@ -102,6 +128,7 @@ async function measure(system: System, { client, inFlight, rest }: Round): Promi
     [sumNames[1]]: atRest,
     ...Object.fromEntries(cpu),
     [scriptsName]: scripts,
+    [writesName]: (writesOfAll(system) - before.writes) / pictures,
   };
 }
 
@@ -112,7 +139,9 @@ function sumOutside(cpu: readonly (readonly [name: string, ms: number])[]): numb
 it('milliseconds of a CPU for a picture', async () => {
   const system = await startSystem();
   try {
-    await measure(system, { client: clients['wait']!, inFlight: 16, rest: {} });
+    for (const client of Object.values(clients)) await measure(system, { client, inFlight: 16, rest: {} });
+    const apart = await measurePing(system, 40);
+    const ping = { 'one after the other': await measurePing(system, 0), '40 ms apart': apart };
     const rest = await measureRest(system);
     const found: Record<string, Record<string, number>> = {};
     for (const [name, client] of Object.entries(clients))
@@ -125,6 +154,7 @@ it('milliseconds of a CPU for a picture', async () => {
         `${pictures} pictures of 20 steps and 128 × 128 for each figure, guidance 3, followed as events or waited for in one answer (Prefer: wait); by /proc/<pid>/stat.`,
         'The aim is 10 ms for a picture alone, and 6 ms under load.',
         'What the processes take at rest in the time of a picture is in it, and said beside it.',
+        'The limit: each message wakes a process whose caches others have used since, and that makes it cost several times what it costs one after the other. So the number of messages decides. Fewer of them would mean fewer processes: no former of its own, no engine apart from its worker.',
       ],
       tables: [
         tableOf('ms of a CPU for a picture, without the engine (less is better)', found, sumNames),
@@ -133,7 +163,13 @@ it('milliseconds of a CPU for a picture', async () => {
           found,
           Object.keys(rest).filter((name) => name !== 'engine'),
         ),
-        tableOf('And', found, ['engine', scriptsName], false),
+        tableOf('And', found, ['engine', scriptsName, writesName], false),
+        tableOf(
+          'A message to Redis and its answer, ms of a CPU at both ends (less is better)',
+          { ms: ping },
+          undefined,
+          false,
+        ),
         tableOf('At rest, ms of a CPU in a second (less is better)', {
           ms: { [sumNames[0]]: sumOutside(Object.entries(rest)), ...rest },
         }),

@@ -26,6 +26,11 @@ export function cpuSecondsOf(pids: readonly number[]): number {
   return pids.reduce((sum, pid) => sum + (stateOf(pid)?.cpuSeconds ?? 0), 0);
 }
 
+/** How often a process has written to a socket, a pipe or a file: to somebody who reads it, mostly. */
+export function writesOf(pid: number): number {
+  return Number(/^syscw: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1] ?? 0);
+}
+
 /** Processes that this one has started, and those that they have. */
 export function childrenOf(pid: number): number[] {
   const all = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? Number(name) : []));

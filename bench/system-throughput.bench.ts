@@ -2,6 +2,7 @@
  * How much of the engine's speed reaches the clients: steps/s of the whole system with 16 requests in flight, divided by
  * the same pipeline in a bare loop in one process. Both take turns in one run, because the machine is shared and noisy.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { loadPipeline } from '@darkroom/diffusion';
 import { encodePicture } from '@darkroom/diffusion/encode';
 import { it } from 'vitest';
@@ -15,6 +16,7 @@ const rounds = 3;
 const inFlight = 16;
 const batchSize = 8;
 const requestsPerRound = 48;
+const standIn = { steps: 20, stepMs: 50, places: batchSize };
 const body = { prompt: 'a red apple on a white background', guidance_scale: 3, scheduler: 'dpmpp_2m', preview: 'off' };
 
 const bareNames = { all: 'bare loop, whole pictures', steps: 'bare loop, model and scheduler only' };
@@ -65,18 +67,29 @@ async function runBare(
 }
 
 /** A closed loop of 16 clients that submit and wait; returns seconds for all requests. */
-async function runSystem(url: string, steps: number, seed: number): Promise<number> {
+async function runSystem(url: string, asked: object, seed: number): Promise<number> {
   const begin = performance.now();
   let next = 0;
   const client = async (): Promise<void> => {
     while (next < requestsPerRound) {
       const index = next++;
-      const id = await submit(url, { ...body, num_inference_steps: steps, seed: seed + index });
+      const id = await submit(url, { ...asked, prompt: body.prompt, seed: seed + index });
       const outcome = await ended(url, id);
       if (outcome !== 'succeeded') throw new Error(`${id} ${outcome}`);
     }
   };
   await Promise.all(Array.from({ length: inFlight }, client));
+  return (performance.now() - begin) / 1000;
+}
+
+/** The stand-in alone, with as many pictures at once as it takes; returns seconds for all. */
+async function runStandIn(): Promise<number> {
+  const begin = performance.now();
+  let next = 0;
+  const place = async (): Promise<void> => {
+    while (next++ < requestsPerRound) for (let step = 0; step < standIn.steps; step++) await delay(standIn.stepMs);
+  };
+  await Promise.all(Array.from({ length: standIn.places }, place));
   return (performance.now() - begin) / 1000;
 }
 
@@ -87,7 +100,9 @@ publishAtEnd(() => ({
   title: "How much of the engine's speed reaches the clients",
   notes: [
     `${inFlight} requests in flight over HTTP and SSE, batches of up to ${batchSize} rows, guidance ${body.guidance_scale}, against the same pipeline in a bare loop in one process with batches of ${batchSize}; ${rounds} rounds of ${requestsPerRound} pictures, in turns. Medians, with the lowest and the highest.`,
-    'The aim is 0.97 of the bare loop, pictures against pictures.',
+    'The aim is 0.97 of the bare loop, pictures against pictures, and 0.98 with the stand-in.',
+    `The stand-in takes time and no CPU: ${standIn.steps} steps of ${standIn.stepMs} ms for each of ${standIn.places} pictures at once (bench/stand-in.mjs).`,
+    'The limit, where model and queue share two cores: what the queue takes of a CPU for a picture (docs/benchmarks/added-latency-cpu.md) is missing to the model. The shorter a picture, the larger its part.',
     'Whole pictures are text encoding, steps, decoding and PNG: on few cores decoding and encoding come out of the same time, in the bare loop too.',
   ],
   tables: [
@@ -101,12 +116,12 @@ it.each([20, 50])('steps/s of the system over steps/s of a bare loop, %i steps a
   const system = await startSystem({ environment: { BATCH_MAX_SIZE: String(batchSize) } });
   try {
     await runBare(pipeline, 4, 0);
-    await runSystem(system.url, 4, 0);
+    await runSystem(system.url, { ...body, num_inference_steps: 4 }, 0);
     const ratios: { steps: number; all: number }[] = [];
     const rates: { bareSteps: number; bareAll: number; system: number }[] = [];
     for (let round = 1; round <= rounds; round++) {
       const bare = await runBare(pipeline, steps, round * 1000);
-      const systemS = await runSystem(system.url, steps, round * 1000);
+      const systemS = await runSystem(system.url, { ...body, num_inference_steps: steps }, round * 1000);
       const rowSteps = requestsPerRound * steps;
       ratios.push({ steps: bare.stepsS / systemS, all: bare.allS / systemS });
       rates.push({ bareSteps: rowSteps / bare.stepsS, bareAll: rowSteps / bare.allS, system: rowSteps / systemS });
@@ -121,5 +136,33 @@ it.each([20, 50])('steps/s of the system over steps/s of a bare loop, %i steps a
   } finally {
     await stopSystem(system);
     await pipeline.dispose();
+  }
+});
+
+it('steps/s of the system over those of a stand-in alone', async () => {
+  const environment = {
+    EXECUTOR: new URL('stand-in.mjs', import.meta.url).pathname,
+    MODEL_ID: 'stand-in',
+    STAND_IN_STEPS: String(standIn.steps),
+    STAND_IN_STEP_MS: String(standIn.stepMs),
+    STAND_IN_SLOTS: String(standIn.places),
+  };
+  const system = await startSystem({ parts: ['api', 'batch-former', 'janitor', { name: 'worker', environment }] });
+  try {
+    await runSystem(system.url, {}, 0);
+    const rates: { bare: number; system: number }[] = [];
+    for (let round = 1; round <= rounds; round++) {
+      const bareS = await runStandIn();
+      const systemS = await runSystem(system.url, {}, round * 1000);
+      const rowSteps = requestsPerRound * standIn.steps;
+      rates.push({ bare: rowSteps / bareS, system: rowSteps / systemS });
+    }
+    found['stand-in, 20 steps'] = {
+      system: middle(rates.map((each) => each.system)),
+      [bareNames.all]: middle(rates.map(({ bare }) => bare)),
+      '÷ whole pictures': middle(rates.map(({ bare, system: whole }) => whole / bare)),
+    };
+  } finally {
+    await stopSystem(system);
   }
 });
