@@ -3,7 +3,7 @@
  * the same pipeline in a bare loop in one process. Both take turns in one run, because the machine is shared and noisy.
  */
 import { loadPipeline } from '@darkroom/diffusion';
-import { encodePicture } from '@darkroom/diffusion/encode';
+import { encodePicture } from '@darkroom/imaging';
 import { it } from 'vitest';
 import { ended, submit } from '../test/e2e/client.ts';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';
