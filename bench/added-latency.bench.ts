@@ -7,7 +7,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { loadPipeline } from '@darkroom/diffusion';
-import { encodePicture } from '@darkroom/diffusion/encode';
+import { encodePicture } from '@darkroom/imaging';
 import { inject, it } from 'vitest';
 import { type ServerEvent, stream, submit } from '../test/e2e/client.ts';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';

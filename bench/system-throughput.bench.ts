@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadPipeline } from '@darkroom/diffusion';
-import { encodePicture } from '@darkroom/diffusion/encode';
+import { encodePicture } from '@darkroom/imaging';
 import { it } from 'vitest';
 import { ended, submit } from '../test/e2e/client.ts';
 import { startSystem, stopSystem } from '../test/e2e/system.ts';

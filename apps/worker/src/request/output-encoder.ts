@@ -1,5 +1,5 @@
 import type { RowOutput } from '@darkroom/core';
-import { encodePicture, encodePreview } from '@darkroom/diffusion/encode';
+import { encodePicture, encodePreview } from '@darkroom/imaging';
 import { type PictureInput, picture } from '@darkroom/kinds';
 
 /** From what the engine gives out to what clients get. */

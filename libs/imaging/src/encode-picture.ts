@@ -1,5 +1,5 @@
 /**
- * From raw RGB to files. The only importer of sharp, and free of ONNX Runtime: encoding runs in the worker's main process
+ * From raw RGB to files. Free of ONNX Runtime: encoding runs in the worker's main process
  * while the engine's process takes the next step.
  */
 import type { RowOutput } from '@darkroom/core';
