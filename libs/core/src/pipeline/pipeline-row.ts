@@ -21,12 +21,12 @@ export interface RowRequest {
   readonly owner?: string;
   /** What the door validated; each pipeline knows its own shape of it. */
   readonly input: unknown;
-  /** What came beside it, by name: the bytes of pictures as PNG; absent when nothing did. */
-  readonly attachments?: ReadonlyMap<string, Uint8Array>;
   /** Which of the request's outputs to make, counted from 0; all of them if absent. */
   readonly indexes?: readonly number[];
   /** By output index: where an earlier run of the row was. One that does not fit is ignored, the row starts afresh. */
   readonly checkpoints?: ReadonlyMap<number, RowCheckpoint>;
+  /** By name: files that came with the request, such as the picture that it starts from. Absent where there are none. */
+  readonly attachments?: ReadonlyMap<string, Uint8Array>;
 }
 
 /**
