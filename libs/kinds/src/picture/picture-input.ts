@@ -41,7 +41,13 @@ export interface PictureInput {
 }
 
 /** What a request may bring beside its text. */
-export type PictureAttachment = 'image' | 'mask';
+export const pictureAttachments = ['image', 'mask'] as const;
+export type PictureAttachment = (typeof pictureAttachments)[number];
+
+/** As of diffusers' pipelines that start from a picture, and of those that paint a part of one anew. */
+export function defaultStrength(hasMask: boolean): number {
+  return hasMask ? 1 : 0.8;
+}
 
 /** The seed of picture `index` of a request: seeds count up and wrap at 2³², as torch's CPU generator reads 32 bits. */
 export function seedOfPicture(seed: number, index: number): number {
