@@ -11,7 +11,10 @@ const besideBytes = 65_536;
 export type PictureDoor = ReturnType<typeof createPictureDoor>;
 
 /** Limits of pictures that come in, and the room that they share in this process. */
-export function createPictureDoor({ maxInputPixels, inputAllowPrivate }: ApiConfig) {
+export function createPictureDoor({
+  maxInputPixels,
+  inputAllowPrivate,
+}: Pick<ApiConfig, 'maxInputPixels' | 'inputAllowPrivate'>) {
   const maxFileBytes = maxInputPixels * bytesPerPixel + besideBytes;
   return {
     maxPixels: maxInputPixels,

@@ -1,4 +1,5 @@
 /** Pictures to begin with, and a model that takes them. */
+import type { PictureCard } from '@darkroom/kinds';
 import { publishModel } from '@darkroom/store';
 import sharp, { type Sharp } from 'sharp';
 import { card, openTestApi, type TestApi, type TestApiOptions } from './test-api.ts';
@@ -6,7 +7,8 @@ import { card, openTestApi, type TestApi, type TestApiOptions } from './test-api
 /** An API with a model that takes pictures and masks. */
 export async function openPictureApi(options: TestApiOptions = {}): Promise<TestApi> {
   const test = await openTestApi(options);
-  await publishModel(test.store, { ...card, takes: ['image', 'mask'] });
+  const taking: PictureCard = { ...card, takes: ['image', 'mask'] };
+  await publishModel(test.store, taking);
   return test;
 }
 
