@@ -28,6 +28,7 @@ import { responsesRoutes } from './responses/responses.ts';
 import { eventsRoute } from './v1/events.ts';
 import { healthRoute } from './v1/health.ts';
 import { imageRoute } from './v1/image.ts';
+import { inputRoute } from './v1/input.ts';
 import { modelRoute, modelsRoute } from './v1/models.ts';
 import { predictRoute } from './v1/predict.ts';
 import { cancelRoute, requestRoute } from './v1/request.ts';
@@ -68,6 +69,7 @@ function routesOf(context: ApiContext): readonly Route[] {
     cancelRoute,
     eventsRoute,
     imageRoute,
+    inputRoute,
     imagesGenerationsRoute,
     generateRoute,
     chatCompletionsRoute,

@@ -17,6 +17,7 @@ import { adminAccessOf } from './auth/admin-access.ts';
 import type { ApiKeys } from './auth/api-keys.ts';
 import { createSubmissionCounter } from './auth/limit-rate.ts';
 import { createApiMetrics } from './http/api-metrics.ts';
+import { createPictureDoor } from './pictures/picture-door.ts';
 import { createCached } from './server/cached.ts';
 import { type Every, everyInterval } from './server/every-interval.ts';
 import { createStoreGuard } from './server/store-guard.ts';
@@ -65,6 +66,7 @@ export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps
     models: createCached(clock, () => askStore(listModels)),
     /** How all models are doing, by id. */
     pools: createCached(clock, () => askStore(readPools)),
+    pictures: createPictureDoor(config),
     adminAccess: adminAccessOf(apiKeys, config.host),
     countSubmission: createSubmissionCounter(store, askStore, metrics),
     chooseShard: createShardChooser(),

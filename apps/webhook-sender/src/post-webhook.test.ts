@@ -1,6 +1,7 @@
 /** Where a webhook may go, and what comes back, over real sockets. Only names are resolved by the tests. */
+import { createGuardedLookup, type Resolve } from '@darkroom/service';
 import { expect, it } from 'vitest';
-import { createGuardedLookup, type PostResult, postWebhook, type Resolve } from './post-webhook.ts';
+import { type PostResult, postWebhook } from './post-webhook.ts';
 import { startReceiver } from './testing/receiver.ts';
 
 const patient = new AbortController().signal;

@@ -205,7 +205,9 @@ export class Worker extends BaseService<WorkerOptions> {
       if (request.dropped !== undefined) return this.#finish(request, { state: 'canceled' });
       if (left.indexes.length === 0) return this.#finish(request, { state: 'succeeded', outputs });
       const checkpoints = checkpointsFor(left, this.#swap.origin);
-      this.#executor.submit([{ id: leased.token, owner, input, indexes: left.indexes, checkpoints }]);
+      const { indexes, attachments } = left;
+      const asked = { id: leased.token, owner, input, indexes, checkpoints };
+      this.#executor.submit([attachments === undefined ? asked : { ...asked, attachments }]);
       this.#meters.submitted(leased.token);
     } catch (error) {
       // Without an engine, because it has just died or this worker stops, it is none of the request's doing.

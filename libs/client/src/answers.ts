@@ -40,11 +40,18 @@ export interface Picture extends ImageInfo {
 
 /** All that made the pictures: submitted again, it makes the same ones. */
 export interface PictureParameters extends Required<
-  Omit<PictureRequest, 'prompt' | 'negative_prompt' | 'output' | Exclude<keyof RequestOptions, 'model'>>
+  Omit<
+    PictureRequest,
+    'prompt' | 'negative_prompt' | 'output' | 'image' | 'mask' | 'strength' | Exclude<keyof RequestOptions, 'model'>
+  >
 > {
   /** Null once the request has ended, on a server that does not keep prompts. */
   prompt: string | null;
   negative_prompt: string | null;
+  /** The path of the picture that it began with, as it was fitted. Null once it is gone, absent where there was none. */
+  image?: string | null;
+  mask?: string | null;
+  strength?: number;
 }
 
 /** A request of pictures as `get` sees it. */
@@ -87,6 +94,8 @@ export interface PictureModel extends ModelBase {
   schedulers: string[];
   /** What is longer is cut. */
   max_prompt_tokens: number;
+  /** Pictures that requests may bring; absent where there are none. */
+  takes?: ('image' | 'mask')[];
   defaults: { size: string; num_inference_steps: number; guidance_scale: number; scheduler: string };
 }
 

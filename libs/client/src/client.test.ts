@@ -39,6 +39,17 @@ describe('submit', () => {
     expect(JSON.parse(test.asked[0]!.body)).toEqual(request);
   });
 
+  it('sends files as a form, and the fields beside them as they would be in JSON', async () => {
+    const test = await openClient([reset, json(202, accepted)]);
+    const image = new Blob([picture], { type: 'image/png' });
+    expect(await test.client.submit({ prompt: '7', n: 2, preview: { every: 2 }, image, strength: 0.5 })).toEqual(
+      accepted,
+    );
+    const [first, second] = test.asked.map(({ body }) => body.split('\r\n').filter((line) => !line.startsWith('--')));
+    expect(first).toEqual(expect.arrayContaining(['7', '2', '{"every":2}', '0.5', 'Content-Type: image/png']));
+    expect(second).toEqual(first);
+  });
+
   it('is tried again under the same key when its answer got lost', async () => {
     const test = await openPatientClient([reset, failure(502, 'bad_gateway'), silence(200), json(202, accepted)], {
       timeoutMs: 200,

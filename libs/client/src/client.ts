@@ -84,10 +84,23 @@ async function submitRequest(
   request: PictureRequest | TextRequest,
   key = randomKey(),
 ): Promise<AcceptedRequest> {
-  const headers = { 'content-type': 'application/json', 'idempotency-key': key };
-  const options = { method: 'POST', headers, body: JSON.stringify(request) } as const;
+  const body = bodyOf(request);
+  const type: Record<string, string> = typeof body === 'string' ? { 'content-type': 'application/json' } : {};
+  const options = { method: 'POST', headers: { ...type, 'idempotency-key': key }, body } as const;
   const attempt = () => sendForJson<AcceptedRequest>(call, '/v1/predict', options);
   return (await retrying(call, attempt, isAnswerLost)).body;
+}
+
+/** JSON; a form where there are files, with the other fields as JSON. */
+function bodyOf(request: PictureRequest | TextRequest): string | FormData {
+  const fields = Object.entries(request).filter(([, value]) => value !== undefined);
+  if (!fields.some(([, value]) => value instanceof Blob)) return JSON.stringify(request);
+  const form = new FormData();
+  for (const [name, value] of fields) {
+    const isAsItIs = typeof value === 'string' || value instanceof Blob;
+    form.set(name, isAsItIs ? value : JSON.stringify(value));
+  }
+  return form;
 }
 
 /** 128 random bits. `crypto.randomUUID` is not there on pages without TLS. */

@@ -15,7 +15,7 @@ export function requestPath(id: string): string {
 export interface SendOptions {
   method?: 'GET' | 'POST' | 'DELETE';
   headers?: Readonly<Record<string, string>>;
-  body?: string;
+  body?: string | FormData;
   /** Milliseconds for which the server was asked to hold its answer back. */
   heldBackMs?: number;
 }

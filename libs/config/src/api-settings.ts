@@ -30,6 +30,14 @@ export const apiSettings = {
     default: '1048576',
     doc: 'The largest request body; past it the API answers 413.',
   }),
+  maxInputPixels: api('MAX_INPUT_PIXELS', wholeNumber(4096, 268_435_456, 'pixels'), {
+    default: '16777216',
+    doc: 'The most pixels of a picture that a request brings; a larger one is refused before it is decoded. Its file may have 4 bytes for each. A process keeps two such files in memory and decodes two pictures at once; others wait.',
+  }),
+  inputAllowPrivate: api('INPUT_ALLOW_PRIVATE', trueOrFalse, {
+    default: 'false',
+    doc: 'Whether pictures are fetched from private, loopback and other addresses that are not public, and over http, too. Whoever may submit can then look at pictures of its neighbours.',
+  }),
   requestMaxBytes: api('REQUEST_MAX_BYTES', wholeNumber(0, 1_099_511_627_776, 'bytes'), {
     default: '268435456',
     doc: 'The most that one request may keep in Redis (previews, checkpoints, results); past it the API answers 400 and says which field to lower. 0 for no limit.',

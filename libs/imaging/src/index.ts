@@ -1,1 +1,2 @@
 export * from './encode-picture.ts';
+export * from './read-picture.ts';

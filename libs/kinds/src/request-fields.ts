@@ -1,6 +1,7 @@
 /** The fields that requests of every kind have, and what becomes of them. */
 import type { WebhookRequest } from '@darkroom/core';
 import type { z } from 'zod';
+import type { ReadPictures } from './picture/take-pictures.ts';
 import { finiteNumber, textOf, wholeNumber } from './field-types.ts';
 import { webhookFields } from './webhook-fields.ts';
 
@@ -38,6 +39,8 @@ export interface RequestOptions {
   drawSeed: () => number;
   /** What a worker has published for readers of a model's card, by the name that the card has for it. Throws while it is away. */
   readAsset: (model: string, name: string) => Promise<Uint8Array>;
+  /** What gets the pictures that a body names; absent where no body may. */
+  readPictures?: ReadPictures;
 }
 
 /** What a request asks for, with every default filled in. */
@@ -48,4 +51,6 @@ export interface ResolvedRequest<Input = unknown> {
   /** Never more than `timeoutS`. */
   startTimeoutS: number;
   webhook: WebhookRequest | undefined;
+  /** What came with it and travels beside its input, by name; absent when nothing did. */
+  attachments?: ReadonlyMap<string, Uint8Array>;
 }

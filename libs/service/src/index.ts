@@ -1,3 +1,4 @@
+export * from './http/guarded-request.ts';
 export * from './lifecycle/loops-by-name.ts';
 export * from './lifecycle/periodic-loop.ts';
 export * from './lifecycle/run-main.ts';

@@ -6,10 +6,10 @@ import { halfCharacterIn } from './half-characters.ts';
 /** Far more than schemas of answers have. */
 const mostLevels = 200;
 
-/** A request's JSON. Throws 415, 413 or 400; never takes more than `maxBytes` into memory, whatever the headers say. */
-export async function readJsonBody(c: ApiCall, maxBytes: number): Promise<unknown> {
+/** A request's JSON. Throws 415, 413 or 400; never takes more than `maxBytes` into memory, whatever the headers say. `types`: what the route takes. */
+export async function readJsonBody(c: ApiCall, maxBytes: number, types?: string): Promise<unknown> {
   const type = c.req.header('content-type') ?? '';
-  if (type.split(';')[0]!.trim().toLowerCase() !== 'application/json') throw wrongType(type);
+  if (type.split(';')[0]!.trim().toLowerCase() !== 'application/json') throw wrongType(type, types);
   const encoding = c.req.header('content-encoding') ?? 'identity';
   if (encoding.toLowerCase() !== 'identity')
     throw unsupported(`Content-Encoding is ${describeValue(encoding)}, expected none`);
@@ -75,8 +75,8 @@ export function invalidBody(message: string, cause?: unknown): ApiError {
   return new ApiError(400, 'invalid_body', message, { cause });
 }
 
-export function wrongType(type: string): ApiError {
-  return unsupported(`Content-Type is ${type === '' ? 'missing' : describeValue(type)}, expected application/json`);
+export function wrongType(type: string, expected = 'application/json'): ApiError {
+  return unsupported(`Content-Type is ${type === '' ? 'missing' : describeValue(type)}, expected ${expected}`);
 }
 
 function unsupported(message: string): ApiError {

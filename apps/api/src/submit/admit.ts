@@ -1,9 +1,15 @@
 import { type RequestEnvelope, shardOfRequestId } from '@darkroom/core';
 import type { Kinds } from '@darkroom/kinds';
-import { admitRequest, type AdmitRequestResult, cancelRequest } from '@darkroom/store';
+import { admitRequest, type AdmitRequestResult, type Attachments, cancelRequest } from '@darkroom/store';
 import type { ApiKey } from '../auth/api-keys.ts';
 import type { ApiContext } from '../context.ts';
 import { isPossibleAnywhere } from '../follow/estimate-end.ts';
+
+/** A request that is about to be stored, and what came with it. */
+export interface NewRequest {
+  envelope: RequestEnvelope;
+  attachments: Attachments | undefined;
+}
 
 /**
  * Stores a request, if it may come in. A client that is told that Redis is away was promised nothing and will ask again:
@@ -12,7 +18,7 @@ import { isPossibleAnywhere } from '../follow/estimate-end.ts';
  */
 export async function admit(
   context: ApiContext,
-  envelope: RequestEnvelope,
+  { envelope, attachments }: NewRequest,
   { apiKey: { weight, openRequests }, isFoundAgain }: { apiKey: ApiKey; isFoundAgain: boolean },
 ): Promise<AdmitRequestResult> {
   const { queueMaxLength, storePrompts, ownerMaxBytes } = context.config;
@@ -28,6 +34,7 @@ export async function admit(
     ownerMaxBytes: ownerMaxBytes > 0 ? ownerMaxBytes : undefined,
     otherShards: models.flatMap((model) => model.shards).filter((shard) => shard !== own),
     promptless: storePrompts ? undefined : withoutPrivate(context.kinds)(envelope),
+    attachments,
   };
   let admitting: Promise<AdmitRequestResult> | undefined;
   try {
@@ -53,7 +60,10 @@ async function whenUnserved(context: ApiContext, model: string): Promise<'accept
 /** What is kept of a request after its end on a server that does not keep prompts. */
 export function withoutPrivate(kinds: Kinds): (envelope: RequestEnvelope) => RequestEnvelope {
   // Nobody here knows what is private in what another version stored.
-  return (envelope) => ({ ...envelope, input: kinds.of(envelope.kind)?.withoutPrivate(envelope.input) ?? {} });
+  return ({ attachments: _attachments, ...envelope }) => ({
+    ...envelope,
+    input: kinds.of(envelope.kind)?.withoutPrivate(envelope.input) ?? {},
+  });
 }
 
 async function takeBack({ askStore, log }: ApiContext, id: string, admitting: Promise<unknown>): Promise<void> {

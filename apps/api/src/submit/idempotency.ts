@@ -12,7 +12,7 @@ import type { ApiKey } from '../auth/api-keys.ts';
 import type { ApiContext } from '../context.ts';
 import { ApiError, checkField } from '../http/api-error.ts';
 import type { AskStore } from '../server/store-guard.ts';
-import { admit } from './admit.ts';
+import { admit, type NewRequest } from './admit.ts';
 
 /** Letters, digits and signs, as in the draft of the header: https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header */
 export const idempotencyKey = z.string().regex(/^[\x21-\x7e]{1,255}$/);
@@ -29,9 +29,9 @@ export interface Keyed {
 
 export interface AdmitOnceOptions extends Keyed {
   apiKey: ApiKey;
-  envelope: RequestEnvelope;
-  /** The same body as an envelope for a server whose default is this model. */
-  createFor: (defaultModel: string) => Promise<RequestEnvelope>;
+  created: NewRequest;
+  /** The same body as a request for a server whose default is this model. */
+  createFor: (defaultModel: string) => Promise<NewRequest>;
 }
 
 /**
@@ -41,9 +41,9 @@ export interface AdmitOnceOptions extends Keyed {
  */
 export async function admitOnce(
   context: ApiContext,
-  { apiKey, key, fingerprint, envelope: created, createFor }: AdmitOnceOptions,
+  { apiKey, key, fingerprint, created, createFor }: AdmitOnceOptions,
 ): Promise<{ result: AdmitRequestResult; envelope: RequestEnvelope }> {
-  const { owner, id: newId, timeoutMs } = created;
+  const { owner, id: newId, timeoutMs } = created.envelope;
   const subject = { owner, key };
   const claim = async (expiredId?: string): Promise<string> => {
     const { status, id, wasStored } = await context.askStore((store) => {
@@ -60,8 +60,10 @@ export async function admitOnce(
   const id = await claim();
   // The id says where it is stored; the default may have been another model when it was claimed.
   const model = modelOfRequestId(id);
-  const envelope = { ...(model === undefined || model === created.model ? created : await createFor(model)), id };
-  const result = await admit(context, envelope, { apiKey, isFoundAgain: true });
+  const isSame = model === undefined || model === created.envelope.model;
+  const { envelope: made, attachments } = isSame ? created : await createFor(model);
+  const envelope = { ...made, id };
+  const result = await admit(context, { envelope, attachments }, { apiKey, isFoundAgain: true });
   const outcome = result.status === 'admitted' || result.status === 'duplicate' ? 'stored' : 'refused';
   context
     .askStore((store) => {

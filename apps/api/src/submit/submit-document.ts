@@ -16,7 +16,10 @@ export const submitErrors = {
   404: noSuchModel,
   409: errorAnswer('The Idempotency-Key came with another body before.', idempotencyConflict()),
   413: errorAnswer('The body is too large.', bodyTooLarge(1_048_576)),
-  415: errorAnswer('The body is not application/json.', wrongType('text/plain')),
+  415: errorAnswer(
+    'The body is neither application/json nor, where files may come, multipart/form-data.',
+    wrongType('text/plain'),
+  ),
   429: {
     ...errorAnswer(
       'The key has used up its requests per minute (`rate_limit_exceeded`), has as many open requests (`too_many_open_requests`) or event streams (`too_many_streams`) as it may, or keeps as many bytes as it may (`too_many_bytes`).',

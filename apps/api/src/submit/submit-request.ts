@@ -8,7 +8,9 @@ import { findRequest } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { invalidFields, notNow, overloaded, retryLater, tooMany } from '../http/api-error.ts';
 import { isStoreAway } from '../server/store-guard.ts';
-import { admit } from './admit.ts';
+import { createPictureReader, type PictureReaderOptions } from '../pictures/read-pictures.ts';
+import type { Uploads } from '../pictures/uploads.ts';
+import { admit, type NewRequest } from './admit.ts';
 import { chooseModel } from './choose-model.ts';
 import { admitOnce, checkIdempotencyKey, findStoredId, fingerprintOf, type Keyed } from './idempotency.ts';
 
@@ -20,6 +22,10 @@ export interface Submission {
    * the client asked for, which the key stands for.
    */
   late?: { asked: unknown; makeBody: () => Promise<unknown> };
+  /** Files that came with the body, which names them. They are let go of as soon as they were read. */
+  uploads?: Uploads | undefined;
+  /** What a mask says of where to paint; by default that it is white there. */
+  maskBy?: PictureReaderOptions['maskBy'];
   /** The only kind of work that the route is for; models of others are not there for it. */
   kind?: string;
   /**
@@ -51,11 +57,20 @@ export async function submitRequest(
   context: ApiContext,
   submission: Submission,
 ): Promise<SubmittedRequest> {
+  try {
+    return await submit(c, context, submission);
+  } finally {
+    submission.uploads?.release();
+  }
+}
+
+async function submit(c: ApiCall, context: ApiContext, submission: Submission): Promise<SubmittedRequest> {
   const key = c.req.header('idempotency-key');
   // The same key on another route is another body.
-  const { late } = submission;
-  const asked = late === undefined ? submission.body : late.asked;
-  const keyed = key === undefined ? undefined : { key, fingerprint: fingerprintOf(c.req.path, asked) };
+  const { late, uploads } = submission;
+  const given = late === undefined ? submission.body : late.asked;
+  const asked = (): unknown => (uploads === undefined ? given : { body: given, files: uploads.hashes() });
+  const keyed = key === undefined ? undefined : { key, fingerprint: fingerprintOf(c.req.path, asked()) };
   await count(c, context, keyed);
   if (key !== undefined) checkIdempotencyKey(key);
   const apiKey = c.get('apiKey');
@@ -64,13 +79,13 @@ export async function submitRequest(
     if (storedId !== undefined) return told(c, await replayOf(context, storedId, apiKey.name));
   }
   const body = late === undefined ? submission.body : await late.makeBody();
-  const createFor = (defaultModel: string | undefined): Promise<RequestEnvelope> =>
+  const createFor = (defaultModel: string | undefined): Promise<NewRequest> =>
     createEnvelope(context, { ...submission, body, owner: apiKey.name, defaultModel });
   const created = await createFor(context.config.defaultModel);
   const { envelope, result } =
     keyed === undefined
-      ? { envelope: created, result: await admit(context, created, { apiKey, isFoundAgain: false }) }
-      : await admitOnce(context, { ...keyed, apiKey, envelope: created, createFor });
+      ? { ...created, result: await admit(context, created, { apiKey, isFoundAgain: false }) }
+      : await admitOnce(context, { ...keyed, apiKey, created, createFor });
   // The 40 random bits of an id came twice within a millisecond, for one model and owner: not while randomness works.
   if (keyed === undefined && result.status === 'duplicate')
     throw new DarkroomError('internal', 'api.submit', 'A new request id was taken already.');
@@ -138,9 +153,9 @@ async function replayOf(context: ApiContext, id: string, owner: string): Promise
 async function createEnvelope(
   context: ApiContext,
   options: Submission & { body: unknown; owner: string; defaultModel: string | undefined },
-): Promise<RequestEnvelope> {
+): Promise<NewRequest> {
   const { config, drawSeed, askStore, clock } = context;
-  const { body, owner, refine = (input) => input } = options;
+  const { body, owner, uploads, maskBy = 'brightness', refine = (input) => input } = options;
   const { card, kind } = await chooseModel(context, options);
   const result = await kind.resolve(body, card, {
     timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
@@ -153,9 +168,10 @@ async function createEnvelope(
         throw notNow('model_unserved', `No worker serves ${model} right now, try again later.`, 'model');
       return asset;
     },
+    readPictures: createPictureReader(context, { owner, uploads, maskBy }),
   });
   if (result.status === 'invalid') throw invalidFields(result.problems);
-  const { priority, timeoutS, startTimeoutS, webhook } = result.request;
+  const { priority, timeoutS, startTimeoutS, webhook, attachments } = result.request;
   const input = refine(result.request.input, card);
   const demand = kind.demandOf(input);
   const { requestMaxBytes: limit } = config;
@@ -167,7 +183,7 @@ async function createEnvelope(
   const { id: model, shards } = card;
   const shard = context.chooseShard(owner, { shards, cost: demand.cost });
   const trace = activeTrace();
-  return {
+  const envelope = {
     id: await askStore((store) => newRequestId(store, { model: shard, owner, nowMs: clock.now() })),
     model,
     owner,
@@ -178,8 +194,10 @@ async function createEnvelope(
     startTimeoutMs: Math.ceil(startTimeoutS * 1000),
     ...(webhook === undefined ? {} : { webhook }),
     ...(trace === undefined ? {} : { trace }),
+    ...(attachments === undefined ? {} : { attachments: [...attachments.keys()] }),
     input,
   };
+  return { envelope, attachments };
 }
 
 /**

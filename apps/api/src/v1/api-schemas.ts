@@ -26,6 +26,11 @@ export function listSchema<Item extends z.ZodType>(name: string, item: Item) {
 
 /** The schemas that check requests, under their names in the document. Cloned: they were made before zod learned `openapi`. */
 export const pictureBodySchema = pictureSchema.clone().openapi('PictureRequest');
+/** A file of a form, as the document shows it. */
+export const fileSchema = z.any().openapi({ type: 'string', format: 'binary' });
+export const pictureFormSchema = pictureBodySchema
+  .extend({ image: fileSchema.optional(), mask: fileSchema.optional() })
+  .openapi('PictureForm', { description: 'As `PictureRequest`; `image` and `mask` may be files or text.' });
 export const textBodySchema = textSchema.clone().openapi('TextRequest');
 /** What a body has to be depends on the kind of its model. */
 export const bodySchema = z.union([pictureBodySchema, textBodySchema]);

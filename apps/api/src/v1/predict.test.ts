@@ -145,8 +145,8 @@ describe('refusing stores nothing', () => {
   });
 
   it.each([
-    [{}, 'Content-Type is "text/plain;charset=UTF-8", expected application/json'],
-    [{ 'Content-Type': 'text/json' }, 'Content-Type is "text/json", expected application/json'],
+    [{}, 'Content-Type is "text/plain;charset=UTF-8", expected application/json or multipart/form-data'],
+    [{ 'Content-Type': 'text/json' }, 'Content-Type is "text/json", expected application/json or multipart/form-data'],
     [{ ...json, 'Content-Encoding': 'gzip' }, 'Content-Encoding is "gzip", expected none'],
   ])('other types: %j', async (headers: Record<string, string>, message) => {
     const test = await openTestApi();

@@ -7,12 +7,12 @@ import { HeardOutputs } from '../follow/heard-outputs.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { invalidField, overloaded } from '../http/api-error.ts';
 import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-route.ts';
-import { readJsonBody } from '../http/read-json-body.ts';
+import { takeBody, type TakenBody } from '../http/take-body.ts';
 import { requestUrls } from '../http/urls.ts';
 import { chooseModel } from '../submit/choose-model.ts';
 import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
 import { onceStored, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
-import { acceptedSchema, bodySchema, requestSchema } from './api-schemas.ts';
+import { acceptedSchema, bodySchema, pictureFormSchema, requestSchema } from './api-schemas.ts';
 import { onlySingleText, isText, streamPlainText, wantsPlainText } from './plain-text.ts';
 import { plainTextContent, unfinishedText } from './plain-text-document.ts';
 import { requestAnswer } from './request-answer.ts';
@@ -28,7 +28,9 @@ export const predictRoute: Route = {
 
 With \`Accept: text/plain\` the answer to a request of a text model is its text, chunk by chunk as it is written (of block diffusion,
 blocks as they are settled), without anything around it; \`Location\` and \`X-Request-Id\` say where the request is. \`n\` must
-be 1. A text that does not come to its end breaks the connection off. Whoever goes away cancels nothing.`,
+be 1. A text that does not come to its end breaks the connection off. Whoever goes away cancels nothing.
+
+A picture to begin with, and its mask, may come as files of a form: the fields of the form are those of the JSON body, as text or as JSON.`,
   request: {
     headers: submitHeaders,
     body: {
@@ -47,6 +49,7 @@ be 1. A text that does not come to its end breaks the connection off. Whoever go
             },
           },
         },
+        'multipart/form-data': { schema: pictureFormSchema },
       },
     },
   },
@@ -77,45 +80,49 @@ be 1. A text that does not come to its end breaks the connection off. Whoever go
       overloaded(),
     ),
   },
-  async handle(c, context) {
-    const waitMs = preferredWaitMs(c.req.header('prefer'));
-    const body = await readJsonBody(c, context.config.maxBodyBytes);
-    if (wantsPlainText(c) && (await isOfTextModel(context, body)))
-      return streamPlainText(c, context, () => submitSingleText(c, context, body));
-    const { id, state, position, isPossible, eta } = await submitRequest(c, context, { body });
-    const urls = requestUrls(id);
-    c.header('Location', urls.self);
-    if (waitMs > 0) {
-      // It has passed the schema of its kind.
-      const isInline = (body as { output?: string }).output === 'inline';
-      c.header('Preference-Applied', `wait=${waitMs / 1000}`);
-      const heard = new HeardOutputs();
-      const hear = (event: RequestEvent): void => (isInline ? heard.hear(event) : undefined);
-      const request = await onceStored(() => awaitEnd(c, context, id, waitMs, hear));
-      if (request !== undefined) {
-        const answer = await requestAnswer(context, request, { isInline, heard });
-        return c.json(answer, isTerminalState(request.state) ? 200 : 202);
-      }
-    }
-    const accepted = {
-      request_id: id,
-      status: state,
-      queue_position: position ?? null,
-      ...(eta === undefined ? {} : { eta_seconds: eta }),
-      is_possible: isPossible,
-      urls,
-    };
-    return c.json(accepted, 202);
+  handle(c, context) {
+    const fieldsOf = async (body: unknown) => (await modelOf(context, body)).kind.bodySchema.shape;
+    return takeBody(c, context, fieldsOf, (taken) => predict(c, context, taken));
   },
 };
 
-async function isOfTextModel(context: ApiContext, body: unknown): Promise<boolean> {
-  const { kind } = await chooseModel(context, { body, defaultModel: context.config.defaultModel });
-  return isText({ kind: kind.id });
+async function predict(c: ApiCall, context: ApiContext, taken: TakenBody): Promise<Response> {
+  const waitMs = preferredWaitMs(c.req.header('prefer'));
+  const { body } = taken;
+  if (wantsPlainText(c) && isText({ kind: (await modelOf(context, body)).kind.id }))
+    return streamPlainText(c, context, () => submitSingleText(c, context, taken));
+  const { id, state, position, isPossible, eta } = await submitRequest(c, context, taken);
+  const urls = requestUrls(id);
+  c.header('Location', urls.self);
+  if (waitMs > 0) {
+    // It has passed the schema of its kind.
+    const isInline = (body as { output?: string }).output === 'inline';
+    c.header('Preference-Applied', `wait=${waitMs / 1000}`);
+    const heard = new HeardOutputs();
+    const hear = (event: RequestEvent): void => (isInline ? heard.hear(event) : undefined);
+    const request = await onceStored(() => awaitEnd(c, context, id, waitMs, hear));
+    if (request !== undefined) {
+      const answer = await requestAnswer(context, request, { isInline, heard });
+      return c.json(answer, isTerminalState(request.state) ? 200 : 202);
+    }
+  }
+  const accepted = {
+    request_id: id,
+    status: state,
+    queue_position: position ?? null,
+    ...(eta === undefined ? {} : { eta_seconds: eta }),
+    is_possible: isPossible,
+    urls,
+  };
+  return c.json(accepted, 202);
 }
 
-async function submitSingleText(c: ApiCall, context: ApiContext, body: unknown): Promise<SubmittedRequest> {
-  const submitted = await submitRequest(c, context, { body, kind: textKind.id, refine: onlySingleText });
+function modelOf(context: ApiContext, body: unknown) {
+  return chooseModel(context, { body, defaultModel: context.config.defaultModel });
+}
+
+async function submitSingleText(c: ApiCall, context: ApiContext, taken: TakenBody): Promise<SubmittedRequest> {
+  const submitted = await submitRequest(c, context, { ...taken, kind: textKind.id, refine: onlySingleText });
   c.header('Location', requestUrls(submitted.id).self);
   return submitted;
 }

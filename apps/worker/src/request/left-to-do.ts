@@ -1,5 +1,5 @@
 import type { RowCheckpoint, TextEvent } from '@darkroom/core';
-import { type LeasedRequest, readResumePoint, type StoreConnection } from '@darkroom/store';
+import { type LeasedRequest, readAttachments, readResumePoint, type StoreConnection } from '@darkroom/store';
 
 export interface LeftToDo {
   /** Outputs that are yet to be made. */
@@ -8,6 +8,8 @@ export interface LeftToDo {
   checkpoints: ReadonlyMap<number, RowCheckpoint & { origin: string }>;
   /** What was said of the text of outputs that have any, by index. */
   said: ReadonlyMap<number, readonly TextEvent[]>;
+  /** What came with the request; undefined when nothing did. */
+  attachments?: ReadonlyMap<string, Uint8Array> | undefined;
 }
 
 const headerBytes = 4;
@@ -24,12 +26,18 @@ function decodeCheckpoint(bytes: Buffer): RowCheckpoint {
   return { done: bytes.readUInt32LE(0), data: Uint8Array.from(bytes.subarray(headerBytes)) };
 }
 
-/** One round trip for a request that ran before, one more if it has written text, none for others. */
+/**
+ * One round trip for a request that ran before or came with something, one more if it has written text, none for others.
+ *
+ * @throws DarkroomError `unavailable` when what came with it cannot be read now.
+ */
 export async function readLeftToDo(store: StoreConnection, { envelope, isResumed }: LeasedRequest): Promise<LeftToDo> {
   const all = Array.from({ length: envelope.outputs }, (_value, index) => index);
-  if (!isResumed) return { indexes: all, checkpoints: new Map(), said: new Map() };
-  const { finished, checkpoints, said } = await readResumePoint(store, envelope);
+  const reading = envelope.attachments && readAttachments(store, envelope.id);
+  if (!isResumed) return { indexes: all, checkpoints: new Map(), said: new Map(), attachments: await reading };
+  const [attachments, { finished, checkpoints, said }] = await Promise.all([reading, readResumePoint(store, envelope)]);
   return {
+    attachments,
     indexes: all.filter((index) => !finished.has(index)),
     checkpoints: new Map(
       [...checkpoints].map(([index, { data, origin }]) => [index, { ...decodeCheckpoint(data), origin }]),

@@ -34,4 +34,13 @@ export interface PictureRequest extends RequestOptions {
   output?: 'url' | 'inline';
   /** Default: `{ every: 5 }`. */
   preview?: PreviewRequest;
+  /**
+   * The picture to begin with, for models whose `takes` has it: a file, a data URL, an https URL that the server fetches, or the `url` of
+   * a picture of yours on the server. With `size: 'auto'` it is its own size that is drawn.
+   */
+  image?: string | Blob;
+  /** Where to paint anew: white there, black where `image` stays, of the size of `image`. */
+  mask?: string | Blob;
+  /** 0 to 1: how far to go from `image`. Default: 0.8, or 1 with a mask. */
+  strength?: number;
 }

@@ -31,5 +31,7 @@ export interface RequestEnvelope<Input = unknown> {
   webhook?: WebhookRequest;
   /** W3C `traceparent` of what brought it; absent when nobody traces. */
   trace?: string;
+  /** Names of what came with it and travels beside it, such as `image`; absent when nothing did. Their bytes are stored with it. */
+  attachments?: readonly string[];
   input: Input;
 }

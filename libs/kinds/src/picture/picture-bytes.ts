@@ -6,6 +6,8 @@ import type { OutputFormat, PictureInput } from './picture-input.ts';
 
 /** Of an encoded file. Measured: png 3.04, jpeg 1.62, webp 1.40. */
 const bytesPerPixel: Readonly<Record<OutputFormat, number>> = { png: 3.1, jpeg: 1.8, webp: 1.6 };
+/** Of the grey PNG of a mask. */
+const maskBytesPerPixel = 1.1;
 /** Headers of a small file. */
 const fileBytes = 2048;
 /** Of the whole picture. A preview has a quarter of its pixels or fewer, and 0.40 bytes for each of noise. */
@@ -26,7 +28,10 @@ function bytesOf(input: PictureInput) {
   const count = previewEvery === 0 ? 0 : Math.floor((steps - 1) / previewEvery);
   const picture = pixels * (bytesPerPixel[outputFormat] + checkpointBytesPerPixel) + fileBytes + checkpointBytes;
   // With prompts and without: where they are not kept, both are stored.
-  const request = 2 * Buffer.byteLength(JSON.stringify(input)) + requestBytes;
+  const brought =
+    (input.image ? pixels * bytesPerPixel.png + fileBytes : 0) +
+    (input.mask ? pixels * maskBytesPerPixel + fileBytes : 0);
+  const request = brought + 2 * Buffer.byteLength(JSON.stringify(input)) + requestBytes;
   return {
     previews: n * count * (pixels * previewBytesPerPixel + fileBytes),
     others: n * (picture + steps * eventBytes) + request,

@@ -31,6 +31,11 @@ const preview = z
     example: { every: 2 },
   });
 
+/** `cid:` names a part of a form (RFC 2392), and only what comes in one has such. */
+const picturePattern = /^(?:data:[^,]{0,100};base64,|https?:\/\/|\/v1\/predict\/|cid:)/i;
+const pictureExpected = 'a picture: a data URL in base64, or an https URL';
+const pictureSource = z.string({ error: pictureExpected }).regex(picturePattern, { error: pictureExpected });
+
 /** Strict: a field that is not here is an error, because a misspelled one would silently change the picture. */
 export const pictureSchema = z.strictObject({
   model,
@@ -78,6 +83,19 @@ export const pictureSchema = z.strictObject({
       '"inline" puts the pictures into an answer that waits for them (`Prefer: wait`), in base64. Default: "url".',
   }),
   preview: preview.optional(),
+  image: pictureSource.optional().meta({
+    description:
+      'The picture to begin with, for models whose `takes` has it: PNG, JPEG or WebP, as a data URL, an https URL that the server fetches, the ' +
+      '`url` of a picture that a request of yours has made, or a file of a `multipart/form-data`. It is turned as its EXIF says and made to fill ' +
+      '`size`: what is too much is cut evenly. With `size: "auto"` it is its own size, within the limits of the model.',
+  }),
+  mask: pictureSource.optional().meta({
+    description:
+      'Where to paint anew, for models whose `takes` has it: a picture of the size of `image`, white there and black where `image` stays.',
+  }),
+  strength: finiteNumber(0, 1).optional().meta({
+    description: 'How far to go from `image`: the share of the steps that are taken. Default: 0.8, or 1 with a mask.',
+  }),
   ...otherRequestFields,
 });
 
@@ -96,4 +114,10 @@ export const foreignPictureFields: Readonly<Record<string, string>> = {
   num_images: 'n',
   num_outputs: 'n',
   quality: 'output_compression',
+  init_image: 'image',
+  image_url: 'image',
+  mask_image: 'mask',
+  mask_url: 'mask',
+  denoising_strength: 'strength',
+  prompt_strength: 'strength',
 };

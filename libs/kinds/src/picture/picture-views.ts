@@ -2,7 +2,13 @@
 import type { OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
 import { z } from 'zod';
 import type { EventView, KindEvent } from '../kind.ts';
-import { type PictureCard, type PictureInput, seedOfPicture } from './picture-input.ts';
+import {
+  type PictureAttachment,
+  pictureAttachments,
+  type PictureCard,
+  type PictureInput,
+  seedOfPicture,
+} from './picture-input.ts';
 import { pictureSchema } from './picture-schema.ts';
 
 const count = z.int().min(0);
@@ -25,6 +31,18 @@ const storedPrompt = z
   .nullable()
   .meta({ description: 'Null when the request has ended on a server that does not keep prompts.' });
 
+const storedPicture = z.string().nullable().optional();
+
+const storedPictures = {
+  image: storedPicture.meta({
+    description:
+      'Where the picture is that it began with, as it was fitted; left out where there was none, null when it is not kept.',
+    example: '/v1/predict/emoji-sd-01kaj3v0q8f3zt6m0c9d7p2xwe/inputs/image',
+  }),
+  mask: storedPicture.meta({ description: 'The same of its mask: white where it was painted anew.' }),
+  strength: pictureSchema.shape.strength,
+};
+
 /** Of a request, beside `promptCutShape` and its images. */
 export const pictureRequestShape = {
   step: count.meta({ description: 'Steps done, over all pictures of the request.' }),
@@ -42,7 +60,7 @@ export const pictureRequestShape = {
       webhook_events: true,
     })
     .required()
-    .extend({ prompt: storedPrompt, negative_prompt: storedPrompt })
+    .extend({ prompt: storedPrompt, negative_prompt: storedPrompt, ...storedPictures })
     .meta({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
 };
 
@@ -64,6 +82,10 @@ export const pictureModelShape = {
   guidance: range,
   schedulers: z.array(z.string()).meta({ description: 'What `scheduler` takes.' }),
   max_prompt_tokens: count,
+  takes: z
+    .array(z.enum(pictureAttachments))
+    .optional()
+    .meta({ description: 'Pictures that requests may bring; left out where there are none.' }),
   defaults: z.strictObject({
     size: z.string(),
     num_inference_steps: count,
@@ -82,6 +104,11 @@ export type StoredPictureInput = Omit<PictureInput, 'prompt' | 'negativePrompt'>
 /** A path: only the client knows under which name it reaches the API. */
 export function imageUrl(id: string, index: number): string {
   return `/v1/predict/${id}/images/${index}`;
+}
+
+/** Of what a request began with: a path, too. */
+export function inputUrl(id: string, name: PictureAttachment): string {
+  return `/v1/predict/${id}/inputs/${name}`;
 }
 
 function imageView(id: string, output: OutputInfo): ImageView {
@@ -156,7 +183,7 @@ function chunkView(id: string, { output, chunkIndex }: Extract<KindEvent, { type
 }
 
 function requestView(request: RequestStatus): View<typeof pictureRequestShape> {
-  const { model, state, done, total } = request;
+  const { id, model, state, done, total } = request;
   const input = request.input as StoredPictureInput;
   return {
     step: done,
@@ -164,12 +191,18 @@ function requestView(request: RequestStatus): View<typeof pictureRequestShape> {
     progress: state === 'succeeded' ? 1 : total > 0 ? done / total : 0,
     seed: input.seed,
     seeds: Array.from({ length: input.n }, (_value, index) => seedOfPicture(input.seed, index)),
-    parameters: parametersOf(model, input),
+    parameters: parametersOf(id, model, input),
   };
 }
 
 /** Everything that made the pictures, as a body that makes the same ones again. */
-function parametersOf(model: string, input: StoredPictureInput): View<typeof pictureRequestShape>['parameters'] {
+function parametersOf(
+  id: string,
+  model: string,
+  input: StoredPictureInput,
+): View<typeof pictureRequestShape>['parameters'] {
+  // Pictures go when prompts go.
+  const urlOf = (name: PictureAttachment): string | null => (input.prompt === undefined ? null : inputUrl(id, name));
   return {
     model,
     prompt: input.prompt ?? null,
@@ -184,6 +217,8 @@ function parametersOf(model: string, input: StoredPictureInput): View<typeof pic
     output_format: input.outputFormat,
     output_compression: input.outputCompression,
     preview: input.previewEvery === 0 ? 'off' : { every: input.previewEvery },
+    ...(input.image ? { image: urlOf('image'), strength: input.strength } : {}),
+    ...(input.mask ? { mask: urlOf('mask') } : {}),
   };
 }
 
@@ -195,6 +230,7 @@ function modelView(card: PictureCard): View<typeof pictureModelShape> {
     guidance: { min: guidance.min, max: guidance.max },
     schedulers: [...card.schedulers],
     max_prompt_tokens: card.maxPromptTokens,
+    ...(card.takes === undefined || card.takes.length === 0 ? {} : { takes: [...card.takes] }),
     defaults: {
       size: `${sizes.default.width}x${sizes.default.height}`,
       num_inference_steps: steps.default,

@@ -1,16 +1,16 @@
 import type { Kind } from '../kind.ts';
 import { heaviestPictureField, pictureBytes } from './picture-bytes.ts';
-import { type PictureCard, pictureCost, type PictureInput, pictureShapeKey } from './picture-input.ts';
+import { type PictureCard, pictureCost, type PictureInput, pictureShapeKey, pictureSteps } from './picture-input.ts';
 import { pictureSchema } from './picture-schema.ts';
 import { pictureViews } from './picture-views.ts';
-import { resolvePicture } from './resolve-picture.ts';
+import { resolveWithPictures } from './take-pictures.ts';
 
 /** Pictures, drawn step by step. */
 export const picture: Kind<PictureInput, PictureCard> = {
   id: 'picture',
   outputs: 'bytes',
   bodySchema: pictureSchema,
-  resolve: resolvePicture,
+  resolve: resolveWithPictures,
   demandOf: (input) => ({
     shapeKey: pictureShapeKey(input),
     outputs: input.n,
@@ -19,7 +19,7 @@ export const picture: Kind<PictureInput, PictureCard> = {
     bytes: pictureBytes(input),
   }),
   heaviestField: heaviestPictureField,
-  stepsOf: ({ numInferenceSteps }) => numInferenceSteps,
+  stepsOf: pictureSteps,
   withoutPrivate: ({ prompt: _prompt, negativePrompt: _negativePrompt, ...input }) => input,
   ...pictureViews,
 };

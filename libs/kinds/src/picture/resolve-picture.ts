@@ -1,8 +1,8 @@
-import { invalidValue } from '@darkroom/core';
+import { type FieldProblem, invalidValue } from '@darkroom/core';
 import type { ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
 import { resolveBody } from '../resolve-body.ts';
-import type { PictureCard, PictureInput } from './picture-input.ts';
+import { defaultStrength, type PictureAttachment, type PictureCard, type PictureInput } from './picture-input.ts';
 import {
   defaultOutputCompression,
   defaultPreviewEvery,
@@ -11,7 +11,7 @@ import {
   pictureSchema,
 } from './picture-schema.ts';
 
-/** Checks a request's body against the schema and then against what its model can do. */
+/** Checks a request's body against the schema and then against what its model can do. Of pictures to begin with, that they may be there: not they themselves. */
 export function resolvePicture(body: unknown, card: PictureCard, options: RequestOptions): ResolveResult<PictureInput> {
   const limits = limitsOf(card);
   return resolveBody(body, {
@@ -19,10 +19,12 @@ export function resolvePicture(body: unknown, card: PictureCard, options: Reques
     options,
     expected: Object.fromEntries(limits.map(({ field, expected }) => [field, expected])),
     foreignNames: foreignPictureFields,
-    problemsOf: (request) =>
-      limits
+    problemsOf: (request) => [
+      ...limits
         .filter(({ isMet }) => !isMet(request))
         .map(({ field, expected }) => invalidValue(field, request[field], expected)),
+      ...pictureProblems(request, card),
+    ],
     inputOf: (request) => fillDefaults(request, card, options),
   });
 }
@@ -61,6 +63,22 @@ function limitsOf(card: PictureCard): Limit[] {
   ];
 }
 
+/** Pictures to begin with that the model does not take, or that are not there. */
+function pictureProblems(request: PictureRequest, card: PictureCard): FieldProblem[] {
+  const { image, mask, strength } = request;
+  const takes = (what: PictureAttachment): boolean => card.takes?.includes(what) ?? false;
+  const problems: FieldProblem[] = [];
+  if (image !== undefined && !takes('image'))
+    problems.push(invalidValue('image', image, `none: ${card.id} draws from prompts only`));
+  if (mask !== undefined && (image === undefined || !takes('mask')))
+    problems.push(
+      invalidValue('mask', mask, image === undefined ? 'none without an image' : `none: ${card.id} takes no masks`),
+    );
+  if (strength !== undefined && image === undefined)
+    problems.push(invalidValue('strength', strength, 'none without an image'));
+  return problems;
+}
+
 function isWithin(value: number | undefined, { min, max }: { min: number; max: number }): boolean {
   return value === undefined || (value >= min && value <= max);
 }
@@ -88,5 +106,12 @@ function fillDefaults(request: PictureRequest, card: PictureCard, { drawSeed }: 
     outputFormat: request.output_format ?? 'png',
     outputCompression: request.output_compression ?? defaultOutputCompression,
     previewEvery: preview === 'off' ? 0 : preview.every,
+    ...picturesOf(request),
   };
+}
+
+function picturesOf({ image, mask, strength }: PictureRequest): Pick<PictureInput, 'image' | 'mask' | 'strength'> {
+  if (image === undefined) return {};
+  const hasMask = mask !== undefined;
+  return { image: true, ...(hasMask ? { mask: true } : {}), strength: strength ?? defaultStrength(hasMask) };
 }

@@ -30,7 +30,7 @@ export interface BytesReference {
 const mark = '\0at ';
 
 /** What comes behind a request's folder. */
-const insidePattern = /^(?:outputs|work)\/[\w-][\w.-]*$/;
+const insidePattern = /^(?:inputs|outputs|work)\/[\w-][\w.-]*$/;
 
 export function encodeReference({ name, from, to }: BytesReference): Buffer {
   return Buffer.from(`${mark}${from} ${to} ${name}`, 'latin1');

@@ -3,6 +3,9 @@ import { readTime } from '../connection/read-time.ts';
 import { readIdSecret } from '../requests/request-ids.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
+/** How long it may be from a request's id to its admission: what came with it is stored between. */
+const admissionMs = 60_000;
+
 /**
  * Removes bytes that nobody can ask for any more: what requests have left whose time is over, and what was of use while they ran.
  * Only those under ids of this system, since the place may be shared. Goes round and round, a page for each call; safe to run in
@@ -39,20 +42,24 @@ export class BytesSweeper {
     return parts
       .filter(({ path: [id = '', folder] }) => {
         const state = states.get(id);
-        if (state === 'ended') return folder === 'work';
-        // One that can still be asked for is no more because Redis has lost it, and Redis may come back.
-        return state === 'gone' && nowMs - timeOfRequestId(id) > resultTtlMs;
+        if (state === 'ended' || state === 'stripped')
+          return folder === 'work' || (folder === 'inputs' && state === 'stripped');
+        // One that can still be asked for is no more because Redis has lost it, and Redis may come back. Or it is about to be stored.
+        return state === 'gone' && nowMs - timeOfRequestId(id) > Math.max(resultTtlMs, admissionMs);
       })
       .map(({ name }) => name);
   }
 
-  async #stateOf(id: string): Promise<'open' | 'ended' | 'gone'> {
-    const [state, endedAtMs] = await this.#store.redis.hmget(
+  /** `stripped`: ended, and what was private of it is gone. */
+  async #stateOf(id: string): Promise<'open' | 'ended' | 'stripped' | 'gone'> {
+    const [state, endedAtMs, stripped] = await this.#store.redis.hmget(
       this.#store.keysOfRequest(id)!.request(id),
       'state',
       'endedAtMs',
+      'stripped',
     );
     if (state === null) return 'gone';
-    return endedAtMs === null ? 'open' : 'ended';
+    if (endedAtMs === null) return 'open';
+    return stripped === null ? 'ended' : 'stripped';
   }
 }

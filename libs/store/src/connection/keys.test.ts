@@ -53,7 +53,8 @@ async function seedAll(): Promise<StoreConnection> {
     { type: 'chunk', delivery, info, chunkIndex: 0, data: Buffer.from('x') },
   );
   const asked = testEnvelope();
-  await seedRequest(store, { ...asked, options: { promptless: { ...asked, input: {} } } });
+  const attachments = new Map([['image', Buffer.from('png')]]);
+  await seedRequest(store, { ...asked, options: { promptless: { ...asked, input: {} }, attachments } });
   await pauseModel(store, 'tiny');
   await dispatchRequests(store, 'tiny', [], { reserveWorkerId: 'w1' });
   await takeReloadTurn(store, worker, 1000);

@@ -33,6 +33,7 @@ export function modelKeys(prefix: string, model: string) {
     // By request.
     request: ofEach('request'),
     input: ofEach('input'),
+    inputs: ofEach('inputs'),
     events: ofEach('events'),
     previews: ofEach('previews'),
     output: ofOutputs('output'),

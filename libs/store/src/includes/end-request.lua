@@ -7,7 +7,7 @@
 local deadLength, minuteTtlMs = 1000, 600000
 local function endRequest(id, state, error)
   local request, nowMs, facts = key('request', id), timeMs(), factsOf(id,
-    { 'state', 'sinceMs', 'sequence', 'webhook', 'createdAtMs', 'position', 'resultTtlMs', 'outputs', 'owner', 'cost', 'weight', 'bytes', 'written' })
+    { 'state', 'sinceMs', 'sequence', 'webhook', 'createdAtMs', 'position', 'resultTtlMs', 'outputs', 'owner', 'cost', 'weight', 'bytes', 'written', 'attached' })
   local owner, ttlMs = facts.owner, tonumber(facts.resultTtlMs)
   tallyState(facts, state, nowMs)
   tallyDuration('end:' .. state, nowMs - facts.createdAtMs)
@@ -20,6 +20,12 @@ local function endRequest(id, state, error)
   if redis.call('EXISTS', key('promptless', id)) == 1 then
     redis.call('RENAME', key('promptless', id), key('input', id))
     redis.call('HSET', request, 'stripped', '1')
+    -- What came with it is as private as its prompt.
+    if facts.attached then redis.call('DEL', key('inputs', id)) end
+  elseif facts.attached then
+    facts.written = (facts.written or 0) + facts.attached
+    redis.call('HSET', request, 'written', facts.written)
+    redis.call('PEXPIRE', key('inputs', id), ttlMs)
   end
   if redis.call('HINCRBY', base .. ':open', owner, -1) == 0 then redis.call('HDEL', base .. ':open', owner) end
   redis.call('ZREM', base .. ':deadlines', id)

@@ -3,7 +3,7 @@
 --       6 the failed request that it asks again for, once, or '', 7 trace or '', 8 of this call: the same command sent again has the same,
 --       9 weight, 10 cost, 11 slots, 12 outputs, 13 shape, 14 bytes, 15 priority, 16 timeout ms, 17 start timeout ms, 18 TTL of a result, ms;
 --       limits, '' for none: 19 most that wait, 20 '1': only where a worker has the model, 21 most of the owner's that are open,
---       22 most bytes of the owner's
+--       22 most bytes of the owner's; of one that came with something 23 bytes of all of that, and then name and bytes, or where they are, of each
 -- Returns: {'admitted', position, possible 0|1, cost of the requests ahead} | {'overloaded', waiting, what they cost} | {'limited', open} |
 --          {'over-budget', bytes kept} | {'unserved'} | {'duplicate'}; of a retry also {'retried', id} (before) | {'not-dead', state} |
 --          {'not-kept'} | {'missing'}
@@ -46,7 +46,7 @@ local order = priority * 4294967296 + redis.call('INCR', base .. ':arrivals')
 joinLine({ id = id, owner = owner, order = order, cost = cost, weight = weight, createdAtMs = nowMs }, shares)
 local position = positionOf(id, owner, shares)
 local optional = {}
-for field, value in pairs({ webhook = webhook, retryOf = retryOf, trace = trace }) do
+for field, value in pairs({ webhook = webhook, retryOf = retryOf, trace = trace, attached = ARGV[23] or '' }) do
   if value ~= '' then optional[#optional + 1], optional[#optional + 2] = field, value end
 end
 redis.call('HSET', request, 'state', 'queued', 'owner', owner, 'weight', weight, 'cost', cost, 'slots', slots,
@@ -55,6 +55,7 @@ redis.call('HSET', request, 'state', 'queued', 'owner', owner, 'weight', weight,
   'resultTtlMs', resultTtlMs, 'position', position, 'admission', admission, unpack(optional))
 redis.call('SET', key('input', id), envelope)
 if promptless ~= '' then redis.call('SET', key('promptless', id), promptless) end
+if ARGV[23] then redis.call('HSET', key('inputs', id), unpack(ARGV, 24)) end
 redis.call('HINCRBY', base .. ':open', owner, 1)
 if redis.call('HINCRBY', kept, 'open', bytes) == tonumber(bytes) then redis.call('PERSIST', kept) end
 redis.call('ZADD', base .. ':deadlines', nowMs + startTimeoutMs, id)

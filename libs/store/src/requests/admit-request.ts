@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { modelOfShard, type RequestEnvelope } from '@darkroom/core';
+import { type Attachments, keepAttachments } from '../bytes/attachments.ts';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -18,6 +19,8 @@ export interface AdmitRequestOptions {
   otherShards?: readonly string[];
   /** What is kept of the envelope once the request has ended; all of it, if absent. */
   promptless?: RequestEnvelope | undefined;
+  /** What came with it: all that `envelope.attachments` names. */
+  attachments?: Attachments | undefined;
 }
 
 /** `kept`: bytes that the owner's requests keep, or may come to; `bytes`: what this one may come to. */
@@ -32,11 +35,21 @@ export type AdmitRequestResult =
 /**
  * Stores a request in its owner's line, or refuses it and stores nothing. Safe to send twice. One round trip, and one more where limits of
  * its owner are counted elsewhere, too.
+ *
+ * @throws DarkroomError `unavailable` when what came with it cannot be kept now.
  */
 export async function admitRequest(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  { openRequestsMax, ownerMaxBytes, otherShards = [], weight, promptless, ...refusing }: AdmitRequestOptions,
+  {
+    openRequestsMax,
+    ownerMaxBytes,
+    otherShards = [],
+    weight,
+    promptless,
+    attachments,
+    ...refusing
+  }: AdmitRequestOptions,
 ): Promise<AdmitRequestResult> {
   const { owner, model, bytes } = envelope;
   const siblings = otherShards.filter((shard) => modelOfShard(shard) === model);
@@ -56,7 +69,8 @@ export async function admitRequest(
     open: openRequestsMax === undefined ? undefined : Math.max(0, openRequestsMax - openElsewhere),
     bytes: ownerMaxBytes === undefined ? undefined : Math.max(0, ownerMaxBytes - keptElsewhere),
   };
-  const reply = (await runAdmission(store, envelope, { limits, weight, promptless })) as AdmissionReply;
+  const options = { limits, weight, promptless, attachments };
+  const reply = (await runAdmission(store, envelope, options)) as AdmissionReply;
   switch (reply[0]) {
     case 'admitted':
       return { status: 'admitted', position: reply[1], isPossible: reply[2] === 1, costAhead: Number(reply[3]) };
@@ -88,12 +102,12 @@ interface Limits {
 }
 
 /** admit-request.lua; `limits` as there, none for a retry (`retryOf`: the failed request). What dispatch, order and ends need of an envelope is given to it as facts: it never reads JSON again. */
-export function runAdmission(
+export async function runAdmission(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  options: Pick<AdmitRequestOptions, 'weight' | 'promptless'> & { limits?: Limits; retryOf?: string },
+  options: Pick<AdmitRequestOptions, 'weight' | 'promptless' | 'attachments'> & { limits?: Limits; retryOf?: string },
 ): Promise<unknown> {
-  const { limits = {}, weight = 1, promptless, retryOf = '' } = options;
+  const { limits = {}, weight = 1, promptless, attachments, retryOf = '' } = options;
   const { id, owner, webhook, kind, trace = '', cost, slots, outputs, shapeKey, bytes, priority } = envelope;
   const { timeoutMs, startTimeoutMs } = envelope;
   // Of this call: the same command sent again is told from another submit under the same id.
@@ -102,7 +116,13 @@ export function runAdmission(
   const facts = [weight, cost, slots, outputs, shapeKey, bytes, priority, timeoutMs, startTimeoutMs, store.resultTtlMs];
   const { queued = '', servedOnly = false, open = '', bytes: most = '' } = limits;
   const values = [...texts, retryOf, trace, admission, ...facts, queued, servedOnly ? '1' : '', open, most];
-  return runScript(store, 'requests/admit-request', store.keysOfRequest(envelope.id)!, values);
+  const keys = store.keysOfRequest(id)!;
+  if (attachments === undefined) return runScript(store, 'requests/admit-request', keys, values);
+  const kept = await keepAttachments(store, id, attachments);
+  const reply = await runScript(store, 'requests/admit-request', keys, [...values, ...kept.values]);
+  // What nobody hears of here, the janitor finds.
+  if ((reply as [string])[0] !== 'admitted') await kept.remove().catch(() => {});
+  return reply;
 }
 
 async function countOpen(store: StoreConnection, owner: string, shards: readonly string[]): Promise<number> {

@@ -10,4 +10,4 @@ if expiresAtMs then
   if redis.call('HGET', kept, field) then redis.call('HINCRBY', kept, field, 0 - (written or 0)) end
 end
 for index = 0, (outputs or 0) - 1 do redis.call('DEL', key('output', id) .. ':' .. index) end
-return redis.call('DEL', request, key('input', id), key('events', id)) > 0 and 1 or 0
+return redis.call('DEL', request, key('input', id), key('inputs', id), key('events', id)) > 0 and 1 or 0

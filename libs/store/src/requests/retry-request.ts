@@ -1,4 +1,5 @@
 import { type RequestEnvelope, type RequestState, shardOfRequestId } from '@darkroom/core';
+import { readAttachments } from '../bytes/attachments.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 import { runAdmission } from './admit-request.ts';
 import { anyOwner, type Missing, newRequestId, whyMissing } from './request-ids.ts';
@@ -16,7 +17,7 @@ export type RetryRequestResult =
 /**
  * Asks again for what a failed request asked for, under a new id and with as much time: the old one has ended, and ends
  * once. Limits do not count, as it is an operator who asks. `trace`: the `traceparent` of who asks, if anybody traces; `strip`:
- * what is kept of an envelope once the request has ended, all of it if absent. Safe to call twice: there is one retry of a request. Two round trips.
+ * what is kept of an envelope once the request has ended, all of it if absent. Safe to call twice: there is one retry of a request. Two round trips, and one more for what came with it.
  */
 export async function retryRequest(
   store: StoreConnection,
@@ -33,7 +34,8 @@ export async function retryRequest(
   // In the same shard: what becomes of the failed one is decided with it.
   const newId = await newRequestId(store, { ...asked, model: shardOfRequestId(id)!, nowMs: Date.now() });
   const envelope = { ...asked, id: newId, ...(trace === undefined ? {} : { trace }) };
-  const reply = await runAdmission(store, envelope, { promptless: strip?.(envelope), retryOf: id });
+  const attachments = asked.attachments && (await readAttachments(store, id));
+  const reply = await runAdmission(store, envelope, { promptless: strip?.(envelope), attachments, retryOf: id });
   // It has no limits, so nothing else is answered.
   const [status, told] = reply as
     | ['admitted' | 'not-kept' | 'missing']

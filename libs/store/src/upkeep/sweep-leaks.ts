@@ -4,7 +4,7 @@ import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** Kinds of keys that end with their request, and with their worker, in the names of keys.ts. */
-const requestKinds = new Set(['input', 'events', 'previews', 'output', 'checkpoint', 'promptless']);
+const requestKinds = new Set(['input', 'inputs', 'events', 'previews', 'output', 'checkpoint', 'promptless']);
 const workerKinds = new Set(['inbox', 'leases']);
 
 /** What a model's keys of one kind take, which stands in their names; nothing when they were seen in an earlier pass. */
