@@ -4,19 +4,8 @@
  */
 import type { RowOutput } from '@darkroom/core';
 import { contentTypes, type OutputFormat, type PictureInput } from '@darkroom/kinds';
-import type sharp from 'sharp';
 import type { Sharp } from 'sharp';
-
-/** From the first picture on: until then, and by who only writes, it is not needed. */
-let loading: Promise<typeof sharp> | undefined;
-
-async function loadSharp(): Promise<typeof sharp> {
-  const { default: loaded } = await import('sharp');
-  // One thread each: the cores belong to the engine.
-  loaded.concurrency(1);
-  loaded.cache(false);
-  return loaded;
-}
+import { loadSharp } from './load-sharp.ts';
 
 /** A file, ready to be stored and served. */
 export interface EncodedPicture {
@@ -69,8 +58,8 @@ function sizeOf({ data, facts }: RowOutput): { width: number; height: number } {
 }
 
 async function rawPicture(output: RowOutput): Promise<Sharp> {
-  const load = await (loading ??= loadSharp());
-  return load(output.data, { raw: { ...sizeOf(output), channels: 3 } });
+  const sharp = await loadSharp();
+  return sharp(output.data, { raw: { ...sizeOf(output), channels: 3 } });
 }
 
 async function encode(

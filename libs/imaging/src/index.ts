@@ -1,1 +1,2 @@
+export * from './decode-picture.ts';
 export * from './encode-picture.ts';

@@ -25,6 +25,8 @@ export interface RowRequest {
   readonly indexes?: readonly number[];
   /** By output index: where an earlier run of the row was. One that does not fit is ignored, the row starts afresh. */
   readonly checkpoints?: ReadonlyMap<number, RowCheckpoint>;
+  /** By name: files that came with the request, such as the picture that it starts from. Absent where there are none. */
+  readonly attachments?: ReadonlyMap<string, Uint8Array>;
 }
 
 /**

@@ -32,7 +32,16 @@ export interface PictureInput {
   outputCompression: number;
   /** A preview every so many steps; 0 for none. */
   previewEvery: number;
+  /** The request has a picture that it starts from: its attachment `image`, an RGB PNG of the size above. Absent without one. */
+  image?: true;
+  /** It has a mask: its attachment `mask`, a grey PNG of the same size; what is 128 and more is painted anew. */
+  mask?: true;
+  /** 0 (the picture stays nearly as it is) to 1 (little is left of it). With an image always there, without one never. */
+  strength?: number;
 }
+
+/** What a request may bring beside its text. */
+export type PictureAttachment = 'image' | 'mask';
 
 /** The seed of picture `index` of a request: seeds count up and wrap at 2³², as torch's CPU generator reads 32 bits. */
 export function seedOfPicture(seed: number, index: number): number {
@@ -45,8 +54,23 @@ export function pictureShapeKey(input: Pick<PictureInput, 'width' | 'height'>): 
 }
 
 /** What a picture request takes of a worker, in pixels through the model: guidance runs it twice for every step. */
-export function pictureCost({ width, height, n, numInferenceSteps, guidanceScale }: PictureInput): number {
-  return width * height * n * numInferenceSteps * (guidanceScale > 1 ? 2 : 1);
+export function pictureCost(input: PictureInput): number {
+  const { width, height, n, guidanceScale } = input;
+  return width * height * n * pictureSteps(input) * (guidanceScale > 1 ? 2 : 1);
+}
+
+/**
+ * The most steps that one picture takes: the share of them that `strength` leaves, at least one. `lcm` takes all of them, of
+ * a part of its timesteps, in a model of the family it comes from.
+ * Source: diffusers `get_timesteps` of the pipelines that start from a picture; that of Stable Diffusion 3 rounds up.
+ */
+export function pictureSteps({
+  numInferenceSteps,
+  strength = 1,
+  scheduler,
+}: Pick<PictureInput, 'numInferenceSteps' | 'strength' | 'scheduler'>): number {
+  if (scheduler === 'lcm') return numInferenceSteps;
+  return Math.max(Math.ceil(numInferenceSteps * strength), 1);
 }
 
 /** What a model of pictures can do. */
@@ -67,4 +91,6 @@ export interface PictureCard extends ModelCard {
   defaultScheduler: string;
   /** Tokens of the prompt that the model reads, start and end marks included; what is longer is cut. */
   maxPromptTokens: number;
+  /** What of a picture it can start from; absent where it draws from nothing only. A mask needs an image. */
+  takes?: readonly PictureAttachment[];
 }

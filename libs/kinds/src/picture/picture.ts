@@ -1,6 +1,6 @@
 import type { Kind } from '../kind.ts';
 import { heaviestPictureField, pictureBytes } from './picture-bytes.ts';
-import { type PictureCard, pictureCost, type PictureInput, pictureShapeKey } from './picture-input.ts';
+import { type PictureCard, pictureCost, type PictureInput, pictureShapeKey, pictureSteps } from './picture-input.ts';
 import { pictureSchema } from './picture-schema.ts';
 import { pictureViews } from './picture-views.ts';
 import { resolvePicture } from './resolve-picture.ts';
@@ -19,7 +19,7 @@ export const picture: Kind<PictureInput, PictureCard> = {
     bytes: pictureBytes(input),
   }),
   heaviestField: heaviestPictureField,
-  stepsOf: ({ numInferenceSteps }) => numInferenceSteps,
+  stepsOf: pictureSteps,
   withoutPrivate: ({ prompt: _prompt, negativePrompt: _negativePrompt, ...input }) => input,
   ...pictureViews,
 };
