@@ -157,7 +157,7 @@ def export_unet(folder, unet, extra, *, timestep_per_row):
     width = unet.config.cross_attention_dim
     timestep = (torch.tensor([5, 7]), ROWS) if timestep_per_row else (torch.tensor(5), {})
     inputs = {
-        "sample": (torch.randn(2, 4, 16, 16), PIXELS),
+        "sample": (torch.randn(2, unet.config.in_channels, 16, 16), PIXELS),
         "timestep": timestep,
         "encoder_hidden_states": (torch.randn(2, 77, width), TOKENS),
         **{name: (torch.rand(2, columns), ROWS) for name, columns in extra.items()},
@@ -172,9 +172,17 @@ def export_unet(folder, unet, extra, *, timestep_per_row):
     export(folder, unet, forward, inputs, ["out_sample"])
 
 
-def export_vae(folder, vae):
-    inputs = {"latent_sample": (torch.randn(2, 4, 16, 16), PIXELS)}
-    export(folder, vae, lambda vae, latents: vae.decode(latents).sample, inputs, ["sample"])
+def export_vae(model, vae):
+    channels = vae.config.latent_channels
+    inputs = {"latent_sample": (torch.randn(2, channels, 16, 16), PIXELS)}
+    export(model / "vae_decoder", vae, lambda vae, latents: vae.decode(latents).sample, inputs, ["sample"])
+    export_vae_encoder(model / "vae_encoder", vae, lambda latents: latents.parameters)
+
+
+def export_vae_encoder(folder, vae, give, output="latent_parameters"):
+    """`give`: what of the distribution of latents the graph gives; as Optimum exports it, mean and logarithm of variance."""
+    inputs = {"sample": (torch.randn(2, 3, 32, 32), PIXELS)}
+    export(folder, vae, lambda vae, sample: give(vae.encode(sample).latent_dist), inputs, [output])
 
 
 def packed(arrays, kind):
@@ -227,22 +235,27 @@ def save_small_files(folder, class_name, scheduler, **fields):
         shutil.copy(TOKENIZER / file, folder / "tokenizer" / file)
 
 
-def stable_diffusion_2():
-    name = "stable-diffusion-2"
-    folder = TARGET / name / "model"
+def stable_diffusion_2_parts(**config):
     unet = unet_of(
-        layers_per_block=1, cross_attention_dim=32, attention_head_dim=(2, 4), use_linear_projection=True
+        layers_per_block=1, cross_attention_dim=32, attention_head_dim=(2, 4), use_linear_projection=True, **config
     )
     # As that of Stable Diffusion 2.1.
     scheduler = DDIMScheduler(
         **NOISE, clip_sample=False, prediction_type="v_prediction", set_alpha_to_one=False, steps_offset=1
     )
-    save_small_files(folder, "StableDiffusionPipeline", scheduler)
-    parts = {"vae": vae(), "text_encoder": text_encoder(hidden_act="gelu"), "unet": unet, "scheduler": scheduler}
+    return {"vae": vae(), "text_encoder": text_encoder(hidden_act="gelu"), "unet": unet, "scheduler": scheduler}
+
+
+def stable_diffusion_2():
+    name = "stable-diffusion-2"
+    folder = TARGET / name / "model"
+    parts = stable_diffusion_2_parts()
+    unet = parts["unet"]
+    save_small_files(folder, "StableDiffusionPipeline", parts["scheduler"])
     export_text_encoder(folder / "text_encoder", parts["text_encoder"])
     # As Optimum exports it: one timestep for all rows.
     export_unet(folder / "unet", unet, {}, timestep_per_row=False)
-    export_vae(folder / "vae_decoder", parts["vae"])
+    export_vae(folder, parts["vae"])
     pipeline = StableDiffusionPipeline(
         **parts,
         tokenizer=CLIPTokenizer.from_pretrained(str(folder / "tokenizer")),
@@ -262,17 +275,22 @@ def stable_diffusion_2():
     )
 
 
+def latent_consistency_parts():
+    unet = unet_of(layers_per_block=1, cross_attention_dim=32, attention_head_dim=4, time_cond_proj_dim=32)
+    scheduler = LCMScheduler(**NOISE, clip_sample=False, set_alpha_to_one=False)
+    return {"vae": vae(), "text_encoder": text_encoder(), "unet": unet, "scheduler": scheduler}
+
+
 def latent_consistency():
     name = "latent-consistency"
     folder = TARGET / name / "model"
-    unet = unet_of(layers_per_block=1, cross_attention_dim=32, attention_head_dim=4, time_cond_proj_dim=32)
-    scheduler = LCMScheduler(**NOISE, clip_sample=False, set_alpha_to_one=False)
-    save_small_files(folder, "LatentConsistencyModelPipeline", scheduler)
-    parts = {"vae": vae(), "text_encoder": text_encoder(), "unet": unet, "scheduler": scheduler}
+    parts = latent_consistency_parts()
+    unet = parts["unet"]
+    save_small_files(folder, "LatentConsistencyModelPipeline", parts["scheduler"])
     export_text_encoder(folder / "text_encoder", parts["text_encoder"])
     # As Optimum exports it: one timestep for all rows.
     export_unet(folder / "unet", unet, {"timestep_cond": 32}, timestep_per_row=False)
-    export_vae(folder / "vae_decoder", parts["vae"])
+    export_vae(folder, parts["vae"])
     pipeline = LatentConsistencyModelPipeline(
         **parts,
         tokenizer=CLIPTokenizer.from_pretrained(str(folder / "tokenizer")),
@@ -291,9 +309,7 @@ def latent_consistency():
     )
 
 
-def stable_diffusion_xl():
-    name = "stable-diffusion-xl"
-    folder = TARGET / name / "model"
+def stable_diffusion_xl_parts(**config):
     unet = unet_of(
         layers_per_block=1,
         cross_attention_dim=64,
@@ -303,20 +319,28 @@ def stable_diffusion_xl():
         addition_time_embed_dim=8,
         transformer_layers_per_block=(1, 2),
         projection_class_embeddings_input_dim=6 * 8 + 24,
+        **config,
     )
     scheduler = EulerDiscreteScheduler(**NOISE, steps_offset=1, timestep_spacing="leading")
+    first = text_encoder()
+    second = text_encoder(CLIPTextModelWithProjection, num_hidden_layers=2, hidden_act="gelu", projection_dim=24)
+    return {"vae": vae(), "text_encoder": first, "text_encoder_2": second, "unet": unet, "scheduler": scheduler}
+
+
+def stable_diffusion_xl():
+    name = "stable-diffusion-xl"
+    folder = TARGET / name / "model"
+    parts = stable_diffusion_xl_parts()
+    unet, scheduler = parts["unet"], parts["scheduler"]
     save_small_files(folder, "StableDiffusionXLPipeline", scheduler, force_zeros_for_empty_prompt=True)
     shutil.copytree(folder / "tokenizer", folder / "tokenizer_2", dirs_exist_ok=True)
     config = json.loads((folder / "tokenizer_2/tokenizer_config.json").read_text())
     # As that of SDXL, whose two tokenizers differ in this only.
     (folder / "tokenizer_2/tokenizer_config.json").write_text(json.dumps({**config, "pad_token": "!"}, indent=2) + "\n")
-    first = text_encoder()
-    second = text_encoder(CLIPTextModelWithProjection, num_hidden_layers=2, hidden_act="gelu", projection_dim=24)
-    parts = {"vae": vae(), "text_encoder": first, "text_encoder_2": second, "unet": unet, "scheduler": scheduler}
-    export_text_encoder(folder / "text_encoder", first)
-    export_text_encoder(folder / "text_encoder_2", second, pooled="text_embeds")
+    export_text_encoder(folder / "text_encoder", parts["text_encoder"])
+    export_text_encoder(folder / "text_encoder_2", parts["text_encoder_2"], pooled="text_embeds")
     export_unet(folder / "unet", unet, {"text_embeds": 24, "time_ids": 6}, timestep_per_row=True)
-    export_vae(folder / "vae_decoder", parts["vae"])
+    export_vae(folder, parts["vae"])
     pipeline = StableDiffusionXLPipeline(
         **parts,
         tokenizer=CLIPTokenizer.from_pretrained(str(folder / "tokenizer")),

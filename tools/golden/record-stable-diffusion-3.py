@@ -141,11 +141,6 @@ def export_transformer(folder, model):
     shared.export(folder, model, forward, inputs, ["out_hidden_states"])
 
 
-def export_vae(folder, model):
-    inputs = {"latent_sample": (torch.randn(2, CHANNELS, 8, 8), shared.PIXELS)}
-    shared.export(folder, model, lambda vae, latents: vae.decode(latents).sample, inputs, ["sample"])
-
-
 def save_index(folder, scheduler, has_t5):
     scheduler.save_pretrained(folder / "scheduler")
     third = {
@@ -167,13 +162,11 @@ def save_tokenizers():
 
 
 def copy_others(folder):
-    for name in ("text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2", "transformer", "vae_decoder"):
+    for name in ("text_encoder", "text_encoder_2", "tokenizer", "tokenizer_2", "transformer", "vae_decoder", "vae_encoder"):
         shutil.copytree(FOLDER / name, folder / name, dirs_exist_ok=True)
 
 
-def main():
-    shared.SCHEDULERS |= {"flow_match_euler": FlowMatchEulerDiscreteScheduler, "unipc": UniPcOfFlow}
-    save_tokenizers()
+def create_parts():
     tokenizers = {
         "tokenizer": CLIPTokenizer.from_pretrained(str(FOLDER / "tokenizer")),
         "tokenizer_2": CLIPTokenizer.from_pretrained(str(FOLDER / "tokenizer_2")),
@@ -184,12 +177,18 @@ def main():
         "text_encoder_2": clip(hidden_act="gelu", hidden_size=12, projection_dim=12),
         "text_encoder_3": t5(tokenizers["tokenizer_3"]),
     }
-    parts = {"transformer": transformer(), "vae": vae()}
+    return {"transformer": transformer(), "vae": vae()}, encoders, tokenizers
+
+
+def main():
+    shared.SCHEDULERS |= {"flow_match_euler": FlowMatchEulerDiscreteScheduler, "unipc": UniPcOfFlow}
+    save_tokenizers()
+    parts, encoders, tokenizers = create_parts()
     shared.export_text_encoder(FOLDER / "text_encoder", encoders["text_encoder"], pooled="text_embeds")
     shared.export_text_encoder(FOLDER / "text_encoder_2", encoders["text_encoder_2"], pooled="text_embeds")
     export_t5(FOLDER / "text_encoder_3", encoders["text_encoder_3"])
     export_transformer(FOLDER / "transformer", parts["transformer"])
-    export_vae(FOLDER / "vae_decoder", parts["vae"])
+    shared.export_vae(FOLDER, parts["vae"])
     for path in FOLDER.glob("*/model.onnx"):
         shorten_names(path)
 
@@ -224,4 +223,5 @@ def main():
     )
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -58,7 +58,7 @@ describe('loadConfig', () => {
     expect(modelDtype).toEqual({ all: 'int8', parts: { vae_decoder: 'fp16' } });
     expect(problemsOf('worker', { MODEL_DTYPE: 'int8,vae=fp16' })).toEqual([
       'MODEL_DTYPE is "int8,vae=fp16", expected auto, fp32, fp16, int8 or (of text) q4, for single parts as in int8,vae_decoder=fp16; ' +
-        'the parts are text_encoder, text_encoder_2, text_encoder_3, unet, transformer, vae_decoder',
+        'the parts are text_encoder, text_encoder_2, text_encoder_3, unet, transformer, vae_decoder, vae_encoder',
     ]);
   });
 

@@ -1,2 +1,3 @@
+export * from './decode-picture.ts';
 export * from './encode-picture.ts';
 export * from './read-picture.ts';

@@ -6,7 +6,7 @@ export type ModelDtype = (typeof modelDtypes)[number];
 
 /** The parts of a model that have a graph, by the names of their folders. No model has all of them. */
 const textEncoders = ['text_encoder', 'text_encoder_2', 'text_encoder_3'] as const;
-const modelParts = [...textEncoders, 'unet', 'transformer', 'vae_decoder'] as const;
+const modelParts = [...textEncoders, 'unet', 'transformer', 'vae_decoder', 'vae_encoder'] as const;
 export type ModelPart = (typeof modelParts)[number];
 
 /** A dtype for all parts of a model, and others for some. `auto` is the first there is. */

@@ -15,12 +15,14 @@ export type ConditioningShapes = Readonly<Record<string, readonly (number | 'ope
 export interface DenoiserInputs {
   /** The name of that for the latents; exports of transformers say `hidden_states`. */
   readonly sample?: string;
+  /** Channels that each row writes after those of the latents; 0 if absent. */
+  readonly extraChannels?: number;
   readonly conditioning: ConditioningShapes;
 }
 
 /** One row of the denoiser's batch writes itself through this. */
 export interface DenoiserRow {
-  /** The latents, scaled for the model. */
+  /** The latents, scaled for the model, and the extra channels. */
   writeSample(target: Float32Array, offset: number): void;
   readonly timestep: number;
   readonly conditioning: Conditioning;
@@ -35,6 +37,7 @@ export class DenoiserBatch {
   readonly hasTimestepPerRow: boolean;
   readonly #session: OnnxSession;
   readonly #sample: string;
+  readonly #extraChannels: number;
   readonly #conditioning: ConditioningShapes;
   readonly #timestep: TensorSpec;
   readonly #buffers = new Map<string, Float32Array<ArrayBuffer>>();
@@ -44,10 +47,11 @@ export class DenoiserBatch {
    * @throws DarkroomError `model_unsupported` if the graph wants an input that there is nothing for, or has none for what
    * there is.
    */
-  constructor(graph: LoadedGraph, { sample = 'sample', conditioning }: DenoiserInputs) {
+  constructor(graph: LoadedGraph, { sample = 'sample', extraChannels = 0, conditioning }: DenoiserInputs) {
     checkInputs(graph, [sample, 'timestep', ...Object.keys(conditioning)]);
     this.#session = graph.session;
     this.#sample = sample;
+    this.#extraChannels = extraChannels;
     this.#conditioning = conditioning;
     this.#timestep = graph.session.inputs.find(({ name }) => name === 'timestep')!;
     this.hasTimestepPerRow = typeof this.#timestep.shape[0] === 'string';
@@ -76,11 +80,12 @@ export class DenoiserBatch {
 
   /** One call of the graph, with rows that can share it. */
   runTogether(rows: readonly DenoiserRow[], latentDims: LatentDims): Promise<FloatTensor> {
-    const latentLength = lengthOf(latentDims);
-    const latents = this.#bufferOf(this.#sample, rows.length * latentLength);
-    for (const [position, row] of rows.entries()) row.writeSample(latents, position * latentLength);
+    const sampleDims = this.#sampleDimsOf(latentDims);
+    const length = lengthOf(sampleDims);
+    const samples = this.#bufferOf(this.#sample, rows.length * length);
+    for (const [position, row] of rows.entries()) row.writeSample(samples, position * length);
     const feeds: Record<string, TensorValue> = {
-      [this.#sample]: { data: latents, dims: [rows.length, ...latentDims] },
+      [this.#sample]: { data: samples, dims: [rows.length, ...sampleDims] },
       timestep: this.#timestepsOf(rows),
     };
     for (const [name, shape] of Object.entries(this.#conditioning)) {
@@ -94,12 +99,16 @@ export class DenoiserBatch {
 
   /** For messages: what such a call is given. */
   describeInputs(rows: readonly DenoiserRow[], latentDims: LatentDims): string {
-    const dimsOf = { [this.#sample]: latentDims } as Record<string, readonly number[]>;
+    const dimsOf = { [this.#sample]: this.#sampleDimsOf(latentDims) } as Record<string, readonly number[]>;
     for (const [name, shape] of Object.entries(this.#conditioning)) {
       dimsOf[name] = closed(shape, rows[0]!.conditioning[name]!.length);
     }
     const described = Object.entries(dimsOf).map(([name, dims]) => `${name} [${[rows.length, ...dims].join(', ')}]`);
     return described.join(' and ');
+  }
+
+  #sampleDimsOf([channels, height, width]: LatentDims): LatentDims {
+    return [channels + this.#extraChannels, height, width];
   }
 
   /** Rows with the same key can share a call. */

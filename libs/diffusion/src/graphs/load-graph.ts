@@ -3,6 +3,7 @@ import { DarkroomError } from '@darkroom/core';
 import { type FloatTensor, loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
 import { modelFileError } from '../model/model-file.ts';
 import { checkOnnxFile } from '../onnx/check-onnx-file.ts';
+import type { OnnxFile } from '../onnx/read-onnx-file.ts';
 
 /** A loaded graph, and the name of its file for messages. */
 export interface LoadedGraph {
@@ -11,22 +12,28 @@ export interface LoadedGraph {
   readonly session: OnnxSession;
 }
 
+export type LoadGraphOptions = Omit<LoadOnnxSessionOptions, 'file'> & {
+  rewrite?: (graph: OnnxFile, file: string) => Uint8Array | undefined;
+};
+
 /**
  * Loads one graph of a model. Its files are checked first, because ONNX Runtime names none of those it fails on.
  *
  * @param graph absolute, in the model's directory.
+ * @param rewrite gives the bytes of a graph to load in its place, or undefined.
  * @throws DarkroomError naming the file: `model_unsupported` if it is not whole, else `engine_failed` or
  * `out_of_memory`, whose cause has ONNX Runtime's own words.
  */
 export async function loadGraph(
   { path }: { path: string },
   graph: string,
-  options: Omit<LoadOnnxSessionOptions, 'file'>,
+  { rewrite, ...options }: LoadGraphOptions,
 ): Promise<LoadedGraph> {
   const file = relative(path, graph);
-  checkOnnxFile(path, file);
+  const whole = checkOnnxFile(path, file);
+  const rewritten = rewrite?.(whole, file);
   try {
-    return { file, session: await loadOnnxSession({ file: graph, ...options }) };
+    return { file, session: await loadOnnxSession({ file: rewritten ?? graph, ...options }) };
   } catch (error) {
     throw namingFile(file, error);
   }

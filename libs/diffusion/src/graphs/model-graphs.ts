@@ -1,10 +1,12 @@
 import { dirname } from 'node:path';
 import type { Device, NodeCounts, PipelineComponent } from '@darkroom/core';
 import { loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
-import { type LoadedGraph, loadGraph } from './load-graph.ts';
+import { type LoadedGraph, loadGraph, type LoadGraphOptions } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { DroppableSession } from './droppable-session.ts';
+import { giveMoments } from '../onnx/give-moments.ts';
 import { VaeDecoder } from '../vae/vae-decoder.ts';
+import { VaeEncoder } from '../vae/vae-encoder.ts';
 
 /** Where and how a pipeline's graphs run. */
 export interface LoadPipelineOptions {
@@ -13,14 +15,14 @@ export interface LoadPipelineOptions {
   /** Only the first of them will do. */
   isStrictAboutDevice?: boolean;
   threads?: number;
-  /** Text encoders are in memory only while prompts are encoded. */
+  /** Encoders of texts and pictures are in memory only while there is something to encode. */
   hasLowMemory?: boolean;
   /** Pictures of more pixels than a square of this side are decoded in pieces; none are if absent. */
   vaeTileSize?: number;
 }
 
 interface Entry extends LoadedGraph {
-  /** The same session, of a text encoder. */
+  /** The same session, of an encoder of texts or pictures. */
   readonly droppable?: DroppableSession;
   /** Asked for once, while the graph is in memory. */
   nodes?: NodeCounts | undefined;
@@ -57,12 +59,7 @@ export class ModelGraphs {
    * @throws DarkroomError as `loadGraph` does, as do the next two.
    */
   async loadTextEncoder(at: number): Promise<LoadedGraph> {
-    const path = this.#model.graphs.textEncoders[at]!;
-    const loaded = await this.#load(path);
-    const reload = async (): Promise<OnnxSession> =>
-      (await loadGraph(this.#model, path, { ...this.#sessionOptions, devices: [loaded.session.device] })).session;
-    const session = new DroppableSession(loaded.session, reload);
-    return this.#add({ file: loaded.file, session, droppable: session });
+    return this.#loadDroppable(this.#model.graphs.textEncoders[at]!);
   }
 
   async loadDenoiser(): Promise<LoadedGraph> {
@@ -84,14 +81,32 @@ export class ModelGraphs {
     return this.#vaeDecoder;
   }
 
-  /** Lets go of the text encoders if memory is low. */
+  /**
+   * Loads the encoder of pictures, tries it, and lets go of it until the first picture comes: most models only draw.
+   *
+   * @param side pixels of the picture that it is tried with.
+   * @returns undefined if the model has none.
+   */
+  async loadVaeEncoder(side: number): Promise<VaeEncoder | undefined> {
+    const { graphs, latents } = this.#model;
+    if (graphs.vaeEncoder === undefined) return undefined;
+    const entry = await this.#loadDroppable(graphs.vaeEncoder, { rewrite: giveMoments });
+    const encoder = new VaeEncoder({ ...entry, latents });
+    await encoder.try(side);
+    await this.#letGo(entry);
+    return encoder;
+  }
+
+  /** Lets go of the encoders if memory is low. */
   async settle(): Promise<void> {
     if (!this.#hasLowMemory) return;
-    for (const entry of this.#entries) {
-      if (entry.droppable?.isLoaded !== true) continue;
-      await this.#countNodes(entry);
-      await entry.droppable.dispose();
-    }
+    for (const entry of this.#entries) await this.#letGo(entry);
+  }
+
+  async #letGo(entry: Entry): Promise<void> {
+    if (entry.droppable?.isLoaded !== true) return;
+    await this.#countNodes(entry);
+    await entry.droppable.dispose();
   }
 
   /** What each graph runs on. To be asked once all of them have been called, because only then their nodes are known. */
@@ -117,8 +132,16 @@ export class ModelGraphs {
     await Promise.all(this.#entries.map(({ session }) => session.dispose()));
   }
 
-  #load(path: string): Promise<LoadedGraph> {
-    return loadGraph(this.#model, path, { ...this.#sessionOptions, countsNodes: true });
+  #load(path: string, options: LoadGraphOptions = {}): Promise<LoadedGraph> {
+    return loadGraph(this.#model, path, { ...this.#sessionOptions, countsNodes: true, ...options });
+  }
+
+  async #loadDroppable(path: string, options: LoadGraphOptions = {}): Promise<Entry> {
+    const loaded = await this.#load(path, options);
+    const again = { ...this.#sessionOptions, ...options, devices: [loaded.session.device] };
+    const reload = async (): Promise<OnnxSession> => (await loadGraph(this.#model, path, again)).session;
+    const session = new DroppableSession(loaded.session, reload);
+    return this.#add({ file: loaded.file, session, droppable: session });
   }
 
   #add(entry: Entry): Entry {

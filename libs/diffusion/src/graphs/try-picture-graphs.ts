@@ -1,3 +1,4 @@
+import type { PictureCard } from '@darkroom/kinds';
 import { type LoadedGraph, tryGraph } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import type { Conditioning, DenoiserBatch, DenoiserRow } from './denoiser-batch.ts';
@@ -18,16 +19,20 @@ export interface TryPictureGraphsOptions {
  */
 const rowsToCut = 16;
 
+/** Pixels of the least work that tells something, unless the model does one size only. */
+export function smallestSide({ sizes: { min, max, multiple } }: PictureCard): number {
+  return min === max ? min : multiple;
+}
+
 /** Calls the denoiser and the decoder once, on small latents. @throws DarkroomError naming the file that does not fit. */
 export async function tryPictureGraphs(options: TryPictureGraphsOptions): Promise<void> {
   const { model, denoiser, batch, vaeDecoder, conditioning } = options;
-  const { latents, card } = model;
-  // The least work, unless the model does one size only.
-  const { min, max, multiple } = card.sizes;
-  const side = (min === max ? min : multiple) / latents.factor;
+  const { latents, card, denoiser: denoiserFacts } = model;
+  const { min, max } = card.sizes;
+  const side = smallestSide(card) / latents.factor;
   const latentDims = [latents.channels, side, side] as const;
   const writeSample: DenoiserRow['writeSample'] = (target, offset) =>
-    target.fill(0, offset, offset + latents.channels * side * side);
+    target.fill(0, offset, offset + denoiserFacts.inChannels * side * side);
   // Two steps at once, where the graph says that each row may have its own.
   const timesteps = batch.hasTimestepPerRow ? [1, 2] : [1];
   const rows = timesteps.map((timestep) => ({ writeSample, timestep, conditioning }));

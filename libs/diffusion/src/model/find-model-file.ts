@@ -1,6 +1,6 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ModelDtype, ModelPart } from '@darkroom/core';
+import type { DtypeChoice, ModelDtype, ModelPart } from '@darkroom/core';
 import { modelFileError } from './model-file.ts';
 import { dtypeOfWeights } from '../onnx/dtype-of-weights.ts';
 import { ProtobufError } from '../onnx/protobuf-file.ts';
@@ -33,6 +33,21 @@ export async function findModelFile(directory: string, part: ModelPart, dtype?: 
   const instead = there.map((each) => `${each.dtype} (${each.file})`).join(' and ');
   const areThere = there.length === 1 ? 'there is' : 'there are';
   throw modelFileError(part, `has no graph in ${dtype}; of MODEL_DTYPE's values ${areThere} ${instead}`);
+}
+
+/**
+ * The graph that turns pictures into latents, which a model may come without. It is often there in one dtype only, so that
+ * one chosen for all parts is taken where there is such a file, and else the first.
+ *
+ * @returns as `findModelFile`; undefined if there is none.
+ * @throws DarkroomError `model_unsupported` if the choice names this part, and there is none of that.
+ */
+export async function findVaeEncoderFile(directory: string, { all, parts }: DtypeChoice): Promise<string | undefined> {
+  const part = 'vae_encoder';
+  const dtype = parts[part];
+  if (dtype !== undefined) return findModelFile(directory, part, dtype === 'auto' ? undefined : dtype);
+  const there = await listFilesOf(directory, part);
+  return (there.find((each) => each.dtype === all) ?? there[0])?.file;
 }
 
 /** Of each part of a model the dtypes that it has a graph in. */

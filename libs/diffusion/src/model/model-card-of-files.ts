@@ -1,4 +1,4 @@
-import type { PictureCard } from '@darkroom/kinds';
+import type { PictureAttachment, PictureCard } from '@darkroom/kinds';
 import type { DarkroomJson } from './darkroom-json.ts';
 import type { DenoiserFacts } from './facts/denoiser-facts.ts';
 import { modelFileError } from './model-file.ts';
@@ -29,6 +29,7 @@ export interface CreateModelCardOptions {
   darkroom: DarkroomJson;
   scheduler: ParsedSchedulerConfig;
   maxPromptTokens: number;
+  takes: readonly PictureAttachment[];
 }
 
 /**
@@ -37,7 +38,7 @@ export interface CreateModelCardOptions {
  * @throws DarkroomError `model_unsupported` if darkroom.json's numbers contradict each other or the model.
  */
 export function createModelCard(options: CreateModelCardOptions): PictureCard {
-  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens } = options;
+  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens, takes } = options;
   const family = pipelineFamilies[pipelineClass];
   const { schedulers, defaultScheduler } = schedulersOf(family, scheduler);
   const { numTrainTimesteps, originalInferenceSteps } = scheduler.config;
@@ -55,6 +56,7 @@ export function createModelCard(options: CreateModelCardOptions): PictureCard {
     schedulers,
     defaultScheduler,
     maxPromptTokens,
+    ...(takes.length > 0 && { takes }),
   };
 }
 

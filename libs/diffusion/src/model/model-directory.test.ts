@@ -112,6 +112,43 @@ describe('reading a model directory', () => {
     );
   });
 
+  describe('with an encoder of pictures', () => {
+    beforeEach(async () => {
+      await mkdir(join(directory, 'vae_encoder'));
+      await writeFile(join(directory, 'vae_encoder/model.onnx'), '');
+    });
+
+    const encoderWith = async (text = 'auto') => {
+      const { graphs } = await readModelDirectory(directory, { dtypes: parseDtypeChoice(text)! });
+      return graphs.vaeEncoder && relative(directory, graphs.vaeEncoder);
+    };
+
+    it('takes pictures and masks, where there is a pipeline for them', async () => {
+      expect((await readModelDirectory(directory)).card.takes).toEqual(['image', 'mask']);
+      await edit('model_index.json', (json) => Object.assign(json, { _class_name: 'StableDiffusionInpaintPipeline' }));
+      expect((await readModelDirectory(directory)).card.takes).toEqual(['image', 'mask']);
+    });
+
+    it('takes none without a graph of it', async () => {
+      await rm(join(directory, 'vae_encoder/model.onnx'));
+      expect((await readModelDirectory(directory)).card).not.toHaveProperty('takes');
+    });
+
+    it('takes the dtype of the others where there is one, and that asked for of it alone in any case', async () => {
+      expect(await encoderWith('int8')).toBe('vae_encoder/model.onnx');
+      await writeFile(join(directory, 'vae_encoder/model_int8.onnx'), '');
+      expect(await encoderWith('int8')).toBe('vae_encoder/model_int8.onnx');
+      expect(await encoderWith('auto')).toBe('vae_encoder/model_int8.onnx');
+      expect(await encoderWith('int8,vae_encoder=fp32')).toBe('vae_encoder/model.onnx');
+      await expect(encoderWith('int8,vae_encoder=fp16')).rejects.toThrow('vae_encoder: has no graph in fp16');
+    });
+
+    it('may have a denoiser that was made for inpainting', async () => {
+      await edit('unet/config.json', (json) => Object.assign(json, { in_channels: 9 }));
+      expect((await readModelDirectory(directory)).denoiser.inChannels).toBe(9);
+    });
+  });
+
   it('takes a tokenizer that is a tokenizer.json alone', async () => {
     const vocab = JSON.parse(await readFile(join(directory, 'tokenizer/vocab.json'), 'utf8')) as unknown;
     await rm(join(directory, 'tokenizer/vocab.json'));
@@ -134,7 +171,8 @@ describe('reading a model directory', () => {
     ['model_index.json', { _class_name: 'FluxPipeline' }, '_class_name: FluxPipeline is not supported; supported are'],
     ['model_index.json', { _class_name: 3 }, '_class_name: '],
     ['unet/config.json', { sample_size: 'big' }, 'sample_size: '],
-    ['unet/config.json', { in_channels: 9 }, 'in_channels: 9 is not supported'],
+    ['unet/config.json', { in_channels: 9 }, 'in_channels: 9 is not supported without vae_encoder'],
+    ['unet/config.json', { in_channels: 8 }, 'in_channels: 8 is not supported; expected 4'],
     ['unet/config.json', { time_cond_proj_dim: 256 }, 'time_cond_proj_dim: is not supported'],
     ['vae_decoder/config.json', { scaling_factor: -1 }, 'scaling_factor: '],
     ['scheduler/scheduler_config.json', { _class_name: 'Heun' }, 'scheduler class Heun is not supported'],

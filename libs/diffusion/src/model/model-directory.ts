@@ -13,10 +13,18 @@ import { type DarkroomJson, darkroomJsonSchema } from './darkroom-json.ts';
 import type { DenoiserFacts } from './facts/denoiser-facts.ts';
 import { readFactsOfGraphs } from './facts/facts-of-graphs.ts';
 import { type LatentFacts, readLatentFacts } from './facts/latent-facts.ts';
-import { findModelFile } from './find-model-file.ts';
+import { findModelFile, findVaeEncoderFile } from './find-model-file.ts';
 import { createModelCard } from './model-card-of-files.ts';
 import { modelFileError, readModelConfig, readModelJson, unlessMissing } from './model-file.ts';
-import { classesOf2022, foldersOf, pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
+import {
+  classesOf2022,
+  familiesWithInpaintingUnets,
+  foldersOf,
+  pipelineClasses,
+  pipelineFamilies,
+  pipelineFolders,
+  takenByFamilies,
+} from './pipeline-classes.ts';
 import type { PipelineClass, PipelineFamily, PipelineFolders } from './pipeline-classes.ts';
 import { type ParsedSchedulerConfig, parseSchedulerConfig } from '../schedulers/config/parse-scheduler-config.ts';
 import { readStableDiffusion3Facts } from './facts/stable-diffusion-3-facts.ts';
@@ -39,7 +47,13 @@ export interface ModelDirectory {
   /** Those that are read, relative to the path. */
   readonly folders: PipelineFolders;
   /** Absolute paths of the graphs. */
-  readonly graphs: { readonly textEncoders: readonly string[]; readonly denoiser: string; readonly vaeDecoder: string };
+  readonly graphs: {
+    readonly textEncoders: readonly string[];
+    readonly denoiser: string;
+    readonly vaeDecoder: string;
+    /** Absent where the model cannot start from a picture. */
+    readonly vaeEncoder?: string;
+  };
   /** In the order of `graphs.textEncoders`, as many as the model has. */
   readonly textEncoders: readonly TextEncoderFiles[];
   readonly scheduler: ParsedSchedulerConfig;
@@ -81,11 +95,11 @@ export async function readModelDirectory(
     Promise.all(folders.tokenizers.map((tokenizer) => readTextEncoderFiles(directory, tokenizer))),
     unlessMissing(readModelConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
     readScheduler(directory, pipelineFamilies[pipelineClass]),
-    findGraphs(directory, folders, dtypes),
+    findGraphs(directory, { folders, dtypes, family: pipelineFamilies[pipelineClass] }),
     stat(join(directory, 'model_index.json')),
   ]);
   const { latents, denoiser } = await readFacts(directory, { pipelineClass, textEncoders, graphs });
-  checkChannels(latents.channels, denoiser, darkroom);
+  checkChannels({ latents, denoiser, darkroom, pipelineClass, graphs });
   checkDynamicShift(scheduler, pipelineClass);
   const card = createModelCard({
     id: modelId,
@@ -96,6 +110,7 @@ export async function readModelDirectory(
     darkroom,
     scheduler,
     maxPromptTokens: Math.max(...textEncoders.map(({ tokenizer }) => tokenizer.maxTokens)),
+    takes: graphs.vaeEncoder === undefined ? [] : takenByFamilies[pipelineFamilies[pipelineClass]],
   });
   return {
     path: directory,
@@ -151,12 +166,26 @@ async function findFolders(
   return foldersOf(pipelineClass, { index, hasOptionalEncoder });
 }
 
-function checkChannels(
-  latentChannels: number,
-  { configFile, inChannels }: DenoiserFacts,
-  { preview }: DarkroomJson,
-): void {
-  if (inChannels !== latentChannels) {
+/** Channels that a denoiser reads which was made for inpainting: of the latents, of the mask, and of the masked picture. */
+export function inpaintingChannels({ channels }: Pick<LatentFacts, 'channels'>): number {
+  return channels + 1 + channels;
+}
+
+function checkChannels({
+  latents,
+  denoiser: { configFile, inChannels },
+  darkroom: { preview },
+  pipelineClass,
+  graphs,
+}: Pick<ModelDirectory, 'latents' | 'denoiser' | 'pipelineClass' | 'graphs'> & { darkroom: DarkroomJson }): void {
+  const { channels: latentChannels } = latents;
+  const isForInpainting =
+    inChannels === inpaintingChannels(latents) && familiesWithInpaintingUnets.includes(pipelineFamilies[pipelineClass]);
+  if (isForInpainting && graphs.vaeEncoder === undefined) {
+    const reason = 'the denoiser was made for inpainting and reads the picture, encoded';
+    throw modelFileError(configFile, `in_channels: ${inChannels} is not supported without vae_encoder: ${reason}`);
+  }
+  if (inChannels !== latentChannels && !isForInpainting) {
     const expected = `${latentChannels}, the VAE's latent_channels`;
     throw modelFileError(configFile, `in_channels: ${inChannels} is not supported; expected ${expected}`);
   }
@@ -217,17 +246,27 @@ function withoutOldDefaults(parsed: ParsedSchedulerConfig): ParsedSchedulerConfi
 
 async function findGraphs(
   directory: string,
-  { graphs: parts, denoiser: denoiserPart }: PipelineFolders,
-  dtypes: DtypeChoice,
+  {
+    folders: { graphs: parts, denoiser: denoiserPart },
+    dtypes,
+    family,
+  }: { folders: PipelineFolders; dtypes: DtypeChoice; family: PipelineFamily },
 ): Promise<ModelDirectory['graphs']> {
-  checkParts(dtypes, parts);
+  const takesPictures = takenByFamilies[family].length > 0;
+  checkParts(dtypes, takesPictures ? [...parts, 'vae_encoder'] : parts);
   const find = async (part: ModelPart) =>
     join(directory, await findModelFile(directory, part, dtypeOfPart(dtypes, part)));
   const encoders = parts.filter((part) => part.startsWith('text_encoder'));
   const [denoiser, vaeDecoder, ...textEncoders] = await Promise.all(
     ([denoiserPart, 'vae_decoder', ...encoders] as const).map(find),
   );
-  return { textEncoders, denoiser: denoiser!, vaeDecoder: vaeDecoder! };
+  const vaeEncoder = takesPictures ? await findVaeEncoderFile(directory, dtypes) : undefined;
+  return {
+    textEncoders,
+    denoiser: denoiser!,
+    vaeDecoder: vaeDecoder!,
+    ...(vaeEncoder !== undefined && { vaeEncoder: join(directory, vaeEncoder) }),
+  };
 }
 
 /** A dtype for a part that there is none of was meant for another one. */

@@ -1,20 +1,37 @@
 import type { ModelPart } from '@darkroom/core';
+import type { PictureAttachment } from '@darkroom/kinds';
 
 /**
  * Which pipeline runs a class: the `_class_name`s of model_index.json that there is a pipeline for, as diffusers and Optimum
- * write them. Apart from `load-pipeline.ts`, so that a model's directory can be read, and refused, without loading ONNX Runtime.
+ * write them. Which of its pipelines a model was saved with makes no difference: the graphs are the same. Apart from `load-pipeline.ts`, so that a model's directory can be read, and refused, without loading ONNX Runtime.
  */
 export const pipelineFamilies = {
   StableDiffusionPipeline: 'stable-diffusion',
   OnnxStableDiffusionPipeline: 'stable-diffusion',
   StableDiffusionOnnxPipeline: 'stable-diffusion',
   ORTStableDiffusionPipeline: 'stable-diffusion',
+  StableDiffusionImg2ImgPipeline: 'stable-diffusion',
+  StableDiffusionInpaintPipeline: 'stable-diffusion',
+  OnnxStableDiffusionImg2ImgPipeline: 'stable-diffusion',
+  OnnxStableDiffusionInpaintPipeline: 'stable-diffusion',
+  ORTStableDiffusionImg2ImgPipeline: 'stable-diffusion',
+  ORTStableDiffusionInpaintPipeline: 'stable-diffusion',
   LatentConsistencyModelPipeline: 'latent-consistency',
   ORTLatentConsistencyModelPipeline: 'latent-consistency',
+  LatentConsistencyModelImg2ImgPipeline: 'latent-consistency',
+  ORTLatentConsistencyModelImg2ImgPipeline: 'latent-consistency',
   StableDiffusionXLPipeline: 'stable-diffusion-xl',
   ORTStableDiffusionXLPipeline: 'stable-diffusion-xl',
+  StableDiffusionXLImg2ImgPipeline: 'stable-diffusion-xl',
+  StableDiffusionXLInpaintPipeline: 'stable-diffusion-xl',
+  ORTStableDiffusionXLImg2ImgPipeline: 'stable-diffusion-xl',
+  ORTStableDiffusionXLInpaintPipeline: 'stable-diffusion-xl',
   StableDiffusion3Pipeline: 'stable-diffusion-3',
   ORTStableDiffusion3Pipeline: 'stable-diffusion-3',
+  StableDiffusion3Img2ImgPipeline: 'stable-diffusion-3',
+  StableDiffusion3InpaintPipeline: 'stable-diffusion-3',
+  ORTStableDiffusion3Img2ImgPipeline: 'stable-diffusion-3',
+  ORTStableDiffusion3InpaintPipeline: 'stable-diffusion-3',
   CogView4Pipeline: 'cogview4',
 } as const;
 
@@ -24,7 +41,24 @@ export type PipelineFamily = (typeof pipelineFamilies)[PipelineClass];
 export const pipelineClasses = Object.keys(pipelineFamilies) as PipelineClass[];
 
 /** Those that diffusers' own exporter of 2022 wrote, the second one for some weeks only. It put no config.json beside its graphs. */
-export const classesOf2022: readonly PipelineClass[] = ['OnnxStableDiffusionPipeline', 'StableDiffusionOnnxPipeline'];
+export const classesOf2022: readonly PipelineClass[] = [
+  'OnnxStableDiffusionPipeline',
+  'StableDiffusionOnnxPipeline',
+  'OnnxStableDiffusionImg2ImgPipeline',
+  'OnnxStableDiffusionInpaintPipeline',
+];
+
+/** What of a picture a family has a published pipeline for, where the model has an encoder. */
+export const takenByFamilies: Readonly<Record<PipelineFamily, readonly PictureAttachment[]>> = {
+  'stable-diffusion': ['image', 'mask'],
+  'latent-consistency': ['image'],
+  'stable-diffusion-xl': ['image', 'mask'],
+  'stable-diffusion-3': ['image', 'mask'],
+  cogview4: [],
+};
+
+/** Families with UNets that were made for inpainting: these read the mask and the masked picture after the latents. */
+export const familiesWithInpaintingUnets: readonly PipelineFamily[] = ['stable-diffusion', 'stable-diffusion-xl'];
 
 /** The kinds of tokenizers there are: what is cut, padded and marked differs. */
 export type TokenizerKind = 'clip' | 't5' | 'glm';

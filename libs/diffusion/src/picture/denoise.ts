@@ -4,6 +4,7 @@ import type { PreviewProjection } from '../model/model-directory.ts';
 import { guide } from './guide.ts';
 import { projectLatents } from './latents-to-rgb.ts';
 import type { PictureRow } from './picture-row.ts';
+import { putBack } from './start-latents.ts';
 
 /**
  * Takes one step of every row, with as few calls of the model as it allows. `projection`: of latents to what they will look
@@ -34,8 +35,11 @@ export async function denoise(
 /** The rows that a picture takes up in the denoiser's batch: without and with its prompt, or only with. */
 function batchRowsOf(row: PictureRow): DenoiserRow[] {
   const timestep = row.scheduler.timesteps[row.scheduler.stepIndex]!;
-  const writeSample: DenoiserRow['writeSample'] = (target, offset) =>
-    row.scheduler.scaleModelInput(row.latents, target, offset);
+  const { latents, alongside } = row;
+  const writeSample: DenoiserRow['writeSample'] = (target, offset) => {
+    row.scheduler.scaleModelInput(latents, target, offset);
+    if (alongside !== undefined) target.set(alongside, offset + latents.length);
+  };
   const conditional = { writeSample, timestep, conditioning: row.conditional };
   if (row.unconditional === undefined) return [conditional];
   return [{ writeSample, timestep, conditioning: row.unconditional }, conditional];
@@ -46,6 +50,7 @@ function stepRow(row: PictureRow, modelOutput: Float32Array): DarkroomError | un
   try {
     const fillNoise = (target: Float32Array): void => generator.fillNormal(target);
     scheduler.step({ modelOutput, sample, predictedOriginal, fillNoise });
+    if (row.kept !== undefined) putBack(row.kept, row);
     if (sample.every((value) => Number.isFinite(value))) return undefined;
     return rowError('the picture could not be made: the model gave values that are not numbers');
   } catch (error) {

@@ -23,6 +23,23 @@ export function projectLatents(latents: Float32Array, { matrix, bias }: PreviewP
 }
 
 /**
+ * A picture as an encoder reads it; diffusers `VaeImageProcessor`: 2 · (x / 255) − 1 in float32.
+ *
+ * @param rgb 8 bits, interleaved.
+ * @returns 3 × height × width, −1 … 1.
+ */
+export function sampleOfRgb(rgb: Uint8Array): Float32Array {
+  const pixels = rgb.length / 3;
+  const sample = new Float32Array(rgb.length);
+  for (let color = 0; color < 3; color++) {
+    for (let pixel = 0; pixel < pixels; pixel++) {
+      sample[color * pixels + pixel] = Math.fround(2 * Math.fround(rgb[pixel * 3 + color]! / 255)) - 1;
+    }
+  }
+  return sample;
+}
+
+/**
  * The decoder's output as a picture; diffusers `VaeImageProcessor`: (x / 2 + 0.5) clamped, × 255 rounded, in float32 and
  * with numpy's rounding (half to even).
  *

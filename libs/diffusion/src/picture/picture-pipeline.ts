@@ -8,13 +8,14 @@ import {
   loadPromptEncoder,
   type PromptEncoder,
 } from '../graphs/prompt-encoder.ts';
-import { tryPictureGraphs } from '../graphs/try-picture-graphs.ts';
+import { smallestSide, tryPictureGraphs } from '../graphs/try-picture-graphs.ts';
 import type { LatentFacts } from '../model/facts/latent-facts.ts';
-import type { ModelDirectory } from '../model/model-directory.ts';
+import { inpaintingChannels, type ModelDirectory } from '../model/model-directory.ts';
 import { decodePicture } from './decode-picture.ts';
 import { denoise } from './denoise.ts';
 import { checkPictureRequest, type PictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows, type ReadText } from './picture-row.ts';
+import { readPictureSource } from './picture-source.ts';
 import type { PictureRow, PictureRowRequest, PictureSchedule } from './picture-row.ts';
 
 /** A loaded model that makes pictures. */
@@ -38,8 +39,18 @@ export interface PictureFamily {
   zeroesEmptyNegative?: readonly string[];
   /** What the schedule takes from the picture; nothing by default. */
   scheduleOf?: (request: PictureRequest) => PictureSchedule;
+  /** What of the schedule is left for a picture that is drawn over, 0 … 1 of it; `skipSteps` by default. */
+  shorten?: (request: PictureRequest, strength: number) => PictureSchedule;
   /** The model's by default. */
   latents?: LatentFacts;
+}
+
+/**
+ * Begins where `strength` says, of all steps: whole steps are left, at least one.
+ * Source: diffusers `get_timesteps` of `StableDiffusionImg2ImgPipeline` and its kin, which refuse where none would be left.
+ */
+function skipSteps({ numInferenceSteps }: PictureRequest, strength: number): PictureSchedule {
+  return { skippedSteps: numInferenceSteps - Math.max(Math.floor(numInferenceSteps * strength), 1) };
 }
 
 /**
@@ -51,7 +62,9 @@ export async function loadPicturePipeline(
   model: ModelDirectory,
   { family, graphs }: { family: PictureFamily; graphs: ModelGraphs },
 ): Promise<PicturePipeline> {
-  const { inputs, scheduleOf, latents: facts = model.latents } = family;
+  const { scheduleOf, shorten = skipSteps, latents: facts = model.latents } = family;
+  const isForInpainting = model.denoiser.inChannels === inpaintingChannels(model.latents);
+  const extraChannels = model.denoiser.inChannels - model.latents.channels;
   const { card, preview: projection } = model;
   const loaded: Awaited<ReturnType<typeof loadPromptEncoder>>[] = [];
   for (const [at, outputs] of family.encoders.entries()) {
@@ -59,10 +72,11 @@ export async function loadPicturePipeline(
   }
   const denoiser = await graphs.loadDenoiser();
   const vaeDecoder = await graphs.loadVaeDecoder();
-  const batch = new DenoiserBatch(denoiser, inputs);
+  const batch = new DenoiserBatch(denoiser, { ...family.inputs, extraChannels });
   const trialOutputs = loaded.flatMap(({ trial }) => trial);
   const conditioning = family.conditioningOf(trialOutputs, { ...card.sizes.default, guidanceScale: 1 });
   await tryPictureGraphs({ model, denoiser, batch, vaeDecoder, conditioning });
+  const encoder = await graphs.loadVaeEncoder(smallestSide(card));
   const encoders = loaded.map(({ encoder }) => encoder);
 
   return {
@@ -71,8 +85,12 @@ export async function loadPicturePipeline(
 
     async createRows(rowRequest) {
       const request = checkPictureRequest(rowRequest.input, card);
+      const { strength } = request;
       const texts = await readTexts(request, { family, encoders });
-      return createPictureRows({ model, rowRequest, request, ...texts, schedule: scheduleOf?.(request) ?? {} });
+      const { attachments } = rowRequest;
+      const source = await readPictureSource({ request, attachments, encoder, latents: facts, isForInpainting });
+      const schedule = { ...scheduleOf?.(request), ...(strength !== undefined && shorten(request, strength)) };
+      return createPictureRows({ model, rowRequest, request, ...texts, source, schedule });
     },
 
     step: (rows) => denoise(rows, { batch, projection }),

@@ -21,6 +21,9 @@ const schema = z.object({
     .max(2 ** 32 - 1),
   scheduler: z.enum(schedulerNames),
   previewEvery: z.number().int().min(0),
+  image: z.literal(true).optional(),
+  mask: z.literal(true).optional(),
+  strength: z.number().min(0).max(1).optional(),
 });
 
 /** What a picture pipeline reads of a request. */
@@ -42,6 +45,7 @@ export function checkPictureRequest(input: unknown, card: PictureCard): PictureR
   if (!schedulers.includes(request.scheduler)) {
     throw invalid(`scheduler: ${request.scheduler} cannot serve this model; expected one of ${schedulers.join(', ')}`);
   }
+  checkAttachments(request, card);
   assertWithin('numInferenceSteps', request.numInferenceSteps, steps);
   assertWithin('guidanceScale', request.guidanceScale, guidance);
   for (const side of ['width', 'height'] as const) {
@@ -49,6 +53,15 @@ export function checkPictureRequest(input: unknown, card: PictureCard): PictureR
     if (request[side] % sizes.multiple !== 0) throw invalid(`${side} must be a multiple of ${sizes.multiple}`);
   }
   return request;
+}
+
+function checkAttachments({ image, mask, strength }: PictureRequest, { takes = [] }: PictureCard): void {
+  const asked = Object.entries({ image, mask }).flatMap(([name, isThere]) => (isThere === true ? [name] : []));
+  const other = asked.find((name) => takes.every((taken) => taken !== name));
+  if (other !== undefined) throw invalid(`${other}: this model takes ${takes.join(' and ') || 'no pictures'}`);
+  if (mask === true && image === undefined) throw invalid('mask: there is no image that it is of');
+  if (image === true && strength === undefined)
+    throw invalid('strength: is missing, which a request with an image has');
 }
 
 function assertWithin(field: string, value: number, { min, max }: { min: number; max: number }): void {

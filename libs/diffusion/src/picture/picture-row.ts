@@ -8,6 +8,8 @@ import type { CreateSchedulerOptions, Scheduler, SchedulerSnapshot } from '../sc
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
 import { lengthOf } from '../vae/plane.ts';
 import type { PictureRequest } from './picture-request.ts';
+import type { PictureSource } from './picture-source.ts';
+import { type StartedLatents, startLatents } from './start-latents.ts';
 
 export interface PictureRowRequest extends RowRequest {
   /**
@@ -18,7 +20,7 @@ export interface PictureRowRequest extends RowRequest {
 }
 
 /** One picture on its way. */
-export interface PictureRow extends PipelineRow {
+export interface PictureRow extends PipelineRow, StartedLatents {
   /** Steps taken, 0 … totalSteps. */
   readonly step: number;
   readonly totalSteps: number;
@@ -28,7 +30,6 @@ export interface PictureRow extends PipelineRow {
   readonly generator: TorchGenerator;
   /** channels, height, width. */
   readonly latentDims: readonly [number, number, number];
-  readonly latents: Float32Array;
   /** The latest step's estimate of the finished latents. */
   readonly predictedOriginal: Float32Array;
   readonly conditional: Conditioning;
@@ -52,12 +53,17 @@ export interface CreatePictureRowsOptions {
   request: PictureRequest;
   conditional: ReadText;
   unconditional: ReadText | undefined;
+  /** The picture it starts from. */
+  source: PictureSource | undefined;
   /** What the family derives of its schedule from the picture; models of flow matching do. */
   schedule: PictureSchedule;
 }
 
 /** What a scheduler is told besides the model's config and the number of steps. */
-export type PictureSchedule = Pick<CreateSchedulerOptions, 'dynamicShift' | 'flowGrid'>;
+export type PictureSchedule = Pick<
+  CreateSchedulerOptions,
+  'dynamicShift' | 'flowGrid' | 'skippedSteps' | 'distilledShare'
+>;
 
 /** What a checkpoint holds, in V8's format: little more bytes than the latents themselves. */
 interface PictureState extends SchedulerSnapshot {
@@ -114,30 +120,29 @@ export function checkpointPictureRow(row: PictureRow): RowCheckpoint {
 function startRow(
   options: CreatePictureRowsOptions,
   { index, latentDims }: Pick<PictureRow, 'index' | 'latentDims'>,
-): Pick<PictureRow, 'seed' | 'scheduler' | 'generator' | 'latents'> {
-  const { request, rowRequest } = options;
+): Pick<PictureRow, 'seed' | 'scheduler' | 'generator' | keyof StartedLatents> {
+  const { request, rowRequest, source, model } = options;
   const checkpoint = rowRequest.checkpoints?.get(index);
   const noise = rowRequest.initialNoise?.get(index);
+  const givenNoise = noise && checkNoise(noise, latentDims);
   const seed = seedOfPicture(request.seed, index);
   const length = lengthOf(latentDims);
   const scheduler = createRowScheduler(options);
+  const generator = new TorchGenerator({ seed });
+  const { strength = 1 } = request;
+  // What a row needs of its picture later is made anew, and is no part of a checkpoint.
+  const start = startLatents({ source, strength, scheduler, generator, facts: model.latents, length, givenNoise });
   const state = checkpoint && readState(checkpoint, { key: checkpointKey({ request, seed }), length });
   if (state !== undefined) {
     try {
-      const generator = new TorchGenerator(state.generator);
+      const restored = new TorchGenerator(state.generator);
       scheduler.restore(state);
-      return { seed, scheduler, generator, latents: state.latents.slice() };
+      return { seed, scheduler, ...start, generator: restored, latents: state.latents.slice() };
     } catch {
       // Written by another version: the same picture comes out of a fresh start, only later.
     }
   }
-  const generator = new TorchGenerator({ seed });
-  const latents = new Float32Array(length);
-  if (noise === undefined) generator.fillNormal(latents);
-  else latents.set(checkNoise(noise, latentDims));
-  const sigma = Math.fround(scheduler.initNoiseSigma);
-  for (let at = 0; at < length; at++) latents[at] = latents[at]! * sigma;
-  return { seed, scheduler, generator, latents };
+  return { seed, scheduler, generator, ...start };
 }
 
 /** undefined if the bytes are not those of such a row; the arrays lie in them. */
@@ -175,6 +180,8 @@ function createRowScheduler({ request, model, schedule }: CreatePictureRowsOptio
 
 /** All that a checkpoint must share with the row it is for. */
 function checkpointKey({ request, seed }: Pick<PictureRow, 'request' | 'seed'>): string {
-  const { scheduler, numInferenceSteps, guidanceScale, guidanceRescale } = request;
-  return `2 ${seed} ${pictureShapeKey(request)} ${scheduler} ${numInferenceSteps} ${guidanceScale} ${guidanceRescale}`;
+  const { scheduler, numInferenceSteps, guidanceScale, guidanceRescale, strength, mask = false } = request;
+  const shape = pictureShapeKey(request);
+  const key = `2 ${seed} ${shape} ${scheduler} ${numInferenceSteps} ${guidanceScale} ${guidanceRescale}`;
+  return strength === undefined ? key : `${key} ${strength} ${mask}`;
 }

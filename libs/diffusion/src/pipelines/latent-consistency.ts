@@ -1,9 +1,10 @@
 /**
  * Latent consistency models: Stable Diffusion distilled to a few steps. The UNet is told the guidance, so that one row of
  * its batch is enough for a picture; negative prompts and guidance rescale are without effect.
- * Source: Luo et al. 2023, "Latent Consistency Models"; diffusers `LatentConsistencyModelPipeline.__call__`.
+ * Source: Luo et al. 2023, "Latent Consistency Models"; diffusers `LatentConsistencyModelPipeline.__call__` and
+ * `LatentConsistencyModelImg2ImgPipeline.__call__`.
  *
- * Known limits: no safety checker, no clip skip, no image input.
+ * Known limits: no safety checker, no clip skip, no masks, for which there is no pipeline.
  */
 import type { ModelDirectory } from '../model/model-directory.ts';
 import type { PictureFamily } from '../picture/picture-pipeline.ts';
@@ -21,6 +22,8 @@ export function latentConsistency(model: ModelDirectory): PictureFamily {
       timestep_cond: embedGuidance(request.guidanceScale, guidanceWidth),
     }),
     isToldGuidance: true,
+    // All steps are taken, of the less noisy timesteps.
+    shorten: (_request, strength) => ({ distilledShare: strength }),
   };
 }
 

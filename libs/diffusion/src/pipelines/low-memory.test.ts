@@ -3,6 +3,8 @@ import { cpSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import recorded from '../../../../tools/golden/vectors/edits/stable-diffusion-2.json' with { type: 'json' };
+import { attachmentsOf } from '../testing/recorded-edits.ts';
 import { loadPipeline } from './load-pipeline.ts';
 import type { PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { PictureRow } from '../picture/picture-row.ts';
@@ -87,5 +89,40 @@ describe.each([
     rmSync(join(directory, part, 'model.onnx'));
     for (const prompt of ['a cat', 'a dog'])
       expect(await finish(pipeline, [await rowOf(pipeline, prompt)])).toHaveLength(1);
+  });
+});
+
+describe('the encoder of pictures', () => {
+  const model = join(vectors, 'stable-diffusion-2', 'model');
+  const file = 'vae_encoder/model.onnx';
+
+  async function changedRowOf(pipeline: PicturePipeline): Promise<PictureRow> {
+    const size = { width: 24, height: 16 };
+    const text = { prompt: 'a cat', negativePrompt: '', n: 1, scheduler: 'ddim', guidanceScale: 1, seed: 7 };
+    const input = { ...text, ...size, numInferenceSteps: 3, previewEvery: 0, image: true, strength: 0.7 };
+    const [row] = await pipeline.createRows({
+      id: 'a cat',
+      input,
+      attachments: await attachmentsOf(recorded.given, size),
+    });
+    return row!;
+  }
+
+  it.each([
+    ['stays in memory from then on', false],
+    ['leaves it each time with low memory', true],
+  ])('comes into memory with the first picture, and %s', async (_, hasLowMemory) => {
+    const directory = copyOf(model);
+    const pipeline = await load(directory, hasLowMemory);
+    const missing = { code: 'model_unsupported', message: `${file}: is missing` };
+    renameSync(join(directory, file), join(directory, `${file}.away`));
+    await expect(changedRowOf(pipeline)).rejects.toMatchObject(missing);
+    await finish(pipeline, [await rowOf(pipeline, 'a cat')]);
+    renameSync(join(directory, `${file}.away`), join(directory, file));
+    const [first] = await finish(pipeline, [await changedRowOf(pipeline)]);
+    rmSync(join(directory, file));
+    if (hasLowMemory) return expect(changedRowOf(pipeline)).rejects.toMatchObject(missing);
+    const [second] = await finish(pipeline, [await changedRowOf(pipeline)]);
+    expect(Buffer.compare(first!, second!)).toBe(0);
   });
 });

@@ -2,11 +2,14 @@
  * Stable Diffusion 3 and 3.5, Turbo included: two CLIP text encoders and a T5 that a model may come without, a transformer
  * that is trained with flow matching, and a VAE. Each row has its own prompt, steps, guidance, scheduler and seed; rows of
  * one size share the transformer call of a step.
- * Source: Esser et al. 2024, "Scaling Rectified Flow Transformers"; diffusers `StableDiffusion3Pipeline.__call__` with a CPU
- * generator and one seed a picture.
+ * Source: Esser et al. 2024, "Scaling Rectified Flow Transformers"; diffusers `StableDiffusion3Pipeline.__call__`, and those
+ * of `StableDiffusion3Img2ImgPipeline` and `StableDiffusion3InpaintPipeline`, with a CPU generator and one seed a picture.
+ *
+ * Known difference: `StableDiffusion3InpaintPipeline` of diffusers 0.42 decodes without the VAE's shift, a mistake of its own
+ * (its issue 13611); here latents are decoded as by the other pipelines.
  *
  * Known limits: all encoders read the same prompt, T5 the first 256 tokens of it; no skip layer guidance, no IP adapter, no
- * clip skip, no image input.
+ * clip skip, no transformers that were made for inpainting.
  */
 import type { LoadedGraph } from '../graphs/load-graph.ts';
 import { joinTokens, lastHiddenState, secondLastHiddenState } from '../graphs/prompt-encoder.ts';
@@ -56,7 +59,13 @@ export function stableDiffusion3(model: ModelDirectory): PictureFamily {
       return { encoder_hidden_states: joined, pooled_projections: Float32Array.of(...pooled!, ...pooled2!) };
     },
     scheduleOf: (request) => shiftFor(model, request),
+    shorten: skipSteps,
   };
+}
+
+/** Unlike pipelines of UNets, it takes the step that is left in part. */
+function skipSteps({ numInferenceSteps: steps }: PictureRequest, strength: number): PictureSchedule {
+  return { skippedSteps: Math.min(Math.floor(steps - steps * strength), steps - 1) };
 }
 
 function secondLastAndProjection(graph: LoadedGraph): string[] {

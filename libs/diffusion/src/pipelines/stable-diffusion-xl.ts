@@ -2,10 +2,11 @@
  * Stable Diffusion XL, SDXL-Turbo included: two CLIP text encoders whose second last layers are read side by side, the
  * pooled embedding of the second, and the sizes of the picture as time ids. Each row has its own prompt, steps, guidance,
  * scheduler and seed; rows of one size share the UNet call of a step.
- * Source: diffusers `StableDiffusionXLPipeline.__call__` with a CPU generator and one seed a picture.
+ * Source: diffusers `StableDiffusionXLPipeline.__call__`, and those of `StableDiffusionXLImg2ImgPipeline` and
+ * `StableDiffusionXLInpaintPipeline`, with a CPU generator and one seed a picture.
  *
  * Known limits: both encoders read the same prompt; the original and the target size are that of the picture, nothing is
- * cropped; no refiner, no watermark, no clip skip, no image input.
+ * cropped; no refiner, no watermark, no clip skip.
  */
 import { joinTokens, secondLastHiddenState } from '../graphs/prompt-encoder.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';

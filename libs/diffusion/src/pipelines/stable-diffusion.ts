@@ -1,9 +1,10 @@
 /**
  * Stable Diffusion 1.x and 2.x: a CLIP text encoder, a UNet with classifier-free guidance, and a VAE. Each row has its own
  * prompt, steps, guidance, scheduler and seed; rows of one size share the UNet call of a step.
- * Source: diffusers `StableDiffusionPipeline.__call__` with a CPU generator and one seed a picture.
+ * Source: diffusers `StableDiffusionPipeline.__call__`, and those of `StableDiffusionImg2ImgPipeline` and
+ * `StableDiffusionInpaintPipeline`, with a CPU generator and one seed a picture.
  *
- * Known limits: no safety checker, no clip skip, no image input.
+ * Known limits: no safety checker, no clip skip.
  */
 import { lastHiddenState } from '../graphs/prompt-encoder.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';

@@ -29,10 +29,10 @@ const rules: Readonly<Record<SchedulerName, CreateRule>> = {
  * Makes the scheduler of one row, standing before its first step.
  *
  * @throws RangeError if this scheduler cannot serve a model with this config (`fittingSchedulers` lists those that can), or
- * the number of steps does not suit the model, or this scheduler with this config.
+ * the number of steps does not suit the model, or this scheduler with this config, or none of them is left.
  */
 export function createScheduler(name: SchedulerName, options: CreateSchedulerOptions): Scheduler {
-  const { config, numInferenceSteps } = options;
+  const { config, numInferenceSteps, skippedSteps } = options;
   const { numTrainTimesteps } = config;
   const misfit = schedulerMisfit(name, config);
   if (misfit !== undefined) throw new RangeError(misfit);
@@ -42,5 +42,5 @@ export function createScheduler(name: SchedulerName, options: CreateSchedulerOpt
         `(the model was trained on ${numTrainTimesteps} timesteps), not ${numInferenceSteps}`,
     );
   }
-  return new Scheduler(rules[name](options, name));
+  return new Scheduler(rules[name](options, name), skippedSteps);
 }

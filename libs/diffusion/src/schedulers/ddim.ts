@@ -6,7 +6,7 @@
  */
 
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
-import { createOriginalEstimate } from './original-estimate.ts';
+import { createOriginalEstimate, levelsOfAlpha } from './original-estimate.ts';
 import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 import { roundHalfEven, spacedTimesteps } from './schedule/timestep-grid.ts';
 
@@ -37,6 +37,7 @@ export function createDdimScheduler({ config, numInferenceSteps }: CreateSchedul
   return {
     timesteps,
     initNoiseSigma: 1,
+    levelsAt: (stepIndex) => levelsOfAlpha(alphasCumprod[timesteps[stepIndex]!]!),
     step(arrays, stepIndex) {
       const { modelOutput, sample, predictedOriginal } = arrays;
       const timestep = timesteps[stepIndex]!;

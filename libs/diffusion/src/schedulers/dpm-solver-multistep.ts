@@ -20,7 +20,7 @@ const SHORT_RUN_STEPS = 15;
 
 /** @throws RangeError if the number of steps is so large that two steps fall on one timestep. */
 export function createDpmSolverMultistepScheduler(
-  { config, numInferenceSteps: count }: CreateSchedulerOptions,
+  { config, numInferenceSteps: count, skippedSteps = 0 }: CreateSchedulerOptions,
   name: SchedulerName,
 ): SchedulerRule {
   const isSde = name.includes('_sde');
@@ -41,6 +41,7 @@ export function createDpmSolverMultistepScheduler(
   return {
     timesteps,
     initNoiseSigma: 1,
+    levelsAt: (stepIndex) => levelsOf(sigmas[stepIndex]!),
     step(arrays, stepIndex) {
       const { sample, predictedOriginal, fillNoise } = arrays;
       const sigma = sigmas[stepIndex]!;
@@ -53,7 +54,7 @@ export function createDpmSolverMultistepScheduler(
       const sampleFactor = (nextNoiseLevel / noiseLevel) * (isSde ? decay : 1);
       const originalFactor = nextSignal * (1 - (isSde ? decay * decay : decay));
       const noiseFactor = isSde ? nextNoiseLevel * Math.sqrt(1 - decay * decay) : 0;
-      const isFirstOrder = stepIndex === 0 || (stepIndex === timesteps.length - 1 && isFirstOrderAtEnd);
+      const isFirstOrder = stepIndex === skippedSteps || (stepIndex === timesteps.length - 1 && isFirstOrderAtEnd);
       // Half of h / h_0: how far the trend from the estimate before to this one is carried on (0: not at all).
       const trend = isFirstOrder ? 0 : (0.5 * Math.log(sigma / next)) / Math.log(sigmas[stepIndex - 1]! / sigma);
       if (earlier.length !== sample.length) earlier = new Float32Array(sample.length);

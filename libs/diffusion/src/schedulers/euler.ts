@@ -30,6 +30,7 @@ export function createEulerScheduler(
     timesteps,
     // Leading spacing does not start at the last timestep, so something of the picture is in the first latents.
     initNoiseSigma: config.timestepSpacing === 'leading' ? Math.hypot(maxSigma, 1) : maxSigma,
+    levelsAt: (stepIndex) => ({ signal: 1, noise: sigmas[stepIndex]! }),
     inputScaleAt: (stepIndex) => 1 / Math.sqrt(sigmas[stepIndex]! ** 2 + 1),
     step({ modelOutput, sample, predictedOriginal, fillNoise }, stepIndex) {
       const sigma = sigmas[stepIndex]!;

@@ -23,6 +23,7 @@ export function createFlowMatchEulerScheduler(options: CreateSchedulerOptions): 
   return {
     timesteps,
     initNoiseSigma: 1,
+    levelsAt: (stepIndex) => ({ signal: 1 - sigmas[stepIndex]!, noise: sigmas[stepIndex]! }),
     step({ modelOutput, sample, predictedOriginal }, stepIndex) {
       const sigma = sigmas[stepIndex]!;
       const change = fround(sigmas[stepIndex + 1]! - sigma);

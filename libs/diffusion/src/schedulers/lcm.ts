@@ -5,8 +5,7 @@
  */
 
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
-import { createOriginalEstimate } from './original-estimate.ts';
-import type { SchedulerConfig } from './config/scheduler-config.ts';
+import { createOriginalEstimate, levelsOfAlpha } from './original-estimate.ts';
 import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 
 /** Standard deviation of the data that the boundary condition assumes (Karras et al. 2022). */
@@ -18,8 +17,9 @@ const SIGMA_DATA = 0.5;
  * @throws RangeError if the number of steps is more than the model was distilled from, or the first timestep has no trace
  * of the picture left and the model predicts noise: x0 is then 0/0.
  */
-export function createLcmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): SchedulerRule {
-  const timesteps = createTimesteps(config, numInferenceSteps);
+export function createLcmScheduler(options: CreateSchedulerOptions): SchedulerRule {
+  const { config } = options;
+  const timesteps = createTimesteps(options);
   const { alphasCumprod } = createNoiseSchedule({
     ...config,
     betaStart: config.betaStart ?? 0.00085,
@@ -36,6 +36,7 @@ export function createLcmScheduler({ config, numInferenceSteps }: CreateSchedule
   return {
     timesteps,
     initNoiseSigma: 1,
+    levelsAt: (stepIndex) => levelsOfAlpha(alphasCumprod[timesteps[stepIndex]!]!),
     step(arrays, stepIndex) {
       const { sample, predictedOriginal, fillNoise } = arrays;
       const timestep = timesteps[stepIndex]!;
@@ -62,8 +63,12 @@ export function createLcmScheduler({ config, numInferenceSteps }: CreateSchedule
   };
 }
 
-/** Some of the timesteps that the model was distilled on, from the highest down. */
-function createTimesteps({ numTrainTimesteps, originalInferenceSteps }: SchedulerConfig, count: number): number[] {
+/**
+ * Some of the timesteps that the model was distilled on, from the highest down. Of a share of them that has fewer than there
+ * are to be steps, all; diffusers refuses those.
+ */
+function createTimesteps({ config, numInferenceSteps: count, distilledShare = 1 }: CreateSchedulerOptions): number[] {
+  const { numTrainTimesteps, originalInferenceSteps } = config;
   if (count > originalInferenceSteps) {
     throw new RangeError(
       `${count} steps are more than the ${originalInferenceSteps} that the model was distilled from ` +
@@ -71,9 +76,8 @@ function createTimesteps({ numTrainTimesteps, originalInferenceSteps }: Schedule
     );
   }
   const distance = Math.floor(numTrainTimesteps / originalInferenceSteps);
-  const stride = originalInferenceSteps / count;
-  return Array.from({ length: count }, (_, index) => {
-    const skipped = Math.floor(index * stride);
-    return (originalInferenceSteps - skipped) * distance - 1;
-  });
+  const used = Math.max(Math.floor(originalInferenceSteps * distilledShare), 1);
+  const length = Math.min(count, used);
+  const stride = used / length;
+  return Array.from({ length }, (_, index) => (used - Math.floor(index * stride)) * distance - 1);
 }

@@ -1,5 +1,5 @@
 import type { PredictionType, SchedulerConfig } from './config/scheduler-config.ts';
-import type { SchedulerStepArguments } from './scheduler.ts';
+import type { NoiseLevels, SchedulerStepArguments } from './scheduler.ts';
 
 /** x0 = ofSample · latents + ofOutput · model output. */
 export interface OriginalWeights {
@@ -25,16 +25,15 @@ export function originalWeights(predictionType: PredictionType, signal: number, 
   }
 }
 
-/** How much of latents is x0 and how much noise. */
-export interface NoiseLevels {
-  readonly signal: number;
-  readonly noise: number;
-}
-
 /** A sigma is noise over signal of the latents whose variance is 1; this splits it into the two. */
 export function levelsOf(sigma: number): NoiseLevels {
   const signal = 1 / Math.sqrt(sigma * sigma + 1);
   return { signal, noise: sigma * signal };
+}
+
+/** The same of ᾱ. */
+export function levelsOfAlpha(alphaCumprod: number): NoiseLevels {
+  return { signal: Math.sqrt(alphaCumprod), noise: Math.sqrt(Math.fround(1 - alphaCumprod)) };
 }
 
 type EstimateOriginal = (arrays: SchedulerStepArguments, signal: number, noise: number) => OriginalWeights;

@@ -6,10 +6,16 @@
  * The rule needs three earlier noises. Either three steps of Runge-Kutta give them, four model calls each (the paper), or
  * the rule starts with one and grows (`skipPrkSteps`: PLMS, as Stable Diffusion has it), and only its second model call is
  * one more: at the end of the first step, which is then taken again with the mean of both noises.
+ *
+ * Where steps are skipped, the timestep of the second call comes in the list as any other, and not twice: the calls after it
+ * start a step further down than the latents are. diffusers does the same, so that a seed gives the same picture.
+ *
+ * Known difference: where steps are skipped there is no Runge-Kutta. diffusers takes those steps from the first timesteps on,
+ * which the latents are not at.
  */
 
 import { createNoiseSchedule } from './schedule/noise-schedule.ts';
-import { originalWeights } from './original-estimate.ts';
+import { levelsOfAlpha, originalWeights } from './original-estimate.ts';
 import type { SchedulerConfig } from './config/scheduler-config.ts';
 import type { CreateSchedulerOptions, SchedulerRule } from './scheduler.ts';
 import { roundHalfEven, spacedTimesteps } from './schedule/timestep-grid.ts';
@@ -30,13 +36,15 @@ const KEPT_NOISES = multistepWeights.length - 1;
 const rungeKuttaWeights = [1 / 6, 1 / 3, 1 / 3, 1 / 6] as const;
 
 /** @throws RangeError if a step would begin beyond the model's last timestep, or there are too few for Runge-Kutta. */
-export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedulerOptions): SchedulerRule {
-  const { numTrainTimesteps, predictionType, skipPrkSteps } = config;
+export function createPndmScheduler(options: CreateSchedulerOptions): SchedulerRule {
+  const { config, numInferenceSteps, skippedSteps = 0 } = options;
+  const { numTrainTimesteps, predictionType } = config;
+  const skipPrkSteps = config.skipPrkSteps || skippedSteps > 0;
   if (!skipPrkSteps && numInferenceSteps < LEAST_RUNGE_KUTTA_STEPS) {
     throw new RangeError(`pndm with skip_prk_steps false needs at least ${LEAST_RUNGE_KUTTA_STEPS} steps`);
   }
   const distance = Math.floor(numTrainTimesteps / numInferenceSteps);
-  const timesteps = createTimesteps(config, numInferenceSteps, distance);
+  const timesteps = createTimesteps({ ...config, skipPrkSteps }, numInferenceSteps, distance);
   if (Math.max(...timesteps) >= numTrainTimesteps) {
     throw new RangeError(
       `${numInferenceSteps} steps of this spacing reach timestep ${Math.max(...timesteps)}, beyond the last of the ` +
@@ -53,6 +61,11 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
   /** The sum of a Runge-Kutta step's noises so far; empty after the last such step. */
   let sum = new Float32Array(0);
 
+  /** Whether the first step is taken again. */
+  function isAgainAt(call: number): boolean {
+    return skipPrkSteps && call === skippedSteps + 1;
+  }
+
   /** From where to where a step goes, which is not always from the timestep that the model was given. */
   function wayOf(call: number): { from: number; to: number } {
     const timestep = timesteps[call]!;
@@ -60,16 +73,17 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
       const isHalf = call % 2 === 0;
       return { from: timesteps[call - (call % 4)]!, to: timestep - (isHalf ? Math.floor(distance / 2) : 0) };
     }
-    if (skipPrkSteps && call === 1) return { from: timestep + distance, to: timestep };
+    if (isAgainAt(call)) return { from: timestep + distance, to: timestep };
     return { from: timestep, to: timestep - distance };
   }
 
   return {
     timesteps,
     initNoiseSigma: 1,
+    levelsAt: (stepIndex) => levelsOfAlpha(alphasCumprod[timesteps[stepIndex]!]!),
     step({ modelOutput, sample, predictedOriginal }, stepIndex) {
       const stage = stepIndex < rungeKuttaCalls ? stepIndex % 4 : undefined;
-      const isAgain = skipPrkSteps && stepIndex === 1;
+      const isAgain = isAgainAt(stepIndex);
       const { from, to } = wayOf(stepIndex);
       const alphaCumprod = alphasCumprod[from]!;
       const nextAlphaCumprod = to >= 0 ? alphasCumprod[to]! : finalAlphaCumprod;
@@ -83,7 +97,7 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
           Math.sqrt(alphaCumprod * (1 - alphaCumprod) * nextAlphaCumprod));
       const alphaHere = alphasCumprod[timesteps[stepIndex]!]!;
       const { ofSample, ofOutput } = originalWeights(predictionType, Math.sqrt(alphaHere), Math.sqrt(1 - alphaHere));
-      const begins = stage === 0 || (skipPrkSteps && stepIndex === 0);
+      const begins = stage === 0 || (skipPrkSteps && stepIndex === skippedSteps);
       if (begins) start = start.length === sample.length ? start : new Float32Array(sample.length);
       if (stage === 0) sum = sum.length === sample.length ? sum.fill(0) : new Float32Array(sample.length);
       const weights = multistepWeights[earlier.length]!;
@@ -108,7 +122,7 @@ export function createPndmScheduler({ config, numInferenceSteps }: CreateSchedul
         sample[index] = sampleFactor * base + noiseFactor * epsilon;
       }
       if (stage === 0 || (stage === undefined && !isAgain)) remember(modelOutput);
-      if (stepIndex + 1 === (skipPrkSteps ? 2 : RUNGE_KUTTA_CALLS)) start = sum = new Float32Array(0);
+      if (isAgain || stepIndex + 1 === rungeKuttaCalls) start = sum = new Float32Array(0);
     },
     history: {
       lengthAt: (steps) => keptAt(steps) + openAt(steps),

@@ -52,6 +52,22 @@ export interface CreateSchedulerOptions {
   readonly dynamicShift?: number;
   /** `flow_match_euler`: steps of the pipeline's own instead of the scheduler's, as CogView4 has them. */
   readonly flowGrid?: FlowGrid;
+  /**
+   * Steps that are left out at the noisy end, 0 … numInferenceSteps − 1: what is drawn over a picture begins after them,
+   * with noise on the picture (`addNoise`). 0 if absent.
+   */
+  readonly skippedSteps?: number;
+  /**
+   * `lcm`: the share of the distilled timesteps, from the least noisy one, that steps are chosen of; 1 if absent. Models that
+   * are drawn over a picture begin there, instead of with some steps left out (diffusers: `strength` of `set_timesteps`).
+   */
+  readonly distilledShare?: number;
+}
+
+/** How much of latents is x0 and how much noise. */
+export interface NoiseLevels {
+  readonly signal: number;
+  readonly noise: number;
 }
 
 /** The steps that a pipeline prescribes; both arrays have `numInferenceSteps` values. */
@@ -72,7 +88,10 @@ export interface SchedulerHistory {
   restore(arrays: readonly Float32Array<ArrayBuffer>[], steps: number): void;
 }
 
-/** A scheduler's arithmetic, which is told the step it is at. */
+/**
+ * A scheduler's arithmetic, which is told the step it is at: its number in the whole schedule, with the steps that were
+ * skipped.
+ */
 export interface SchedulerRule {
   /**
    * What the model is given at each step; its length is the number of model calls, which is that of the steps except
@@ -85,6 +104,8 @@ export interface SchedulerRule {
   readonly initNoiseSigma: number;
   /** What the model's input is the latents times of; 1 if absent. */
   readonly inputScaleAt?: (stepIndex: number) => number;
+  /** What the latents before a step are made of. */
+  readonly levelsAt: (stepIndex: number) => NoiseLevels;
   readonly step: (stepArguments: SchedulerStepArguments, stepIndex: number) => void;
   /** None if absent. */
   readonly history?: SchedulerHistory;
@@ -95,12 +116,18 @@ export class Scheduler {
   readonly timesteps: readonly number[];
   readonly initNoiseSigma: number;
   readonly #rule: SchedulerRule;
+  readonly #skippedSteps: number;
   #stepIndex = 0;
 
-  constructor(rule: SchedulerRule) {
-    this.timesteps = rule.timesteps;
+  /** @throws RangeError if no step is left. */
+  constructor(rule: SchedulerRule, skippedSteps = 0) {
+    this.timesteps = rule.timesteps.slice(skippedSteps);
+    if (this.timesteps.length === 0) {
+      throw new RangeError(`of ${rule.timesteps.length} steps none is left after ${skippedSteps} that are skipped`);
+    }
     this.initNoiseSigma = rule.initNoiseSigma;
     this.#rule = rule;
+    this.#skippedSteps = skippedSteps;
   }
 
   /** Steps taken so far, 0 … timesteps.length. The row is done at timesteps.length. */
@@ -117,9 +144,22 @@ export class Scheduler {
   scaleModelInput(sample: Float32Array, target: Float32Array, targetOffset: number): void {
     this.#assertStepLeft();
     target.set(sample, targetOffset); // Throws if it does not fit, which writing by index would not.
-    const scale = this.#rule.inputScaleAt?.(this.#stepIndex);
+    const scale = this.#rule.inputScaleAt?.(this.#skippedSteps + this.#stepIndex);
     if (scale === undefined) return;
     for (let index = 0; index < sample.length; index++) target[targetOffset + index] = sample[index]! * scale;
+  }
+
+  /**
+   * Writes what finished latents are before the present step, with the noise that belongs there; they themselves once all
+   * steps are done.
+   */
+  addNoise(original: Float32Array, noise: Float32Array, target: Float32Array): void {
+    const isDone = this.#stepIndex === this.timesteps.length;
+    const levels = isDone ? { signal: 1, noise: 0 } : this.#rule.levelsAt(this.#skippedSteps + this.#stepIndex);
+    const [signal, noiseLevel] = [Math.fround(levels.signal), Math.fround(levels.noise)];
+    for (let index = 0; index < target.length; index++) {
+      target[index] = Math.fround(signal * original[index]!) + Math.fround(noiseLevel * noise[index]!);
+    }
   }
 
   /**
@@ -137,7 +177,7 @@ export class Scheduler {
           `(${predictedOriginal.length}) must have the same length`,
       );
     }
-    this.#rule.step(stepArguments, this.#stepIndex);
+    this.#rule.step(stepArguments, this.#skippedSteps + this.#stepIndex);
     this.#stepIndex += 1;
   }
 

@@ -5,7 +5,7 @@
  */
 
 import type { SchedulerConfig } from './config/scheduler-config.ts';
-import type { NoiseLevels } from './original-estimate.ts';
+import type { NoiseLevels } from './scheduler.ts';
 
 export interface UniPcWeights {
   /** Of the latents that the step goes out from. */

@@ -22,7 +22,7 @@ const LEAST_FLOW_SIGNAL = 1e-6;
 
 /** @throws RangeError if two steps fall on one timestep, a dynamic shift is missing, or steps are prescribed. */
 export function createUniPcScheduler(options: CreateSchedulerOptions): SchedulerRule {
-  const { config, numInferenceSteps: count } = options;
+  const { config, numInferenceSteps: count, skippedSteps = 0 } = options;
   if (options.flowGrid !== undefined) throw new RangeError('unipc cannot take sigmas or timesteps of the pipeline');
   const { predictX0, sigmaSchedule } = config;
   const { timesteps, sigmas } = config.isFlow
@@ -39,12 +39,13 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
 
   function orderAt(index: number): number {
     const left = config.lowerOrderFinal ? timesteps.length - index : config.solverOrder;
-    return Math.min(config.solverOrder, left, index + 1);
+    return Math.min(config.solverOrder, left, index - skippedSteps + 1);
   }
 
   return {
     timesteps,
     initNoiseSigma: 1,
+    levelsAt: (stepIndex) => levels[stepIndex]!,
     step(arrays, stepIndex) {
       const { modelOutput, sample, predictedOriginal } = arrays;
       const { signal, noise } = levels[stepIndex]!;
@@ -60,7 +61,7 @@ export function createUniPcScheduler(options: CreateSchedulerOptions): Scheduler
           : noiseOfSample * sample[index]! + noiseOfOutput * modelOutput[index]!;
       }
 
-      const isCorrected = stepIndex > 0 && !config.disableCorrector.includes(stepIndex - 1);
+      const isCorrected = stepIndex > skippedSteps && !config.disableCorrector.includes(stepIndex - 1);
       const corrector = isCorrected
         ? uniPcWeights({ config, levels, to: stepIndex, order: orderAt(stepIndex - 1), isCorrector: true })
         : undefined;

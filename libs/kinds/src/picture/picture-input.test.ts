@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pictureCost, type PictureInput } from './picture-input.ts';
+import { pictureCost, type PictureInput, pictureSteps } from './picture-input.ts';
 
 const input: PictureInput = {
   prompt: 'a fox',
@@ -25,5 +25,24 @@ describe('the cost of a picture', () => {
     [0, 1],
   ])('counts the rows of the model: at guidance %s there are %s', (guidanceScale, rows) => {
     expect(pictureCost({ ...input, guidanceScale })).toBe(128 * 64 * 3 * 10 * rows);
+  });
+
+  it('counts the steps that are left for a picture that is drawn over', () => {
+    expect(pictureCost({ ...input, image: true, strength: 0.5 })).toBe(128 * 64 * 3 * 5 * 2);
+  });
+});
+
+describe('the steps of a picture', () => {
+  it.each([
+    ['ddim', undefined, 10],
+    ['ddim', 1, 10],
+    ['ddim', 0.8, 8],
+    // Some pipelines round down, and some up: this is the most.
+    ['ddim', 0.75, 8],
+    ['ddim', 0.01, 1],
+    ['ddim', 0, 1],
+    ['lcm', 0.3, 10],
+  ])('of %s at strength %s are at most %s of ten', (scheduler, strength, steps) => {
+    expect(pictureSteps({ numInferenceSteps: 10, scheduler, ...(strength !== undefined && { strength }) })).toBe(steps);
   });
 });
