@@ -5,6 +5,7 @@ export * from './picture/picture-input.ts';
 export * from './picture/picture-schema.ts';
 export * from './picture/picture-views.ts';
 export * from './picture/picture.ts';
+export * from './picture/upscale.ts';
 export * from './request-fields.ts';
 export * from './resolve-body.ts';
 export * from './text/codec/chat-message.ts';

@@ -34,4 +34,6 @@ export interface PictureRequest extends RequestOptions {
   output?: 'url' | 'inline';
   /** Default: `{ every: 5 }`. */
   preview?: PreviewRequest;
+  /** How many times as large the picture becomes each way, by an upscaler of the model (`upscales`). Default: not at all. */
+  upscale?: 2 | 4;
 }

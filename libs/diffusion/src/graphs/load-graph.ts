@@ -1,14 +1,15 @@
 import { relative } from 'node:path';
 import { DarkroomError } from '@darkroom/core';
-import { type FloatTensor, loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
+import { type FloatTensor, loadOnnxSession, type LoadOnnxSessionOptions } from '@darkroom/runtime';
+import type { LoadedSession, OnnxSession } from '@darkroom/runtime';
 import { modelFileError } from '../model/model-file.ts';
 import { checkOnnxFile } from '../onnx/check-onnx-file.ts';
 
 /** A loaded graph, and the name of its file for messages. */
-export interface LoadedGraph {
+export interface LoadedGraph<Session extends OnnxSession = OnnxSession> {
   /** Relative to the model's directory. */
   readonly file: string;
-  readonly session: OnnxSession;
+  readonly session: Session;
 }
 
 /**
@@ -22,7 +23,7 @@ export async function loadGraph(
   { path }: { path: string },
   graph: string,
   options: Omit<LoadOnnxSessionOptions, 'file'>,
-): Promise<LoadedGraph> {
+): Promise<LoadedGraph<LoadedSession>> {
   const file = relative(path, graph);
   checkOnnxFile(path, file);
   try {

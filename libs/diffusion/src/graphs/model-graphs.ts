@@ -1,9 +1,12 @@
 import { dirname } from 'node:path';
 import type { Device, NodeCounts, PipelineComponent } from '@darkroom/core';
-import { loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
+import type { Upscale } from '@darkroom/kinds';
+import { type LoadedSession, loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
 import { type LoadedGraph, loadGraph } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { DroppableSession } from './droppable-session.ts';
+import { loadSafetyChecker, type SafetyChecker } from '../safety/safety-checker.ts';
+import { loadUpscaler, type Upscaler } from '../upscale/upscaler.ts';
 import { VaeDecoder } from '../vae/vae-decoder.ts';
 
 /** Where and how a pipeline's graphs run. */
@@ -84,6 +87,25 @@ export class ModelGraphs {
     return this.#vaeDecoder;
   }
 
+  /** undefined where the model has none, or is not to use it. */
+  async loadSafetyChecker(): Promise<SafetyChecker | undefined> {
+    const { graphs, clipImage, card } = this.#model;
+    if (graphs.safetyChecker === undefined || clipImage === undefined) return undefined;
+    const graph = this.#add(await this.#load(graphs.safetyChecker));
+    return loadSafetyChecker(graph, { settings: clipImage, refuses: card.safetyChecker === 'refuse' });
+  }
+
+  /** By what they make of a side. */
+  async loadUpscalers(): Promise<ReadonlyMap<Upscale, Upscaler>> {
+    const { graphs, card } = this.#model;
+    const upscalers = new Map<Upscale, Upscaler>();
+    for (const [at, upscale] of (card.upscales ?? []).entries()) {
+      const graph = this.#add(await this.#load(graphs.upscalers![at]!));
+      upscalers.set(upscale, await loadUpscaler(graph, upscale));
+    }
+    return upscalers;
+  }
+
   /** Lets go of the text encoders if memory is low. */
   async settle(): Promise<void> {
     if (!this.#hasLowMemory) return;
@@ -117,11 +139,11 @@ export class ModelGraphs {
     await Promise.all(this.#entries.map(({ session }) => session.dispose()));
   }
 
-  #load(path: string): Promise<LoadedGraph> {
+  #load(path: string): Promise<LoadedGraph<LoadedSession>> {
     return loadGraph(this.#model, path, { ...this.#sessionOptions, countsNodes: true });
   }
 
-  #add(entry: Entry): Entry {
+  #add<Added extends Entry>(entry: Added): Added {
     this.#entries.push(entry);
     return entry;
   }

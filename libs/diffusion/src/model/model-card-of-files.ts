@@ -29,6 +29,8 @@ export interface CreateModelCardOptions {
   darkroom: DarkroomJson;
   scheduler: ParsedSchedulerConfig;
   maxPromptTokens: number;
+  /** What is done with pictures when they are decoded. */
+  finishing: Pick<PictureCard, 'safetyChecker' | 'upscales'>;
 }
 
 /**
@@ -37,7 +39,7 @@ export interface CreateModelCardOptions {
  * @throws DarkroomError `model_unsupported` if darkroom.json's numbers contradict each other or the model.
  */
 export function createModelCard(options: CreateModelCardOptions): PictureCard {
-  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens } = options;
+  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens, finishing } = options;
   const family = pipelineFamilies[pipelineClass];
   const { schedulers, defaultScheduler } = schedulersOf(family, scheduler);
   const { numTrainTimesteps, originalInferenceSteps } = scheduler.config;
@@ -55,6 +57,7 @@ export function createModelCard(options: CreateModelCardOptions): PictureCard {
     schedulers,
     defaultScheduler,
     maxPromptTokens,
+    ...finishing,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Pipeline } from '@darkroom/core';
+import type { Pipeline, RowOutput } from '@darkroom/core';
 import type { PictureCard } from '@darkroom/kinds';
 import { type Conditioning, DenoiserBatch, type DenoiserInputs } from '../graphs/denoiser-batch.ts';
 import type { ModelGraphs } from '../graphs/model-graphs.ts';
@@ -16,6 +16,7 @@ import { denoise } from './denoise.ts';
 import { checkPictureRequest, type PictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows, type ReadText } from './picture-row.ts';
 import type { PictureRow, PictureRowRequest, PictureSchedule } from './picture-row.ts';
+import { upscaledOutput, upscaleRows } from './upscale-rows.ts';
 
 /** A loaded model that makes pictures. */
 export interface PicturePipeline extends Pipeline<PictureRow> {
@@ -52,18 +53,28 @@ export async function loadPicturePipeline(
   { family, graphs }: { family: PictureFamily; graphs: ModelGraphs },
 ): Promise<PicturePipeline> {
   const { inputs, scheduleOf, latents: facts = model.latents } = family;
-  const { card, preview: projection } = model;
+  const { card } = model;
   const loaded: Awaited<ReturnType<typeof loadPromptEncoder>>[] = [];
   for (const [at, outputs] of family.encoders.entries()) {
     loaded.push(await loadPromptEncoder({ model, graphs, at, ...outputs }));
   }
   const denoiser = await graphs.loadDenoiser();
   const vaeDecoder = await graphs.loadVaeDecoder();
+  const safetyChecker = await graphs.loadSafetyChecker();
+  const upscalers = await graphs.loadUpscalers();
+  // Previews would show what the checker is there to hide.
+  const projection = safetyChecker === undefined ? model.preview : undefined;
   const batch = new DenoiserBatch(denoiser, inputs);
   const trialOutputs = loaded.flatMap(({ trial }) => trial);
   const conditioning = family.conditioningOf(trialOutputs, { ...card.sizes.default, guidanceScale: 1 });
   await tryPictureGraphs({ model, denoiser, batch, vaeDecoder, conditioning });
   const encoders = loaded.map(({ encoder }) => encoder);
+
+  /** Decoded, and checked. */
+  async function develop(row: PictureRow): Promise<RowOutput> {
+    const output = await decodePicture(row, { vaeDecoder, facts });
+    return safetyChecker === undefined ? output : safetyChecker.check(output, row.index);
+  }
 
   return {
     card,
@@ -75,8 +86,10 @@ export async function loadPicturePipeline(
       return createPictureRows({ model, rowRequest, request, ...texts, schedule: scheduleOf?.(request) ?? {} });
     },
 
-    step: (rows) => denoise(rows, { batch, projection }),
-    finish: (row) => decodePicture(row, { vaeDecoder, facts }),
+    // Rows of one shape are all denoised, or none is.
+    step: (rows) =>
+      isDenoised(rows[0]!) ? upscaleRows(rows, { upscalers, develop }) : denoise(rows, { batch, projection }),
+    finish: async (row) => (row.upscaling === undefined ? develop(row) : upscaledOutput(row)),
     checkpoint: checkpointPictureRow,
 
     // All that a row has is memory of JavaScript's.
@@ -84,6 +97,10 @@ export async function loadPicturePipeline(
     settle: () => graphs.settle(),
     dispose: () => graphs.dispose(),
   };
+}
+
+function isDenoised({ scheduler }: PictureRow): boolean {
+  return scheduler.stepIndex === scheduler.timesteps.length;
 }
 
 /** The prompt and, with guidance, the negative prompt. */

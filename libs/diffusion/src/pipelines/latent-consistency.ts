@@ -3,7 +3,7 @@
  * its batch is enough for a picture; negative prompts and guidance rescale are without effect.
  * Source: Luo et al. 2023, "Latent Consistency Models"; diffusers `LatentConsistencyModelPipeline.__call__`.
  *
- * Known limits: no safety checker, no clip skip, no image input.
+ * Known limits: no clip skip, no image input.
  */
 import type { ModelDirectory } from '../model/model-directory.ts';
 import type { PictureFamily } from '../picture/picture-pipeline.ts';

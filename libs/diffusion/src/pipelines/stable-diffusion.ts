@@ -3,7 +3,7 @@
  * prompt, steps, guidance, scheduler and seed; rows of one size share the UNet call of a step.
  * Source: diffusers `StableDiffusionPipeline.__call__` with a CPU generator and one seed a picture.
  *
- * Known limits: no safety checker, no clip skip, no image input.
+ * Known limits: no clip skip, no image input.
  */
 import { lastHiddenState } from '../graphs/prompt-encoder.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';

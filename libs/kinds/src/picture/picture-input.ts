@@ -1,5 +1,6 @@
 /** What a picture request is, and what a model of pictures can do. */
 import type { ModelCard } from '@darkroom/core';
+import type { Upscale } from './upscale.ts';
 
 export const outputFormats = ['png', 'jpeg', 'webp'] as const;
 export type OutputFormat = (typeof outputFormats)[number];
@@ -32,6 +33,8 @@ export interface PictureInput {
   outputCompression: number;
   /** A preview every so many steps; 0 for none. */
   previewEvery: number;
+  /** How many times as large the picture becomes each way, by the model's upscaler; absent where it stays as it is. */
+  upscale?: Upscale;
 }
 
 /** The seed of picture `index` of a request: seeds count up and wrap at 2³², as torch's CPU generator reads 32 bits. */
@@ -44,9 +47,13 @@ export function pictureShapeKey(input: Pick<PictureInput, 'width' | 'height'>): 
   return `${input.width}x${input.height}`;
 }
 
-/** What a picture request takes of a worker, in pixels through the model: guidance runs it twice for every step. */
-export function pictureCost({ width, height, n, numInferenceSteps, guidanceScale }: PictureInput): number {
-  return width * height * n * numInferenceSteps * (guidanceScale > 1 ? 2 : 1);
+/**
+ * What a picture request takes of a worker, in pixels through the model: guidance runs it twice for every step. An upscaler counts by
+ * the pixels that come out of it.
+ */
+export function pictureCost({ width, height, n, numInferenceSteps, guidanceScale, upscale }: PictureInput): number {
+  const enlarging = upscale === undefined ? 0 : upscale ** 2;
+  return width * height * n * (numInferenceSteps * (guidanceScale > 1 ? 2 : 1) + enlarging);
 }
 
 /** What a model of pictures can do. */
@@ -67,4 +74,8 @@ export interface PictureCard extends ModelCard {
   defaultScheduler: string;
   /** Tokens of the prompt that the model reads, start and end marks included; what is longer is cut. */
   maxPromptTokens: number;
+  /** What `upscale` may be; absent where the model has no upscaler. */
+  upscales?: readonly Upscale[];
+  /** Finished pictures are looked at by the model's safety checker, and one it finds fault with is made black, or refused. */
+  safetyChecker?: 'black' | 'refuse';
 }

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { finiteNumber, textOf, wholeNumber } from '../field-types.ts';
 import { maxSeed, requestFields } from '../request-fields.ts';
 import { outputFormats } from './picture-input.ts';
+import { upscales } from './upscale.ts';
 
 /** Characters of `prompt` and `negative_prompt`. The model reads far less (`maxPromptTokens` of its card). */
 export const maxPromptCharacters = 4000;
@@ -30,6 +31,8 @@ const preview = z
     description: `A small picture of the work so far every so many steps, or "off". Default: {"every": ${defaultPreviewEvery}}.`,
     example: { every: 2 },
   });
+
+const upscaleExpected = upscales.join(' or ');
 
 /** Strict: a field that is not here is an error, because a misspelled one would silently change the picture. */
 export const pictureSchema = z.strictObject({
@@ -78,6 +81,10 @@ export const pictureSchema = z.strictObject({
       '"inline" puts the pictures into an answer that waits for them (`Prefer: wait`), in base64. Default: "url".',
   }),
   preview: preview.optional(),
+  upscale: z.literal(upscales, { error: upscaleExpected }).optional().meta({
+    description:
+      'How many times as large the picture becomes each way, by an upscaler that the model has (`upscales`). Default: not at all.',
+  }),
   ...otherRequestFields,
 });
 

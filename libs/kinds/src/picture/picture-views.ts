@@ -17,6 +17,10 @@ export const imageShape = {
   height: pixels,
   content_type: z.string().meta({ example: 'image/png' }),
   bytes: count,
+  nsfw_content_detected: z.boolean().optional().meta({
+    description:
+      'What the safety checker of the model says of it; a picture it finds fault with is black. Absent where there is none.',
+  }),
   b64_json: z.string().optional().meta({ description: 'The picture in base64, with `?images=inline`.' }),
 };
 
@@ -42,7 +46,7 @@ export const pictureRequestShape = {
       webhook_events: true,
     })
     .required()
-    .extend({ prompt: storedPrompt, negative_prompt: storedPrompt })
+    .extend({ prompt: storedPrompt, negative_prompt: storedPrompt, upscale: pictureSchema.shape.upscale })
     .meta({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
 };
 
@@ -64,6 +68,11 @@ export const pictureModelShape = {
   guidance: range,
   schedulers: z.array(z.string()).meta({ description: 'What `scheduler` takes.' }),
   max_prompt_tokens: count,
+  upscales: z.array(count).meta({ description: 'What `upscale` takes; empty where the model has no upscaler.' }),
+  safety_checker: z.enum(['black', 'refuse']).nullable().meta({
+    description:
+      'What becomes of a picture that the safety checker of the model finds fault with: it is black, or the request fails. null: there is none.',
+  }),
   defaults: z.strictObject({
     size: z.string(),
     num_inference_steps: count,
@@ -93,6 +102,7 @@ function imageView(id: string, output: OutputInfo): ImageView {
     height: Number(output['height']),
     content_type: output.contentType,
     bytes: output.bytes,
+    ...(typeof output['nsfw'] === 'boolean' && { nsfw_content_detected: output['nsfw'] }),
   };
 }
 
@@ -189,6 +199,7 @@ function parametersOf(model: string, input: StoredPictureInput): View<typeof pic
     output_format: input.outputFormat,
     output_compression: input.outputCompression,
     preview: input.previewEvery === 0 ? 'off' : { every: input.previewEvery },
+    ...(input.upscale !== undefined && { upscale: input.upscale }),
   };
 }
 
@@ -200,6 +211,8 @@ function modelView(card: PictureCard): View<typeof pictureModelShape> {
     guidance: { min: guidance.min, max: guidance.max },
     schedulers: [...card.schedulers],
     max_prompt_tokens: card.maxPromptTokens,
+    upscales: [...(card.upscales ?? [])],
+    safety_checker: card.safetyChecker ?? null,
     defaults: {
       size: `${sizes.default.width}x${sizes.default.height}`,
       num_inference_steps: steps.default,

@@ -4,6 +4,7 @@ import { type PictureCard, pictureCost, type PictureInput, pictureShapeKey } fro
 import { pictureSchema } from './picture-schema.ts';
 import { pictureViews } from './picture-views.ts';
 import { resolvePicture } from './resolve-picture.ts';
+import { upscaleSteps } from './upscale.ts';
 
 /** Pictures, drawn step by step. */
 export const picture: Kind<PictureInput, PictureCard> = {
@@ -19,7 +20,7 @@ export const picture: Kind<PictureInput, PictureCard> = {
     bytes: pictureBytes(input),
   }),
   heaviestField: heaviestPictureField,
-  stepsOf: ({ numInferenceSteps }) => numInferenceSteps,
+  stepsOf: (input) => input.numInferenceSteps + upscaleSteps(input),
   withoutPrivate: ({ prompt: _prompt, negativePrompt: _negativePrompt, ...input }) => input,
   ...pictureViews,
 };
