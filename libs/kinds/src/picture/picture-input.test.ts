@@ -26,4 +26,8 @@ describe('the cost of a picture', () => {
   ])('counts the rows of the model: at guidance %s there are %s', (guidanceScale, rows) => {
     expect(pictureCost({ ...input, guidanceScale })).toBe(128 * 64 * 3 * 10 * rows);
   });
+
+  it('counts the pixels that come out of an upscaler', () => {
+    expect(pictureCost({ ...input, upscale: 2 }) - pictureCost(input)).toBe(256 * 128 * 3);
+  });
 });
