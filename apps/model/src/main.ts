@@ -34,11 +34,29 @@ check it: npm run model -- check ${shown}
 
 /** The model of a directory, as a worker with the same settings has it. */
 function modelAt(directory: string, config: ModelConfig): TriedModel {
-  const { modelDtype: dtypes, numThreads, devices, isStrictAboutDevice, hasLowMemory, vaeTileSize } = config;
+  const {
+    modelDtype: dtypes,
+    numThreads,
+    devices,
+    isStrictAboutDevice,
+    hasLowMemory,
+    vaeTileSize,
+    safetyChecker,
+  } = config;
   const threads = numThreads === 0 ? {} : { threads: numThreads };
   // A worker on a directory of another name needs MODEL_ID; what is found out here does not depend on it.
   const id = isModelId(basename(resolve(directory))) ? {} : { id: 'unnamed' };
-  return { directory, dtypes, devices, isStrictAboutDevice, hasLowMemory, vaeTileSize, ...threads, ...id };
+  return {
+    directory,
+    dtypes,
+    devices,
+    isStrictAboutDevice,
+    hasLowMemory,
+    vaeTileSize,
+    safetyChecker,
+    ...threads,
+    ...id,
+  };
 }
 
 async function run(command: Command): Promise<void> {

@@ -30,6 +30,8 @@ export interface ImageInfo {
   content_type: string;
   /** Size of the encoded picture. */
   bytes: number;
+  /** What the model's safety checker says of it; a picture it finds fault with is black. Absent where there is none. */
+  nsfw_content_detected?: boolean;
 }
 
 /** A finished picture. */
@@ -39,12 +41,22 @@ export interface Picture extends ImageInfo {
 }
 
 /** All that made the pictures: submitted again, it makes the same ones. */
-export interface PictureParameters extends Required<
-  Omit<
-    PictureRequest,
-    'prompt' | 'negative_prompt' | 'output' | 'image' | 'mask' | 'strength' | Exclude<keyof RequestOptions, 'model'>
-  >
-> {
+export interface PictureParameters
+  extends
+    Required<
+      Omit<
+        PictureRequest,
+        | 'prompt'
+        | 'negative_prompt'
+        | 'output'
+        | 'image'
+        | 'mask'
+        | 'strength'
+        | 'upscale'
+        | Exclude<keyof RequestOptions, 'model'>
+      >
+    >,
+    Pick<PictureRequest, 'upscale'> {
   /** Null once the request has ended, on a server that does not keep prompts. */
   prompt: string | null;
   negative_prompt: string | null;
@@ -96,6 +108,10 @@ export interface PictureModel extends ModelBase {
   max_prompt_tokens: number;
   /** Pictures that requests may bring; absent where there are none. */
   takes?: ('image' | 'mask')[];
+  /** What `upscale` takes. */
+  upscales: (2 | 4)[];
+  /** What becomes of a picture that its safety checker finds fault with; null: there is none. */
+  safety_checker: 'black' | 'refuse' | null;
   defaults: { size: string; num_inference_steps: number; guidance_scale: number; scheduler: string };
 }
 

@@ -75,6 +75,10 @@ export const workerSettings = {
     default: '1024',
     doc: 'A picture of more pixels than a square of this side is decoded in pieces: less memory, more time.',
   }),
+  safetyChecker: workerAndModel('SAFETY_CHECKER', oneOf(['auto', 'off', 'refuse']), {
+    default: 'auto',
+    doc: 'What is done with the `safety_checker` of a model that has one: `auto` makes pictures black that it finds fault with, and says so; `refuse` ends their requests; `off` does not load it: [models.md](models.md#pictures-that-are-checked).',
+  }),
   kvTokens: worker('KV_TOKENS', wholeNumber(1, 100_000_000, 'tokens'), {
     absent: '`BATCH_MAX_SIZE` texts of full length, or what a quarter of the free memory holds',
     doc: 'The room of a worker for text: tokens of prompts and answers that its cache holds at once.',

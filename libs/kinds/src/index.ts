@@ -7,6 +7,7 @@ export * from './picture/picture-size.ts';
 export * from './picture/picture-views.ts';
 export * from './picture/picture.ts';
 export * from './picture/take-pictures.ts';
+export * from './picture/upscale.ts';
 export * from './request-fields.ts';
 export * from './resolve-body.ts';
 export * from './text/codec/chat-message.ts';

@@ -13,4 +13,5 @@ export * from './externalize-weights.ts';
 export { dispatchNext, type DispatchNextOptions } from './dispatch-next.ts';
 export * from './seed-store.ts';
 export * from './lay-out-as-in-2022.ts';
+export * from './tiny-graphs.ts';
 export * from './tool-template.ts';

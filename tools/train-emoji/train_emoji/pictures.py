@@ -61,13 +61,13 @@ def draw_scene(rng: np.random.Generator, thing: int, *, held_out: bool = False) 
     return Scene(thing, color, gradient, size, dx, dy, (red, green, blue), direction)
 
 
-def render_sprites(things: tuple[Thing, ...]) -> Sprites:
-    """The emoji in all sizes, cropped and centered; slim ones stay slim."""
+def render_sprites(things: tuple[Thing, ...], scale: int = 1) -> Sprites:
+    """The emoji in all sizes, cropped and centered; slim ones stay slim. `scale`: for pictures of so many times SIDE."""
     font = ImageFont.truetype(str(source_file("NotoColorEmoji.ttf")), _GLYPH_SIZE, layout_engine=ImageFont.Layout.BASIC)
-    return [_render_sprite(thing.characters, font) for thing in things]
+    return [_render_sprite(thing.characters, font, scale) for thing in things]
 
 
-def _render_sprite(characters: str, font: ImageFont.FreeTypeFont) -> dict[str, np.ndarray]:
+def _render_sprite(characters: str, font: ImageFont.FreeTypeFont, scale: int) -> dict[str, np.ndarray]:
     glyph = Image.new("RGBA", (160, 160), (0, 0, 0, 0))
     ImageDraw.Draw(glyph).text((10, 10), characters, font=font, embedded_color=True)
     glyph = glyph.crop(glyph.getbbox())
@@ -78,35 +78,36 @@ def _render_sprite(characters: str, font: ImageFont.FreeTypeFont) -> dict[str, n
     premultiplied = square.convert("RGBa")
     sprites = {}
     for size, pixels in SIZES.items():
-        sprite = np.asarray(premultiplied.resize((pixels, pixels), Image.Resampling.LANCZOS), np.float32) / 255
+        sprite = np.asarray(premultiplied.resize((pixels * scale, pixels * scale), Image.Resampling.LANCZOS), np.float32) / 255
         # Lanczos overshoots: no color may be above its alpha.
         sprite[..., :3] = np.minimum(sprite[..., :3], sprite[..., 3:])
         sprites[size] = sprite
     return sprites
 
 
-def place_sprite(sprite: np.ndarray, dx: int, dy: int) -> np.ndarray:
-    """The sprite on an empty picture, `dx` and `dy` pixels off the middle: float32 [SIDE, SIDE, 4], premultiplied."""
-    picture = np.zeros((SIDE, SIDE, 4), np.float32)
+def place_sprite(sprite: np.ndarray, dx: int, dy: int, side: int = SIDE) -> np.ndarray:
+    """The sprite on an empty picture, `dx` and `dy` pixels off the middle: float32 [side, side, 4], premultiplied."""
+    picture = np.zeros((side, side, 4), np.float32)
     pixels = sprite.shape[0]
-    left, top = (SIDE - pixels) // 2 + dx, (SIDE - pixels) // 2 + dy
-    x0, y0, x1, y1 = max(left, 0), max(top, 0), min(left + pixels, SIDE), min(top + pixels, SIDE)
+    left, top = (side - pixels) // 2 + dx, (side - pixels) // 2 + dy
+    x0, y0, x1, y1 = max(left, 0), max(top, 0), min(left + pixels, side), min(top + pixels, side)
     picture[y0:y1, x0:x1] = sprite[y0 - top : y1 - top, x0 - left : x1 - left]
     return picture
 
 
-def paint(scene: Scene, sprites: Sprites) -> np.ndarray:
-    """The picture of a scene: float32 [SIDE, SIDE, 3], sRGB in 0…1."""
-    placed = place_sprite(sprites[scene.thing][scene.size], scene.dx, scene.dy)
-    return paint_background(scene) * (1 - placed[..., 3:]) + placed[..., :3]
+def paint(scene: Scene, sprites: Sprites, scale: int = 1) -> np.ndarray:
+    """The picture of a scene: float32 [side, side, 3], sRGB in 0…1; the side is `scale` times SIDE, as for the sprites."""
+    side = SIDE * scale
+    placed = place_sprite(sprites[scene.thing][scene.size], scene.dx * scale, scene.dy * scale, side)
+    return paint_background(scene, side) * (1 - placed[..., 3:]) + placed[..., :3]
 
 
-def paint_background(scene: Scene) -> np.ndarray:
-    """What lies behind the thing: float32 [SIDE, SIDE, 3], sRGB in 0…1."""
+def paint_background(scene: Scene, side: int = SIDE) -> np.ndarray:
+    """What lies behind the thing: float32 [side, side, 3], sRGB in 0…1."""
     base = np.array(COLORS[COLOR_NAMES[scene.color]], np.float32) + np.array(scene.shade, np.float32)
-    slope = np.zeros((SIDE, SIDE), np.float32)
+    slope = np.zeros((side, side), np.float32)
     if scene.gradient:
-        ramp = np.linspace(-1, 1, SIDE, dtype=np.float32)
+        ramp = np.linspace(-1, 1, side, dtype=np.float32)
         down, right = np.broadcast_to(ramp[:, None], slope.shape), np.broadcast_to(ramp[None], slope.shape)
         slope = (down, -down, (down + right) / 2, (down - right) / 2)[scene.direction]
     return ((base + slope[..., None] * _GRADIENT_AMPLITUDE).clip(0, 255) / 255).astype(np.float32)

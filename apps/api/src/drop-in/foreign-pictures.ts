@@ -1,13 +1,14 @@
 /** What routes have in common that speak as another API of pictures. */
 import type { OutputInfo, RequestStatus } from '@darkroom/core';
-import { imageUrl, picture } from '@darkroom/kinds';
+import { imageUrl, picture, type PictureCard } from '@darkroom/kinds';
 import { linkOutput, readOutput } from '@darkroom/store';
+import { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../context.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
-import { requestGone, requestNotFound } from '../http/api-error.ts';
+import { invalidField, requestGone, requestNotFound } from '../http/api-error.ts';
 import { absoluteUrl } from '../http/urls.ts';
-import { type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
+import { type Submission, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
 import { inTheirNames } from './their-names.ts';
 
 /** Takes in a body of ours that was made of theirs; what is wrong with it is told in their `names`. */
@@ -15,10 +16,35 @@ export function submitPicture(
   c: ApiCall,
   context: ApiContext,
   body: object,
-  names: Readonly<Record<string, string>>,
+  { names, refine }: { names: Readonly<Record<string, string>>; refine: Submission['refine'] },
 ): Promise<SubmittedRequest> {
-  return inTheirNames(names, () => submitRequest(c, context, { body, kind: picture.id }));
+  return inTheirNames(names, () => submitRequest(c, context, { body, kind: picture.id, ...(refine && { refine }) }));
 }
+
+/**
+ * For a field by which others turn a safety checker on or off. Here the operator has decided that, model by model: a client may say
+ * what it is, and is refused if it says otherwise.
+ *
+ * @param given `withChecker`: what the field is where there is one, and otherwise it is the opposite.
+ */
+export function agreeOnChecker(
+  field: string,
+  given: { value: boolean | undefined; withChecker: boolean },
+): NonNullable<Submission['refine']> {
+  return (input, card) => {
+    const hasChecker = (card as PictureCard).safetyChecker !== undefined;
+    const expected = hasChecker === given.withChecker;
+    if (given.value === undefined || given.value === expected) return input;
+    const reason = hasChecker ? 'the safety checker of this model is always used' : 'there is no safety checker here';
+    throw invalidField(field, given.value, `${expected}: ${reason}`);
+  };
+}
+
+/** A field of `agreeOnChecker`. */
+export const checkerField = z
+  .boolean({ error: 'true or false' })
+  .optional()
+  .openapi({ description: 'What the server does with this model anyway: `safety_checker` in /v1/models.' });
 
 /** The request that a path names. Throws as `findRequest`, and 404 for one of anything but pictures or of another model. */
 export async function findPicture(c: ApiCall, { askStore }: ApiContext, model?: string): Promise<RequestStatus> {

@@ -3,6 +3,7 @@ import { outputFormats } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { foreignAnswer as json, foreignDocuments } from '../drop-in/foreign-document.ts';
 import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
+import { checkerField } from '../drop-in/foreign-pictures.ts';
 import { sseFrame } from '../follow/sse-frame.ts';
 import { ApiError, type ErrorView, invalidField } from '../http/api-error.ts';
 import { exampleId } from '../http/api-route.ts';
@@ -51,7 +52,7 @@ export const falSchema = z
     output_format: format,
     format: format.openapi({ description: 'Another name of output_format.' }),
     sync_mode: without(false, 'pictures come as URLs'),
-    enable_safety_checker: without(false, 'there is no safety checker here'),
+    enable_safety_checker: checkerField,
     expand_prompt: without(false, 'prompts are taken as they are'),
     acceleration: without('none', 'there is none here'),
     loras: nothing,

@@ -1,9 +1,11 @@
+import type { Facts } from '@darkroom/core';
+import { publishModel } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { hashKey } from '../auth/api-keys.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { readFrames } from '../testing/sse-reader.ts';
-import { openTestApi, type TestApi } from '../testing/test-api.ts';
+import { card, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const json = { 'Content-Type': 'application/json' };
 
@@ -118,6 +120,37 @@ describe('inputs', () => {
     const before = await allKeys(test.store);
     expect(await problemOf(await send(test, { prompt: 'a fox', ...input }))).toEqual({ status: 422, messages });
     expect(await allKeys(test.store)).toEqual(before);
+  });
+
+  it('take from a client that there is a safety checker where there is one, and not that there is none', async () => {
+    const test = await openTestApi();
+    await publishModel(test.store, { ...card, safetyChecker: 'black' });
+    await submitted(test, { enable_safety_checker: true });
+    const before = await allKeys(test.store);
+    expect(await problemOf(await send(test, { prompt: 'a fox', enable_safety_checker: false }))).toEqual({
+      status: 422,
+      messages: [
+        [
+          'body.enable_safety_checker',
+          'enable_safety_checker is false, expected true: the safety checker of this model is always used',
+        ],
+      ],
+    });
+    expect(await allKeys(test.store)).toEqual(before);
+  });
+
+  it('have the checker’s flags in their results, and none without a checker', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const resultOf = async (facts: readonly Facts[]) => {
+      const id = await submitted(test, { num_images: facts.length });
+      const running = await runNext(test.store);
+      for (const [index, more] of facts.entries()) await running.output(index, Buffer.from('png'), 300, more);
+      await running.finish();
+      return (await test.api.request(`/fal/queue/darkroom/tiny/requests/${id}`)).json();
+    };
+    expect(await resultOf([{ nsfw: true }, { nsfw: false }])).toMatchObject({ has_nsfw_concepts: [true, false] });
+    expect(await resultOf([{}, {}])).not.toHaveProperty('has_nsfw_concepts');
   });
 
   it.each([

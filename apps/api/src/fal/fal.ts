@@ -5,6 +5,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { ApiContext } from '../context.ts';
 import { parseForeign } from '../drop-in/foreign-input.ts';
 import {
+  agreeOnChecker,
   findPicture,
   openPictureUrl,
   progressBar,
@@ -88,7 +89,8 @@ async function submit(c: ApiCall, context: ApiContext) {
       ? {}
       : { start_timeout_s: /\d/.test(startTimeout) ? Number(startTimeout) : startTimeout }),
   };
-  return submitPicture(c, context, body, falNames);
+  const given = { value: input.enable_safety_checker, withChecker: true };
+  return submitPicture(c, context, body, { names: falNames, refine: agreeOnChecker('enable_safety_checker', given) });
 }
 
 /** The path says its model too. */
@@ -160,7 +162,9 @@ async function resultOf(c: ApiCall, context: ApiContext, request: RequestStatus)
     return { url, width, height, content_type: contentType, file_size: bytes };
   });
   const timings = { inference: secondsBetween(startedAtMs, endedAtMs) ?? null };
-  return { images: await Promise.all(images), seed, prompt, timings };
+  const found = outputs.map(({ nsfw }) => nsfw);
+  const flags = found.every((nsfw) => typeof nsfw === 'boolean') ? { has_nsfw_concepts: found } : {};
+  return { images: await Promise.all(images), seed, ...flags, prompt, timings };
 }
 
 type FramesOf = RequestEventsOptions['framesOf'];

@@ -3,7 +3,7 @@
  * every 5xx, and that would be a second request: so it is 422, whoever's fault it is, with the header by which the SDKs
  * of OpenAI are told not to. Only what the engine found wrong with the request itself is a 400, as it is at the door.
  */
-import type { RequestError, TerminalState } from '@darkroom/core';
+import type { ErrorCode, RequestError, TerminalState } from '@darkroom/core';
 import { ApiError, type ApiErrorOptions, toApiError } from '../http/api-error.ts';
 import { requestUrls } from '../http/urls.ts';
 
@@ -18,11 +18,14 @@ function storedError(
   return new ApiError(422, code, message, { type: 'generation_error', headers: neverAgain, ...options });
 }
 
+/** Of ends that the request itself is to blame for. */
+const refusalCodes: ReadonlySet<string> = new Set<ErrorCode>(['invalid_request', 'content_policy_violation']);
+
 /** The request has ended without a result. */
 export function endedWithoutResult(id: string, state: TerminalState, error: RequestError | undefined): ApiError {
   switch (state) {
     case 'failed':
-      if (error?.code === 'invalid_request') return refusedByEngine(error);
+      if (error !== undefined && refusalCodes.has(error.code)) return refusedByEngine(error);
       return storedError(error?.code ?? 'failed', `Request ${id} failed: ${error?.message ?? 'nobody knows why.'}`);
     case 'expired':
       return storedError('request_expired', `Request ${id} was not done in its time.`);

@@ -68,6 +68,7 @@ export const retryLater = { 'Retry-After': String(retryLaterS) };
 
 const statusOfCode: Readonly<Partial<Record<ErrorCode, ContentfulStatusCode>>> = {
   invalid_request: 400,
+  content_policy_violation: 400,
   model_unsupported: 400,
   not_found: 404,
   conflict: 409,

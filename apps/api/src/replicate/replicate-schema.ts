@@ -3,6 +3,7 @@ import { isoTime, type ModelCard } from '@darkroom/core';
 import { z } from '@hono/zod-openapi';
 import { foreignAnswer as json, foreignDocuments } from '../drop-in/foreign-document.ts';
 import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
+import { checkerField } from '../drop-in/foreign-pictures.ts';
 import { type ErrorView, invalidField } from '../http/api-error.ts';
 import { exampleId } from '../http/api-route.ts';
 import { pictureBodySchema } from '../v1/api-schemas.ts';
@@ -35,7 +36,7 @@ export const inputSchema = z
       .optional()
       .openapi({ description: 'Default: png.' }),
     output_quality: pictureBodySchema.shape.output_compression,
-    disable_safety_checker: without(true, 'there is no safety checker here'),
+    disable_safety_checker: checkerField,
     apply_watermark: without(false, 'there are no watermarks here'),
     refine: without('no_refiner', 'there is no refiner here'),
     go_fast: without(false, 'pictures are drawn in one way'),

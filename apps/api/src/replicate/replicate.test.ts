@@ -1,10 +1,11 @@
+import { publishModel } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { hashKey } from '../auth/api-keys.ts';
 import { endOverdue } from '../testing/end-overdue.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { readFrames } from '../testing/sse-reader.ts';
-import { openTestApi, type TestApi } from '../testing/test-api.ts';
+import { card, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const root = '/replicate/v1';
 const ofModel = `${root}/models/darkroom/tiny/predictions`;
@@ -241,5 +242,37 @@ describe('with keys', () => {
     for (const rest of ['', '/stream'])
       expect((await test.api.request(`${root}/predictions/${id}${rest}`, { headers: bob })).status).toBe(404);
     expect((await send(test, `${root}/predictions/${id}/cancel`, {}, bob)).status).toBe(404);
+  });
+});
+
+describe('a model with a safety checker', () => {
+  async function openChecked(): Promise<TestApi> {
+    const test = await openTestApi();
+    await publishModel(test.store, { ...card, safetyChecker: 'refuse' });
+    await startWorker(test.store);
+    return test;
+  }
+
+  it('is not to be had without', async () => {
+    const test = await openChecked();
+    await created(test, { disable_safety_checker: false });
+    const response = await send(test, ofModel, { input: { prompt: 'a fox', disable_safety_checker: true } });
+    expect([response.status, await response.json()]).toMatchObject([
+      422,
+      { invalid_fields: [{ field: 'disable_safety_checker', description: expect.stringContaining('always used') }] },
+    ]);
+  });
+
+  it('says in the log which pictures it found fault with, before the progress', async () => {
+    const test = await openChecked();
+    const { id } = await created(test, { num_outputs: 2 });
+    const run = await runNext(test.store);
+    await run.progress(4);
+    await run.output(0, Buffer.from('png'), 300, { nsfw: false });
+    await run.output(1, Buffer.from('png'), 300, { nsfw: true });
+    await run.finish();
+    const { logs } = await predictionOf(test, id);
+    expect(logs).toMatch(/NSFW content detected in image 1\n.*\d\/\d\n$/);
+    expect(logs).not.toContain('image 0');
   });
 });

@@ -4,6 +4,7 @@ import { picture, type StoredPictureInput } from '@darkroom/kinds';
 import type { ApiContext } from '../context.ts';
 import { parseForeign } from '../drop-in/foreign-input.ts';
 import {
+  agreeOnChecker,
   findPicture,
   openPictureUrl,
   progressBar,
@@ -76,8 +77,11 @@ export const replicateRoutes: readonly Route[] = routesOf(documents, {
 
 async function create(c: ApiCall, context: ApiContext, model: string, input: unknown): Promise<Response> {
   const waitMs = preferredWaitMs(c.req.header('prefer'));
-  const body = { ...bodyOf(parseForeign(inputSchema, input)), model };
-  const submitted = await submitPicture(c, context, body, replicateNames);
+  const asked = parseForeign(inputSchema, input);
+  const given = { value: asked.disable_safety_checker, withChecker: false };
+  const refine = agreeOnChecker('disable_safety_checker', given);
+  const body = { ...bodyOf(asked), model };
+  const submitted = await submitPicture(c, context, body, { names: replicateNames, refine });
   const answered = await onceStored(async () => {
     const request = await awaitEnd(c, context, submitted.id, waitMs);
     // `run` takes anything but `starting` for the end.
@@ -151,8 +155,11 @@ function outputsOf(c: ApiCall, context: ApiContext, { id, outputs = [] }: Shown)
 }
 
 /** As cog prints them; the client reads progress from the last line. */
-function logsOf({ done = 0, total = 0 }: Shown, seed: number): string {
-  return total === 0 ? '' : `Using seed: ${seed}\n${progressBar(done, total)}\n`;
+function logsOf({ done = 0, total = 0, outputs = [] }: Shown, seed: number): string {
+  if (total === 0) return '';
+  const found = outputs.filter(({ nsfw }) => nsfw === true);
+  const notes = found.map(({ index }) => `NSFW content detected in image ${index}\n`);
+  return `Using seed: ${seed}\n${notes.join('')}${progressBar(done, total)}\n`;
 }
 
 function errorOf({ state, error }: Pick<Shown, 'state' | 'error'>): string | null {

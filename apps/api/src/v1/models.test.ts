@@ -1,11 +1,11 @@
 import { createRequestId } from '@darkroom/core';
-import { connectStore, reportLoadFailure } from '@darkroom/store';
+import { connectStore, publishModel, reportLoadFailure } from '@darkroom/store';
 import { openTestStore } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { errorSchema } from '../http/error-response.ts';
 import { healthSchema, modelListSchema, modelSchema } from './api-schemas.ts';
 import { startWorker } from '../testing/fake-worker.ts';
-import { createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
+import { card, createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 async function health(test: TestApi): Promise<unknown[]> {
   const response = await test.api.request('/health');
@@ -63,6 +63,8 @@ it('/v1/models lists what each model can do', async () => {
     guidance: { min: 1, max: 20 },
     schedulers: ['ddim', 'euler'],
     max_prompt_tokens: 77,
+    upscales: [],
+    safety_checker: null,
     defaults: { size: '128x128', num_inference_steps: 12, guidance_scale: 3, scheduler: 'ddim' },
   };
   const list = await test.api.request('/v1/models');
@@ -73,6 +75,13 @@ it('/v1/models lists what each model can do', async () => {
   expect(modelSchema.parse(await one.json())).toEqual({ ...view, is_possible: true });
   const none = await test.api.request('/v1/models/sdxl');
   expect([none.status, errorSchema.parse(await none.json()).error.code]).toEqual([404, 'model_not_found']);
+});
+
+it('/v1/models tells what a model enlarges by, and what its safety checker does', async () => {
+  const test = await openTestApi();
+  await publishModel(test.store, { ...card, upscales: [2, 4], safetyChecker: 'refuse' });
+  const model = modelSchema.parse(await (await test.api.request('/v1/models/tiny')).json());
+  expect(model).toMatchObject({ upscales: [2, 4], safety_checker: 'refuse' });
 });
 
 it('answers 503 in time when there is no Redis, and stores nothing later', async () => {

@@ -1,9 +1,10 @@
-import { createRequestId } from '@darkroom/core';
+import { createRequestId, type Facts } from '@darkroom/core';
+import { publishModel } from '@darkroom/store';
 import { allKeys, createCostMeter } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { pictureStatusSchema } from './api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
-import { openTestApi, type TestApi } from '../testing/test-api.ts';
+import { card, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const neverWas = createRequestId({ model: 'tiny', owner: '', secret: 'not ours', nowMs: 1 });
 
@@ -32,6 +33,37 @@ async function forget({ store }: TestApi, id: string): Promise<void> {
 }
 
 describe('GET /v1/predict/<id>', () => {
+  it('says of each picture what the safety checker found, in polls and events, and nothing where there is none', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const flagsOf = async (facts: readonly Facts[]) => {
+      const id = await test.submit({ n: facts.length });
+      const run = await runNext(test.store);
+      for (const [index, more] of facts.entries()) await run.output(index, Buffer.from('png'), 300, more);
+      await run.finish();
+      const { images } = (await poll(test, id)).body;
+      const events = await (await test.api.request(`/v1/predict/${id}/events`)).text();
+      const said = [...events.matchAll(/"nsfw_content_detected":(?<flag>true|false)/g)].map(
+        ({ groups }) => groups!['flag'],
+      );
+      return { polled: images.map((image) => image.nsfw_content_detected), said };
+    };
+    const flags = await flagsOf([{ nsfw: true }, { nsfw: false }]);
+    expect(flags.polled).toEqual([true, false]);
+    // As pictures come, and in the end.
+    expect(flags.said).toEqual(['true', 'false', 'true', 'false']);
+    expect(await flagsOf([{}])).toEqual({ polled: [undefined], said: [] });
+  });
+
+  it('shows what a larger picture was made by, as a body that makes it again', async () => {
+    const test = await openTestApi();
+    await publishModel(test.store, { ...card, upscales: [2] });
+    const { body } = await poll(test, await test.submit({ upscale: 2 }));
+    expect(body.parameters).toMatchObject({ size: '128x128', upscale: 2 });
+    await test.submit(body.parameters);
+    expect((await poll(test, await test.submit())).body.parameters).not.toHaveProperty('upscale');
+  });
+
   it('is 202 while queued and running, with a time to come back', async () => {
     const test = await openTestApi();
     const id = await test.submit();

@@ -115,6 +115,7 @@ function modelOptions(config: Config<'worker'>): LoadModelOptions {
     isStrictAboutDevice: config.isStrictAboutDevice,
     hasLowMemory: config.hasLowMemory,
     vaeTileSize: config.vaeTileSize,
+    safetyChecker: config.safetyChecker,
     stepTokens: config.stepTokens,
   };
 }

@@ -29,6 +29,11 @@ export async function readModel(options: LoadModelOptions, log: Logger): Promise
   for (const { part, files, dtype, bytes } of graphs) {
     log.info({ model: directory.card.id, part, file: files[0], dtype, bytes }, 'a part of the model');
   }
+  if (options.safetyChecker === 'refuse' && directory.card.safetyChecker === undefined)
+    log.warn(
+      { model: directory.card.id },
+      'SAFETY_CHECKER is refuse, and the model has no safety checker: nothing is refused',
+    );
   if (!hasTimestepPerRow) {
     const cost = 'a step costs one model call for each timestep among its pictures, not one for all';
     log.warn({ model: directory.card.id, cost }, 'the denoiser was exported with one timestep for all rows');

@@ -43,4 +43,6 @@ export interface PictureRequest extends RequestOptions {
   mask?: string | Blob;
   /** 0 to 1: how far to go from `image`. Default: 0.8, or 1 with a mask. */
   strength?: number;
+  /** How many times as large the picture becomes each way, by an upscaler of the model (`upscales`). Default: not at all. */
+  upscale?: 2 | 4;
 }

@@ -1,6 +1,8 @@
 /** What went wrong, for the API to map to a status and for logs to group by. */
 export type ErrorCode =
   | 'invalid_request'
+  /** What it asks for, or what came of it, is not to be had here: by a checker's verdict. As OpenAI calls it. */
+  | 'content_policy_violation'
   | 'not_found'
   | 'gone'
   | 'conflict'

@@ -15,11 +15,11 @@ export interface OutputInfo {
   /** Number of stored chunks, at least 1. */
   chunks: number;
   /** What the pipeline says about it, for the kind to show. */
-  [fact: string]: number | string;
+  [fact: string]: number | string | boolean;
 }
 
 /** What a pipeline says about what it made, for the kind to understand. */
-export type Facts = Readonly<Record<string, number | string>>;
+export type Facts = Readonly<Record<string, number | string | boolean>>;
 
 /** How far something is: steps, tokens, or what else its kind of work is counted in. */
 export interface Progress {

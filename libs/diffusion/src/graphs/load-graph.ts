@@ -1,15 +1,16 @@
 import { relative } from 'node:path';
 import { DarkroomError } from '@darkroom/core';
-import { type FloatTensor, loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
+import { type FloatTensor, loadOnnxSession, type LoadOnnxSessionOptions } from '@darkroom/runtime';
+import type { LoadedSession, OnnxSession } from '@darkroom/runtime';
 import { modelFileError } from '../model/model-file.ts';
 import { checkOnnxFile } from '../onnx/check-onnx-file.ts';
 import type { OnnxFile } from '../onnx/read-onnx-file.ts';
 
 /** A loaded graph, and the name of its file for messages. */
-export interface LoadedGraph {
+export interface LoadedGraph<Session extends OnnxSession = OnnxSession> {
   /** Relative to the model's directory. */
   readonly file: string;
-  readonly session: OnnxSession;
+  readonly session: Session;
 }
 
 export type LoadGraphOptions = Omit<LoadOnnxSessionOptions, 'file'> & {
@@ -28,7 +29,7 @@ export async function loadGraph(
   { path }: { path: string },
   graph: string,
   { rewrite, ...options }: LoadGraphOptions,
-): Promise<LoadedGraph> {
+): Promise<LoadedGraph<LoadedSession>> {
   const file = relative(path, graph);
   const whole = checkOnnxFile(path, file);
   const rewritten = rewrite?.(whole, file);

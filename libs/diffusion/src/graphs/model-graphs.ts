@@ -1,10 +1,13 @@
 import { dirname } from 'node:path';
 import type { Device, NodeCounts, PipelineComponent } from '@darkroom/core';
-import { loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
+import type { Upscale } from '@darkroom/kinds';
+import { type LoadedSession, loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
 import { type LoadedGraph, loadGraph, type LoadGraphOptions } from './load-graph.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { DroppableSession } from './droppable-session.ts';
 import { giveMoments } from '../onnx/give-moments.ts';
+import { loadSafetyChecker, type SafetyChecker } from '../safety/safety-checker.ts';
+import { loadUpscaler, type Upscaler } from '../upscale/upscaler.ts';
 import { VaeDecoder } from '../vae/vae-decoder.ts';
 import { VaeEncoder } from '../vae/vae-encoder.ts';
 
@@ -97,6 +100,25 @@ export class ModelGraphs {
     return encoder;
   }
 
+  /** undefined where the model has none, or is not to use it. */
+  async loadSafetyChecker(): Promise<SafetyChecker | undefined> {
+    const { graphs, clipImage, card } = this.#model;
+    if (graphs.safetyChecker === undefined || clipImage === undefined) return undefined;
+    const graph = this.#add(await this.#load(graphs.safetyChecker));
+    return loadSafetyChecker(graph, { settings: clipImage, refuses: card.safetyChecker === 'refuse' });
+  }
+
+  /** By what they make of a side. */
+  async loadUpscalers(): Promise<ReadonlyMap<Upscale, Upscaler>> {
+    const { graphs, card } = this.#model;
+    const upscalers = new Map<Upscale, Upscaler>();
+    for (const [at, upscale] of (card.upscales ?? []).entries()) {
+      const graph = this.#add(await this.#load(graphs.upscalers![at]!));
+      upscalers.set(upscale, await loadUpscaler(graph, upscale));
+    }
+    return upscalers;
+  }
+
   /** Lets go of the encoders if memory is low. */
   async settle(): Promise<void> {
     if (!this.#hasLowMemory) return;
@@ -132,7 +154,7 @@ export class ModelGraphs {
     await Promise.all(this.#entries.map(({ session }) => session.dispose()));
   }
 
-  #load(path: string, options: LoadGraphOptions = {}): Promise<LoadedGraph> {
+  #load(path: string, options: LoadGraphOptions = {}): Promise<LoadedGraph<LoadedSession>> {
     return loadGraph(this.#model, path, { ...this.#sessionOptions, countsNodes: true, ...options });
   }
 
@@ -144,7 +166,7 @@ export class ModelGraphs {
     return this.#add({ file: loaded.file, session, droppable: session });
   }
 
-  #add(entry: Entry): Entry {
+  #add<Added extends Entry>(entry: Added): Added {
     this.#entries.push(entry);
     return entry;
   }

@@ -50,6 +50,11 @@ export async function findVaeEncoderFile(directory: string, { all, parts }: Dtyp
   return (there.find((each) => each.dtype === all) ?? there[0])?.file;
 }
 
+/** The graph of a part that a model may come without, in the first dtype there is; undefined if there is none. */
+export async function findOptionalFile(directory: string, part: string): Promise<string | undefined> {
+  return (await listFilesOf(directory, part))[0]?.file;
+}
+
 /** Of each part of a model the dtypes that it has a graph in. */
 export async function listDtypes(
   directory: string,
@@ -63,7 +68,7 @@ export async function listDtypes(
 }
 
 /** Relative to the model's directory, in the order in which `auto` takes them. */
-async function listFilesOf(directory: string, part: ModelPart): Promise<{ file: string; dtype: PictureDtype }[]> {
+async function listFilesOf(directory: string, part: string): Promise<{ file: string; dtype: PictureDtype }[]> {
   const named = pictureDtypes.map((name) => ({ file: `${part}/${dtypeFileNames[name]}`, name }));
   const readable = await Promise.allSettled(named.map(({ file }) => access(join(directory, file))));
   const there = named.filter((_, at) => readable[at]!.status === 'fulfilled');

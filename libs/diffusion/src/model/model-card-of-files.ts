@@ -30,6 +30,8 @@ export interface CreateModelCardOptions {
   scheduler: ParsedSchedulerConfig;
   maxPromptTokens: number;
   takes: readonly PictureAttachment[];
+  /** What is done with pictures when they are decoded. */
+  finishing: Pick<PictureCard, 'safetyChecker' | 'upscales'>;
 }
 
 /**
@@ -38,7 +40,7 @@ export interface CreateModelCardOptions {
  * @throws DarkroomError `model_unsupported` if darkroom.json's numbers contradict each other or the model.
  */
 export function createModelCard(options: CreateModelCardOptions): PictureCard {
-  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens, takes } = options;
+  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens, takes, finishing } = options;
   const family = pipelineFamilies[pipelineClass];
   const { schedulers, defaultScheduler } = schedulersOf(family, scheduler);
   const { numTrainTimesteps, originalInferenceSteps } = scheduler.config;
@@ -57,6 +59,7 @@ export function createModelCard(options: CreateModelCardOptions): PictureCard {
     defaultScheduler,
     maxPromptTokens,
     ...(takes.length > 0 && { takes }),
+    ...finishing,
   };
 }
 

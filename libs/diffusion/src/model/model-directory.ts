@@ -14,6 +14,7 @@ import type { DenoiserFacts } from './facts/denoiser-facts.ts';
 import { readFactsOfGraphs } from './facts/facts-of-graphs.ts';
 import { type LatentFacts, readLatentFacts } from './facts/latent-facts.ts';
 import { findModelFile, findVaeEncoderFile } from './find-model-file.ts';
+import { type FinishingFiles, readFinishing, type SafetyCheckerChoice } from './finishing-files.ts';
 import { createModelCard } from './model-card-of-files.ts';
 import { modelFileError, readModelConfig, readModelJson, unlessMissing } from './model-file.ts';
 import {
@@ -30,12 +31,22 @@ import { type ParsedSchedulerConfig, parseSchedulerConfig } from '../schedulers/
 import { readStableDiffusion3Facts } from './facts/stable-diffusion-3-facts.ts';
 import { readTextEncoderFiles, type TextEncoderFiles } from './facts/text-encoder-files.ts';
 import { readUnetFacts } from './facts/unet-facts.ts';
+import type { ClipImageSettings } from '../safety/clip-image.ts';
 
 /** From scaled latents z to RGB in 0…1: z · matrix + bias. */
 export interface PreviewProjection {
   /** latent channels × 3. */
   readonly matrix: readonly (readonly [number, number, number])[];
   readonly bias: readonly [number, number, number];
+}
+
+/** Absolute paths of a model's graphs. */
+export interface ModelGraphFiles extends FinishingFiles {
+  readonly textEncoders: readonly string[];
+  readonly denoiser: string;
+  readonly vaeDecoder: string;
+  /** Absent where the model cannot start from a picture. */
+  readonly vaeEncoder?: string;
 }
 
 /** All that a pipeline needs to load a model. */
@@ -46,14 +57,7 @@ export interface ModelDirectory {
   readonly pipelineClass: PipelineClass;
   /** Those that are read, relative to the path. */
   readonly folders: PipelineFolders;
-  /** Absolute paths of the graphs. */
-  readonly graphs: {
-    readonly textEncoders: readonly string[];
-    readonly denoiser: string;
-    readonly vaeDecoder: string;
-    /** Absent where the model cannot start from a picture. */
-    readonly vaeEncoder?: string;
-  };
+  readonly graphs: ModelGraphFiles;
   /** In the order of `graphs.textEncoders`, as many as the model has. */
   readonly textEncoders: readonly TextEncoderFiles[];
   readonly scheduler: ParsedSchedulerConfig;
@@ -63,6 +67,8 @@ export interface ModelDirectory {
   readonly zeroesEmptyNegative: boolean;
   /** undefined: the model gives no previews. */
   readonly preview: PreviewProjection | undefined;
+  /** How pictures are made ready for the safety checker, where there is one. */
+  readonly clipImage: ClipImageSettings | undefined;
 }
 
 export interface ReadModelDirectoryOptions {
@@ -70,6 +76,8 @@ export interface ReadModelDirectoryOptions {
   id?: string | undefined;
   /** Which files of weights; by default the first there is of each part, see `findModelFile`. */
   dtypes?: DtypeChoice | undefined;
+  /** What is done with the safety checker of a model that has one; `auto` by default. */
+  safetyChecker?: SafetyCheckerChoice | undefined;
 }
 
 const indexSchema = z.looseObject({
@@ -84,20 +92,22 @@ const indexSchema = z.looseObject({
  */
 export async function readModelDirectory(
   path: string,
-  { id, dtypes = { all: 'auto', parts: {} } }: ReadModelDirectoryOptions = {},
+  { id, dtypes = { all: 'auto', parts: {} }, safetyChecker = 'auto' }: ReadModelDirectoryOptions = {},
 ): Promise<ModelDirectory> {
   const directory = resolve(path);
   const modelId = checkModelId(id ?? basename(directory));
   const index = await readModelConfig(directory, 'model_index.json', indexSchema);
   const pipelineClass = findPipelineClass(index['_class_name']);
   const folders = await findFolders(directory, pipelineClass, index);
-  const [textEncoders, darkroom, scheduler, graphs, { mtimeMs }] = await Promise.all([
+  const [textEncoders, darkroom, scheduler, needed, finishing, { mtimeMs }] = await Promise.all([
     Promise.all(folders.tokenizers.map((tokenizer) => readTextEncoderFiles(directory, tokenizer))),
     unlessMissing(readModelConfig(directory, 'darkroom.json', darkroomJsonSchema)).then((json) => json ?? {}),
     readScheduler(directory, pipelineFamilies[pipelineClass]),
     findGraphs(directory, { folders, dtypes, family: pipelineFamilies[pipelineClass] }),
+    readFinishing(directory, safetyChecker),
     stat(join(directory, 'model_index.json')),
   ]);
+  const graphs = { ...needed, ...finishing.files };
   const { latents, denoiser } = await readFacts(directory, { pipelineClass, textEncoders, graphs });
   checkChannels({ latents, denoiser, darkroom, pipelineClass, graphs });
   checkDynamicShift(scheduler, pipelineClass);
@@ -111,6 +121,7 @@ export async function readModelDirectory(
     scheduler,
     maxPromptTokens: Math.max(...textEncoders.map(({ tokenizer }) => tokenizer.maxTokens)),
     takes: graphs.vaeEncoder === undefined ? [] : takenByFamilies[pipelineFamilies[pipelineClass]],
+    finishing: finishing.card,
   });
   return {
     path: directory,
@@ -124,6 +135,7 @@ export async function readModelDirectory(
     denoiser,
     zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
     preview: darkroom.preview,
+    clipImage: finishing.clipImage,
   };
 }
 
@@ -251,7 +263,7 @@ async function findGraphs(
     dtypes,
     family,
   }: { folders: PipelineFolders; dtypes: DtypeChoice; family: PipelineFamily },
-): Promise<ModelDirectory['graphs']> {
+): Promise<Omit<ModelGraphFiles, keyof FinishingFiles>> {
   const takesPictures = takenByFamilies[family].length > 0;
   checkParts(dtypes, takesPictures ? [...parts, 'vae_encoder'] : parts);
   const find = async (part: ModelPart) =>

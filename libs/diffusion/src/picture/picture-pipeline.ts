@@ -1,4 +1,4 @@
-import type { Pipeline } from '@darkroom/core';
+import type { Pipeline, RowOutput } from '@darkroom/core';
 import type { PictureCard } from '@darkroom/kinds';
 import { type Conditioning, DenoiserBatch, type DenoiserInputs } from '../graphs/denoiser-batch.ts';
 import type { ModelGraphs } from '../graphs/model-graphs.ts';
@@ -17,6 +17,7 @@ import { checkPictureRequest, type PictureRequest } from './picture-request.ts';
 import { checkpointPictureRow, createPictureRows, type ReadText } from './picture-row.ts';
 import { readPictureSource } from './picture-source.ts';
 import type { PictureRow, PictureRowRequest, PictureSchedule } from './picture-row.ts';
+import { upscaledOutput, upscaleRows } from './upscale-rows.ts';
 
 /** A loaded model that makes pictures. */
 export interface PicturePipeline extends Pipeline<PictureRow> {
@@ -65,19 +66,29 @@ export async function loadPicturePipeline(
   const { scheduleOf, shorten = skipSteps, latents: facts = model.latents } = family;
   const isForInpainting = model.denoiser.inChannels === inpaintingChannels(model.latents);
   const extraChannels = model.denoiser.inChannels - model.latents.channels;
-  const { card, preview: projection } = model;
+  const { card } = model;
   const loaded: Awaited<ReturnType<typeof loadPromptEncoder>>[] = [];
   for (const [at, outputs] of family.encoders.entries()) {
     loaded.push(await loadPromptEncoder({ model, graphs, at, ...outputs }));
   }
   const denoiser = await graphs.loadDenoiser();
   const vaeDecoder = await graphs.loadVaeDecoder();
+  const safetyChecker = await graphs.loadSafetyChecker();
+  const upscalers = await graphs.loadUpscalers();
+  // Previews would show what the checker is there to hide.
+  const projection = safetyChecker === undefined ? model.preview : undefined;
   const batch = new DenoiserBatch(denoiser, { ...family.inputs, extraChannels });
   const trialOutputs = loaded.flatMap(({ trial }) => trial);
   const conditioning = family.conditioningOf(trialOutputs, { ...card.sizes.default, guidanceScale: 1 });
   await tryPictureGraphs({ model, denoiser, batch, vaeDecoder, conditioning });
   const encoder = await graphs.loadVaeEncoder(smallestSide(card));
   const encoders = loaded.map(({ encoder }) => encoder);
+
+  /** Decoded, and checked. */
+  async function develop(row: PictureRow): Promise<RowOutput> {
+    const output = await decodePicture(row, { vaeDecoder, facts });
+    return safetyChecker === undefined ? output : safetyChecker.check(output, row.index);
+  }
 
   return {
     card,
@@ -93,8 +104,10 @@ export async function loadPicturePipeline(
       return createPictureRows({ model, rowRequest, request, ...texts, source, schedule });
     },
 
-    step: (rows) => denoise(rows, { batch, projection }),
-    finish: (row) => decodePicture(row, { vaeDecoder, facts }),
+    // Rows of one shape are all denoised, or none is.
+    step: (rows) =>
+      isDenoised(rows[0]!) ? upscaleRows(rows, { upscalers, develop }) : denoise(rows, { batch, projection }),
+    finish: async (row) => (row.upscaling === undefined ? develop(row) : upscaledOutput(row)),
     checkpoint: checkpointPictureRow,
 
     // All that a row has is memory of JavaScript's.
@@ -102,6 +115,10 @@ export async function loadPicturePipeline(
     settle: () => graphs.settle(),
     dispose: () => graphs.dispose(),
   };
+}
+
+function isDenoised({ scheduler }: PictureRow): boolean {
+  return scheduler.stepIndex === scheduler.timesteps.length;
 }
 
 /** The prompt and, with guidance, the negative prompt. */

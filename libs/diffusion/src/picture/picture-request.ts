@@ -1,5 +1,5 @@
 import { DarkroomError } from '@darkroom/core';
-import type { PictureCard } from '@darkroom/kinds';
+import { maxUpscaledSide, outputSize, type PictureCard, upscales } from '@darkroom/kinds';
 import { z } from 'zod';
 import { schedulerNames } from '../schedulers/scheduler.ts';
 
@@ -24,6 +24,7 @@ const schema = z.object({
   image: z.literal(true).optional(),
   mask: z.literal(true).optional(),
   strength: z.number().min(0).max(1).optional(),
+  upscale: z.literal(upscales).optional(),
 });
 
 /** What a picture pipeline reads of a request. */
@@ -51,6 +52,12 @@ export function checkPictureRequest(input: unknown, card: PictureCard): PictureR
   for (const side of ['width', 'height'] as const) {
     assertWithin(side, request[side], sizes);
     if (request[side] % sizes.multiple !== 0) throw invalid(`${side} must be a multiple of ${sizes.multiple}`);
+  }
+  const { upscale } = request;
+  if (upscale !== undefined) {
+    if (card.upscales?.includes(upscale) !== true) throw invalid(`upscale: the model has no upscaler for ${upscale}`);
+    const larger = outputSize(request);
+    for (const side of ['width', 'height'] as const) assertWithin(side, larger[side], { min: 1, max: maxUpscaledSide });
   }
   return request;
 }

@@ -10,6 +10,7 @@ import { lengthOf } from '../vae/plane.ts';
 import type { PictureRequest } from './picture-request.ts';
 import type { PictureSource } from './picture-source.ts';
 import { type StartedLatents, startLatents } from './start-latents.ts';
+import { beginUpscaling, type Upscaling } from './upscale-rows.ts';
 
 export interface PictureRowRequest extends RowRequest {
   /**
@@ -21,7 +22,7 @@ export interface PictureRowRequest extends RowRequest {
 
 /** One picture on its way. */
 export interface PictureRow extends PipelineRow, StartedLatents {
-  /** Steps taken, 0 … totalSteps. */
+  /** Steps taken, 0 … totalSteps, those of enlarging among them. */
   readonly step: number;
   readonly totalSteps: number;
   readonly request: PictureRequest;
@@ -35,6 +36,8 @@ export interface PictureRow extends PipelineRow, StartedLatents {
   readonly conditional: Conditioning;
   /** Of the negative prompt; undefined without guidance, when that half is not computed. */
   readonly unconditional: Conditioning | undefined;
+  /** undefined where the picture stays as large as the model makes it. */
+  readonly upscaling: Upscaling | undefined;
   /** Tokens at the ends of the texts that were not read, of texts that were read at all. */
   readonly cutTokens: { readonly prompt: number; readonly negativePrompt: number };
 }
@@ -84,20 +87,27 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
   const indexes = rowRequest.indexes ?? Array.from({ length: request.n }, (_, index) => index);
   return indexes.map((index) => {
     const start = startRow(options, { index, latentDims });
+    const upscaling = beginUpscaling(request);
+    const { length: denoisingSteps } = start.scheduler.timesteps;
     return {
       ...start,
       index,
       request,
-      shapeKey: pictureShapeKey(request),
+      upscaling,
+      // Those that are enlarged share steps with each other.
+      get shapeKey() {
+        const isDenoised = start.scheduler.stepIndex === denoisingSteps;
+        return `${pictureShapeKey(request)}${isDenoised && upscaling ? ` x${upscaling.upscale}` : ''}`;
+      },
       slots: 1,
       latentDims,
       conditional: conditional.conditioning,
       unconditional: unconditional?.conditioning,
       cutTokens: { prompt: conditional.cutTokens, negativePrompt: unconditional?.cutTokens ?? 0 },
       predictedOriginal: new Float32Array(start.latents.length),
-      totalSteps: start.scheduler.timesteps.length,
+      totalSteps: denoisingSteps + (upscaling?.pieces ?? 0),
       get step() {
-        return start.scheduler.stepIndex;
+        return start.scheduler.stepIndex + (upscaling?.done ?? 0);
       },
       get stepsLeft() {
         return this.totalSteps - this.step;

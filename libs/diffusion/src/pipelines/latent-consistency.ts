@@ -4,7 +4,7 @@
  * Source: Luo et al. 2023, "Latent Consistency Models"; diffusers `LatentConsistencyModelPipeline.__call__` and
  * `LatentConsistencyModelImg2ImgPipeline.__call__`.
  *
- * Known limits: no safety checker, no clip skip, no masks, for which there is no pipeline.
+ * Known limits: no clip skip, no masks, for which there is no pipeline.
  */
 import type { ModelDirectory } from '../model/model-directory.ts';
 import type { PictureFamily } from '../picture/picture-pipeline.ts';

@@ -27,8 +27,14 @@ export interface LoadModelOptions extends ReadModelDirectoryOptions, LoadPipelin
  * @throws DarkroomError `model_unsupported` if the directory is not one we can serve, `engine_failed` or `out_of_memory`
  * if its graphs cannot be loaded.
  */
-export async function loadPipeline({ directory, id, dtypes, ...options }: LoadModelOptions): Promise<PicturePipeline> {
-  const model = await readModelDirectory(directory, { id, dtypes });
+export async function loadPipeline({
+  directory,
+  id,
+  dtypes,
+  safetyChecker,
+  ...options
+}: LoadModelOptions): Promise<PicturePipeline> {
+  const model = await readModelDirectory(directory, { id, dtypes, safetyChecker });
   const family = families[pipelineFamilies[model.pipelineClass]](model);
   return loadPicturePipeline(model, { family, graphs: new ModelGraphs(model, options) });
 }

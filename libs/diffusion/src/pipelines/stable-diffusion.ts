@@ -4,7 +4,7 @@
  * Source: diffusers `StableDiffusionPipeline.__call__`, and those of `StableDiffusionImg2ImgPipeline` and
  * `StableDiffusionInpaintPipeline`, with a CPU generator and one seed a picture.
  *
- * Known limits: no safety checker, no clip skip.
+ * Known limits: no clip skip.
  */
 import { lastHiddenState } from '../graphs/prompt-encoder.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';

@@ -37,7 +37,14 @@ describe('the bytes of a request', () => {
     expect(pictureBytes({ ...input, prompt: '🦊'.repeat(4000) }) - pictureBytes(input)).toBeGreaterThan(2 * 15_000);
   });
 
+  it('count the larger picture', () => {
+    const plain = pictureBytes({ ...input, previewEvery: 0 });
+    const larger = pictureBytes({ ...input, previewEvery: 0, upscale: 4 });
+    expect(larger - plain).toBeGreaterThan(15 * 3.04 * 2 ** 20);
+  });
+
   it('say which field to lower', () => {
+    expect(heaviestPictureField({ ...input, n: 2, upscale: 4 })).toBe('upscale');
     expect(heaviestPictureField({ ...input, n: 10, numInferenceSteps: 200, previewEvery: 1 })).toBe('preview');
     expect(heaviestPictureField({ ...input, n: 10 })).toBe('n');
     expect(heaviestPictureField(input)).toBe('size');

@@ -3,6 +3,7 @@
  * measured with sharp on noise at quality 100, which is what `outputCompression` can ask for.
  */
 import type { OutputFormat, PictureInput } from './picture-input.ts';
+import { outputSize, upscaleSteps } from './upscale.ts';
 
 /** Of an encoded file. Measured: png 3.04, jpeg 1.62, webp 1.40. */
 const bytesPerPixel: Readonly<Record<OutputFormat, number>> = { png: 3.1, jpeg: 1.8, webp: 1.6 };
@@ -23,10 +24,13 @@ const requestBytes = 16_384;
 
 /** `others`: all but the previews. */
 function bytesOf(input: PictureInput) {
-  const { width, height, n, numInferenceSteps: steps, previewEvery, outputFormat } = input;
+  const { width, height, n, numInferenceSteps, previewEvery, outputFormat } = input;
   const pixels = width * height;
-  const count = previewEvery === 0 ? 0 : Math.floor((steps - 1) / previewEvery);
-  const picture = pixels * (bytesPerPixel[outputFormat] + checkpointBytesPerPixel) + fileBytes + checkpointBytes;
+  const size = outputSize(input);
+  const steps = numInferenceSteps + upscaleSteps(input);
+  const count = previewEvery === 0 ? 0 : Math.floor((numInferenceSteps - 1) / previewEvery);
+  const file = size.width * size.height * bytesPerPixel[outputFormat] + fileBytes;
+  const picture = file + pixels * checkpointBytesPerPixel + checkpointBytes;
   // With prompts and without: where they are not kept, both are stored.
   const brought =
     (input.image ? pixels * bytesPerPixel.png + fileBytes : 0) +
@@ -44,8 +48,9 @@ export function pictureBytes(input: PictureInput): number {
 }
 
 /** What to lower when they are too many. */
-export function heaviestPictureField(input: PictureInput): 'preview' | 'n' | 'size' {
+export function heaviestPictureField(input: PictureInput): 'preview' | 'upscale' | 'n' | 'size' {
   const { previews, others } = bytesOf(input);
   if (previews > others) return 'preview';
+  if (input.upscale !== undefined) return 'upscale';
   return input.n > 1 ? 'n' : 'size';
 }

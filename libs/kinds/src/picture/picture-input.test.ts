@@ -30,6 +30,10 @@ describe('the cost of a picture', () => {
   it('counts the steps that are left for a picture that is drawn over', () => {
     expect(pictureCost({ ...input, image: true, strength: 0.5 })).toBe(128 * 64 * 3 * 5 * 2);
   });
+
+  it('counts the pixels that come out of an upscaler', () => {
+    expect(pictureCost({ ...input, upscale: 2 }) - pictureCost(input)).toBe(256 * 128 * 3);
+  });
 });
 
 describe('the steps of a picture', () => {

@@ -1,5 +1,6 @@
 /** What a picture request is, and what a model of pictures can do. */
 import type { ModelCard } from '@darkroom/core';
+import type { Upscale } from './upscale.ts';
 
 export const outputFormats = ['png', 'jpeg', 'webp'] as const;
 export type OutputFormat = (typeof outputFormats)[number];
@@ -38,6 +39,8 @@ export interface PictureInput {
   mask?: true;
   /** 0 (the picture stays nearly as it is) to 1 (little is left of it). With an image always there, without one never. */
   strength?: number;
+  /** How many times as large the picture becomes each way, by the model's upscaler; absent where it stays as it is. */
+  upscale?: Upscale;
 }
 
 /** What a request may bring beside its text. */
@@ -59,10 +62,14 @@ export function pictureShapeKey(input: Pick<PictureInput, 'width' | 'height'>): 
   return `${input.width}x${input.height}`;
 }
 
-/** What a picture request takes of a worker, in pixels through the model: guidance runs it twice for every step. */
+/**
+ * What a picture request takes of a worker, in pixels through the model: guidance runs it twice for every step. An upscaler counts by
+ * the pixels that come out of it.
+ */
 export function pictureCost(input: PictureInput): number {
-  const { width, height, n, guidanceScale } = input;
-  return width * height * n * pictureSteps(input) * (guidanceScale > 1 ? 2 : 1);
+  const { width, height, n, guidanceScale, upscale } = input;
+  const enlarging = upscale === undefined ? 0 : upscale ** 2;
+  return width * height * n * (pictureSteps(input) * (guidanceScale > 1 ? 2 : 1) + enlarging);
 }
 
 /**
@@ -99,4 +106,8 @@ export interface PictureCard extends ModelCard {
   maxPromptTokens: number;
   /** What of a picture it can start from; absent where it draws from nothing only. A mask needs an image. */
   takes?: readonly PictureAttachment[];
+  /** What `upscale` may be; absent where the model has no upscaler. */
+  upscales?: readonly Upscale[];
+  /** Finished pictures are looked at by the model's safety checker, and one it finds fault with is made black, or refused. */
+  safetyChecker?: 'black' | 'refuse';
 }

@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { finiteNumber, textOf, wholeNumber } from '../field-types.ts';
 import { maxSeed, requestFields } from '../request-fields.ts';
 import { outputFormats } from './picture-input.ts';
+import { upscales } from './upscale.ts';
 
 /** Characters of `prompt` and `negative_prompt`. The model reads far less (`maxPromptTokens` of its card). */
 export const maxPromptCharacters = 4000;
@@ -35,6 +36,7 @@ const preview = z
 const picturePattern = /^(?:data:[^,]{0,100};base64,|https?:\/\/|\/v1\/predict\/|cid:)/i;
 const pictureExpected = 'a picture: a data URL in base64, or an https URL';
 const pictureSource = z.string({ error: pictureExpected }).regex(picturePattern, { error: pictureExpected });
+const upscaleExpected = upscales.join(' or ');
 
 /** Strict: a field that is not here is an error, because a misspelled one would silently change the picture. */
 export const pictureSchema = z.strictObject({
@@ -95,6 +97,10 @@ export const pictureSchema = z.strictObject({
   }),
   strength: finiteNumber(0, 1).optional().meta({
     description: 'How far to go from `image`: the share of the steps that are taken. Default: 0.8, or 1 with a mask.',
+  }),
+  upscale: z.literal(upscales, { error: upscaleExpected }).optional().meta({
+    description:
+      'How many times as large the picture becomes each way, by an upscaler that the model has (`upscales`). Default: not at all.',
   }),
   ...otherRequestFields,
 });

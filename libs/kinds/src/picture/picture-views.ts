@@ -23,6 +23,10 @@ export const imageShape = {
   height: pixels,
   content_type: z.string().meta({ example: 'image/png' }),
   bytes: count,
+  nsfw_content_detected: z.boolean().optional().meta({
+    description:
+      'What the safety checker of the model says of it; a picture it finds fault with is black. Absent where there is none.',
+  }),
   b64_json: z.string().optional().meta({ description: 'The picture in base64, with `?images=inline`.' }),
 };
 
@@ -60,7 +64,12 @@ export const pictureRequestShape = {
       webhook_events: true,
     })
     .required()
-    .extend({ prompt: storedPrompt, negative_prompt: storedPrompt, ...storedPictures })
+    .extend({
+      prompt: storedPrompt,
+      negative_prompt: storedPrompt,
+      ...storedPictures,
+      upscale: pictureSchema.shape.upscale,
+    })
     .meta({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
 };
 
@@ -86,6 +95,11 @@ export const pictureModelShape = {
     .array(z.enum(pictureAttachments))
     .optional()
     .meta({ description: 'Pictures that requests may bring; left out where there are none.' }),
+  upscales: z.array(count).meta({ description: 'What `upscale` takes; empty where the model has no upscaler.' }),
+  safety_checker: z.enum(['black', 'refuse']).nullable().meta({
+    description:
+      'What becomes of a picture that the safety checker of the model finds fault with: it is black, or the request fails. null: there is none.',
+  }),
   defaults: z.strictObject({
     size: z.string(),
     num_inference_steps: count,
@@ -120,6 +134,7 @@ function imageView(id: string, output: OutputInfo): ImageView {
     height: Number(output['height']),
     content_type: output.contentType,
     bytes: output.bytes,
+    ...(typeof output['nsfw'] === 'boolean' && { nsfw_content_detected: output['nsfw'] }),
   };
 }
 
@@ -219,6 +234,7 @@ function parametersOf(
     preview: input.previewEvery === 0 ? 'off' : { every: input.previewEvery },
     ...(input.image ? { image: urlOf('image'), strength: input.strength } : {}),
     ...(input.mask ? { mask: urlOf('mask') } : {}),
+    ...(input.upscale !== undefined && { upscale: input.upscale }),
   };
 }
 
@@ -231,6 +247,8 @@ function modelView(card: PictureCard): View<typeof pictureModelShape> {
     schedulers: [...card.schedulers],
     max_prompt_tokens: card.maxPromptTokens,
     ...(card.takes === undefined || card.takes.length === 0 ? {} : { takes: [...card.takes] }),
+    upscales: [...(card.upscales ?? [])],
+    safety_checker: card.safetyChecker ?? null,
     defaults: {
       size: `${sizes.default.width}x${sizes.default.height}`,
       num_inference_steps: steps.default,

@@ -4,6 +4,7 @@ import { type PictureCard, pictureCost, type PictureInput, pictureShapeKey, pict
 import { pictureSchema } from './picture-schema.ts';
 import { pictureViews } from './picture-views.ts';
 import { resolveWithPictures } from './take-pictures.ts';
+import { upscaleSteps } from './upscale.ts';
 
 /** Pictures, drawn step by step. */
 export const picture: Kind<PictureInput, PictureCard> = {
@@ -19,7 +20,7 @@ export const picture: Kind<PictureInput, PictureCard> = {
     bytes: pictureBytes(input),
   }),
   heaviestField: heaviestPictureField,
-  stepsOf: pictureSteps,
+  stepsOf: (input) => pictureSteps(input) + upscaleSteps(input),
   withoutPrivate: ({ prompt: _prompt, negativePrompt: _negativePrompt, ...input }) => input,
   ...pictureViews,
 };

@@ -191,3 +191,30 @@ describe('messages name the field, what came and what was expected', () => {
     expect(messagesOf(JSON.parse('{"prompt": "x", "__proto__": {"n": 4}, "constructor": 1}'))).toHaveLength(2);
   });
 });
+
+describe('upscale', () => {
+  const able: PictureCard = { ...card, upscales: [2, 4], sizes: { ...card.sizes, max: 4096 } };
+
+  it('is part of the input only where it is asked for', () => {
+    const inputOf = (body: object) => {
+      const result = resolvePicture({ prompt: 'a fox', ...body }, able, options);
+      return result.status === 'resolved' ? result.request.input : undefined;
+    };
+    expect(inputOf({})).not.toHaveProperty('upscale');
+    expect(inputOf({ upscale: 4 })).toMatchObject({ width: 128, height: 96, upscale: 4 });
+  });
+
+  it.each([
+    [card, { upscale: 2 }, 'upscale is 2, expected none: the model has no upscaler'],
+    [
+      { ...able, upscales: [2] as const },
+      { upscale: 4 },
+      'upscale is 4, expected 2, and no side of more than 8192 pixels then',
+    ],
+    [able, { upscale: 3 }, 'upscale is 3, expected 2 or 4, and no side of more than 8192 pixels then'],
+    [able, { upscale: '2' }, 'upscale is "2", expected 2 or 4, and no side of more than 8192 pixels then'],
+    [able, { upscale: 4, size: '64x4096' }, 'upscale is 4, expected 2 or 4, and no side of more than 8192 pixels then'],
+  ])('is refused where the model cannot: %#', (model, body, message) => {
+    expect(messagesOf({ prompt: 'a fox', ...body }, model)).toEqual([message]);
+  });
+});

@@ -10,6 +10,7 @@ import {
   type PictureRequest,
   pictureSchema,
 } from './picture-schema.ts';
+import { maxUpscaledSide, outputSize } from './upscale.ts';
 
 /** Checks a request's body against the schema and then against what its model can do. Of pictures to begin with, that they may be there: not they themselves. */
 export function resolvePicture(body: unknown, card: PictureCard, options: RequestOptions): ResolveResult<PictureInput> {
@@ -60,6 +61,11 @@ function limitsOf(card: PictureCard): Limit[] {
       expected: `one of ${schedulers.join(', ')}`,
       isMet: ({ scheduler }) => scheduler === undefined || schedulers.includes(scheduler),
     },
+    {
+      field: 'upscale',
+      expected: upscaleExpected(card),
+      isMet: (request) => isUpscalable(request, card),
+    },
   ];
 }
 
@@ -77,6 +83,18 @@ function pictureProblems(request: PictureRequest, card: PictureCard): FieldProbl
   if (strength !== undefined && image === undefined)
     problems.push(invalidValue('strength', strength, 'none without an image'));
   return problems;
+}
+
+function upscaleExpected({ upscales = [] }: PictureCard): string {
+  if (upscales.length === 0) return 'none: the model has no upscaler';
+  return `${upscales.join(' or ')}, and no side of more than ${maxUpscaledSide} pixels then`;
+}
+
+function isUpscalable(request: PictureRequest, card: PictureCard): boolean {
+  const { upscale } = request;
+  if (upscale === undefined) return true;
+  const { width, height } = outputSize({ ...sizeOf(request, card), upscale });
+  return card.upscales?.includes(upscale) === true && Math.max(width, height) <= maxUpscaledSide;
 }
 
 function isWithin(value: number | undefined, { min, max }: { min: number; max: number }): boolean {
@@ -107,6 +125,7 @@ function fillDefaults(request: PictureRequest, card: PictureCard, { drawSeed }: 
     outputCompression: request.output_compression ?? defaultOutputCompression,
     previewEvery: preview === 'off' ? 0 : preview.every,
     ...picturesOf(request),
+    ...(request.upscale !== undefined && { upscale: request.upscale }),
   };
 }
 

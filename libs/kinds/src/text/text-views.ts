@@ -1,5 +1,5 @@
 /** What clients see of texts: in polls, streams, webhooks and the list of models. */
-import type { OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
+import type { Facts, OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
 import type { z } from 'zod';
 import type { EventView, KindEvent } from '../kind.ts';
 import { readCalls } from './form/call-reader.ts';
@@ -83,7 +83,7 @@ export function textEventView(_id: string, event: KindEvent): EventView {
 }
 
 /** What is said of a piece of text beside the text. */
-export function pieceView(facts: Readonly<Record<string, number | string>> = {}): {
+export function pieceView(facts: Facts = {}): {
   token_ids?: number[];
   nfe?: number;
   logprobs?: unknown[];

@@ -2,7 +2,7 @@
  * What a worker writes while requests run: everything that has gathered goes out in one call, whatever the number of
  * requests. Every write is fenced by its delivery's token and does nothing once the request is somebody else's.
  */
-import type { ChangedText, OutputInfo, OutputProgress, OutputText, RequestError } from '@darkroom/core';
+import type { ChangedText, Facts, OutputInfo, OutputProgress, OutputText, RequestError } from '@darkroom/core';
 import { encodeHeld, type Held } from '../bytes/keep-bytes.ts';
 import { runScript, type ScriptArgument } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
@@ -122,7 +122,7 @@ export interface SplitOutputOptions {
   /** What Redis is to hold of it (`keepBytes`); the bytes themselves by default. */
   held?: Held;
   /** What the pipeline says about it, such as seed and size. */
-  facts: Readonly<Record<string, number | string>>;
+  facts: Facts;
   /** Bytes of one chunk; rounded down to a multiple of 3, so that base64 of the chunks can be joined. */
   chunkBytes: number;
 }

@@ -38,6 +38,20 @@ async function draw(test: TestApi, count: number): Promise<void> {
 }
 
 describe('one answer', () => {
+  it('is a 400 as of OpenAI when the picture is refused, which no client asks for again', async () => {
+    const test = await openTestApi();
+    await startWorker(test.store);
+    const answering = generate(test, { prompt: 'a fox' });
+    await onlyId(test.store);
+    const run = await runNext(test.store);
+    const error = { code: 'content_policy_violation', message: 'NSFW content was found in picture 0.' };
+    await run.finish({ state: 'failed', error });
+    const response = await answering;
+    expect(response.headers.get('x-should-retry')).toBe('false');
+    const type = 'invalid_request_error';
+    expect(await errorOf(response)).toMatchObject({ status: 400, type, ...error });
+  });
+
   it('brings all pictures in order, with the id in a header, and asks for no previews', async () => {
     const test = await openTestApi();
     await startWorker(test.store);

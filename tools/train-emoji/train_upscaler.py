@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Makes the embedded model's upscaler from nothing: `python train_upscaler.py`. See README.md."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+import torch
+
+from train_emoji.pictures import render_sprites
+from train_emoji.things import all_things
+from train_emoji.training import Conditions, run_stage
+from train_emoji.upscaler import (
+    SCALE,
+    UpscalerTraining,
+    Vae,
+    export_upscaler,
+    held_out_scenes,
+    judge_upscaler,
+    make_pairs,
+    training_scenes,
+)
+
+_SEED = 0
+
+
+def main() -> None:
+    """Trains, exports and judges. Interrupted, the same command goes on."""
+    options = _parse_options()
+    torch.set_num_threads(options.threads)
+    things = all_things()
+    sprites, larger = render_sprites(things), render_sprites(things, SCALE)
+    vae = Vae(options.model, options.threads)
+    options.out.mkdir(parents=True, exist_ok=True)
+    pairs = make_pairs(training_scenes(options.pictures, things, _SEED), sprites, larger, vae)
+    print(f"upscaler: {len(pairs[0])} pairs of pictures", flush=True)
+    stage = UpscalerTraining(pairs, options.steps, _SEED)
+    checkpoint = options.out / "upscaler.checkpoint"
+    modules = run_stage(stage, checkpoint, Conditions())
+    if modules is None:
+        return
+    folder = options.out / f"upscaler_x{SCALE}"
+    export_upscaler(modules["upscaler"], folder)
+    held_out = make_pairs(held_out_scenes(things, _SEED), sprites, larger, vae)
+    figures = judge_upscaler(folder / "model.onnx", held_out, options.threads)
+    (options.out / "metrics.json").write_text(json.dumps(figures, indent=2) + "\n")
+    print(f"PSNR of {len(held_out[0])} held-out pictures: {figures['upscaler']:.2f} dB, bicubic {figures['bicubic']:.2f}")
+    checkpoint.unlink(missing_ok=True)
+
+
+def _parse_options() -> argparse.Namespace:
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--model", type=Path, default=here.parents[1] / "models/emoji-sd", help="whose VAE is used")
+    parser.add_argument("--out", type=Path, default=here / "run-upscaler", help="the run's folder")
+    parser.add_argument("--pictures", type=int, default=1308, help="that it is trained on: six of each thing")
+    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
