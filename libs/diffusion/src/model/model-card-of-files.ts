@@ -29,6 +29,7 @@ export interface CreateModelCardOptions {
   darkroom: DarkroomJson;
   scheduler: ParsedSchedulerConfig;
   maxPromptTokens: number;
+  loras: NonNullable<PictureCard['loras']>;
 }
 
 /**
@@ -37,7 +38,7 @@ export interface CreateModelCardOptions {
  * @throws DarkroomError `model_unsupported` if darkroom.json's numbers contradict each other or the model.
  */
 export function createModelCard(options: CreateModelCardOptions): PictureCard {
-  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens } = options;
+  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens, loras } = options;
   const family = pipelineFamilies[pipelineClass];
   const { schedulers, defaultScheduler } = schedulersOf(family, scheduler);
   const { numTrainTimesteps, originalInferenceSteps } = scheduler.config;
@@ -55,6 +56,7 @@ export function createModelCard(options: CreateModelCardOptions): PictureCard {
     schedulers,
     defaultScheduler,
     maxPromptTokens,
+    ...(loras.length === 0 ? {} : { loras }),
   };
 }
 

@@ -14,6 +14,7 @@ import type { DenoiserFacts } from './facts/denoiser-facts.ts';
 import { readFactsOfGraphs } from './facts/facts-of-graphs.ts';
 import { type LatentFacts, readLatentFacts } from './facts/latent-facts.ts';
 import { findModelFile } from './find-model-file.ts';
+import { type ModelLoras, readModelLoras } from '../loras/model-loras.ts';
 import { createModelCard } from './model-card-of-files.ts';
 import { modelFileError, readModelConfig, readModelJson, unlessMissing } from './model-file.ts';
 import { classesOf2022, foldersOf, pipelineClasses, pipelineFamilies, pipelineFolders } from './pipeline-classes.ts';
@@ -47,6 +48,7 @@ export interface ModelDirectory {
   readonly denoiser: DenoiserFacts;
   /** Stable Diffusion XL: whether zeros stand for the embeddings of no negative prompt. */
   readonly zeroesEmptyNegative: boolean;
+  readonly loras: ModelLoras;
   /** undefined: the model gives no previews. */
   readonly preview: PreviewProjection | undefined;
 }
@@ -87,6 +89,7 @@ export async function readModelDirectory(
   const { latents, denoiser } = await readFacts(directory, { pipelineClass, textEncoders, graphs });
   checkChannels(latents.channels, denoiser, darkroom);
   checkDynamicShift(scheduler, pipelineClass);
+  const loras = readModelLoras(directory, graphs.denoiser);
   const card = createModelCard({
     id: modelId,
     created: Math.floor(mtimeMs / 1000),
@@ -96,6 +99,7 @@ export async function readModelDirectory(
     darkroom,
     scheduler,
     maxPromptTokens: Math.max(...textEncoders.map(({ tokenizer }) => tokenizer.maxTokens)),
+    loras: [...loras.files.values()].map(({ id, rank }) => ({ id, rank })),
   });
   return {
     path: directory,
@@ -108,6 +112,7 @@ export async function readModelDirectory(
     latents,
     denoiser,
     zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
+    loras,
     preview: darkroom.preview,
   };
 }

@@ -36,9 +36,10 @@ function batchRowsOf(row: PictureRow): DenoiserRow[] {
   const timestep = row.scheduler.timesteps[row.scheduler.stepIndex]!;
   const writeSample: DenoiserRow['writeSample'] = (target, offset) =>
     row.scheduler.scaleModelInput(row.latents, target, offset);
-  const conditional = { writeSample, timestep, conditioning: row.conditional };
+  const { loras } = row;
+  const conditional = { writeSample, timestep, conditioning: row.conditional, loras };
   if (row.unconditional === undefined) return [conditional];
-  return [{ writeSample, timestep, conditioning: row.unconditional }, conditional];
+  return [{ ...conditional, conditioning: row.unconditional }, conditional];
 }
 
 function stepRow(row: PictureRow, modelOutput: Float32Array): DarkroomError | undefined {

@@ -9,6 +9,8 @@ import {
   type PromptEncoder,
 } from '../graphs/prompt-encoder.ts';
 import { tryPictureGraphs } from '../graphs/try-picture-graphs.ts';
+import { LoraLibrary } from '../loras/lora-library.ts';
+import type { LoraSet } from '../loras/lora-set.ts';
 import type { LatentFacts } from '../model/facts/latent-facts.ts';
 import type { ModelDirectory } from '../model/model-directory.ts';
 import { decodePicture } from './decode-picture.ts';
@@ -64,6 +66,7 @@ export async function loadPicturePipeline(
   const conditioning = family.conditioningOf(trialOutputs, { ...card.sizes.default, guidanceScale: 1 });
   await tryPictureGraphs({ model, denoiser, batch, vaeDecoder, conditioning });
   const encoders = loaded.map(({ encoder }) => encoder);
+  const readLoras = lorasReader(model, { graphs, batch });
 
   return {
     card,
@@ -72,7 +75,9 @@ export async function loadPicturePipeline(
     async createRows(rowRequest) {
       const request = checkPictureRequest(rowRequest.input, card);
       const texts = await readTexts(request, { family, encoders });
-      return createPictureRows({ model, rowRequest, request, ...texts, schedule: scheduleOf?.(request) ?? {} });
+      const loras = request.loras && (await readLoras(request.loras));
+      const schedule = scheduleOf?.(request) ?? {};
+      return createPictureRows({ model, rowRequest, request, ...texts, loras, schedule });
     },
 
     step: (rows) => denoise(rows, { batch, projection }),
@@ -83,6 +88,21 @@ export async function loadPicturePipeline(
     release() {},
     settle: () => graphs.settle(),
     dispose: () => graphs.dispose(),
+  };
+}
+
+/** Reads the adapters of requests. The graph that takes them is loaded for the first. */
+function lorasReader(
+  model: ModelDirectory,
+  { graphs, batch }: { graphs: ModelGraphs; batch: DenoiserBatch },
+): (chosen: NonNullable<PictureRequest['loras']>) => Promise<LoraSet> {
+  const library = new LoraLibrary(model.loras);
+  let hasGraph = false;
+  return async (chosen) => {
+    const set = library.setOf(chosen);
+    if (!hasGraph) batch.addLoras(await graphs.loadDenoiserWithLoras(), model.loras.layers);
+    hasGraph = true;
+    return set;
   };
 }
 

@@ -21,6 +21,10 @@ const schema = z.object({
     .max(2 ** 32 - 1),
   scheduler: z.enum(schedulerNames),
   previewEvery: z.number().int().min(0),
+  loras: z
+    .array(z.object({ id: z.string(), scale: z.number() }))
+    .min(1)
+    .optional(),
 });
 
 /** What a picture pipeline reads of a request. */

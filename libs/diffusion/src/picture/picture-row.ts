@@ -6,6 +6,7 @@ import { TorchGenerator, type TorchGeneratorSnapshot } from '../random/torch-gen
 import { createScheduler } from '../schedulers/create-scheduler.ts';
 import type { CreateSchedulerOptions, Scheduler, SchedulerSnapshot } from '../schedulers/scheduler.ts';
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
+import { type LoraSet, loraSetKey } from '../loras/lora-set.ts';
 import { lengthOf } from '../vae/plane.ts';
 import type { PictureRequest } from './picture-request.ts';
 
@@ -34,6 +35,8 @@ export interface PictureRow extends PipelineRow {
   readonly conditional: Conditioning;
   /** Of the negative prompt; undefined without guidance, when that half is not computed. */
   readonly unconditional: Conditioning | undefined;
+  /** What its adapters add; undefined without. */
+  readonly loras: LoraSet | undefined;
   /** Tokens at the ends of the texts that were not read, of texts that were read at all. */
   readonly cutTokens: { readonly prompt: number; readonly negativePrompt: number };
 }
@@ -52,6 +55,7 @@ export interface CreatePictureRowsOptions {
   request: PictureRequest;
   conditional: ReadText;
   unconditional: ReadText | undefined;
+  loras: LoraSet | undefined;
   /** What the family derives of its schedule from the picture; models of flow matching do. */
   schedule: PictureSchedule;
 }
@@ -87,6 +91,7 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
       latentDims,
       conditional: conditional.conditioning,
       unconditional: unconditional?.conditioning,
+      loras: options.loras,
       cutTokens: { prompt: conditional.cutTokens, negativePrompt: unconditional?.cutTokens ?? 0 },
       predictedOriginal: new Float32Array(start.latents.length),
       totalSteps: start.scheduler.timesteps.length,
@@ -175,6 +180,7 @@ function createRowScheduler({ request, model, schedule }: CreatePictureRowsOptio
 
 /** All that a checkpoint must share with the row it is for. */
 function checkpointKey({ request, seed }: Pick<PictureRow, 'request' | 'seed'>): string {
-  const { scheduler, numInferenceSteps, guidanceScale, guidanceRescale } = request;
-  return `2 ${seed} ${pictureShapeKey(request)} ${scheduler} ${numInferenceSteps} ${guidanceScale} ${guidanceRescale}`;
+  const { scheduler, numInferenceSteps, guidanceScale, guidanceRescale, loras } = request;
+  const key = `2 ${seed} ${pictureShapeKey(request)} ${scheduler} ${numInferenceSteps} ${guidanceScale} ${guidanceRescale}`;
+  return loras === undefined ? key : `${key} ${loraSetKey(loras)}`;
 }

@@ -32,6 +32,8 @@ export interface PictureInput {
   outputCompression: number;
   /** A preview every so many steps; 0 for none. */
   previewEvery: number;
+  /** Adapters of the model, and how much of each is added; absent when none. */
+  loras?: readonly { readonly id: string; readonly scale: number }[];
 }
 
 /** The seed of picture `index` of a request: seeds count up and wrap at 2³², as torch's CPU generator reads 32 bits. */
@@ -67,4 +69,9 @@ export interface PictureCard extends ModelCard {
   defaultScheduler: string;
   /** Tokens of the prompt that the model reads, start and end marks included; what is longer is cut. */
   maxPromptTokens: number;
+  /** Adapters that requests may name, by id; absent where there are none. `rank`: the highest of its layers. */
+  loras?: readonly { readonly id: string; readonly rank: number }[];
 }
+
+/** Of all adapters of a request together: engines keep a row's bytes up to here, whatever the ranks of its neighbours. */
+export const maxLoraRank = 128;
