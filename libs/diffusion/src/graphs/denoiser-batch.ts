@@ -1,6 +1,9 @@
 import { groupBy } from '@darkroom/core';
 import type { FloatTensor, OnnxSession, TensorSpec, TensorValue } from '@darkroom/runtime';
 import type { LoadedGraph } from './load-graph.ts';
+import { LoraFeeds } from '../loras/lora-feeds.ts';
+import { loraInputsOf, type LoraLayer, loraRowsInput } from '../loras/lora-layers.ts';
+import type { LoraSet } from '../loras/lora-set.ts';
 import { modelFileError } from '../model/model-file.ts';
 import { lengthOf } from '../vae/plane.ts';
 
@@ -26,6 +29,8 @@ export interface DenoiserRow {
   writeSample(target: Float32Array, offset: number): void;
   readonly timestep: number;
   readonly conditioning: Conditioning;
+  /** Adapters; absent without. */
+  readonly loras?: LoraSet | undefined;
 }
 
 /** channels, height, width */
@@ -40,6 +45,7 @@ export class DenoiserBatch {
   readonly #extraChannels: number;
   readonly #conditioning: ConditioningShapes;
   readonly #timestep: TensorSpec;
+  #loras: { readonly session: OnnxSession; readonly feeds: LoraFeeds } | undefined;
   readonly #buffers = new Map<string, Float32Array<ArrayBuffer>>();
 
   /**
@@ -58,8 +64,20 @@ export class DenoiserBatch {
   }
 
   /**
+   * Has rows with adapters run in a graph of the same inputs and those of adapters. All others run in the one without: to the byte
+   * as if there were none.
+   *
+   * @throws DarkroomError `model_unsupported` if it has other inputs.
+   */
+  addLoras(graph: LoadedGraph, layers: readonly LoraLayer[]): void {
+    const ofLoras = layers.flatMap((layer) => Object.values(loraInputsOf(layer)));
+    checkInputs(graph, [this.#sample, 'timestep', ...Object.keys(this.#conditioning), loraRowsInput, ...ofLoras]);
+    this.#loras = { session: graph.session, feeds: new LoraFeeds(layers) };
+  }
+
+  /**
    * Gives each row's output, with as few calls of the graph as its inputs allow: rows share one unless it takes a single
-   * timestep and theirs differ, or their open dimensions do.
+   * timestep and theirs differ, or their open dimensions do, or some have adapters, whichever, and others none.
    *
    * @param rows with latents of one shape.
    * @param latentDims of one row.
@@ -94,7 +112,8 @@ export class DenoiserBatch {
       for (const [position, row] of rows.entries()) data.set(row.conditioning[name]!, position * length);
       feeds[name] = { data, dims: [rows.length, ...closed(shape, length)] };
     }
-    return this.#session.run(feeds, this.#session.outputs[0]!.name);
+    const session = rows[0]!.loras === undefined ? this.#session : this.#addLoraFeeds(feeds, rows);
+    return session.run(feeds, session.outputs[0]!.name);
   }
 
   /** For messages: what such a call is given. */
@@ -112,9 +131,15 @@ export class DenoiserBatch {
   }
 
   /** Rows with the same key can share a call. */
-  #keyOf({ timestep, conditioning }: DenoiserRow): string {
+  #keyOf({ timestep, conditioning, loras }: DenoiserRow): string {
     const lengths = Object.keys(this.#conditioning).map((name) => conditioning[name]!.length);
-    return [this.hasTimestepPerRow ? '' : timestep, ...lengths].join(' ');
+    return [this.hasTimestepPerRow ? '' : timestep, ...lengths, loras === undefined ? '' : 'loras'].join(' ');
+  }
+
+  #addLoraFeeds(feeds: Record<string, TensorValue>, rows: readonly DenoiserRow[]): OnnxSession {
+    const { session, feeds: loras } = this.#loras!;
+    Object.assign(feeds, loras.feedsOf(rows.map((row) => row.loras!)));
+    return session;
   }
 
   #timestepsOf(rows: readonly DenoiserRow[]): TensorValue {

@@ -1,4 +1,4 @@
-import { dirname } from 'node:path';
+import { dirname, relative } from 'node:path';
 import type { Device, NodeCounts, PipelineComponent } from '@darkroom/core';
 import type { Upscale } from '@darkroom/kinds';
 import { type LoadedSession, loadOnnxSession, type LoadOnnxSessionOptions, type OnnxSession } from '@darkroom/runtime';
@@ -67,6 +67,11 @@ export class ModelGraphs {
 
   async loadDenoiser(): Promise<LoadedGraph> {
     return this.#add(await this.#load(this.#model.graphs.denoiser));
+  }
+
+  /** The denoiser that takes adapters: with weights of its own, so only where one is asked for. */
+  async loadDenoiserWithLoras(): Promise<LoadedGraph> {
+    return this.#add(await this.#load(this.#model.loras.graph!));
   }
 
   async loadVaeDecoder(): Promise<VaeDecoder> {
@@ -138,7 +143,7 @@ export class ModelGraphs {
       const { file, session } = entry;
       const { device, refusals } = session;
       const nodes = await this.#countNodes(entry);
-      const remark = file === this.#vaeDecoder?.options.file ? this.#vaeDecoder.remark : undefined;
+      const remark = this.#remarkOn(file);
       components.push({
         part: dirname(file),
         device,
@@ -152,6 +157,13 @@ export class ModelGraphs {
 
   async dispose(): Promise<void> {
     await Promise.all(this.#entries.map(({ session }) => session.dispose()));
+  }
+
+  #remarkOn(file: string): string | undefined {
+    if (file === this.#vaeDecoder?.options.file) return this.#vaeDecoder.remark;
+    const { path, graphs, loras } = this.#model;
+    const isOfLoras = file === relative(path, graphs.denoiser) && loras.problems.length > 0;
+    return isOfLoras ? `left out: ${loras.problems.join('; ')}` : undefined;
   }
 
   #load(path: string, options: LoadGraphOptions = {}): Promise<LoadedGraph<LoadedSession>> {

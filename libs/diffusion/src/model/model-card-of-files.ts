@@ -32,6 +32,7 @@ export interface CreateModelCardOptions {
   takes: readonly PictureAttachment[];
   /** What is done with pictures when they are decoded. */
   finishing: Pick<PictureCard, 'safetyChecker' | 'upscales'>;
+  loras: NonNullable<PictureCard['loras']>;
 }
 
 /**
@@ -40,7 +41,7 @@ export interface CreateModelCardOptions {
  * @throws DarkroomError `model_unsupported` if darkroom.json's numbers contradict each other or the model.
  */
 export function createModelCard(options: CreateModelCardOptions): PictureCard {
-  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens, takes, finishing } = options;
+  const { id, created, pipelineClass, darkroom, scheduler, maxPromptTokens, takes, loras, finishing } = options;
   const family = pipelineFamilies[pipelineClass];
   const { schedulers, defaultScheduler } = schedulersOf(family, scheduler);
   const { numTrainTimesteps, originalInferenceSteps } = scheduler.config;
@@ -60,6 +61,7 @@ export function createModelCard(options: CreateModelCardOptions): PictureCard {
     maxPromptTokens,
     ...(takes.length > 0 && { takes }),
     ...finishing,
+    ...(loras.length === 0 ? {} : { loras }),
   };
 }
 

@@ -15,6 +15,7 @@ import { readFactsOfGraphs } from './facts/facts-of-graphs.ts';
 import { type LatentFacts, readLatentFacts } from './facts/latent-facts.ts';
 import { findModelFile, findVaeEncoderFile } from './find-model-file.ts';
 import { type FinishingFiles, readFinishing, type SafetyCheckerChoice } from './finishing-files.ts';
+import { type ModelLoras, readModelLoras } from '../loras/model-loras.ts';
 import { createModelCard } from './model-card-of-files.ts';
 import { modelFileError, readModelConfig, readModelJson, unlessMissing } from './model-file.ts';
 import {
@@ -65,6 +66,7 @@ export interface ModelDirectory {
   readonly denoiser: DenoiserFacts;
   /** Stable Diffusion XL: whether zeros stand for the embeddings of no negative prompt. */
   readonly zeroesEmptyNegative: boolean;
+  readonly loras: ModelLoras;
   /** undefined: the model gives no previews. */
   readonly preview: PreviewProjection | undefined;
   /** How pictures are made ready for the safety checker, where there is one. */
@@ -111,6 +113,7 @@ export async function readModelDirectory(
   const { latents, denoiser } = await readFacts(directory, { pipelineClass, textEncoders, graphs });
   checkChannels({ latents, denoiser, darkroom, pipelineClass, graphs });
   checkDynamicShift(scheduler, pipelineClass);
+  const loras = readModelLoras(directory, graphs.denoiser);
   const card = createModelCard({
     id: modelId,
     created: Math.floor(mtimeMs / 1000),
@@ -122,6 +125,7 @@ export async function readModelDirectory(
     maxPromptTokens: Math.max(...textEncoders.map(({ tokenizer }) => tokenizer.maxTokens)),
     takes: graphs.vaeEncoder === undefined ? [] : takenByFamilies[pipelineFamilies[pipelineClass]],
     finishing: finishing.card,
+    loras: [...loras.files.values()].map(({ id, rank }) => ({ id, rank })),
   });
   return {
     path: directory,
@@ -134,6 +138,7 @@ export async function readModelDirectory(
     latents,
     denoiser,
     zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
+    loras,
     preview: darkroom.preview,
     clipImage: finishing.clipImage,
   };

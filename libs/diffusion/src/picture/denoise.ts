@@ -35,14 +35,14 @@ export async function denoise(
 /** The rows that a picture takes up in the denoiser's batch: without and with its prompt, or only with. */
 function batchRowsOf(row: PictureRow): DenoiserRow[] {
   const timestep = row.scheduler.timesteps[row.scheduler.stepIndex]!;
-  const { latents, alongside } = row;
+  const { latents, alongside, loras } = row;
   const writeSample: DenoiserRow['writeSample'] = (target, offset) => {
     row.scheduler.scaleModelInput(latents, target, offset);
     if (alongside !== undefined) target.set(alongside, offset + latents.length);
   };
-  const conditional = { writeSample, timestep, conditioning: row.conditional };
+  const conditional = { writeSample, timestep, conditioning: row.conditional, loras };
   if (row.unconditional === undefined) return [conditional];
-  return [{ writeSample, timestep, conditioning: row.unconditional }, conditional];
+  return [{ ...conditional, conditioning: row.unconditional }, conditional];
 }
 
 function stepRow(row: PictureRow, modelOutput: Float32Array): DarkroomError | undefined {

@@ -9,6 +9,8 @@ import {
   type PromptEncoder,
 } from '../graphs/prompt-encoder.ts';
 import { smallestSide, tryPictureGraphs } from '../graphs/try-picture-graphs.ts';
+import { LoraLibrary } from '../loras/lora-library.ts';
+import type { LoraSet } from '../loras/lora-set.ts';
 import type { LatentFacts } from '../model/facts/latent-facts.ts';
 import { inpaintingChannels, type ModelDirectory } from '../model/model-directory.ts';
 import { decodePicture } from './decode-picture.ts';
@@ -83,6 +85,7 @@ export async function loadPicturePipeline(
   await tryPictureGraphs({ model, denoiser, batch, vaeDecoder, conditioning });
   const encoder = await graphs.loadVaeEncoder(smallestSide(card));
   const encoders = loaded.map(({ encoder }) => encoder);
+  const readLoras = lorasReader(model, { graphs, batch });
 
   /** Decoded, and checked. */
   async function develop(row: PictureRow): Promise<RowOutput> {
@@ -98,10 +101,11 @@ export async function loadPicturePipeline(
       const request = checkPictureRequest(rowRequest.input, card);
       const { strength } = request;
       const texts = await readTexts(request, { family, encoders });
+      const loras = request.loras && (await readLoras(request.loras));
       const { attachments } = rowRequest;
       const source = await readPictureSource({ request, attachments, encoder, latents: facts, isForInpainting });
       const schedule = { ...scheduleOf?.(request), ...(strength !== undefined && shorten(request, strength)) };
-      return createPictureRows({ model, rowRequest, request, ...texts, source, schedule });
+      return createPictureRows({ model, rowRequest, request, ...texts, source, loras, schedule });
     },
 
     // Rows of one shape are all denoised, or none is.
@@ -119,6 +123,21 @@ export async function loadPicturePipeline(
 
 function isDenoised({ scheduler }: PictureRow): boolean {
   return scheduler.stepIndex === scheduler.timesteps.length;
+}
+
+/** Reads the adapters of requests. The graph that takes them is loaded for the first. */
+function lorasReader(
+  model: ModelDirectory,
+  { graphs, batch }: { graphs: ModelGraphs; batch: DenoiserBatch },
+): (chosen: NonNullable<PictureRequest['loras']>) => Promise<LoraSet> {
+  const library = new LoraLibrary(model.loras);
+  let hasGraph = false;
+  return async (chosen) => {
+    const set = library.setOf(chosen);
+    if (!hasGraph) batch.addLoras(await graphs.loadDenoiserWithLoras(), model.loras.layers);
+    hasGraph = true;
+    return set;
+  };
 }
 
 /** The prompt and, with guidance, the negative prompt. */

@@ -24,6 +24,10 @@ const schema = z.object({
   image: z.literal(true).optional(),
   mask: z.literal(true).optional(),
   strength: z.number().min(0).max(1).optional(),
+  loras: z
+    .array(z.object({ id: z.string(), scale: z.number() }))
+    .min(1)
+    .optional(),
   upscale: z.literal(upscales).optional(),
 });
 

@@ -6,6 +6,7 @@ import { TorchGenerator, type TorchGeneratorSnapshot } from '../random/torch-gen
 import { createScheduler } from '../schedulers/create-scheduler.ts';
 import type { CreateSchedulerOptions, Scheduler, SchedulerSnapshot } from '../schedulers/scheduler.ts';
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
+import { type LoraSet, loraSetKey } from '../loras/lora-set.ts';
 import { lengthOf } from '../vae/plane.ts';
 import type { PictureRequest } from './picture-request.ts';
 import type { PictureSource } from './picture-source.ts';
@@ -38,6 +39,8 @@ export interface PictureRow extends PipelineRow, StartedLatents {
   readonly unconditional: Conditioning | undefined;
   /** undefined where the picture stays as large as the model makes it. */
   readonly upscaling: Upscaling | undefined;
+  /** What its adapters add; undefined without. */
+  readonly loras: LoraSet | undefined;
   /** Tokens at the ends of the texts that were not read, of texts that were read at all. */
   readonly cutTokens: { readonly prompt: number; readonly negativePrompt: number };
 }
@@ -58,6 +61,7 @@ export interface CreatePictureRowsOptions {
   unconditional: ReadText | undefined;
   /** The picture it starts from. */
   source: PictureSource | undefined;
+  loras: LoraSet | undefined;
   /** What the family derives of its schedule from the picture; models of flow matching do. */
   schedule: PictureSchedule;
 }
@@ -103,6 +107,7 @@ export function createPictureRows(options: CreatePictureRowsOptions): PictureRow
       latentDims,
       conditional: conditional.conditioning,
       unconditional: unconditional?.conditioning,
+      loras: options.loras,
       cutTokens: { prompt: conditional.cutTokens, negativePrompt: unconditional?.cutTokens ?? 0 },
       predictedOriginal: new Float32Array(start.latents.length),
       totalSteps: denoisingSteps + (upscaling?.pieces ?? 0),
@@ -190,8 +195,10 @@ function createRowScheduler({ request, model, schedule }: CreatePictureRowsOptio
 
 /** All that a checkpoint must share with the row it is for. */
 function checkpointKey({ request, seed }: Pick<PictureRow, 'request' | 'seed'>): string {
-  const { scheduler, numInferenceSteps, guidanceScale, guidanceRescale, strength, mask = false } = request;
+  const { scheduler, numInferenceSteps, guidanceScale, guidanceRescale, strength, mask = false, loras } = request;
   const shape = pictureShapeKey(request);
-  const key = `2 ${seed} ${shape} ${scheduler} ${numInferenceSteps} ${guidanceScale} ${guidanceRescale}`;
-  return strength === undefined ? key : `${key} ${strength} ${mask}`;
+  const words = ['2', seed, shape, scheduler, numInferenceSteps, guidanceScale, guidanceRescale];
+  if (strength !== undefined) words.push(strength, String(mask));
+  if (loras !== undefined) words.push(loraSetKey(loras));
+  return words.join(' ');
 }

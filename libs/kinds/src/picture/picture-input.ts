@@ -39,6 +39,8 @@ export interface PictureInput {
   mask?: true;
   /** 0 (the picture stays nearly as it is) to 1 (little is left of it). With an image always there, without one never. */
   strength?: number;
+  /** Adapters of the model, and how much of each is added; absent when none. */
+  loras?: readonly { readonly id: string; readonly scale: number }[];
   /** How many times as large the picture becomes each way, by the model's upscaler; absent where it stays as it is. */
   upscale?: Upscale;
 }
@@ -110,4 +112,9 @@ export interface PictureCard extends ModelCard {
   upscales?: readonly Upscale[];
   /** Finished pictures are looked at by the model's safety checker, and one it finds fault with is made black, or refused. */
   safetyChecker?: 'black' | 'refuse';
+  /** Adapters that requests may name, by id; absent where there are none. `rank`: the highest of its layers. */
+  loras?: readonly { readonly id: string; readonly rank: number }[];
 }
+
+/** Of all adapters of a request together: engines keep a row's bytes up to here, whatever the ranks of its neighbours. */
+export const maxLoraRank = 128;

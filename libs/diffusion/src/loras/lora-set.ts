@@ -1,0 +1,115 @@
+/** The adapters of a request, as the graph takes them. */
+import { closeSync, openSync } from 'node:fs';
+import { basename } from 'node:path';
+import { DarkroomError } from '@darkroom/core';
+import { floatsOfHalves } from '@darkroom/runtime';
+import { readFully } from '../onnx/protobuf-file.ts';
+import type { LoraChange, LoraFile } from './lora-file.ts';
+import { loraBlock } from './lora-layers.ts';
+import type { SafetensorsTensor } from './read-safetensors.ts';
+
+/** What a request adds to the layers it changes. Shared between rows: read only. */
+export interface LoraSet {
+  /** The same for the same adapters and scales. */
+  readonly key: string;
+  readonly blocks: number;
+  /** By layer: A as [blocks, inputs, 16], B as [16 · blocks, outputs], with scale and alpha; zeros after the rank. */
+  readonly layers: ReadonlyMap<string, { readonly a: Float32Array; readonly b: Float32Array }>;
+}
+
+export interface ChosenLora {
+  readonly file: LoraFile;
+  readonly scale: number;
+}
+
+export function loraSetKey(chosen: readonly { readonly id: string; readonly scale: number }[]): string {
+  return chosen.map(({ id, scale }) => `${id}:${scale}`).join(' ');
+}
+
+/**
+ * Reads adapters and puts them side by side: several are one of all their ranks.
+ *
+ * @throws DarkroomError `engine_failed` naming a file that has changed since the model was loaded, or has no numbers.
+ */
+export function readLoraSet(chosen: readonly ChosenLora[]): LoraSet {
+  const ranks = new Map<string, number>();
+  for (const { file } of chosen)
+    for (const { layer, rank } of file.changes) ranks.set(layer.name, (ranks.get(layer.name) ?? 0) + rank);
+  const blocks = Math.ceil(Math.max(...ranks.values()) / loraBlock);
+  const layers = new Map<string, { a: Float32Array; b: Float32Array }>();
+  const filled = new Map<string, number>();
+  for (const { file, scale } of chosen) {
+    const values = readValues(file);
+    for (const change of file.changes) {
+      const { layer, rank } = change;
+      const width = blocks * loraBlock;
+      const made = layers.get(layer.name) ?? {
+        a: new Float32Array(width * layer.inputs),
+        b: new Float32Array(width * layer.outputs),
+      };
+      layers.set(layer.name, made);
+      const start = filled.get(layer.name) ?? 0;
+      place(made, change, { start, scale, ...values(change) });
+      filled.set(layer.name, start + rank);
+    }
+  }
+  return { key: loraSetKey(chosen.map(({ file, scale }) => ({ id: file.id, scale }))), blocks, layers };
+}
+
+interface Values {
+  down: Float32Array;
+  up: Float32Array;
+  alpha: number;
+}
+
+function place(
+  { a, b }: { a: Float32Array; b: Float32Array },
+  { layer: { inputs, outputs }, rank }: LoraChange,
+  { start, scale, down, up, alpha }: Values & { start: number; scale: number },
+): void {
+  // As PEFT: once for both, in double precision, and rounded when it is multiplied.
+  const factor = (scale * alpha) / rank;
+  for (let from = 0; from < rank; from++) {
+    const to = start + from;
+    const column = Math.floor(to / loraBlock) * inputs * loraBlock + (to % loraBlock);
+    for (let input = 0; input < inputs; input++) a[column + input * loraBlock] = down[from * inputs + input]!;
+    for (let output = 0; output < outputs; output++) b[to * outputs + output] = up[output * rank + from]! * factor;
+  }
+}
+
+/** Reads the numbers of one layer after the other. */
+function readValues({ source }: LoraFile): (change: LoraChange) => Values {
+  const read = (tensor: SafetensorsTensor): Float32Array => {
+    const values = readTensor(source.path, tensor);
+    if (values.every((value) => Number.isFinite(value))) return values;
+    throw fileError(source.path, 'has values that are not numbers');
+  };
+  return ({ down, up, alpha }) => ({
+    down: read(down),
+    up: read(up),
+    alpha: typeof alpha === 'number' ? alpha : read(alpha)[0]!,
+  });
+}
+
+function readTensor(path: string, { dtype, start, end }: SafetensorsTensor): Float32Array {
+  const bytes = new Uint8Array(end - start);
+  try {
+    const file = openSync(path, 'r');
+    try {
+      readFully(file, bytes, start);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    throw fileError(path, 'could not be read any more', error);
+  }
+  if (dtype === 'F32') return new Float32Array(bytes.buffer);
+  const halves = new Uint16Array(bytes.buffer);
+  if (dtype === 'F16') return floatsOfHalves(halves);
+  // BF16 is the upper half of a float32.
+  return new Float32Array(Uint32Array.from(halves, (half) => half * 2 ** 16).buffer);
+}
+
+function fileError(path: string, problem: string, cause?: unknown): DarkroomError {
+  return new DarkroomError('engine_failed', 'diffusion.read-loras', `loras/${basename(path)} ${problem}`, cause);
+}
