@@ -3,6 +3,7 @@ import { type Clock, isTerminalState, type RequestStatus } from '@darkroom/core'
 import { picture } from '@darkroom/kinds';
 import { linkOutput, readOutput, type StoreConnection } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
+import { linkExpired, wrongLink } from '../auth/picture-links.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { ApiError } from '../http/api-error.ts';
@@ -17,15 +18,28 @@ export const imageRoute: Route = {
   method: 'get',
   path: '/v1/predict/{id}/images/{index}',
   summary: 'One picture',
-  description: 'The bytes themselves, as soon as this picture is done, until the request expires.',
+  description: `The bytes themselves, as soon as this picture is done, until the request expires. On a server with keys the \`url\`s in
+answers are links: \`expires\` and \`signature\` open the one picture they are of to whoever comes without a key, for as long as
+results are kept.`,
   params: { index: z.string().openapi({ description: 'From 0.', example: '0' }) },
-  request: { headers: z.object({ 'if-none-match': z.string().optional() }) },
+  request: {
+    headers: z.object({ 'if-none-match': z.string().optional() }),
+    query: z.object({
+      expires: z
+        .string()
+        .optional()
+        .openapi({ description: 'Of a link: until when it works, in seconds since the epoch.' }),
+      signature: z.string().optional().openapi({ description: 'Of a link.' }),
+    }),
+  },
   responses: {
     ...requestErrors,
     200: { description: 'The picture.', content: { 'image/png': file, 'image/jpeg': file, 'image/webp': file } },
     307: { description: 'Where the picture is, by a signed link; only with `links=` in `BYTES_URL`.' },
+    403: errorAnswer('A link that is not ours, or was changed.', wrongLink()),
     304: { description: 'The one you have.' },
     404: errorAnswer('No such request, or no such picture.', noSuchPicture(exampleId, 1)),
+    410: errorAnswer('Its time is over, or that of the link.', linkExpired()),
     409: errorAnswer('Not ready yet.', notReady(exampleId, 0, 'running')),
   },
   async handle(c, { askStore, clock }) {
