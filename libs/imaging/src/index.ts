@@ -1,1 +1,2 @@
 export * from './encode-picture.ts';
+export { withMetadata, withoutMetadata } from './metadata/picture-metadata.ts';

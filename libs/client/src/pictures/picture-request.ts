@@ -34,4 +34,6 @@ export interface PictureRequest extends RequestOptions {
   output?: 'url' | 'inline';
   /** Default: `{ every: 5 }`. */
   preview?: PreviewRequest;
+  /** Whether the file says how its picture was made, for `readMetadata` and other tools. Default: the server's, mostly `false`. */
+  metadata?: boolean;
 }

@@ -37,6 +37,13 @@ describe('the bytes of a request', () => {
     expect(pictureBytes({ ...input, prompt: '🦊'.repeat(4000) }) - pictureBytes(input)).toBeGreaterThan(2 * 15_000);
   });
 
+  it('grow with what files say of their pictures, if they do', () => {
+    const long = { ...input, n: 2, prompt: '&'.repeat(4000) };
+    const said = pictureBytes({ ...long, metadata: true }) - pictureBytes(long);
+    // In each file of a JPEG: 8000 bytes of UTF-16, 20,000 of XML, and a caption.
+    expect(said).toBeGreaterThan(2 * 33_000);
+  });
+
   it('say which field to lower', () => {
     expect(heaviestPictureField({ ...input, n: 10, numInferenceSteps: 200, previewEvery: 1 })).toBe('preview');
     expect(heaviestPictureField({ ...input, n: 10 })).toBe('n');

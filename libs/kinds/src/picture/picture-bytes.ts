@@ -14,6 +14,8 @@ const previewBytesPerPixel = 0.25;
 const checkpointBytesPerPixel = 2;
 /** The state of the random numbers, as JSON. */
 const checkpointBytes = 16_384;
+/** What a file says of its picture, for each byte of the request as JSON: in words of two bytes, and in XML where each byte may be five. */
+const metadataFactor = 8;
 /** An entry of the log with its share of the stream. */
 const eventBytes = 256;
 /** Events beside those of steps, and the fields of the request. */
@@ -24,9 +26,12 @@ function bytesOf(input: PictureInput) {
   const { width, height, n, numInferenceSteps: steps, previewEvery, outputFormat } = input;
   const pixels = width * height;
   const count = previewEvery === 0 ? 0 : Math.floor((steps - 1) / previewEvery);
-  const picture = pixels * (bytesPerPixel[outputFormat] + checkpointBytesPerPixel) + fileBytes + checkpointBytes;
+  const json = Buffer.byteLength(JSON.stringify(input));
+  const metadata = input.metadata ? fileBytes + metadataFactor * json : 0;
+  const picture =
+    pixels * (bytesPerPixel[outputFormat] + checkpointBytesPerPixel) + fileBytes + metadata + checkpointBytes;
   // With prompts and without: where they are not kept, both are stored.
-  const request = 2 * Buffer.byteLength(JSON.stringify(input)) + requestBytes;
+  const request = 2 * json + requestBytes;
   return {
     previews: n * count * (pixels * previewBytesPerPixel + fileBytes),
     others: n * (picture + steps * eventBytes) + request,

@@ -32,6 +32,8 @@ export interface PictureInput {
   outputCompression: number;
   /** A preview every so many steps; 0 for none. */
   previewEvery: number;
+  /** The file says how its picture was made. */
+  metadata?: true;
 }
 
 /** The seed of picture `index` of a request: seeds count up and wrap at 2³², as torch's CPU generator reads 32 bits. */

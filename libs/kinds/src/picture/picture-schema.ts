@@ -78,6 +78,10 @@ export const pictureSchema = z.strictObject({
       '"inline" puts the pictures into an answer that waits for them (`Prefer: wait`), in base64. Default: "url".',
   }),
   preview: preview.optional(),
+  metadata: z.boolean({ error: 'true or false' }).optional().meta({
+    description:
+      'Whether the file says how its picture was made: prompts, seed, steps and all else, as common tools read it. Whoever gets the file then has the prompt. Default: the server’s, which is false where nobody has set it.',
+  }),
   ...otherRequestFields,
 });
 

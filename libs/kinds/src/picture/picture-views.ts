@@ -42,7 +42,7 @@ export const pictureRequestShape = {
       webhook_events: true,
     })
     .required()
-    .extend({ prompt: storedPrompt, negative_prompt: storedPrompt })
+    .extend({ prompt: storedPrompt, negative_prompt: storedPrompt, metadata: pictureSchema.shape.metadata })
     .meta({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
 };
 
@@ -193,6 +193,7 @@ function parametersOf(model: string, input: StoredPictureInput): View<typeof pic
     output_format: input.outputFormat,
     output_compression: input.outputCompression,
     preview: input.previewEvery === 0 ? 'off' : { every: input.previewEvery },
+    ...(input.metadata && { metadata: true }),
   };
 }
 

@@ -71,7 +71,11 @@ function sizeOf({ size = 'auto' }: PictureRequest, card: PictureCard): { width: 
   return { width, height };
 }
 
-function fillDefaults(request: PictureRequest, card: PictureCard, { drawSeed }: RequestOptions): PictureInput {
+function fillDefaults(
+  request: PictureRequest,
+  card: PictureCard,
+  { drawSeed, embedMetadata = false }: RequestOptions,
+): PictureInput {
   const preview = request.preview ?? { every: defaultPreviewEvery };
   const { width, height } = sizeOf(request, card);
   return {
@@ -88,5 +92,6 @@ function fillDefaults(request: PictureRequest, card: PictureCard, { drawSeed }: 
     outputFormat: request.output_format ?? 'png',
     outputCompression: request.output_compression ?? defaultOutputCompression,
     previewEvery: preview === 'off' ? 0 : preview.every,
+    ...((request.metadata ?? embedMetadata) && { metadata: true }),
   };
 }
