@@ -40,11 +40,13 @@ export interface Picture extends ImageInfo {
 
 /** All that made the pictures: submitted again, it makes the same ones. */
 export interface PictureParameters extends Required<
-  Omit<PictureRequest, 'prompt' | 'negative_prompt' | 'output' | Exclude<keyof RequestOptions, 'model'>>
+  Omit<PictureRequest, 'prompt' | 'negative_prompt' | 'output' | 'metadata' | Exclude<keyof RequestOptions, 'model'>>
 > {
   /** Null once the request has ended, on a server that does not keep prompts. */
   prompt: string | null;
   negative_prompt: string | null;
+  /** Absent where the file does not say how its picture was made. */
+  metadata?: boolean;
 }
 
 /** A request of pictures as `get` sees it. */
