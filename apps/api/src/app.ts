@@ -46,7 +46,7 @@ export function createApp(deps: ApiDeps): Api {
   api.use('/fal/*', showErrorsAs(falError));
   api.use('/replicate/*', showErrorsAs(replicateError));
   api.use(checkHost(context.apiKeys, context.config));
-  api.use(authenticate(context.apiKeys, context.adminAccess));
+  api.use(authenticate(context));
   api.use(methodNotAllowed({ app: api, onMethodNotAllowed: (c, methods) => errorResponse(c, wrongMethod(methods)) }));
   api.onError(handleError(context.log));
   api.notFound((c) => errorResponse(c, noSuchRoute()));

@@ -1,6 +1,7 @@
 import type { PictureModel, PictureRequest, TextModel } from '@darkroom/client';
 import { Gallery } from './picture/gallery.ts';
 import { createModelFields } from './picture/model-fields.ts';
+import { createPictureReader } from './picture/read-picture.ts';
 import { createRequestForm } from './picture/request-form.ts';
 import { createGalleryStorage, galleryKey } from './requests/gallery-storage.ts';
 import { createStreamSlots, slotCountOf } from './requests/stream-slots.ts';
@@ -59,6 +60,8 @@ const submit = async (request: PictureRequest): Promise<string> => {
   return id;
 };
 const requestForm = createRequestForm(form, async (request) => void (await submit(request)));
+
+createPictureReader(findElement(document, '.maker', HTMLElement), (made) => requestForm.fillWith(made));
 
 const chosenWriter = (): string | undefined => writers.chosen;
 const writeView = new WriteView({

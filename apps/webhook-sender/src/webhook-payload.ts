@@ -2,8 +2,14 @@ import { isoTime, type RequestEvent } from '@darkroom/core';
 import type { Kind, Kinds } from '@darkroom/kinds';
 import { createWebhookId, type OutboxEntry, type WebhookMessage } from '@darkroom/store';
 
-/** The message about an event: names in its body are those of the event stream, and no prompt is in it. */
-export function webhookMessage(entry: OutboxEntry, kinds: Kinds): WebhookMessage {
+type LinkOf = (path: string) => string;
+
+/**
+ * The message about an event: names in its body are those of the event stream, and no prompt is in it.
+ *
+ * @param linkOf as of the views of kinds.
+ */
+export function webhookMessage(entry: OutboxEntry, kinds: Kinds, linkOf: LinkOf = (path) => path): WebhookMessage {
   const { requestId, model, owner, url, attempt, event, retryOf, texts } = entry;
   const type = `request.${event.type === 'preview' ? 'progress' : event.type}`;
   const payload = JSON.stringify({
@@ -16,7 +22,7 @@ export function webhookMessage(entry: OutboxEntry, kinds: Kinds): WebhookMessage
       model,
       status: statusOf(event),
       attempt,
-      ...detailsOf({ requestId, event, texts }, kinds.of(entry.kind)),
+      ...detailsOf({ requestId, event, texts }, kinds.of(entry.kind), linkOf),
     },
   });
   const id = createWebhookId(requestId, event.sequence, owner);
@@ -31,11 +37,12 @@ function statusOf({ type }: RequestEvent): string {
 function detailsOf(
   { requestId, event, texts }: Pick<OutboxEntry, 'requestId' | 'event' | 'texts'>,
   kind: Kind | undefined,
+  linkOf: LinkOf,
 ): object {
   if (event.type === 'progress' || event.type === 'preview') return kind?.progressView(event) ?? {};
   if (event.type === 'succeeded') {
     const inlined = kind?.outputs === 'text' ? bytesOf(texts) : undefined;
-    return kind?.resultView(requestId, event.outputs, inlined) ?? {};
+    return kind?.resultView(requestId, event.outputs, { inlined, linkOf }) ?? {};
   }
   return event.type === 'failed' ? { error: event.error } : {};
 }

@@ -14,6 +14,7 @@ import {
   openWebhookWorker,
   type OutboxEntry,
   type SendOutcome,
+  signLinks,
   type StoreConnection,
   takeOutbox,
   type WebhookMessage,
@@ -84,12 +85,12 @@ export class WebhookSender extends BaseService<Required<Omit<WebhookSenderOption
    * taken again, and their messages have the same ids then.
    */
   async moveOnce(model: string): Promise<void> {
-    const { store, schedule, reclaimAfterMs, kinds } = this.options;
+    const { store, schedule, reclaimAfterMs } = this.options;
     let entries: OutboxEntry[];
     do {
       entries = await takeOutbox(store, model, { limit: moveLimit, reclaimAfterMs });
       if (entries.length === 0) return;
-      const messages = entries.map((entry) => webhookMessage(entry, kinds));
+      const messages = await Promise.all(entries.map((entry) => this.#messageOf(entry)));
       await enqueueWebhooks(store, messages, { attempts: schedule.attempts });
       const entryIds = entries.map(({ entryId }) => entryId);
       await dropOutboxEntries(store, model, entryIds);
@@ -126,6 +127,13 @@ export class WebhookSender extends BaseService<Required<Omit<WebhookSenderOption
     await this.#worker?.close();
     clearTimeout(cutting);
     this.#worker = undefined;
+  }
+
+  /** The same each time: links count from the event. */
+  async #messageOf(entry: OutboxEntry): Promise<WebhookMessage> {
+    const { store, kinds } = this.options;
+    const { owner, event } = entry;
+    return webhookMessage(entry, kinds, await signLinks(store, { owner, fromMs: event.timestampMs }));
   }
 
   /** Receivers' URLs may hold secrets of theirs: only the host is logged. */

@@ -52,6 +52,7 @@ export interface PictureParameters
         | 'image'
         | 'mask'
         | 'strength'
+        | 'metadata'
         | 'upscale'
         | Exclude<keyof RequestOptions, 'model'>
       >
@@ -64,6 +65,8 @@ export interface PictureParameters
   image?: string | null;
   mask?: string | null;
   strength?: number;
+  /** Absent where the file does not say how its picture was made. */
+  metadata?: boolean;
 }
 
 /** A request of pictures as `get` sees it. */

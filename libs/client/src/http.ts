@@ -27,7 +27,8 @@ export async function send(
   { method = 'GET', headers = {}, body, heldBackMs = 0 }: SendOptions = {},
 ): Promise<Response> {
   const { fetch, baseUrl, signal } = call;
-  const what = `${method} ${path}`;
+  // Without the query: the signature of a link is nothing for logs.
+  const what = `${method} ${path.replace(/\?.*/, '')}`;
   const patienceMs = call.timeoutMs + heldBackMs;
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), patienceMs);

@@ -11,6 +11,7 @@ export type {
 export { ClientError, type ClientErrorOptions } from './client-error.ts';
 export { createClient, type Client, type SignalOptions, type StreamOptions, type SubmitOptions } from './client.ts';
 export type { ClientOptions } from './options.ts';
+export { readMetadata } from './pictures/metadata/read-metadata.ts';
 export type { OutputFormat, PictureRequest, PreviewRequest } from './pictures/picture-request.ts';
 export type { RequestOptions } from './request-options.ts';
 export type * from './stream-event.ts';

@@ -83,6 +83,10 @@ export const apiSettings = {
     default: '60',
     doc: 'How long an event stream waits for a reader that takes nothing of what was sent; then its connection is closed.',
   }),
+  embedMetadata: api('EMBED_METADATA', trueOrFalse, {
+    default: 'false',
+    doc: 'The `metadata` of a request for pictures that says nothing of it: whether their files say how they were made, prompts included ([metadata.md](metadata.md)).',
+  }),
   storePrompts: api('STORE_PROMPTS', trueOrFalse, {
     default: 'true',
     doc: 'Whether prompts stay in Redis as long as results do; `false` drops them when the request ends.',

@@ -102,6 +102,12 @@ export const password: SettingKind<string> = {
   isSecret: true,
 };
 
+/** What nobody finds by trying. */
+export const longSecret: SettingKind<string> = {
+  ...textThat((text) => /^\S{16,}$/.test(text), 'at least 16 characters without spaces'),
+  isSecret: true,
+};
+
 /** One that goes out in a header, which takes no other characters. */
 export const headerPassword: SettingKind<string> = {
   ...textThat((text) => /^[!-~]+$/.test(text), 'text of ASCII without spaces'),

@@ -5,7 +5,18 @@
 import { maxShards } from '@darkroom/core';
 import { apiSettings } from './api-settings.ts';
 import { appNames, readBy } from './setting.ts';
-import { address, bytesUrl, httpUrl, hubToken, hubUrl, oneOf, password, path, plainName } from './setting-kinds.ts';
+import {
+  address,
+  bytesUrl,
+  httpUrl,
+  hubToken,
+  hubUrl,
+  longSecret,
+  oneOf,
+  password,
+  path,
+  plainName,
+} from './setting-kinds.ts';
 import { redisUrl, trueOrFalse, wholeNumber } from './setting-kinds.ts';
 import { workerSettings } from './worker-settings.ts';
 
@@ -59,6 +70,13 @@ const bytesSettings = {
   bytesUrl: readBy('api', 'worker', 'janitor')('BYTES_URL', bytesUrl, {
     absent: 'in Redis',
     doc: 'Where pictures, previews and checkpoints of pictures are kept, in place of Redis: a directory that all processes share, or a bucket. The same for all: [bytes.md](bytes.md).',
+  }),
+};
+
+const linkSettings = {
+  linkSecret: readBy('api', 'webhook-sender')('LINK_SECRET', longSecret, {
+    absent: 'a random one that the processes share through Redis',
+    doc: 'What links to pictures are signed with, which work without an API key: [api-keys.md](api-keys.md). The same for all. Another one makes all links void.',
   }),
 };
 
@@ -134,6 +152,7 @@ const webhookSettings = {
 export const settings = {
   ...commonSettings,
   ...bytesSettings,
+  ...linkSettings,
   ...apiSettings,
   ...dispatchSettings,
   ...workerSettings,

@@ -21,6 +21,7 @@ export * from './request/request-envelope.ts';
 export * from './request/request-event.ts';
 export * from './request/request-id.ts';
 export * from './request/shard.ts';
+export * from './request/signed-link.ts';
 export * from './request/request-state.ts';
 export * from './request/webhook.ts';
 export * from './within.ts';

@@ -23,6 +23,21 @@ export type KindEvent = Extract<
   { type: 'progress' | 'preview' | 'delta' | 'snapshot' | 'reset' | 'output' }
 >;
 
+/** What the url of an output is, where clients fetch it: a link made of the path, or by default the path as it is. */
+interface Linked {
+  linkOf?: ((path: string) => string) | undefined;
+}
+
+export interface ResultViewOptions extends Linked {
+  /** The outputs' bytes, where a poll asks for them or a webhook brings them. */
+  inlined?: ReadonlyMap<number, Uint8Array> | undefined;
+}
+
+export interface EventViewOptions extends Linked {
+  /** The bytes that an `output` speaks of; absent for a text's. */
+  chunk?: Uint8Array | undefined;
+}
+
 /** An event as clients see it: its name and what its data says beside the request and the time. */
 export interface EventView {
   name: string;
@@ -53,10 +68,10 @@ export interface Kind<Input = unknown, Card extends ModelCard = ModelCard> {
   modelView(card: Card): object;
   /** What a poll says beside `resultView` and what every request has. `texts`: what stands of each output of a text. */
   requestView(request: RequestStatus, texts: readonly string[]): object;
-  /** What came of it, in polls, at the end of streams and in webhooks. `inlined`: the outputs' bytes, where a poll asks for them or a webhook brings them. */
-  resultView(id: string, outputs: readonly OutputInfo[], inlined?: ReadonlyMap<number, Uint8Array>): object;
+  /** What came of it, in polls, at the end of streams and in webhooks. */
+  resultView(id: string, outputs: readonly OutputInfo[], options?: ResultViewOptions): object;
   /** In streams and webhooks. */
   progressView(progress: OutputProgress): object;
-  /** In streams. `chunk`: the bytes that an `output` speaks of; absent for a text's. */
-  eventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView;
+  /** In streams. */
+  eventView(id: string, event: KindEvent, options?: EventViewOptions): EventView;
 }

@@ -35,6 +35,8 @@ export interface RequestOptions {
   timeoutS: { default: number; max: number };
   /** Whether webhooks may go to private addresses, and the least time between two of progress. */
   webhooks: { allowPrivate: boolean; progressIntervalMs: number };
+  /** Whether the files of pictures say how they were made, where a request does not say. Default: false. */
+  embedMetadata?: boolean;
   /** The seed of a request that brings none, 0 to 2³²−1. */
   drawSeed: () => number;
   /** What a worker has published for readers of a model's card, by the name that the card has for it. Throws while it is away. */

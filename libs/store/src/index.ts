@@ -13,7 +13,7 @@ export { admitRequest, type AdmitRequestOptions, type AdmitRequestResult } from 
 export { cancelRequest, type CancelRequestResult } from './requests/cancel-request.ts';
 export { dropRequest } from './requests/drop-request.ts';
 export { expireRequests } from './requests/expire-requests.ts';
-export { newRequestId } from './requests/request-ids.ts';
+export { anyOwner, newRequestId } from './requests/request-ids.ts';
 export * from './requests/idempotency-key.ts';
 export { type DeadRequest, listDead } from './requests/list-dead.ts';
 export { createRateLimiter, type RateLimiter } from './requests/rate-limiter.ts';
@@ -44,6 +44,7 @@ export { createEventHub, type EventHub } from './events/event-hub.ts';
 export { readEvents, readLogEnd, readPreview } from './events/read-events.ts';
 export { linkOutput, readOutput, readOutputChunk } from './events/read-output.ts';
 export { readResumePoint } from './events/read-resume-point.ts';
+export { checkSignedLink, signLinks, type SignLinksOptions } from './events/sign-links.ts';
 export { readTexts } from './events/read-texts.ts';
 export * from './events/write-batch.ts';
 

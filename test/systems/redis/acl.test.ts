@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectStore, type StoreConnection } from '@darkroom/store';
+import { connectStore, signLinks, type StoreConnection } from '@darkroom/store';
 import { freePorts, type RedisServer, startRedisServer } from '@darkroom/testing';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { failLeased, startFakeWorker } from '../fake-failure.ts';
@@ -155,9 +155,15 @@ it('lets operators pause, drain, retry, drop, reload, call and look, and nothing
   expect(await refusals()).toEqual([]);
 });
 
+it.each(['api', 'webhook-sender'] as const)('%s may make and read the secret of links', async (name) => {
+  const linkOf = await signLinks(connectAs(name), { owner: 'ann', fromMs: 0 });
+  expect(linkOf('/v1')).toMatch(/^\/v1\?expires=3600&signature=/);
+});
+
 it.each<[PartName, string, string[]]>([
   ['api', 'change models', ['HSET', 'darkroom:models', 'x', '{}']],
   ['batch-former', "read a webhook's secret", ['HGETALL', 'darkroom:{_webhooks}:secrets']],
+  ['worker', 'read the secret of links', ['GET', 'darkroom:{_webhooks}:link-secret']],
   ['batch-former', 'read idempotency keys', ['HGETALL', 'darkroom:idempotency::x']],
   ['worker', "read another model's requests", ['HGETALL', 'darkroom:v2:{other}:request:x']],
   ['worker', 'deliver webhooks', ['LPUSH', 'darkroom:{_webhooks}:queue:wait', 'x']],

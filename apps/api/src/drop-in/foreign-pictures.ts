@@ -7,7 +7,7 @@ import type { ApiContext } from '../context.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
 import { invalidField, requestGone, requestNotFound } from '../http/api-error.ts';
-import { absoluteUrl } from '../http/urls.ts';
+import { absoluteUrl, pictureLinks } from '../http/urls.ts';
 import { type Submission, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
 import { inTheirNames } from './their-names.ts';
 
@@ -54,21 +54,24 @@ export async function findPicture(c: ApiCall, { askStore }: ApiContext, model?: 
   return request;
 }
 
-/** As long as results are there by default. */
+/** Of links to what keeps the bytes: as long as results are there by default. */
 const linkSeconds = 3600;
 
 /**
- * A URL that opens a picture for whoever holds it. The clients of other APIs fetch pictures without a key, so where the
- * image route asks for one this is a signed link to what keeps it, where they reach that, or the picture itself as a `data:` URL. So it is over http with `onlyHttps`: some clients
- * make nothing of such URLs.
+ * A URL that opens a picture for whoever holds it, as the clients of other APIs fetch pictures without a key. Some of them make nothing
+ * of http URLs (`onlyHttps`): where we are reached by one, it is a link to what keeps the picture, where they reach that, or the
+ * picture itself as a `data:` URL.
+ *
+ * @param fromMs as of `signLinks`.
  */
 export async function openPictureUrl(
   c: ApiCall,
   { askStore }: ApiContext,
-  { id, output, onlyHttps = false }: { id: string; output: OutputInfo; onlyHttps?: boolean },
+  { id, output, fromMs, onlyHttps = false }: { id: string; output: OutputInfo; fromMs: number; onlyHttps?: boolean },
 ): Promise<string> {
-  const url = absoluteUrl(c, imageUrl(id, output.index));
-  if (c.get('owner') === '' && (!onlyHttps || url.startsWith('https:'))) return url;
+  const linkOf = await pictureLinks(askStore, { owner: c.get('owner'), fromMs });
+  const url = absoluteUrl(c, linkOf(imageUrl(id, output.index)));
+  if (!onlyHttps || url.startsWith('https:')) return url;
   const { index } = output;
   const link = await askStore((store) => linkOutput(store, id, { index, seconds: linkSeconds }));
   if (link !== undefined) return link;

@@ -160,7 +160,7 @@ const events = (description: string, data: object) => ({
 const howTo = `For \`@fal-ai/client\` as it is: \`fal.config({ proxyUrl: { url: 'http://127.0.0.1:8080/fal/proxy', when: 'always' } })\`.
 It sends all to that URL and names the route below in \`x-fal-target-url\`. Endpoints are \`<anything>/<model>\`. A field that is not listed is an error; those with one value are for what is not here.
 Results have no \`has_nsfw_concepts\`, and pictures are png unless \`output_format\` says otherwise. Where the server asks for
-keys, picture URLs are \`data:\` URLs. Object lifecycle and runner hint headers have no effect; webhooks are refused.`;
+keys, picture URLs are links that open one picture without a key. Object lifecycle and runner hint headers have no effect; webhooks are refused.`;
 
 const submission = { ...refusals, 422: wrongField };
 const onePath = '/fal/queue/{owner}/{app}/requests/{id}';

@@ -264,7 +264,9 @@ describe('with keys', () => {
       expect([rest, response.status]).toEqual([rest, 404]);
     }
     const result = (await (await test.api.request(path, { headers: alice })).json()) as { images: { url: string }[] };
-    expect(await (await fetch(result.images[0]!.url)).text()).toBe('a picture');
+    const { url } = result.images[0]!;
+    expect(url).toMatch(/^http:\/\/localhost\/v1\/predict\/.*&signature=/);
+    expect(await (await test.api.request(url)).text()).toBe('a picture');
   });
 });
 

@@ -158,7 +158,7 @@ async function resultOf(c: ApiCall, context: ApiContext, request: RequestStatus)
   const { prompt, seed } = request.input as StoredPictureInput;
   const images = outputs.map(async (output) => {
     const { contentType, bytes, width, height } = output;
-    const url = await openPictureUrl(c, context, { id, output });
+    const url = await openPictureUrl(c, context, { id, output, fromMs: endedAtMs ?? context.clock.now() });
     return { url, width, height, content_type: contentType, file_size: bytes };
   });
   const timings = { inference: secondsBetween(startedAtMs, endedAtMs) ?? null };

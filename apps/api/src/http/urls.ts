@@ -1,4 +1,6 @@
+import { signLinks, type SignLinksOptions } from '@darkroom/store';
 import type { Context } from 'hono';
+import type { AskStore } from '../server/store-guard.ts';
 
 /** Where a request is found. Paths, not whole URLs: only the client knows under which name it reached us. */
 export function requestUrls(id: string): { self: string; events: string; cancel: string } {
@@ -18,6 +20,11 @@ export function absoluteUrl(c: Context, path: string): string {
   const scheme = protocol === 'http' || protocol === 'https' ? `${protocol}:` : own.protocol;
   const origin = `${scheme}//${host !== undefined && /^[\w.:[\]-]+$/.test(host) ? host : own.host}`;
   return new URL(path, URL.canParse(origin) ? origin : own).href;
+}
+
+/** What urls of pictures are in an answer to their owner: links that open them without the key, where one is needed. */
+export function pictureLinks(askStore: AskStore, options: SignLinksOptions): Promise<(path: string) => string> {
+  return askStore((store) => signLinks(store, options));
 }
 
 /** For answers that hold such URLs: another client may have come by another name. */

@@ -181,8 +181,7 @@ const bodyWith = (schema: z.ZodType) => ({ required: true, content: { 'applicati
 
 const howTo = `For \`replicate\` from npm as it is: \`new Replicate({ auth, baseUrl: 'http://127.0.0.1:8080/replicate/v1' })\`. Models are
 \`<anything>/<model>\`. A field that is not listed is an error; those with one value are for what is not here. \`output\` is
-URLs over https where the server asks for no keys, else \`data:\` URLs: of http URLs the client makes no files, and it
-fetches files without a key. A prediction that did not end in time is \`failed\`, as the client polls on at \`aborted\`.
+URLs over https, which open without a key; over http it is \`data:\` URLs: of http URLs the client makes no files. A prediction that did not end in time is \`failed\`, as the client polls on at \`aborted\`.
 Where the server asks for keys there is no \`urls.stream\`, which the client reads without one. Pictures are png in quality
 100 unless \`output_format\` and \`output_quality\` say otherwise.`;
 

@@ -237,7 +237,12 @@ describe('with keys', () => {
     // The client would read it without the key.
     expect(Object.keys(urls)).toEqual(['get', 'cancel']);
     const { output } = await predictionOf(test, id, alice);
-    expect(await (await fetch(output![0]!)).text()).toBe('a picture');
+    expect(output![0]).toMatch(/^https:\/\/localhost\/v1\/predict\/.*&signature=/);
+    expect(await (await test.api.request(output![0]!)).text()).toBe('a picture');
+    // The client makes no files of http URLs.
+    const { output: overHttp } = await predictionOf(test, id, { Authorization: 'Bearer alice' });
+    expect(await (await fetch(overHttp![0]!)).text()).toBe('a picture');
+    expect(overHttp![0]).toMatch(/^data:image\/png;base64,/);
     const bob = { Authorization: 'Bearer bob' };
     for (const rest of ['', '/stream'])
       expect((await test.api.request(`${root}/predictions/${id}${rest}`, { headers: bob })).status).toBe(404);

@@ -150,8 +150,13 @@ const statuses = {
 } as const;
 
 /** The client makes files of https and data URLs, and of no others. */
-function outputsOf(c: ApiCall, context: ApiContext, { id, outputs = [] }: Shown): Promise<string[]> {
-  return Promise.all(outputs.map((output) => openPictureUrl(c, context, { id, output, onlyHttps: true })));
+function outputsOf(
+  c: ApiCall,
+  context: ApiContext,
+  { id, outputs = [], endedAtMs = context.clock.now() }: Shown,
+): Promise<string[]> {
+  const fromMs = endedAtMs;
+  return Promise.all(outputs.map((output) => openPictureUrl(c, context, { id, output, fromMs, onlyHttps: true })));
 }
 
 /** As cog prints them; the client reads progress from the last line. */
@@ -173,7 +178,10 @@ function predictionFrames(c: ApiCall, context: ApiContext, id: string): RequestE
     if (event.type === 'progress' || event.type === 'preview')
       yield frame('logs', `${progressBar(event.done, event.total ?? 0)}\n`);
     else if (event.type === 'output' && event.chunkIndex === event.output.chunks - 1)
-      yield frame('output', await openPictureUrl(c, context, { id, output: event.output, onlyHttps: true }));
+      yield frame(
+        'output',
+        await openPictureUrl(c, context, { id, output: event.output, fromMs: event.timestampMs, onlyHttps: true }),
+      );
     else if (isEnd(event)) {
       const failure = errorOf({ state: event.type, error: event.error });
       if (failure !== null) yield frame('error', failure);

@@ -160,6 +160,7 @@ async function createEnvelope(
   const result = await kind.resolve(body, card, {
     timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
     webhooks: { allowPrivate: config.webhookAllowPrivate, progressIntervalMs: config.webhookProgressIntervalMs },
+    embedMetadata: config.embedMetadata,
     drawSeed,
     async readAsset(model, name) {
       const asset = await askStore((store) => readAsset(store, model, name));

@@ -10,6 +10,7 @@ import { type EventSource, OverdueStream, requestEvents, streamEvents } from '..
 import type { ApiCall } from '../http/api-env.ts';
 import { checkField, invalidField, tooManyStreams } from '../http/api-error.ts';
 import { errorAnswer, requestErrors, type Route } from '../http/api-route.ts';
+import { pictureLinks } from '../http/urls.ts';
 
 /** Empty is from the first, as in a browser that has seen none. */
 const position = z.string().regex(/^(?:\d{1,13}(?:-0)?)?$/);
@@ -71,15 +72,13 @@ One of the last four ends every request; \`data: [DONE]\` follows it. A comment 
 /** Of all that a stream holds while it lives, the call is not a part. */
 async function followFrom(context: ApiContext, id: string, owner: string, after: number): Promise<EventSource> {
   const { state, kind } = await findRequest(context.askStore, id, owner);
-  const framesOf = (event: RequestEvent) => frameOf(context, { id, kind }, event);
+  const framesOf = (event: RequestEvent) => frameOf(context, { id, kind, owner }, event);
   return requestEvents(context, { id, state }, { after, framesOf });
 }
 
-async function* frameOf(
-  context: ApiContext,
-  request: Pick<RequestStatus, 'id' | 'kind'>,
-  event: RequestEvent,
-): AsyncGenerator<string, void> {
+type Followed = Pick<RequestStatus, 'id' | 'kind' | 'owner'>;
+
+async function* frameOf(context: ApiContext, request: Followed, event: RequestEvent): AsyncGenerator<string, void> {
   const { name, data } = await viewOf(context, request, event);
   const line = { request_id: request.id, timestamp: isoTime(event.timestampMs), ...data };
   yield sseFrame({ id: `${event.sequence}-0`, event: name, data: line });
@@ -95,11 +94,12 @@ export function positionOf(c: ApiCall): number {
 /** Fetches what the log does not hold itself: a chunk's bytes. */
 async function viewOf(
   { askStore, kinds }: ApiContext,
-  { id, kind: kindId }: Pick<RequestStatus, 'id' | 'kind'>,
+  { id, kind: kindId, owner }: Followed,
   event: RequestEvent,
 ): Promise<EventView> {
   const kind = kinds.of(kindId);
   const plain = (data: object = {}): EventView => ({ name: event.type, data });
+  const linksOf = () => pictureLinks(askStore, { owner, fromMs: event.timestampMs });
   switch (event.type) {
     case 'queued':
       return plain({ queue_position: event.position, attempt: event.attempt });
@@ -108,7 +108,7 @@ async function viewOf(
     case 'loading':
       return plain(event.expectedMs === undefined ? {} : { expected_seconds: event.expectedMs / 1000 });
     case 'succeeded':
-      return plain(kind?.resultView(id, event.outputs));
+      return plain(kind?.resultView(id, event.outputs, { linkOf: await linksOf() }));
     case 'failed':
       return plain({ error: event.error });
     case 'canceled':
@@ -119,7 +119,7 @@ async function viewOf(
       const chunk = await askStore((store) => readOutputChunk(store, id, event));
       // The log is there a moment longer.
       if (chunk === undefined) throw new OverdueStream();
-      return kind.eventView(id, event, chunk);
+      return kind.eventView(id, event, { chunk, linkOf: await linksOf() });
     }
     case 'preview':
       return kind?.eventView(id, await withPreview(askStore, id, event)) ?? plain();

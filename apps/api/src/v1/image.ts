@@ -1,15 +1,20 @@
 import { createHash } from 'node:crypto';
 import { type Clock, isTerminalState, type RequestStatus } from '@darkroom/core';
+import { withoutMetadata } from '@darkroom/imaging';
 import { picture } from '@darkroom/kinds';
 import { linkOutput, readOutput, type StoreConnection } from '@darkroom/store';
 import { z } from '@hono/zod-openapi';
+import { linkExpired, wrongLink } from '../auth/picture-links.ts';
 import { findRequest, requestIdOf } from '../follow/find-request.ts';
 import type { ApiCall } from '../http/api-env.ts';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError, checkField, invalidField } from '../http/api-error.ts';
 import { errorAnswer, exampleId, requestErrors, type Route } from '../http/api-route.ts';
 
 /** Clients go there at once. */
 const linkSeconds = 300;
+
+const metadataQuery = z.enum(['true', 'false']).optional();
+const metadataExpected = 'true or false';
 
 const file = { schema: { type: 'string' as const, format: 'binary' } };
 
@@ -17,22 +22,41 @@ export const imageRoute: Route = {
   method: 'get',
   path: '/v1/predict/{id}/images/{index}',
   summary: 'One picture',
-  description: 'The bytes themselves, as soon as this picture is done, until the request expires.',
+  description: `The bytes themselves, as soon as this picture is done, until the request expires. On a server with keys the \`url\`s in
+answers are links: \`expires\` and \`signature\` open the one picture they are of to whoever comes without a key, for as long as
+results are kept.`,
   params: { index: z.string().openapi({ description: 'From 0.', example: '0' }) },
-  request: { headers: z.object({ 'if-none-match': z.string().optional() }) },
+  request: {
+    headers: z.object({ 'if-none-match': z.string().optional() }),
+    query: z.object({
+      metadata: metadataQuery.openapi({
+        description: '`false`: without what the file says of how it was made; the pixels are the same.',
+      }),
+      expires: z
+        .string()
+        .optional()
+        .openapi({ description: 'Of a link: until when it works, in seconds since the epoch.' }),
+      signature: z.string().optional().openapi({ description: 'Of a link.' }),
+    }),
+  },
   responses: {
     ...requestErrors,
     200: { description: 'The picture.', content: { 'image/png': file, 'image/jpeg': file, 'image/webp': file } },
     307: { description: 'Where the picture is, by a signed link; only with `links=` in `BYTES_URL`.' },
+    403: errorAnswer('A link that is not ours, or was changed.', wrongLink()),
     304: { description: 'The one you have.' },
     404: errorAnswer('No such request, or no such picture.', noSuchPicture(exampleId, 1)),
+    410: errorAnswer('Its time is over, or that of the link.', linkExpired()),
+    400: errorAnswer('The query is wrong.', invalidField('metadata', 'no', metadataExpected)),
     409: errorAnswer('Not ready yet.', notReady(exampleId, 0, 'running')),
   },
   async handle(c, { askStore, clock }) {
     const id = requestIdOf(c);
     const text = c.req.param('index') ?? '';
     const index = /^\d{1,3}$/.test(text) ? Number(text) : undefined;
-    const mayLeave = goesAnywhere(c);
+    const isPlain = checkField(metadataQuery, 'metadata', c.req.query('metadata'), metadataExpected) === 'false';
+    // Elsewhere it is as it is.
+    const mayLeave = !isPlain && goesAnywhere(c);
     // Both at once: the request says how long the picture may be kept, or why there is none.
     const [request, output] = await Promise.all([
       findRequest(askStore, id, c.get('owner')),
@@ -42,13 +66,14 @@ export const imageRoute: Route = {
     ]);
     if (output === undefined || request.kind !== picture.id) throw absence(request, index);
     if (typeof output === 'string') return c.redirect(output, 307);
-    const { data, info } = output;
+    const { contentType } = output.info;
+    const data = isPlain ? withoutMetadata({ ...output, contentType }).data : output.data;
     const etag = `"${createHash('sha256').update(data).digest('base64url')}"`;
     const headers = { ETag: etag, 'Cache-Control': cacheControl(request, clock) };
     if (matches(c.req.header('if-none-match'), etag)) return c.body(null, 304, headers);
     return c.body(new Uint8Array(data), 200, {
       ...headers,
-      'Content-Type': info.contentType,
+      'Content-Type': contentType,
       'Content-Length': String(data.byteLength),
       'X-Content-Type-Options': 'nosniff',
     });

@@ -4,7 +4,7 @@ import type { ApiContext } from '../context.ts';
 import { endOf, isPossibleAnywhere } from '../follow/estimate-end.ts';
 import type { HeardOutputs } from '../follow/heard-outputs.ts';
 import { requestGone } from '../http/api-error.ts';
-import { requestUrls } from '../http/urls.ts';
+import { pictureLinks, requestUrls } from '../http/urls.ts';
 import type { AskStore } from '../server/store-guard.ts';
 
 /** A request as clients see it. Texts, and with `isInline` the bytes of other outputs, take a second round trip, unless they were heard. */
@@ -13,14 +13,18 @@ export async function requestAnswer(
   found: RequestStatus,
   { isInline = false, heard }: { isInline?: boolean; heard?: HeardOutputs } = {},
 ) {
-  const { askStore, kinds } = context;
+  const { askStore, kinds, clock } = context;
   const request = { ...found, isPossible: await isPossibleAnywhere(context, found) };
-  const { id, outputs } = request;
+  const { id, owner, outputs } = request;
   const kind = kinds.of(request.kind);
-  const [eta, texts, inlined] = await Promise.all([
+  const [eta, texts, inlined, linkOf] = await Promise.all([
     endOf(context, request),
     kind?.outputs === 'text' ? textsOf(askStore, request) : [],
     isInline && kind?.outputs === 'bytes' ? readOutputs(askStore, request, heard) : undefined,
+    // Once it has ended they are the same at every poll.
+    kind?.outputs === 'bytes' && outputs.length > 0
+      ? pictureLinks(askStore, { owner, fromMs: request.endedAtMs ?? clock.now() })
+      : undefined,
   ]);
   return {
     request_id: id,
@@ -37,7 +41,7 @@ export async function requestAnswer(
     is_possible: request.isPossible,
     attempts: request.attempts,
     ...kind?.requestView(request, texts),
-    ...kind?.resultView(id, outputs, inlined),
+    ...kind?.resultView(id, outputs, { inlined, linkOf }),
     ...(request.error === undefined ? {} : { error: request.error }),
     ...(request.retryOf === undefined ? {} : { retry_of: request.retryOf }),
     ...(request.retriedAs === undefined ? {} : { retried_as: request.retriedAs }),

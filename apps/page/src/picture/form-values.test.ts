@@ -33,6 +33,13 @@ it('asks for what stands in the form, with about 16 previews on the way', () => 
   expect(valuesOf(request)).toEqual({ ...full, prompt: 'a cat' });
 });
 
+it('asks for a file that says how it was made where the box is ticked', () => {
+  const request = requestOf({ ...full, metadata: 'on' }, draw);
+  expect(request.metadata).toBe(true);
+  expect(valuesOf(request).metadata).toBe('on');
+  expect(JSON.stringify(requestOf(full, draw))).not.toContain('metadata');
+});
+
 it('leaves out what is empty, but draws the seed, which must be known for the same picture again', () => {
   expect(requestOf({ ...blank, prompt: 'a cat' }, draw)).toEqual({ prompt: 'a cat', seed: 99, preview: { every: 1 } });
   expect(requestOf({ ...blank, seed: '0' }, draw).seed).toBe(0);

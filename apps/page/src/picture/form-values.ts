@@ -5,7 +5,10 @@ const numbers = ['num_inference_steps', 'guidance_scale', 'seed', 'n'] as const;
 type Name = (typeof texts)[number] | (typeof numbers)[number];
 
 /** What stands in the form's fields, as typed. */
-export type FormValues = Record<Name | 'width' | 'height', string>;
+export type FormValues = Record<Name | 'width' | 'height', string> & {
+  /** A box that is ticked; absent where it is not. */
+  metadata?: 'on';
+};
 
 const wantedPreviews = 16;
 
@@ -26,6 +29,7 @@ export function requestOf(values: FormValues, drawSeed: () => number): PictureRe
     n: numberOf(values.n),
     scheduler: textOf(values.scheduler),
     preview: { every: previewEvery(steps) },
+    metadata: values.metadata === 'on' ? true : undefined,
     // The JSON that it becomes has no undefined fields.
   } as PictureRequest;
 }
@@ -34,7 +38,8 @@ export function requestOf(values: FormValues, drawSeed: () => number): PictureRe
 export function valuesOf(request: PictureRequest): FormValues {
   const [width = '', height = ''] = request.size?.split('x') ?? [];
   const others = [...texts, ...numbers].map((name) => [name, String(request[name] ?? '')] as const);
-  return { ...(Object.fromEntries(others) as Record<Name, string>), width, height };
+  const metadata = request.metadata === true ? ({ metadata: 'on' } as const) : {};
+  return { ...(Object.fromEntries(others) as Record<Name, string>), width, height, ...metadata };
 }
 
 /** Often enough to see it develop, seldom enough for a long run. */

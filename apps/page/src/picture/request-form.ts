@@ -12,6 +12,7 @@ const fieldOfParam: Readonly<Record<string, string>> = { size: 'width' };
 export function createRequestForm(form: HTMLFormElement, submit: (request: PictureRequest) => Promise<void>) {
   const button = findElement(form, 'button[type=submit]', HTMLButtonElement);
   const problem = findElement(form, '[role=alert]', HTMLParagraphElement);
+  const metadata = findElement(form, '#metadata', HTMLInputElement);
   const send = async (): Promise<void> => {
     // Not `disabled`, which would throw the focus off the button.
     if (button.ariaDisabled === 'true') return;
@@ -49,7 +50,14 @@ export function createRequestForm(form: HTMLFormElement, submit: (request: Pictu
         setField(form, 'model', model);
         findElement(form, '#model', HTMLSelectElement).dispatchEvent(new Event('change'));
       }
-      for (const [name, value] of Object.entries(others)) setField(form, name, value);
+      for (const [name, value] of Object.entries(others)) if (name !== 'metadata') setField(form, name, value);
+      metadata.checked = others.metadata === 'on';
+    },
+    /** One picture of what made another; returns in words what the form does not have of it. */
+    fillWith(made: Partial<PictureRequest>): string | undefined {
+      this.fill({ prompt: '', ...made, n: 1, metadata: metadata.checked });
+      const { model } = valuesIn(form);
+      return made.model === undefined || made.model === model ? undefined : `the model ${made.model}`;
     },
   };
 }

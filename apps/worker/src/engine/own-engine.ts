@@ -1,7 +1,7 @@
 import { basename, isAbsolute } from 'node:path';
 import { type Config, memoryReturningEnvironment } from '@darkroom/config';
 import { ModuleExecutor } from '@darkroom/executor';
-import { asTheyAre, encoderOf } from '../request/output-encoder.ts';
+import { asTheyAre, ofPictures, withRecipes } from '../request/output-encoder.ts';
 import type { OutputEncoder } from '../request/output-encoder.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
@@ -11,7 +11,7 @@ export function ownEngine(config: Config<'worker'>): WorkerEngine {
   return {
     card: { id: model },
     capacity: 1,
-    encoder: whatIsRaw(encoderOf('picture', config)),
+    encoder: withRecipes(whatIsRaw(ofPictures(config.pngLevel)), model),
     // Clients see it: not where it lies.
     device: isAbsolute(module) ? basename(module) : module,
     createExecutor: (onEvents) =>
@@ -26,10 +26,10 @@ export function ownEngine(config: Config<'worker'>): WorkerEngine {
 }
 
 /** Only pixels have no type. */
-function whatIsRaw(ofPictures: OutputEncoder): OutputEncoder {
+function whatIsRaw(pictures: OutputEncoder): OutputEncoder {
   return {
     encodeOutput: (input, output) =>
-      (output.contentType === undefined ? ofPictures : asTheyAre).encodeOutput(input, output),
+      (output.contentType === undefined ? pictures : asTheyAre).encodeOutput(input, output),
     encodePreview: (output) => asTheyAre.encodePreview(output),
   };
 }

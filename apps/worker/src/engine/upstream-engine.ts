@@ -1,6 +1,6 @@
 import type { Config } from '@darkroom/config';
 import { createLlamaCpp, createOpenai, UpstreamExecutor } from '@darkroom/executor';
-import { asTheyAre } from '../request/output-encoder.ts';
+import { asTheyAre, withRecipes } from '../request/output-encoder.ts';
 import type { LoadWatch } from './load-watch.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
@@ -13,7 +13,7 @@ export function upstreamEngine(config: Config<'worker'>, loads: LoadWatch): Work
   return {
     card: { id: model },
     capacity: 1,
-    encoder: asTheyAre,
+    encoder: withRecipes(asTheyAre, model),
     device: url,
     createExecutor: (onEvents) =>
       new UpstreamExecutor({

@@ -1,6 +1,6 @@
 import type { RowOutput } from '@darkroom/core';
-import { encodePicture, encodePreview } from '@darkroom/imaging';
-import { type PictureInput, picture } from '@darkroom/kinds';
+import { encodePicture, encodePreview, withMetadata } from '@darkroom/imaging';
+import { type PictureInput, picture, recipeOf } from '@darkroom/kinds';
 
 /** From what the engine gives out to what clients get. */
 export interface OutputEncoder {
@@ -8,7 +8,8 @@ export interface OutputEncoder {
   encodePreview(output: RowOutput): Promise<{ data: Uint8Array; contentType: string }>;
 }
 
-function ofPictures(pngLevel: number): OutputEncoder {
+/** Of pixels. */
+export function ofPictures(pngLevel: number): OutputEncoder {
   return {
     // The API's schema is what wrote it, and the pipeline has checked it by now.
     encodeOutput: (input, output) => encodePicture(output, { ...(input as PictureInput), pngLevel }),
@@ -27,6 +28,20 @@ function asItIs({ data, contentType = 'text/plain; charset=utf-8' }: RowOutput) 
 }
 
 /** How outputs of a kind are written that an engine of ours makes. */
-export function encoderOf(kind: string, { pngLevel }: { pngLevel: number }): OutputEncoder {
-  return kind === picture.id ? ofPictures(pngLevel) : asTheyAre;
+export function encoderOf(kind: string, { pngLevel, modelId }: { pngLevel: number; modelId: string }): OutputEncoder {
+  return kind === picture.id ? withRecipes(ofPictures(pngLevel), modelId) : asTheyAre;
+}
+
+/** Pictures say how they were made, where they were asked to. */
+export function withRecipes(encoder: OutputEncoder, model: string): OutputEncoder {
+  return {
+    async encodeOutput(given, output) {
+      const encoded = await encoder.encodeOutput(given, output);
+      // Of other kinds none has it.
+      const input = given as PictureInput;
+      if (input.metadata !== true) return encoded;
+      return withMetadata(encoded, recipeOf(model, input, Number(output.facts['seed'] ?? input.seed)));
+    },
+    encodePreview: (output) => encoder.encodePreview(output),
+  };
 }

@@ -43,6 +43,8 @@ export interface PictureRequest extends RequestOptions {
   mask?: string | Blob;
   /** 0 to 1: how far to go from `image`. Default: 0.8, or 1 with a mask. */
   strength?: number;
+  /** Whether the file says how its picture was made, for `readMetadata` and other tools. Default: the server's, mostly `false`. */
+  metadata?: boolean;
   /** How many times as large the picture becomes each way, by an upscaler of the model (`upscales`). Default: not at all. */
   upscale?: 2 | 4;
 }

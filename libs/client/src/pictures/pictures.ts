@@ -11,7 +11,7 @@ export function fetchPicture<Info extends ImageInfo>(call: Call, image: Info): P
     const contentType = response.headers.get('content-type') ?? image.content_type;
     // Without a length nobody else notices a body that is cut; with one, a proxy may have made the picture smaller.
     if (data.length < bytes && !response.headers.has('content-length'))
-      throw connectionFailed(`GET ${url} brought ${data.length} of ${bytes} bytes`);
+      throw connectionFailed(`GET ${url.replace(/\?.*/, '')} brought ${data.length} of ${bytes} bytes`);
     return { ...image, content_type: contentType, bytes: data.length, data };
   });
 }

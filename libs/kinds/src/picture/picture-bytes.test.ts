@@ -43,6 +43,13 @@ describe('the bytes of a request', () => {
     expect(larger - plain).toBeGreaterThan(15 * 3.04 * 2 ** 20);
   });
 
+  it('grow with what files say of their pictures, if they do', () => {
+    const long = { ...input, n: 2, prompt: '&'.repeat(4000) };
+    const said = pictureBytes({ ...long, metadata: true }) - pictureBytes(long);
+    // In each file of a JPEG: 8000 bytes of UTF-16, 20,000 of XML, and a caption.
+    expect(said).toBeGreaterThan(2 * 33_000);
+  });
+
   it('say which field to lower', () => {
     expect(heaviestPictureField({ ...input, n: 2, upscale: 4 })).toBe('upscale');
     expect(heaviestPictureField({ ...input, n: 10, numInferenceSteps: 200, previewEvery: 1 })).toBe('preview');

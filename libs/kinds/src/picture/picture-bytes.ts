@@ -17,6 +17,8 @@ const previewBytesPerPixel = 0.25;
 const checkpointBytesPerPixel = 2;
 /** The state of the random numbers, as JSON. */
 const checkpointBytes = 16_384;
+/** What a file says of its picture, for each byte of the request as JSON: in words of two bytes, and in XML where each byte may be five. */
+const metadataFactor = 8;
 /** An entry of the log with its share of the stream. */
 const eventBytes = 256;
 /** Events beside those of steps, and the fields of the request. */
@@ -29,13 +31,15 @@ function bytesOf(input: PictureInput) {
   const size = outputSize(input);
   const steps = numInferenceSteps + upscaleSteps(input);
   const count = previewEvery === 0 ? 0 : Math.floor((numInferenceSteps - 1) / previewEvery);
-  const file = size.width * size.height * bytesPerPixel[outputFormat] + fileBytes;
+  const json = Buffer.byteLength(JSON.stringify(input));
+  const metadata = input.metadata ? fileBytes + metadataFactor * json : 0;
+  const file = size.width * size.height * bytesPerPixel[outputFormat] + fileBytes + metadata;
   const picture = file + pixels * checkpointBytesPerPixel + checkpointBytes;
   // With prompts and without: where they are not kept, both are stored.
   const brought =
     (input.image ? pixels * bytesPerPixel.png + fileBytes : 0) +
     (input.mask ? pixels * maskBytesPerPixel + fileBytes : 0);
-  const request = brought + 2 * Buffer.byteLength(JSON.stringify(input)) + requestBytes;
+  const request = brought + 2 * json + requestBytes;
   return {
     previews: n * count * (pixels * previewBytesPerPixel + fileBytes),
     others: n * (picture + steps * eventBytes) + request,

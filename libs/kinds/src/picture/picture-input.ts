@@ -41,6 +41,8 @@ export interface PictureInput {
   strength?: number;
   /** Adapters of the model, and how much of each is added; absent when none. */
   loras?: readonly { readonly id: string; readonly scale: number }[];
+  /** The file says how its picture was made. */
+  metadata?: true;
   /** How many times as large the picture becomes each way, by the model's upscaler; absent where it stays as it is. */
   upscale?: Upscale;
 }

@@ -98,6 +98,10 @@ export const pictureSchema = z.strictObject({
   strength: finiteNumber(0, 1).optional().meta({
     description: 'How far to go from `image`: the share of the steps that are taken. Default: 0.8, or 1 with a mask.',
   }),
+  metadata: z.boolean({ error: 'true or false' }).optional().meta({
+    description:
+      'Whether the file says how its picture was made: prompts, seed, steps and all else, as common tools read it. Whoever gets the file then has the prompt. Default: the server’s, which is false where nobody has set it.',
+  }),
   upscale: z.literal(upscales, { error: upscaleExpected }).optional().meta({
     description:
       'How many times as large the picture becomes each way, by an upscaler that the model has (`upscales`). Default: not at all.',

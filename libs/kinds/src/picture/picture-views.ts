@@ -1,7 +1,7 @@
 /** What clients see of pictures: in polls, streams, webhooks and the list of models. */
 import type { OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
 import { z } from 'zod';
-import type { EventView, KindEvent } from '../kind.ts';
+import type { EventView, EventViewOptions, KindEvent, ResultViewOptions } from '../kind.ts';
 import {
   type PictureAttachment,
   pictureAttachments,
@@ -68,6 +68,7 @@ export const pictureRequestShape = {
       prompt: storedPrompt,
       negative_prompt: storedPrompt,
       ...storedPictures,
+      metadata: pictureSchema.shape.metadata,
       upscale: pictureSchema.shape.upscale,
     })
     .meta({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
@@ -115,7 +116,7 @@ type ImageView = View<typeof imageShape>;
 /** Without prompts after the end, where they are not kept. */
 export type StoredPictureInput = Omit<PictureInput, 'prompt' | 'negativePrompt'> & Partial<PictureInput>;
 
-/** A path: only the client knows under which name it reaches the API. */
+/** A path: only the client knows under which name it reaches the API. `signLinks` makes a link of it that needs no key. */
 export function imageUrl(id: string, index: number): string {
   return `/v1/predict/${id}/images/${index}`;
 }
@@ -125,10 +126,14 @@ export function inputUrl(id: string, name: PictureAttachment): string {
   return `/v1/predict/${id}/inputs/${name}`;
 }
 
-function imageView(id: string, output: OutputInfo): ImageView {
+function imageView(
+  id: string,
+  output: OutputInfo,
+  { linkOf = (path) => path }: Pick<ResultViewOptions, 'linkOf'>,
+): ImageView {
   return {
     index: output.index,
-    url: imageUrl(id, output.index),
+    url: linkOf(imageUrl(id, output.index)),
     seed: Number(output['seed']),
     width: Number(output['width']),
     height: Number(output['height']),
@@ -150,11 +155,11 @@ export function promptCutView([output]: readonly OutputInfo[]): View<typeof prom
 function resultView(
   id: string,
   outputs: readonly OutputInfo[],
-  inlined?: ReadonlyMap<number, Uint8Array>,
+  { inlined, ...links }: ResultViewOptions = {},
 ): View<typeof promptCutShape> & { images: ImageView[] } {
   const images = outputs.map((output) => {
     const data = inlined?.get(output.index);
-    return { ...imageView(id, output), ...(data === undefined ? {} : { b64_json: base64Of(data) }) };
+    return { ...imageView(id, output, links), ...(data === undefined ? {} : { b64_json: base64Of(data) }) };
   });
   return { ...promptCutView(outputs), images };
 }
@@ -164,7 +169,7 @@ function progressView({ index, done, total = 0 }: OutputProgress) {
   return { index, step: done, total_steps: total, progress: total > 0 ? done / total : 0 };
 }
 
-function eventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView {
+function eventView(id: string, event: KindEvent, options: EventViewOptions = {}): EventView {
   switch (event.type) {
     case 'progress':
       return { name: 'progress', data: progressView(event) };
@@ -175,7 +180,7 @@ function eventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView 
       return { name: 'progress', data: { ...progressView(event), ...preview } };
     }
     case 'output':
-      return { name: 'image', data: chunkView(id, event, chunk!) };
+      return { name: 'image', data: chunkView(id, event, options) };
     case 'delta':
     case 'snapshot':
     case 'reset':
@@ -185,15 +190,19 @@ function eventView(id: string, event: KindEvent, chunk?: Uint8Array): EventView 
 }
 
 /** Chunks end at multiples of three bytes, so their base64 can be joined as it is. */
-function chunkView(id: string, { output, chunkIndex }: Extract<KindEvent, { type: 'output' }>, chunk: Uint8Array) {
+function chunkView(
+  id: string,
+  { output, chunkIndex }: Extract<KindEvent, { type: 'output' }>,
+  { chunk, ...links }: EventViewOptions,
+) {
   return {
-    ...imageView(id, output),
+    ...imageView(id, output, links),
     chunk_id: `${id}-${output.index}-${chunkIndex}`,
     chunk_index: chunkIndex,
     total_chunks: output.chunks,
     is_chunked: output.chunks > 1,
     is_final: chunkIndex === output.chunks - 1,
-    b64: base64Of(chunk),
+    b64: base64Of(chunk!),
   };
 }
 
@@ -234,6 +243,7 @@ function parametersOf(
     preview: input.previewEvery === 0 ? 'off' : { every: input.previewEvery },
     ...(input.image ? { image: urlOf('image'), strength: input.strength } : {}),
     ...(input.mask ? { mask: urlOf('mask') } : {}),
+    ...(input.metadata && { metadata: true }),
     ...(input.upscale !== undefined && { upscale: input.upscale }),
   };
 }

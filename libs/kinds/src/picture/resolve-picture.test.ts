@@ -56,6 +56,22 @@ describe('defaults', () => {
     });
   });
 
+  it.each([
+    [undefined, undefined, false],
+    [true, undefined, true],
+    [undefined, true, true],
+    [false, true, false],
+    [true, false, true],
+  ])('metadata %s where the server says %s: %s', (metadata, embedMetadata, isWanted) => {
+    const body = { prompt: 'a fox', ...(metadata !== undefined && { metadata }) };
+    const result = resolvePicture(body, card, { ...options, ...(embedMetadata !== undefined && { embedMetadata }) });
+    const input = result.status === 'resolved' ? result.request.input : undefined;
+    // Absent is absent: what is stored of a request without it is what it always was.
+    expect(Object.entries(input ?? {}).filter(([name]) => name === 'metadata')).toEqual(
+      isWanted ? [['metadata', true]] : [],
+    );
+  });
+
   it('give way to what the request says', () => {
     const body = {
       model: 'other',

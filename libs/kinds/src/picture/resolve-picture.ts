@@ -107,7 +107,11 @@ function sizeOf({ size = 'auto' }: PictureRequest, card: PictureCard): { width: 
   return { width, height };
 }
 
-function fillDefaults(request: PictureRequest, card: PictureCard, { drawSeed }: RequestOptions): PictureInput {
+function fillDefaults(
+  request: PictureRequest,
+  card: PictureCard,
+  { drawSeed, embedMetadata = false }: RequestOptions,
+): PictureInput {
   const preview = request.preview ?? { every: defaultPreviewEvery };
   const { width, height } = sizeOf(request, card);
   return {
@@ -125,6 +129,7 @@ function fillDefaults(request: PictureRequest, card: PictureCard, { drawSeed }: 
     outputCompression: request.output_compression ?? defaultOutputCompression,
     previewEvery: preview === 'off' ? 0 : preview.every,
     ...picturesOf(request),
+    ...((request.metadata ?? embedMetadata) && { metadata: true }),
     ...(request.upscale !== undefined && { upscale: request.upscale }),
   };
 }

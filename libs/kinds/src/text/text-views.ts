@@ -1,7 +1,7 @@
 /** What clients see of texts: in polls, streams, webhooks and the list of models. */
 import type { Facts, OutputInfo, OutputProgress, RequestStatus } from '@darkroom/core';
 import type { z } from 'zod';
-import type { EventView, KindEvent } from '../kind.ts';
+import type { EventView, KindEvent, ResultViewOptions } from '../kind.ts';
 import { readCalls } from './form/call-reader.ts';
 import { type ToolCallView, toolCallView } from './form/tool-call-view.ts';
 import type { TextCard } from './text-card.ts';
@@ -37,11 +37,11 @@ export function textUsage(outputs: readonly OutputInfo[]): View<typeof textResul
 /** What a webhook brings: each text, or where it is. */
 type ToldText = { index: number } & ({ text: string } | { url: string; bytes: number });
 
-/** @param inlined of those whose bytes are here; absent where texts stand elsewhere in the answer. */
+/** `inlined`: of those whose bytes are here; absent where texts stand elsewhere in the answer. */
 export function textResultView(
   id: string,
   outputs: readonly OutputInfo[],
-  inlined?: ReadonlyMap<number, Uint8Array>,
+  { inlined }: ResultViewOptions = {},
 ): View<typeof textResultShape> & { texts?: ToldText[] } {
   return {
     ...(inlined && { texts: outputs.map((output) => toldText(id, output, inlined.get(output.index))) }),

@@ -12,6 +12,7 @@ import {
   pauseModel,
   publishModel,
   readWebhookSecret,
+  signLinks,
   type StoreConnection,
   sweepWorkers,
   takeReloadTurn,
@@ -111,7 +112,8 @@ it('every key of webhooks stands on the page', async () => {
   const message = { id, owner: '', requestId, type: 'request.started', url: 'https://example.com', payload: '{}' };
   await enqueueWebhooks(store, [message], { attempts: 1 });
   await readWebhookSecret(store, '');
+  await signLinks(store, { owner: 'ann', fromMs: 0 });
   const found = new Set((await allKeys(store)).map((key) => asDocumented(store, key)));
-  expect(found).toEqual(new Set(['P:{_webhooks}:queue:…', 'P:{_webhooks}:secrets']));
+  expect(found).toEqual(new Set(['P:{_webhooks}:link-secret', 'P:{_webhooks}:queue:…', 'P:{_webhooks}:secrets']));
   for (const key of found) expect(page).toContain(`\`${key}\``);
 });

@@ -16,6 +16,8 @@ export function systemKeys(prefix: string) {
     loadFailures: `${prefix}:v2:load-failures`,
     idSecret: `${prefix}:id-secret`,
     webhookSecrets: `${prefix}:{_webhooks}:secrets`,
+    /** Where whoever hands out links may write: the API, and who sends webhooks. */
+    linkSecret: `${prefix}:{_webhooks}:link-secret`,
     /** BullMQ's prefix of the queue of deliveries: those of all models. */
     deliveriesBase: `${prefix}:{_webhooks}`,
   };

@@ -18,6 +18,8 @@ export interface ConnectStoreOptions extends ConnectionPoolOptions {
   maxAttempts?: number;
   /** Where the bytes of pictures are kept; in Redis without one. */
   bytes?: BytesAddress | undefined;
+  /** What links to pictures are signed with; one that is kept in Redis by default. */
+  linkSecret?: string | undefined;
   /** Whether BullMQ makes spans of deliveries. */
   isTraced?: boolean;
 }
@@ -35,6 +37,7 @@ export function connectStore({
   resultTtlMs = 3_600_000,
   maxAttempts = 3,
   bytes,
+  linkSecret,
   isTraced = false,
   onError = () => {},
   ...pool
@@ -50,6 +53,7 @@ export function connectStore({
     resultTtlMs,
     maxAttempts,
     bytes: bytes && openBytes(bytes),
+    linkSecret,
     /** Of a shard: of a model, which is its first shard, or of another one of it. So it is with all that takes a `model` here, unless it says otherwise. */
     keysOf: (model: string) => modelKeys(prefix, model),
     /** Undefined for what was never one of our ids. */
@@ -103,6 +107,8 @@ export interface OpenStoreOptions {
     maxAttempts: number;
     /** Absent where nobody reads or writes bytes. */
     bytesUrl?: BytesAddress | undefined;
+    /** Absent where nobody signs links. */
+    linkSecret?: string | undefined;
     tracesUrl: string | undefined;
   };
   log: { warn(facts: { reason: string }, message: string): void };
@@ -118,6 +124,7 @@ export function openStore({ config, log, stopSignal }: OpenStoreOptions): StoreC
     resultTtlMs: config.resultTtlS * 1000,
     maxAttempts: config.maxAttempts,
     bytes: config.bytesUrl,
+    linkSecret: config.linkSecret,
     isTraced: config.tracesUrl !== undefined,
     onError: ({ message }) => log.warn({ reason: message }, 'no connection to Redis'),
     stopSignal,

@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import { createRequestId, isOurRequestId } from '@darkroom/core';
 import { systemKeys } from '../connection/keys.ts';
+import { readSharedSecret } from '../connection/shared-secret.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
 /** For ourselves: everybody's requests. No API key can be called so. */
@@ -8,10 +8,6 @@ export const anyOwner = '*';
 
 /** `gone`: its time is over. `unknown`: it never was, or is somebody else's. */
 export type Missing = { status: 'gone' } | { status: 'unknown' };
-
-const secrets = new WeakMap<StoreConnection, { secret: Promise<string>; readAtMs: number }>();
-/** After a loss of Redis' data all replicas agree again on what one of them still knew. */
-const secretMaxAgeMs = 30_000;
 
 /** An id for a new request of this owner. The first call of a process waits for Redis, the others do not. */
 export async function newRequestId(
@@ -30,31 +26,5 @@ export async function whyMissing(store: StoreConnection, id: string, owner: stri
 
 /** What ids of this system are authenticated with. */
 export function readIdSecret(store: StoreConnection): Promise<string> {
-  const nowMs = performance.now();
-  const known = secrets.get(store);
-  if (known === undefined) {
-    const secret = readSecret(store);
-    secrets.set(store, { secret, readAtMs: nowMs });
-    // A Redis that is away is asked again the next time.
-    secret.catch(() => secrets.delete(store));
-    return secret;
-  }
-  if (nowMs - known.readAtMs >= secretMaxAgeMs) {
-    known.readAtMs = nowMs;
-    const read = readSecret(store, known.secret);
-    // Nobody waits for what has hardly ever changed; from a Redis that is away it stays as it is.
-    read.then(
-      () => (known.secret = read),
-      () => {},
-    );
-  }
-  return known.secret;
-}
-
-/** Made on first need, the same for all replicas; a known one is put back where it was lost. */
-async function readSecret({ redis, prefix }: StoreConnection, known?: Promise<string>): Promise<string> {
-  const key = systemKeys(prefix).idSecret;
-  const made = (await known) ?? randomBytes(32).toString('base64');
-  await redis.setnx(key, made);
-  return (await redis.get(key)) ?? made;
+  return readSharedSecret(store, systemKeys(store.prefix).idSecret);
 }

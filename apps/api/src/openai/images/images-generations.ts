@@ -5,7 +5,7 @@ import type { ApiContext } from '../../context.ts';
 import { heartbeatFrame } from '../../follow/sse-frame.ts';
 import type { Route } from '../../http/api-route.ts';
 import { readJsonBody } from '../../http/read-json-body.ts';
-import { absoluteUrl } from '../../http/urls.ts';
+import { absoluteUrl, pictureLinks } from '../../http/urls.ts';
 import type { SubmittedRequest } from '../../submit/submit-request.ts';
 import { answerStored, streamStored } from '../../follow/answer-stored.ts';
 import { followPictures } from './follow-pictures.ts';
@@ -20,9 +20,16 @@ export const imagesGenerationsRoute: Route = {
     const { picture, stream, partialImages, responseFormat } = parseImagesBody(body);
     const refine = (made: unknown): PictureInput => withPartials(made as PictureInput, partialImages);
     const submission = { body: picture, kind: pictureKind.id, refine };
-    const urlOf = responseFormat === 'url' ? (path: string): string => absoluteUrl(c, path) : undefined;
+    const urlOf: UrlOf = (path) => absoluteUrl(c, path);
     if (stream === undefined)
-      return answerStored(c, context, submission, (submitted, watch) => imagesAnswer(context, watch, submitted, urlOf));
+      return answerStored(c, context, submission, (submitted, watch) =>
+        imagesAnswer(
+          context,
+          watch,
+          { ...submitted, owner: c.get('owner') },
+          responseFormat === 'url' ? urlOf : undefined,
+        ),
+      );
     const framesOf = stream === 'chunked' ? chunkedFrames : imageEventFrames;
     return streamStored(c, context, submission, async function* ({ id, input }, watch) {
       for await (const item of followPictures(context, { id, watch, partialImages, withData: true }))
@@ -38,12 +45,14 @@ function withPartials(input: PictureInput, partialImages: number): PictureInput 
   return { ...input, previewEvery: partialImages === 0 ? 0 : distance };
 }
 
+type UrlOf = (path: string) => string;
+
 /** Waits for all pictures. `urlOf`: undefined where they themselves are wanted. */
 async function imagesAnswer(
   context: ApiContext,
   watch: ClientWatch,
-  { id, input: made }: SubmittedRequest,
-  urlOf: ((path: string) => string) | undefined,
+  { id, input: made, owner }: SubmittedRequest & { owner: string },
+  urlOf: UrlOf | undefined,
 ) {
   const input = made as PictureInput;
   const steps = input.n * input.numInferenceSteps;
@@ -61,7 +70,11 @@ async function imagesAnswer(
     const { output, data, timestampMs } = item;
     answer.created = Math.floor(timestampMs / 1000);
     answer.usage = imageUsage(steps, [output]);
-    answer.data[output.index] = urlOf ? { url: urlOf(imageUrl(id, output.index)) } : { b64_json: base64Of(data) };
+    if (urlOf === undefined) answer.data[output.index] = { b64_json: base64Of(data) };
+    else {
+      const linkOf = await pictureLinks(context.askStore, { owner, fromMs: timestampMs });
+      answer.data[output.index] = { url: urlOf(linkOf(imageUrl(id, output.index))) };
+    }
   }
   return answer;
 }
