@@ -20,6 +20,7 @@ import { measureRequests, requestLog, traceRequests } from './http/observe-reque
 import { chatCompletionsRoute } from './openai/text/chat-completions.ts';
 import { completionsRoute } from './openai/text/completions.ts';
 import { imagesGenerationsRoute } from './openai/images/images-generations.ts';
+import { imagesEditsRoute, imagesVariationsRoute } from './openai/images/images-edits.ts';
 import { addDocsRoutes } from './pages/docs.ts';
 import { addAdminPage, addPageRoutes } from './pages/page.ts';
 import { replicateRoutes } from './replicate/replicate.ts';
@@ -71,6 +72,8 @@ function routesOf(context: ApiContext): readonly Route[] {
     imageRoute,
     inputRoute,
     imagesGenerationsRoute,
+    imagesEditsRoute,
+    imagesVariationsRoute,
     generateRoute,
     chatCompletionsRoute,
     completionsRoute,

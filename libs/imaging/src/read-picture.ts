@@ -51,7 +51,7 @@ const signs: readonly [name: string, pattern: RegExp][] = [
   ['a TIFF', /^(?:II\*\0|MM\0\*)/],
   ['a BMP', /^BM/],
   ['a PDF', /^%PDF/],
-  ['an SVG', /^[^]{0,900}<svg[\s>]/i],
+  ['an SVG', /^[^]{0,900}<svg[\s/>]/i],
 ];
 
 /**

@@ -1,6 +1,6 @@
 /** What a stream of pictures is made of. */
 import type { OutputInfo } from '@darkroom/core';
-import { base64Of, type PictureInput, promptCutView } from '@darkroom/kinds';
+import { base64Of, type PictureInput, pictureSteps, promptCutView } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { sseFrame } from '../../follow/sse-frame.ts';
 import type { CompletedPicture, PartialPicture } from './follow-pictures.ts';
@@ -26,35 +26,46 @@ export function imageUsage(steps: number, outputs: readonly OutputInfo[]): z.inf
   return { input_tokens: 0, output_tokens: 0, total_tokens: 0, input_tokens_details, steps, prompt_tokens_cut };
 }
 
+/** What frames show of a request. */
+type ShownInput = Pick<PictureInput, 'width' | 'height' | 'numInferenceSteps' | 'strength' | 'scheduler'>;
+
 /** Frames of one picture of a request, as text. */
 export type ImageFrames = (
   picture: PartialPicture | CompletedPicture,
-  request: { id: string; input: Pick<PictureInput, 'width' | 'height' | 'numInferenceSteps'> },
+  request: { id: string; input: ShownInput },
 ) => Iterable<string>;
 
-function placeOf(
-  picture: PartialPicture | CompletedPicture,
-  { numInferenceSteps }: Pick<PictureInput, 'numInferenceSteps'>,
-) {
+function placeOf(picture: PartialPicture | CompletedPicture, input: ShownInput) {
   const isPartial = picture.type === 'partial';
   const contentType = isPartial ? picture.contentType : picture.output.contentType;
+  const steps = pictureSteps(input);
   return {
     imageIndex: isPartial ? picture.imageIndex : picture.output.index,
-    step: isPartial ? picture.step : numInferenceSteps,
-    totalSteps: isPartial ? picture.totalSteps : numInferenceSteps,
+    step: isPartial ? picture.step : steps,
+    totalSteps: isPartial ? picture.totalSteps : steps,
     /** `png`, `jpeg` or `webp`. */
     format: contentType.slice('image/'.length),
   };
 }
 
+/** How OpenAI names the events of a stream: by what the pictures are made of. */
+export type ImageEventName = 'image_generation' | 'image_edit';
+
 /**
  * A picture as an event of OpenAI's image stream, with fields of our own behind theirs. `output_format` is the format of
  * the bytes in this event, and `size` the size of the picture that was asked for, of which a partial one is a small view.
  */
-export const imageEventFrames: ImageFrames = function* (picture, { id, input }) {
+export function imageEventFrames(what: ImageEventName): ImageFrames {
+  return function* (picture, request) {
+    const { type, data } = imageEvent(what, picture, request);
+    yield sseFrame({ event: type, data });
+  };
+}
+
+function imageEvent(what: ImageEventName, ...[picture, { id, input }]: Parameters<ImageFrames>) {
   const { imageIndex, step, totalSteps, format } = placeOf(picture, input);
   const isPartial = picture.type === 'partial';
-  const type = isPartial ? 'image_generation.partial_image' : 'image_generation.completed';
+  const type = `${what}.${isPartial ? 'partial_image' : 'completed'}`;
   const data = {
     type,
     b64_json: base64Of(picture.data),
@@ -71,8 +82,8 @@ export const imageEventFrames: ImageFrames = function* (picture, { id, input }) 
     progress: step / totalSteps,
     request_id: id,
   };
-  yield sseFrame({ event: type, data });
-};
+  return { type, data };
+}
 
 /** Bytes of a picture in one frame, at most 400 KB: a multiple of three, so that the base64 of the chunks can be joined. */
 export const frameBytes = Math.floor((400 * 1024) / 3) * 3;

@@ -1,124 +1,29 @@
-/** The body of `POST /v1/images/generations`, what OpenAI's clients send and fields of our own beside it, and how the route is described. */
-import { type FieldProblem, fieldProblems, invalidValue } from '@darkroom/core';
-import { foreignPictureFields, outputFormats, pictureSchema } from '@darkroom/kinds';
+/** The body of `POST /v1/images/generations`, and how the route is described. */
+import { outputFormats } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
-import { invalidField, invalidFields } from '../../http/api-error.ts';
+import { invalidField } from '../../http/api-error.ts';
 import { errorAnswer, exampleId, type RouteDocument } from '../../http/api-route.ts';
 import { submitHeaders } from '../../submit/submit-document.ts';
 import type { PartialPicture } from './follow-pictures.ts';
-import { chunkedFrames, imageEventFrames, type ImageFrames, imageUsage, imageUsageSchema } from './image-frames.ts';
+import {
+  chunkedFrames,
+  type ImageEventName,
+  imageEventFrames,
+  type ImageFrames,
+  imageUsage,
+  imageUsageSchema,
+} from './image-frames.ts';
+import { createImagesBody, openaiFields, pictureFields } from './images-body.ts';
 import { answerErrors, requestIdHeader } from '../../follow/answer-document.ts';
 
-const maxPartialImages = 3;
+export const promptExpected = 'text of 1 to 4000 characters';
 
-const { model, prompt, ...others } = pictureSchema.pick({
-  model: true,
-  prompt: true,
-  negative_prompt: true,
-  size: true,
-  n: true,
-  num_inference_steps: true,
-  guidance_scale: true,
-  guidance_rescale: true,
-  seed: true,
-  output_format: true,
-  output_compression: true,
-}).shape;
-/** As `POST /v1/predict` has them; the model says what they may be. */
-const pictureFields = { prompt, model, ...others };
-
-function oneOf<const Values extends readonly [string, ...string[]]>(values: Values, expected: string, text: string) {
-  return z.enum(values, { error: expected }).optional().meta({ description: text });
-}
-
-const partialImagesExpected = `a whole number from 0 to ${maxPartialImages}`;
-const trueOrFalse = 'true or false';
-
-const openaiFields = {
-  response_format: oneOf(
-    ['b64_json', 'url'],
-    'b64_json or url',
-    'The pictures themselves, or where to fetch them. Default: b64_json. Streams have no url.',
-  ),
-  stream: z.boolean({ error: trueOrFalse }).optional().meta({ description: 'Server-sent events. Default: false.' }),
-  stream_format: oneOf(
-    ['openai', 'chunked'],
-    'openai or chunked',
-    'What a stream is made of: events as of OpenAI, or frames that are small enough for every client. Default: openai.',
-  ),
-  partial_images: z
-    .int({ error: partialImagesExpected })
-    .min(0, { error: partialImagesExpected })
-    .max(maxPartialImages, { error: partialImagesExpected })
-    .optional()
-    .meta({ description: 'How often a stream shows a picture before it is done, spread over its steps. Default: 0.' }),
-  user: z.string({ error: 'text' }).optional().meta({ description: 'Ignored, and kept nowhere.' }),
-  quality: oneOf(
-    ['auto', 'standard'],
-    'auto or standard (num_inference_steps says how much work a picture is)',
-    'For clients that always send it.',
-  ),
-  background: oneOf(['auto', 'opaque'], 'auto or opaque', 'For clients that always send it: pictures are opaque.'),
-  moderation: oneOf(['auto', 'low'], 'auto or low', 'For clients that always send it: nothing is moderated.'),
-  style: oneOf(['vivid'], 'vivid (the prompt says the style)', 'For clients that always send OpenAI’s default.'),
-};
-
-const strictSchema = z.strictObject({ ...pictureFields, ...openaiFields });
-const known = Object.keys(strictSchema.shape);
-
-/** As it stands in the document: SDKs of OpenAI may send null for what has a default. */
-export const imagesBodySchema = z
-  .strictObject({
-    prompt: prompt.clone(),
-    ...Object.fromEntries(
-      Object.entries(strictSchema.shape)
-        .filter(([name]) => name !== 'prompt')
-        .map(([name, schema]) => [name, schema.nullable()]),
-    ),
-  })
-  .openapi('ImagesRequest');
-
-/** What this route makes of a body. Throws 400 with all that is wrong; what is wrong with the `picture` alone is said by who knows its model. */
-export function parseImagesBody(body: unknown) {
-  const given = withoutNulls(body);
-  const { data, error } = strictSchema.safeParse(given);
-  if (error !== undefined && error.issues.some(({ path }) => !isPictureField(path[0])))
-    throw invalidFields(fieldProblems(error.issues, { body: given, known, foreignNames: foreignPictureFields }));
-  const fields = (data ?? given) as z.infer<typeof strictSchema>;
-  const problems = combinationProblems(fields);
-  if (problems.length > 0) throw invalidFields(problems);
-  const { response_format: responseFormat = 'b64_json', stream, stream_format, partial_images = 0 } = fields;
-  return {
-    /** For `submitRequest`, which checks it. */
-    picture: Object.fromEntries(Object.entries(fields).filter(([name]) => isPictureField(name))),
-    responseFormat,
-    /** Undefined: one answer when all is done. */
-    stream: stream === true ? (stream_format ?? 'openai') : undefined,
-    partialImages: partial_images,
-  };
-}
-
-function isPictureField(name: PropertyKey | undefined): boolean {
-  return typeof name === 'string' && Object.hasOwn(pictureFields, name);
-}
-
-function withoutNulls(body: unknown): unknown {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
-  return Object.fromEntries(Object.entries(body).filter(([name, value]) => value !== null || name === 'prompt'));
-}
-
-/** Fields that would silently do nothing. */
-function combinationProblems(fields: z.infer<typeof strictSchema>): FieldProblem[] {
-  const { stream, stream_format, partial_images, response_format } = fields;
-  const checks: [isWrong: boolean, field: keyof typeof fields, expected: string][] = [
-    [stream !== true && stream_format !== undefined, 'stream_format', 'none without stream: true'],
-    [stream !== true && (partial_images ?? 0) > 0, 'partial_images', '0 without stream: true'],
-    [stream === true && response_format === 'url', 'response_format', 'b64_json with stream: true'],
-  ];
-  return checks
-    .filter(([isWrong]) => isWrong)
-    .map(([, field, expected]) => invalidValue(field, fields[field], expected));
-}
+export const generationsBody = createImagesBody({
+  name: 'ImagesRequest',
+  picture: pictureFields,
+  openai: openaiFields,
+  needed: { prompt: promptExpected },
+});
 
 export const imagesResponseSchema = z
   .strictObject({
@@ -156,8 +61,13 @@ const partial: PartialPicture = {
   contentType: 'image/jpeg',
   timestampMs: 1_795_225_246_318,
 };
-const request = { id: exampleId, input: { width: 128, height: 128, numInferenceSteps: 20 } };
+const request = { id: exampleId, input: { width: 128, height: 128, numInferenceSteps: 20, scheduler: 'ddim' } };
 const exampleOf = (framesOf: ImageFrames) => ({ value: [...framesOf(partial, request)].join('') });
+
+/** How streams of pictures stand in the document. */
+export function streamExamples(what: ImageEventName) {
+  return { examples: { openai: exampleOf(imageEventFrames(what)), chunked: exampleOf(chunkedFrames) } };
+}
 
 const description = `For OpenAI's SDKs: a view of a request as \`POST /v1/predict\` makes it. The answer waits until all pictures are done.
 \`null\` in a field is its default. \`url\`s are whole, under the name by which the client reached the server
@@ -192,7 +102,7 @@ export const imagesGenerationsDocument: RouteDocument = {
       required: true,
       content: {
         'application/json': {
-          schema: imagesBodySchema,
+          schema: generationsBody.schema,
           example: { model: 'emoji-sd', prompt: 'a fox on a green background', size: '128x128', n: 1 },
         },
       },
@@ -206,12 +116,7 @@ export const imagesGenerationsDocument: RouteDocument = {
       content: {
         'application/json': { schema: imagesResponseSchema },
         // Without a schema: tools hold each event against it, and OpenAPI 3.1 has no other for the items of a stream.
-        'text/event-stream': {
-          examples: {
-            openai: exampleOf(imageEventFrames),
-            chunked: exampleOf(chunkedFrames),
-          },
-        },
+        'text/event-stream': streamExamples('image_generation'),
       },
     },
     400: errorAnswer(

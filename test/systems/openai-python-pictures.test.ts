@@ -1,0 +1,56 @@
+/** OpenAI's Python SDK, as it comes, with pictures to begin with, on an API whose worker is played. */
+import type { PictureInput } from '@darkroom/kinds';
+import { readAttachments, readRequest } from '@darkroom/store';
+import { beforeAll, expect, it, vi } from 'vitest';
+import { runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
+import { storedIds } from '../../apps/api/src/testing/generate.ts';
+import { listen } from '../../apps/api/src/testing/listen.ts';
+import { dataUrl, halfClear, openPictureApi, plain } from '../../apps/api/src/testing/pictures.ts';
+import { installOpenaiPython, runOpenaiPython } from './openai-python.ts';
+
+beforeAll(installOpenaiPython, 600_000);
+
+it('edits pictures, streams them, varies them, and is told what is wrong', async () => {
+  const test = await openPictureApi();
+  await startWorker(test.store);
+  const { url } = await listen(test);
+  const bytesOf = async (url: Promise<string>): Promise<string> => (await url).split(',')[1]!;
+  const program = `
+import base64, json
+from openai import OpenAI, BadRequestError
+client = OpenAI(max_retries=0)
+image = ("image.png", base64.b64decode("${await bytesOf(dataUrl(plain(64, 64)))}"), "image/png")
+mask = ("mask.png", base64.b64decode("${await bytesOf(dataUrl(halfClear(64, 64)))}"), "image/png")
+edited = client.images.edit(image=image, mask=mask, prompt="a fox", n=2)
+print(json.dumps([base64.b64decode(each.b64_json).decode() for each in edited.data]))
+with client.images.edit(image=[image], prompt="a fox", stream=True, partial_images=1) as stream:
+    print(json.dumps([event.type for event in stream]))
+print(json.dumps(len(client.images.create_variation(image=image, response_format="b64_json").data)))
+try:
+    client.images.edit(image=("x.png", b"hello", "image/png"), prompt="a fox")
+except BadRequestError as error:
+    print(json.dumps([error.param, error.body["message"]]))
+`;
+  const printing = runOpenaiPython(program, url);
+  for (let count = 0; count < 3; count++) {
+    const run = await vi.waitFor(() => runNext(test.store), { timeout: 30_000 });
+    await run.progress(2, Buffer.from('preview'));
+    for (let index = 0; index < run.count; index++) await run.output(index, Buffer.from(`picture ${index}`));
+    await run.finish();
+  }
+  const lines = (await printing).trim().split('\n');
+  expect(lines.map((line): unknown => JSON.parse(line))).toEqual([
+    ['picture 0', 'picture 1'],
+    ['image_edit.partial_image', 'image_edit.completed'],
+    1,
+    ['image', 'image is no picture (5 bytes), expected a PNG, JPEG or WebP picture'],
+  ]);
+  const inputs = await Promise.all(
+    (await storedIds(test.store)).map(async (id) => {
+      const found = await readRequest(test.store, id);
+      expect((await readAttachments(test.store, id)).has('image')).toBe(true);
+      return found.status === 'found' ? (found.request.input as PictureInput).strength : undefined;
+    }),
+  );
+  expect(inputs.toSorted()).toEqual([0.8, 0.8, 1]);
+});
