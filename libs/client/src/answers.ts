@@ -87,6 +87,8 @@ export interface PictureModel extends ModelBase {
   schedulers: string[];
   /** What is longer is cut. */
   max_prompt_tokens: number;
+  /** What `loras` takes; absent where there are none. */
+  loras?: { id: string; rank: number }[];
   defaults: { size: string; num_inference_steps: number; guidance_scale: number; scheduler: string };
 }
 

@@ -34,4 +34,6 @@ export interface PictureRequest extends RequestOptions {
   output?: 'url' | 'inline';
   /** Default: `{ every: 5 }`. */
   preview?: PreviewRequest;
+  /** Adapters of the model's `loras`, at most 8, and how much of each is added: −4 to 4, 1 by default. Default: none. */
+  loras?: { id: string; scale?: number }[];
 }

@@ -31,6 +31,25 @@ const preview = z
     example: { every: 2 },
   });
 
+/** Adapters of one request. */
+export const maxLoras = 8;
+/** More than a picture stands, on either side. */
+const maxLoraScale = 4;
+const lorasExpected = `a list of at most ${maxLoras}, each {"id": one of the model’s loras, "scale": a number}`;
+const loras = z
+  .array(
+    z.strictObject(
+      { id: textOf(1, 64), scale: finiteNumber(-maxLoraScale, maxLoraScale).optional() },
+      { error: 'an object with id and, if not 1, scale' },
+    ),
+    { error: lorasExpected },
+  )
+  .max(maxLoras, { error: lorasExpected })
+  .meta({
+    description: 'Adapters (LoRA) of the model, each with how much of it is added. Default: none; a scale of 1.',
+    example: [{ id: 'pixels', scale: 0.8 }],
+  });
+
 /** Strict: a field that is not here is an error, because a misspelled one would silently change the picture. */
 export const pictureSchema = z.strictObject({
   model,
@@ -78,6 +97,7 @@ export const pictureSchema = z.strictObject({
       '"inline" puts the pictures into an answer that waits for them (`Prefer: wait`), in base64. Default: "url".',
   }),
   preview: preview.optional(),
+  loras: loras.optional(),
   ...otherRequestFields,
 });
 

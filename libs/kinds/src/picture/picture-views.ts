@@ -42,7 +42,7 @@ export const pictureRequestShape = {
       webhook_events: true,
     })
     .required()
-    .extend({ prompt: storedPrompt, negative_prompt: storedPrompt })
+    .extend({ prompt: storedPrompt, negative_prompt: storedPrompt, loras: pictureSchema.shape.loras })
     .meta({ description: 'All that made the pictures, as a body that makes the same ones again.' }),
 };
 
@@ -64,6 +64,10 @@ export const pictureModelShape = {
   guidance: range,
   schedulers: z.array(z.string()).meta({ description: 'What `scheduler` takes.' }),
   max_prompt_tokens: count,
+  loras: z
+    .array(z.strictObject({ id: z.string(), rank: count }))
+    .optional()
+    .meta({ description: 'Adapters that `loras` takes, with their ranks; absent where there are none.' }),
   defaults: z.strictObject({
     size: z.string(),
     num_inference_steps: count,
@@ -189,6 +193,7 @@ function parametersOf(model: string, input: StoredPictureInput): View<typeof pic
     output_format: input.outputFormat,
     output_compression: input.outputCompression,
     preview: input.previewEvery === 0 ? 'off' : { every: input.previewEvery },
+    ...(input.loras && { loras: input.loras.map(({ id, scale }) => ({ id, scale })) }),
   };
 }
 
@@ -200,6 +205,7 @@ function modelView(card: PictureCard): View<typeof pictureModelShape> {
     guidance: { min: guidance.min, max: guidance.max },
     schedulers: [...card.schedulers],
     max_prompt_tokens: card.maxPromptTokens,
+    ...(card.loras && { loras: card.loras.map(({ id, rank }) => ({ id, rank })) }),
     defaults: {
       size: `${sizes.default.width}x${sizes.default.height}`,
       num_inference_steps: steps.default,

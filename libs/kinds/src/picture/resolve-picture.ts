@@ -1,8 +1,8 @@
-import { invalidValue } from '@darkroom/core';
+import { type FieldProblem, invalidValue } from '@darkroom/core';
 import type { ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
 import { resolveBody } from '../resolve-body.ts';
-import type { PictureCard, PictureInput } from './picture-input.ts';
+import { maxLoraRank, type PictureCard, type PictureInput } from './picture-input.ts';
 import {
   defaultOutputCompression,
   defaultPreviewEvery,
@@ -19,10 +19,12 @@ export function resolvePicture(body: unknown, card: PictureCard, options: Reques
     options,
     expected: Object.fromEntries(limits.map(({ field, expected }) => [field, expected])),
     foreignNames: foreignPictureFields,
-    problemsOf: (request) =>
-      limits
+    problemsOf: (request) => [
+      ...limits
         .filter(({ isMet }) => !isMet(request))
         .map(({ field, expected }) => invalidValue(field, request[field], expected)),
+      ...loraProblems(request, card),
+    ],
     inputOf: (request) => fillDefaults(request, card, options),
   });
 }
@@ -61,6 +63,20 @@ function limitsOf(card: PictureCard): Limit[] {
   ];
 }
 
+/** One each of those that are not there or there twice; if all are, one for all whose ranks are too many together. */
+function loraProblems({ loras = [] }: PictureRequest, card: PictureCard): FieldProblem[] {
+  const ranks = new Map(card.loras?.map(({ id, rank }) => [id, rank]));
+  const there = ranks.size === 0 ? 'no loras: the model has none' : `one of ${[...ranks.keys()].join(', ')}`;
+  const problems = loras.flatMap(({ id }, at) => {
+    const isTwice = loras.findIndex((other) => other.id === id) < at;
+    if (ranks.has(id) && !isTwice) return [];
+    return [invalidValue(`loras.${at}.id`, id, isTwice ? 'each lora once' : there)];
+  });
+  const rank = loras.reduce((sum, { id }) => sum + (ranks.get(id) ?? 0), 0);
+  if (problems.length > 0 || rank <= maxLoraRank) return problems;
+  return [invalidValue('loras', loras, `ranks of at most ${maxLoraRank} together, not ${rank}`)];
+}
+
 function isWithin(value: number | undefined, { min, max }: { min: number; max: number }): boolean {
   return value === undefined || (value >= min && value <= max);
 }
@@ -88,5 +104,6 @@ function fillDefaults(request: PictureRequest, card: PictureCard, { drawSeed }: 
     outputFormat: request.output_format ?? 'png',
     outputCompression: request.output_compression ?? defaultOutputCompression,
     previewEvery: preview === 'off' ? 0 : preview.every,
+    ...(request.loras?.length && { loras: request.loras.map(({ id, scale = 1 }) => ({ id, scale })) }),
   };
 }
