@@ -115,6 +115,8 @@ export interface PictureModel extends ModelBase {
   upscales: (2 | 4)[];
   /** What becomes of a picture that its safety checker finds fault with; null: there is none. */
   safety_checker: 'black' | 'refuse' | null;
+  /** What `loras` takes; absent where there are none. */
+  loras?: { id: string; rank: number }[];
   defaults: { size: string; num_inference_steps: number; guidance_scale: number; scheduler: string };
 }
 

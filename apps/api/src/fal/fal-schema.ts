@@ -1,5 +1,5 @@
 /** What fal takes, as a body of `POST /v1/predict`, and the description of its routes. */
-import { outputFormats } from '@darkroom/kinds';
+import { maxLoras, outputFormats } from '@darkroom/kinds';
 import { z } from '@hono/zod-openapi';
 import { foreignAnswer as json, foreignDocuments } from '../drop-in/foreign-document.ts';
 import { commonFields, commonOf, schedulerField, without } from '../drop-in/foreign-input.ts';
@@ -35,6 +35,19 @@ const format = z
   .enum(outputFormats, { error: `one of ${outputFormats.join(', ')}` })
   .optional()
   .openapi({ description: 'Default: png.' });
+const loras = z
+  .array(
+    z.strictObject(
+      {
+        path: z.string({ error: 'the id of a lora' }).min(1).max(64),
+        scale: z.number({ error: 'a number' }).optional(),
+      },
+      { error: 'an object with path and, if not 1, scale' },
+    ),
+    { error: 'a list of {"path": the id of a lora, "scale": a number}' },
+  )
+  .optional()
+  .openapi({ description: 'Adapters: `path` is an id of the model’s `loras` in /v1/models, not a URL.' });
 const nothing = z.array(z.unknown()).max(0, { error: 'an empty list: there are none here' }).optional();
 
 export const falSchema = z
@@ -55,7 +68,7 @@ export const falSchema = z
     enable_safety_checker: checkerField,
     expand_prompt: without(false, 'prompts are taken as they are'),
     acceleration: without('none', 'there is none here'),
-    loras: nothing,
+    loras,
     embeddings: nothing,
   })
   .openapi('FalInput');
@@ -66,6 +79,7 @@ export const falNames = {
   preview: 'num_inference_steps',
   n: 'num_images',
   start_timeout_s: 'x-fal-request-timeout',
+  ...Object.fromEntries(Array.from({ length: maxLoras }, (_, at) => [`loras.${at}.id`, `loras.${at}.path`])),
 };
 
 export function bodyOf(input: z.infer<typeof falSchema>): Record<string, unknown> {
@@ -78,6 +92,7 @@ export function bodyOf(input: z.infer<typeof falSchema>): Record<string, unknown
     size: typeof size === 'object' ? `${size.width}x${size.height}` : size && sizes[size],
     scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
     output_format: output_format ?? format,
+    loras: input.loras?.map(({ path: id, scale }) => ({ id, scale })),
   };
 }
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { hashKey } from '../auth/api-keys.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { readFrames } from '../testing/sse-reader.ts';
-import { card, openTestApi, type TestApi } from '../testing/test-api.ts';
+import { card, cardWithLoras, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const json = { 'Content-Type': 'application/json' };
 
@@ -76,6 +76,28 @@ describe('inputs', () => {
     expect(await native(test, await submitted(test, input))).toMatchObject({ parameters });
   });
 
+  it('loras are ours by their ids', async () => {
+    const test = await openTestApi();
+    await publishModel(test.store, cardWithLoras);
+    const loras = [{ path: 'pixels', scale: 0.5 }, { path: 'sunset' }];
+    expect(await native(test, await submitted(test, { loras }))).toMatchObject({
+      parameters: {
+        loras: [
+          { id: 'pixels', scale: 0.5 },
+          { id: 'sunset', scale: 1 },
+        ],
+      },
+    });
+    expect(
+      await problemOf(await send(test, { prompt: 'a fox', loras: [{ path: 'https://x/y.safetensors' }] })),
+    ).toEqual({
+      status: 422,
+      messages: [
+        ['body.loras.0.path', 'loras.0.path is "https://x/y.safetensors", expected one of pixels, large, sunset'],
+      ],
+    });
+  });
+
   it.each([
     [{ num_images: 11 }, [['body.num_images', 'num_images is 11, expected a whole number from 1 to 10']]],
     [
@@ -104,10 +126,7 @@ describe('inputs', () => {
         ],
       ],
     ],
-    [
-      { loras: [{ path: 'x' }] },
-      [['body.loras', 'loras is [{"path":"x"}], expected an empty list: there are none here']],
-    ],
+    [{ loras: [{ path: 'x' }] }, [['body.loras.0.path', 'loras.0.path is "x", expected no loras: the model has none']]],
     [
       { format: 'png', output_format: 'jpeg' },
       [['body.format', 'format is "png", expected none, or output_format\'s jpeg']],

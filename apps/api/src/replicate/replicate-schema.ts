@@ -36,6 +36,13 @@ export const inputSchema = z
       .optional()
       .openapi({ description: 'Default: png.' }),
     output_quality: pictureBodySchema.shape.output_compression,
+    lora_weights: z
+      .string({ error: 'the id of a lora' })
+      .min(1, { error: 'the id of a lora' })
+      .max(64, { error: 'the id of a lora' })
+      .optional()
+      .openapi({ description: 'An adapter: an id of the model’s `loras` in /v1/models, not a URL.' }),
+    lora_scale: z.number({ error: 'a number' }).optional().openapi({ description: 'How much of it. Default: 1.' }),
     disable_safety_checker: checkerField,
     apply_watermark: without(false, 'there are no watermarks here'),
     refine: without('no_refiner', 'there is no refiner here'),
@@ -68,12 +75,16 @@ export const replicateNames = {
   preview: 'num_inference_steps',
   n: 'num_outputs',
   output_compression: 'output_quality',
+  'loras.0.id': 'lora_weights',
+  'loras.0.scale': 'lora_scale',
 };
 
 export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unknown> {
-  const { width, height, scheduler } = input;
+  const { width, height, scheduler, lora_weights: lora, lora_scale: scale } = input;
   if ((width === undefined) !== (height === undefined))
     throw invalidField(width === undefined ? 'width' : 'height', undefined, 'both width and height');
+  if (lora === undefined && scale !== undefined)
+    throw invalidField('lora_weights', undefined, 'the id of a lora, which lora_scale is for');
   return {
     ...commonOf(input),
     size: width && `${width}x${height}`,
@@ -81,6 +92,7 @@ export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unkno
     scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
     output_format: input.output_format && formats[input.output_format],
     output_compression: input.output_quality,
+    loras: lora === undefined ? undefined : [{ id: lora, scale }],
   };
 }
 

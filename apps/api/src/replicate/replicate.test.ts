@@ -5,7 +5,7 @@ import { hashKey } from '../auth/api-keys.ts';
 import { endOverdue } from '../testing/end-overdue.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { readFrames } from '../testing/sse-reader.ts';
-import { card, openTestApi, type TestApi } from '../testing/test-api.ts';
+import { card, cardWithLoras, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const root = '/replicate/v1';
 const ofModel = `${root}/models/darkroom/tiny/predictions`;
@@ -58,7 +58,21 @@ describe('inputs', () => {
     }
   });
 
+  it('lora_weights is one of ours by its id, and shown again', async () => {
+    const test = await openTestApi();
+    await publishModel(test.store, cardWithLoras);
+    const first = await created(test, { lora_weights: 'pixels', lora_scale: 0.5 });
+    const again = await created(test, first.input);
+    for (const { id } of [first, again]) {
+      const native = await test.api.request(`/v1/predict/${id}`);
+      expect(await native.json()).toMatchObject({ parameters: { loras: [{ id: 'pixels', scale: 0.5 }] } });
+    }
+  });
+
   it.each([
+    [{ lora_weights: 'x' }, 'lora_weights', 'lora_weights is "x", expected no loras: the model has none'],
+    [{ lora_weights: 'x', lora_scale: 9 }, 'lora_scale', 'lora_scale is 9, expected a number from -4 to 4'],
+    [{ lora_scale: 1 }, 'lora_weights', 'lora_weights is missing, expected the id of a lora, which lora_scale is for'],
     [{ num_outputs: 11 }, 'num_outputs', 'num_outputs is 11, expected a whole number from 1 to 10'],
     [{ width: 96 }, 'height', 'height is missing, expected both width and height'],
     [

@@ -136,6 +136,8 @@ function inputOf(input: StoredPictureInput) {
     scheduler: input.scheduler,
     output_format: input.outputFormat,
     output_quality: input.outputCompression,
+    // Replicate has one; more come from elsewhere.
+    ...(input.loras && { lora_weights: input.loras[0]!.id, lora_scale: input.loras[0]!.scale }),
   };
 }
 

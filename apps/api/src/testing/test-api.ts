@@ -22,6 +22,15 @@ export const card: PictureCard = {
   defaultScheduler: 'ddim',
   maxPromptTokens: 77,
 };
+/** The same with adapters. */
+export const cardWithLoras: PictureCard = {
+  ...card,
+  loras: [
+    { id: 'pixels', rank: 4 },
+    { id: 'large', rank: 120 },
+    { id: 'sunset', rank: 16 },
+  ],
+};
 
 export interface TestApi {
   api: Api;

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { errorSchema } from '../http/error-response.ts';
 import { healthSchema, modelListSchema, modelSchema } from './api-schemas.ts';
 import { startWorker } from '../testing/fake-worker.ts';
-import { card, createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
+import { card, cardWithLoras, createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 async function health(test: TestApi): Promise<unknown[]> {
   const response = await test.api.request('/health');
@@ -69,6 +69,11 @@ it('/v1/models lists what each model can do', async () => {
   };
   const list = await test.api.request('/v1/models');
   expect(modelListSchema.parse(await list.json())).toEqual({ object: 'list', data: [view] });
+  await publishModel(test.store, cardWithLoras);
+  nowMs += 60_000;
+  const styled = await test.api.request('/v1/models/tiny');
+  expect(modelSchema.parse(await styled.json())).toEqual({ ...view, loras: cardWithLoras.loras });
+  await publishModel(test.store, card);
   await startWorker(test.store, { state: 'loading' });
   nowMs += 1000;
   const one = await test.api.request('/v1/models/tiny');

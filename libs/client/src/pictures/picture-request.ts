@@ -47,4 +47,6 @@ export interface PictureRequest extends RequestOptions {
   metadata?: boolean;
   /** How many times as large the picture becomes each way, by an upscaler of the model (`upscales`). Default: not at all. */
   upscale?: 2 | 4;
+  /** Adapters of the model's `loras`, at most 8, and how much of each is added: −4 to 4, 1 by default. Default: none. */
+  loras?: { id: string; scale?: number }[];
 }

@@ -37,6 +37,24 @@ const picturePattern = /^(?:data:[^,]{0,100};base64,|https?:\/\/|\/v1\/predict\/
 const pictureExpected = 'a picture: a data URL in base64, or an https URL';
 const pictureSource = z.string({ error: pictureExpected }).regex(picturePattern, { error: pictureExpected });
 const upscaleExpected = upscales.join(' or ');
+/** Adapters of one request. */
+export const maxLoras = 8;
+/** More than a picture stands, on either side. */
+const maxLoraScale = 4;
+const lorasExpected = `a list of at most ${maxLoras}, each {"id": one of the model’s loras, "scale": a number}`;
+const loras = z
+  .array(
+    z.strictObject(
+      { id: textOf(1, 64), scale: finiteNumber(-maxLoraScale, maxLoraScale).optional() },
+      { error: 'an object with id and, if not 1, scale' },
+    ),
+    { error: lorasExpected },
+  )
+  .max(maxLoras, { error: lorasExpected })
+  .meta({
+    description: 'Adapters (LoRA) of the model, each with how much of it is added. Default: none; a scale of 1.',
+    example: [{ id: 'pixels', scale: 0.8 }],
+  });
 
 /** Strict: a field that is not here is an error, because a misspelled one would silently change the picture. */
 export const pictureSchema = z.strictObject({
@@ -106,6 +124,7 @@ export const pictureSchema = z.strictObject({
     description:
       'How many times as large the picture becomes each way, by an upscaler that the model has (`upscales`). Default: not at all.',
   }),
+  loras: loras.optional(),
   ...otherRequestFields,
 });
 

@@ -68,6 +68,7 @@ export const pictureRequestShape = {
       prompt: storedPrompt,
       negative_prompt: storedPrompt,
       ...storedPictures,
+      loras: pictureSchema.shape.loras,
       metadata: pictureSchema.shape.metadata,
       upscale: pictureSchema.shape.upscale,
     })
@@ -101,6 +102,10 @@ export const pictureModelShape = {
     description:
       'What becomes of a picture that the safety checker of the model finds fault with: it is black, or the request fails. null: there is none.',
   }),
+  loras: z
+    .array(z.strictObject({ id: z.string(), rank: count }))
+    .optional()
+    .meta({ description: 'Adapters that `loras` takes, with their ranks; absent where there are none.' }),
   defaults: z.strictObject({
     size: z.string(),
     num_inference_steps: count,
@@ -243,6 +248,7 @@ function parametersOf(
     preview: input.previewEvery === 0 ? 'off' : { every: input.previewEvery },
     ...(input.image ? { image: urlOf('image'), strength: input.strength } : {}),
     ...(input.mask ? { mask: urlOf('mask') } : {}),
+    ...(input.loras && { loras: input.loras.map(({ id, scale }) => ({ id, scale })) }),
     ...(input.metadata && { metadata: true }),
     ...(input.upscale !== undefined && { upscale: input.upscale }),
   };
@@ -259,6 +265,7 @@ function modelView(card: PictureCard): View<typeof pictureModelShape> {
     ...(card.takes === undefined || card.takes.length === 0 ? {} : { takes: [...card.takes] }),
     upscales: [...(card.upscales ?? [])],
     safety_checker: card.safetyChecker ?? null,
+    ...(card.loras && { loras: card.loras.map(({ id, rank }) => ({ id, rank })) }),
     defaults: {
       size: `${sizes.default.width}x${sizes.default.height}`,
       num_inference_steps: steps.default,

@@ -16,6 +16,14 @@ const card: PictureCard = {
   defaultScheduler: 'ddim',
   maxPromptTokens: 77,
 };
+const styled: PictureCard = {
+  ...card,
+  loras: [
+    { id: 'pixels', rank: 4 },
+    { id: 'large', rank: 120 },
+    { id: 'sunset', rank: 16 },
+  ],
+};
 const other: PictureCard = { ...card, id: 'other', steps: { min: 1, max: 9, default: 4 } };
 const options: RequestOptions = {
   timeoutS: { default: 600, max: 3600 },
@@ -114,6 +122,53 @@ describe('defaults', () => {
         startTimeoutS: 0.5,
       },
     });
+  });
+});
+
+describe('loras', () => {
+  it('have a scale of 1 by default, and none at all are absent', () => {
+    const inputOf = (loras: object[]) => {
+      const result = resolvePicture({ prompt: 'a fox', loras }, styled, options);
+      return result.status === 'resolved' ? result.request.input : result.problems;
+    };
+    expect(inputOf([{ id: 'sunset' }, { id: 'pixels', scale: -0.5 }])).toMatchObject({
+      loras: [
+        { id: 'sunset', scale: 1 },
+        { id: 'pixels', scale: -0.5 },
+      ],
+    });
+    expect(inputOf([])).not.toHaveProperty('loras');
+  });
+
+  it.each([
+    [[{ id: 'nobody' }], 'loras.0.id is "nobody", expected one of pixels, large, sunset'],
+    [[{ id: 'pixels' }, { id: 'pixels', scale: 2 }], 'loras.1.id is "pixels", expected each lora once'],
+    [
+      [{ id: 'large' }, { id: 'sunset' }],
+      'loras is [{"id":"large"},{"id":"sunset"}], expected ranks of at most 128 together, not 136',
+    ],
+    [[{ id: 'pixels', scale: 'NaN' }], 'loras.0.scale is "NaN", expected a number from -4 to 4'],
+    [[{ id: 'pixels', scale: Number.NaN }], 'loras.0.scale is NaN, expected a number from -4 to 4'],
+    [[{ id: 'pixels', scale: null }], 'loras.0.scale is null, expected a number from -4 to 4'],
+    [[{ id: 'pixels', scale: 4.1 }], 'loras.0.scale is 4.1, expected a number from -4 to 4'],
+    [[{ scale: 1 }], 'loras.0.id is missing, expected text of 1 to 64 characters'],
+    [['pixels'], 'loras.0 is "pixels", expected an object with id and, if not 1, scale'],
+    [
+      [{ id: 'pixels', weight: 1 }],
+      'loras.0 is {"id":"pixels","weight":1}, expected an object with id and, if not 1, scale',
+    ],
+    [
+      { pixels: 1 },
+      'loras is {"pixels":1}, expected a list of at most 8, each {"id": one of the model’s loras, "scale": a number}',
+    ],
+  ])('%j: %s', (loras, message) => {
+    expect(messagesOf({ prompt: 'a fox', loras }, styled)).toEqual([message]);
+  });
+
+  it('of a model that has none are refused', () => {
+    expect(messagesOf({ prompt: 'a fox', loras: [{ id: 'pixels' }] })).toEqual([
+      'loras.0.id is "pixels", expected no loras: the model has none',
+    ]);
   });
 });
 

@@ -2,7 +2,13 @@ import { type FieldProblem, invalidValue } from '@darkroom/core';
 import type { ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
 import { resolveBody } from '../resolve-body.ts';
-import { defaultStrength, type PictureAttachment, type PictureCard, type PictureInput } from './picture-input.ts';
+import {
+  defaultStrength,
+  maxLoraRank,
+  type PictureAttachment,
+  type PictureCard,
+  type PictureInput,
+} from './picture-input.ts';
 import {
   defaultOutputCompression,
   defaultPreviewEvery,
@@ -25,6 +31,7 @@ export function resolvePicture(body: unknown, card: PictureCard, options: Reques
         .filter(({ isMet }) => !isMet(request))
         .map(({ field, expected }) => invalidValue(field, request[field], expected)),
       ...pictureProblems(request, card),
+      ...loraProblems(request, card),
     ],
     inputOf: (request) => fillDefaults(request, card, options),
   });
@@ -85,6 +92,20 @@ function pictureProblems(request: PictureRequest, card: PictureCard): FieldProbl
   return problems;
 }
 
+/** One each of those that are not there or there twice; if all are, one for all whose ranks are too many together. */
+function loraProblems({ loras = [] }: PictureRequest, card: PictureCard): FieldProblem[] {
+  const ranks = new Map(card.loras?.map(({ id, rank }) => [id, rank]));
+  const there = ranks.size === 0 ? 'no loras: the model has none' : `one of ${[...ranks.keys()].join(', ')}`;
+  const problems = loras.flatMap(({ id }, at) => {
+    const isTwice = loras.findIndex((other) => other.id === id) < at;
+    if (ranks.has(id) && !isTwice) return [];
+    return [invalidValue(`loras.${at}.id`, id, isTwice ? 'each lora once' : there)];
+  });
+  const rank = loras.reduce((sum, { id }) => sum + (ranks.get(id) ?? 0), 0);
+  if (problems.length > 0 || rank <= maxLoraRank) return problems;
+  return [invalidValue('loras', loras, `ranks of at most ${maxLoraRank} together, not ${rank}`)];
+}
+
 function upscaleExpected({ upscales = [] }: PictureCard): string {
   if (upscales.length === 0) return 'none: the model has no upscaler';
   return `${upscales.join(' or ')}, and no side of more than ${maxUpscaledSide} pixels then`;
@@ -131,6 +152,7 @@ function fillDefaults(
     ...picturesOf(request),
     ...((request.metadata ?? embedMetadata) && { metadata: true }),
     ...(request.upscale !== undefined && { upscale: request.upscale }),
+    ...(request.loras?.length && { loras: request.loras.map(({ id, scale = 1 }) => ({ id, scale })) }),
   };
 }
 

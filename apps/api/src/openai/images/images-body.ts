@@ -18,6 +18,7 @@ const { model, prompt, ...others } = pictureSchema.pick({
   seed: true,
   output_format: true,
   output_compression: true,
+  loras: true,
 }).shape;
 /** As `POST /v1/predict` has them; the model says what they may be. */
 export const pictureFields = { prompt, model, ...others };
