@@ -139,8 +139,8 @@ class AdapterRecipe:
     """How an adapter is trained."""
 
     style: str
-    pictures: int = 480
-    steps: int = 500
+    pictures: int = 240
+    steps: int = 260
     rank: int = 4
     seed: int = 1
 
