@@ -1,8 +1,8 @@
 """The graph of a denoiser with adapters (LoRA) as inputs, beside the one without.
 
-For each product of a layer of attention, `x · W`, the graph has two inputs more, `<layer>.lora_A` [loras, blocks, in, 16]
-and `<layer>.lora_B` [loras, 16 · blocks, out], and `lora_rows` says which of them each row of the batch has: the product
-becomes `x · W + (x · A) · B`. Weights lie in the file of the graph without and are read from there.
+For each product of a layer of attention, `x · W`, the graph has two inputs more, `<layer>.lora_A`
+[loras, blocks, in, 16] and `<layer>.lora_B` [loras, 16 · blocks, out], and `lora_rows` says which of them each row of
+the batch has: the product becomes `x · W + (x · A) · B`. Weights lie in the file of the graph without.
 
 Why blocks of 16: how ONNX Runtime adds up a product depends on how many columns it has, so that with one product for
 all of A a rank that is filled up with zeros, because another row of the batch has a higher one, changed the last bits.
@@ -168,7 +168,7 @@ def _change(node: onnx.NodeProto, layer: Layer | None) -> list[onnx.NodeProto]:
 
 
 def _refer_to(source: Path, graph: onnx.GraphProto) -> None:
-    """Weights inside the source's file are read from there: whole bytes that are the same are found wherever they lie."""
+    """Weights inside the source's file are read from there: the same bytes are found wherever they lie."""
     content = source.read_bytes()
     for weight in graph.initializer:
         raw = weight.raw_data

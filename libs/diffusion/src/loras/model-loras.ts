@@ -16,6 +16,12 @@ export interface ModelLoras {
   readonly problems: readonly string[];
 }
 
+/** All that adapters are loaded from, relative to the model's directory; nothing where there are none. */
+export function filesOfLoras(directory: string, { graph, files }: ModelLoras): string[] {
+  if (graph === undefined || files.size === 0) return [];
+  return [relative(directory, graph), ...[...files.values()].map(({ source }) => relative(directory, source.path))];
+}
+
 /** unet/model_int8.onnx takes none, unet/model_int8.loras.onnx beside it does. */
 export function lorasGraphOf(denoiser: string): string {
   return denoiser.replace(/\.onnx$/, '.loras.onnx');
