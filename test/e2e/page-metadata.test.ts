@@ -64,7 +64,7 @@ it.each(['png', 'jpeg', 'webp'])('a dropped %s fills the form, and makes the sam
   const plain = await draw({ output_format: format });
   expect(await bytesOf(`/v1/predict/${id}/images/1?metadata=false`)).toEqual(plain.data);
   const page = await openReady();
-  await page.getByLabel('Pictures').fill('3');
+  await page.getByLabel('Pictures', { exact: true }).fill('3');
   await drop(page, `apple.${format}`, data);
   await page.getByText(`Filled in from apple.${format}.`).waitFor();
   expect(await valuesIn(page)).toEqual(filled);
