@@ -47,6 +47,9 @@ export const falSchema = z
         example: { width: 128, height: 128 },
       }),
     num_images: pictureBodySchema.shape.n,
+    image_url: pictureBodySchema.shape.image,
+    mask_url: pictureBodySchema.shape.mask,
+    strength: pictureBodySchema.shape.strength,
     scheduler: schedulerField(schedulers),
     output_format: format,
     format: format.openapi({ description: 'Another name of output_format.' }),
@@ -64,6 +67,8 @@ export const falNames = {
   size: 'image_size',
   preview: 'num_inference_steps',
   n: 'num_images',
+  image: 'image_url',
+  mask: 'mask_url',
   start_timeout_s: 'x-fal-request-timeout',
 };
 
@@ -74,6 +79,9 @@ export function bodyOf(input: z.infer<typeof falSchema>): Record<string, unknown
   return {
     ...commonOf(input),
     n,
+    image: input.image_url,
+    mask: input.mask_url,
+    strength: input.strength,
     size: typeof size === 'object' ? `${size.width}x${size.height}` : size && sizes[size],
     scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
     output_format: output_format ?? format,
@@ -159,7 +167,7 @@ const events = (description: string, data: object) => ({
 const howTo = `For \`@fal-ai/client\` as it is: \`fal.config({ proxyUrl: { url: 'http://127.0.0.1:8080/fal/proxy', when: 'always' } })\`.
 It sends all to that URL and names the route below in \`x-fal-target-url\`. Endpoints are \`<anything>/<model>\`. A field that is not listed is an error; those with one value are for what is not here.
 Results have no \`has_nsfw_concepts\`, and pictures are png unless \`output_format\` says otherwise. Where the server asks for
-keys, picture URLs are \`data:\` URLs. Object lifecycle and runner hint headers have no effect; webhooks are refused.`;
+keys, picture URLs are \`data:\` URLs. There is no storage here: \`image_url\` and \`mask_url\` are \`data:\` URLs or https URLs, and no Blobs. Object lifecycle and runner hint headers have no effect; webhooks are refused.`;
 
 const submission = { ...refusals, 422: wrongField };
 const onePath = '/fal/queue/{owner}/{app}/requests/{id}';

@@ -29,6 +29,9 @@ export const inputSchema = z
     width: pixels,
     height: pixels,
     num_outputs: pictureBodySchema.shape.n,
+    image: pictureBodySchema.shape.image,
+    mask: pictureBodySchema.shape.mask,
+    prompt_strength: pictureBodySchema.shape.strength,
     scheduler: schedulerField(schedulers),
     output_format: z
       .enum(Object.keys(formats), { error: `one of ${Object.keys(formats).join(', ')}` })
@@ -66,6 +69,7 @@ export const replicateNames = {
   size: 'width and height',
   preview: 'num_inference_steps',
   n: 'num_outputs',
+  strength: 'prompt_strength',
   output_compression: 'output_quality',
 };
 
@@ -77,6 +81,9 @@ export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unkno
     ...commonOf(input),
     size: width && `${width}x${height}`,
     n: input.num_outputs,
+    image: input.image,
+    mask: input.mask,
+    strength: input.prompt_strength,
     scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
     output_format: input.output_format && formats[input.output_format],
     output_compression: input.output_quality,
