@@ -130,6 +130,29 @@ describe('a model’s adapters', () => {
     expect((await readModelDirectory(directory, { id: 'tiny' })).loras.problems).toEqual([]);
   });
 
+  it('are left out where that graph was made of another file of the same size', async () => {
+    const file = join(directory, 'unet/model.onnx');
+    const bytes = readFileSync(file);
+    bytes[bytes.length >> 1]! ^= 1;
+    writeFileSync(file, bytes);
+    const { card, loras } = await readModelDirectory(directory, { id: 'tiny' });
+    expect(card).not.toHaveProperty('loras');
+    expect(loras.problems).toEqual([
+      'unet/model.loras.onnx: was made of another model.onnx: tools/export/loras.py makes it anew',
+    ]);
+  });
+
+  it('are left out where that graph is damaged', async () => {
+    writeFileSync(
+      join(directory, 'unet/model.loras.onnx'),
+      readFileSync(join(directory, 'unet/model.loras.onnx')).subarray(0, 999),
+    );
+    const { loras } = await readModelDirectory(directory, { id: 'tiny' });
+    expect(loras.problems).toEqual([
+      expect.stringMatching(/^unet\/model\.loras\.onnx: is not a whole ONNX file: it is cut short/),
+    ]);
+  });
+
   const input = { prompt: 'a cat', negativePrompt: '', width: 32, height: 32, n: 1, numInferenceSteps: 1, seed: 1 };
   const more = { guidanceScale: 1, guidanceRescale: 0, scheduler: 'ddim', previewEvery: 0 };
 
