@@ -37,7 +37,6 @@ export function createPictureReader(sheet: HTMLElement, onRead: (made: Partial<P
 
 /** Words and links that are dropped go where they always went: into the field below. */
 function listenForDrops(sheet: HTMLElement, onDrop: (file: File) => void): void {
-  const hasFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer?.types.includes('Files') === true;
   const show = (isOver: boolean): void => void sheet.toggleAttribute('data-drop', isOver);
   sheet.addEventListener('dragover', (event) => {
     if (!hasFiles(event)) return;
@@ -54,4 +53,8 @@ function listenForDrops(sheet: HTMLElement, onDrop: (file: File) => void): void 
     const [file] = event.dataTransfer!.files;
     if (file !== undefined) onDrop(file);
   });
+}
+
+function hasFiles({ dataTransfer }: DragEvent): boolean {
+  return dataTransfer?.types.includes('Files') === true;
 }

@@ -12,7 +12,6 @@ const fieldOfParam: Readonly<Record<string, string>> = { size: 'width' };
 export function createRequestForm(form: HTMLFormElement, submit: (request: PictureRequest) => Promise<void>) {
   const button = findElement(form, 'button[type=submit]', HTMLButtonElement);
   const problem = findElement(form, '[role=alert]', HTMLParagraphElement);
-  const metadata = findElement(form, '#metadata', HTMLInputElement);
   const send = async (): Promise<void> => {
     // Not `disabled`, which would throw the focus off the button.
     if (button.ariaDisabled === 'true') return;
@@ -45,17 +44,13 @@ export function createRequestForm(form: HTMLFormElement, submit: (request: Pictu
     /** The fields of a request, for the same one again. */
     fill(request: PictureRequest): void {
       clearProblem(form, problem);
-      const { model, ...others } = valuesOf(request);
-      if (model !== '') {
-        setField(form, 'model', model);
-        findElement(form, '#model', HTMLSelectElement).dispatchEvent(new Event('change'));
-      }
-      for (const [name, value] of Object.entries(others)) if (name !== 'metadata') setField(form, name, value);
-      metadata.checked = others.metadata === 'on';
+      writeValues(form, valuesOf(request));
     },
     /** One picture of what made another; returns in words what the form does not have of it. */
     fillWith(made: Partial<PictureRequest>): string | undefined {
-      this.fill({ prompt: '', ...made, n: 1, metadata: metadata.checked });
+      clearProblem(form, problem);
+      const { metadata } = valuesIn(form);
+      writeValues(form, valuesOf({ prompt: '', ...made, n: 1, metadata: metadata === 'on' }));
       const { model } = valuesIn(form);
       return made.model === undefined || made.model === model ? undefined : `the model ${made.model}`;
     },
@@ -64,6 +59,16 @@ export function createRequestForm(form: HTMLFormElement, submit: (request: Pictu
 
 function valuesIn(form: HTMLFormElement): FormValues {
   return Object.fromEntries(new FormData(form)) as unknown as FormValues;
+}
+
+/** The model first, whose defaults the others take the place of. */
+function writeValues(form: HTMLFormElement, { model, metadata, ...others }: FormValues): void {
+  if (model !== '') {
+    setField(form, 'model', model);
+    findElement(form, '#model', HTMLSelectElement).dispatchEvent(new Event('change'));
+  }
+  for (const [name, value] of Object.entries(others)) setField(form, name, value);
+  findElement(form, '#metadata', HTMLInputElement).checked = metadata === 'on';
 }
 
 /** What stands in it cannot be read as a number: its value is empty then, which would mean the model's own. */
