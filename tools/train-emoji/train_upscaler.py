@@ -54,8 +54,8 @@ def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", type=Path, default=here.parents[1] / "models/emoji-sd", help="whose VAE is used")
     parser.add_argument("--out", type=Path, default=here / "run-upscaler", help="the run's folder")
-    parser.add_argument("--pictures", type=int, default=1308, help="that it is trained on: six of each thing")
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--pictures", type=int, default=436, help="that it is trained on: two of each thing")
+    parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     return parser.parse_args()
 

@@ -20,7 +20,7 @@ from train_emoji.things import Thing, held_out_pairs
 from train_emoji.training import Batch, Stage, generator_of
 
 SCALE = 2
-_CROP = 48
+_CROP = 32
 _PAIRS_AT_ONCE = 8
 
 Pairs = tuple[np.ndarray, np.ndarray]
@@ -30,7 +30,7 @@ Pairs = tuple[np.ndarray, np.ndarray]
 class Upscaler(nn.Module):
     """From RGB in 0…1 to RGB of twice the side. What it gives may be a little out of that range."""
 
-    def __init__(self, width: int = 32, layers: int = 3) -> None:
+    def __init__(self, width: int = 24, layers: int = 3) -> None:
         super().__init__()
         inner = [part for _ in range(layers) for part in (nn.Conv2d(width, width, 3, padding=1), nn.ReLU())]
         self.body = nn.Sequential(nn.Conv2d(3, width, 5, padding=2), nn.ReLU(), *inner)

@@ -112,16 +112,12 @@ export async function readModelDirectory(
     maxPromptTokens: Math.max(...textEncoders.map(({ tokenizer }) => tokenizer.maxTokens)),
     finishing: finishing.card,
   });
+  const parts = { folders, graphs, textEncoders, scheduler, latents, denoiser };
   return {
     path: directory,
     card,
     pipelineClass,
-    folders,
-    graphs,
-    textEncoders,
-    scheduler,
-    latents,
-    denoiser,
+    ...parts,
     zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
     preview: darkroom.preview,
     clipImage: finishing.clipImage,

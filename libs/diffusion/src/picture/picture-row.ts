@@ -8,7 +8,7 @@ import type { CreateSchedulerOptions, Scheduler, SchedulerSnapshot } from '../sc
 import type { Conditioning } from '../graphs/denoiser-batch.ts';
 import { lengthOf } from '../vae/plane.ts';
 import type { PictureRequest } from './picture-request.ts';
-import { beginUpscaling, type Upscaling } from './upscale-rows.ts';
+import { beginUpscaling, type Upscaling } from './upscaling.ts';
 
 export interface PictureRowRequest extends RowRequest {
   /**

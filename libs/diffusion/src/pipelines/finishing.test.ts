@@ -64,6 +64,12 @@ async function run(pipeline: PicturePipeline, row: PictureRow) {
   return { events, ...(await pipeline.finish(row)) };
 }
 
+/** Of which steps there are some. */
+async function previews(pipeline: PicturePipeline): Promise<boolean[]> {
+  const { events } = await run(pipeline, await rowOf(pipeline));
+  return events.map((event) => event.type === 'progress' && event.preview !== undefined);
+}
+
 const isBlack = (data: Uint8Array): boolean => data.every((value) => value === 0);
 
 describe('a model with a safety checker', () => {
@@ -92,10 +98,6 @@ describe('a model with a safety checker', () => {
     }));
 
   it('shows nothing of a picture before it is checked, and previews where nothing is', async () => {
-    const previews = async (pipeline: PicturePipeline) => {
-      const { events } = await run(pipeline, await rowOf(pipeline));
-      return events.map((event) => event.type === 'progress' && event.preview !== undefined);
-    };
     expect(await load({}, previews)).toEqual([false, false, false]);
     expect(await load({ safetyChecker: 'off' }, previews)).toEqual([true, true, false]);
   });
@@ -168,7 +170,11 @@ describe('a model with upscalers', () => {
     }));
 
   it.each([
-    ['another factor', () => writeUpscaler(directory, 4, 3), /upscaler_x4\/model.onnx: gives \[1, 3, 144, 192\] for/],
+    [
+      'another factor',
+      async () => writeUpscaler(directory, 4, 3),
+      /upscaler_x4\/model.onnx: gives \[1, 3, 144, 192\] for/,
+    ],
     [
       'a configuration of another',
       () => writeFile(join(directory, 'upscaler_x4/config.json'), '{"upscale": 2}'),
