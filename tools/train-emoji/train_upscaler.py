@@ -45,7 +45,8 @@ def main() -> None:
     held_out = make_pairs(held_out_scenes(things, _SEED), sprites, larger, vae)
     figures = judge_upscaler(folder / "model.onnx", held_out, options.threads)
     (options.out / "metrics.json").write_text(json.dumps(figures, indent=2) + "\n")
-    print(f"PSNR of {len(held_out[0])} held-out pictures: {figures['upscaler']:.2f} dB, bicubic {figures['bicubic']:.2f}")
+    psnr, bicubic = figures["upscaler"], figures["bicubic"]
+    print(f"PSNR of {len(held_out[0])} held-out pictures: {psnr:.2f} dB, bicubic {bicubic:.2f} dB")
     checkpoint.unlink(missing_ok=True)
 
 

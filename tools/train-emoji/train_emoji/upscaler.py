@@ -1,7 +1,7 @@
 """A small network that makes the model's pictures twice as large, as the font would have drawn them in that size.
 
-Sub-pixel convolution (Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution"), which learns what to add to each of the
-four pixels that a pixel becomes.
+Sub-pixel convolution (Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution"), which learns what to add
+to each of the four pixels that a pixel becomes.
 """
 
 import json
@@ -38,7 +38,7 @@ class Upscaler(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
         self.shuffle = nn.PixelShuffle(SCALE)
-        # What each pixel becomes if nothing is learned: four of itself. A convolution, since that is one node of a graph.
+        # What a pixel becomes if nothing is learned: four of itself. A convolution, since that is one node of a graph.
         self.repeat = nn.Conv2d(3, 3 * SCALE**2, 1, bias=False)
         self.repeat.weight.data = torch.eye(3).repeat_interleave(SCALE**2, 0)[..., None, None]
         self.repeat.requires_grad_(False)
@@ -166,4 +166,5 @@ def _bytes_of(pictures: np.ndarray) -> np.ndarray:
 
 
 def _psnr(found: np.ndarray, expected: np.ndarray) -> float:
-    return -10 * float(np.log10(np.mean(((found.astype(np.float64) - expected) / 255) ** 2)))
+    error = np.mean(((found.astype(np.float64) - expected) / 255) ** 2)
+    return -10 * float(np.log10(error)) if error > 0 else float("inf")
