@@ -154,7 +154,7 @@ export class Judge {
     this.#child = undefined;
     this.#starting = undefined;
     child?.kill('SIGKILL');
-    for (const { settle } of [...this.#calls.values()]) settle(new Error(why));
+    for (const { settle } of this.#calls.values()) settle(new Error(why));
   }
 
   #send(message: MessageToJudge): void {

@@ -57,6 +57,9 @@ const request = (id: string, prompt: string, changes: object = {}) => ({
 const noVerdict = (what: string) =>
   `what judges requests here gave no verdict on ${what}, and nothing passes without one; try again later`;
 
+const createWriter: JudgedExecutorOptions['createExecutor'] = (onEvents) =>
+  new InProcessExecutor({ maxSlots: 3, loadPipeline: () => Promise.resolve(new WriterPipeline()), onEvents });
+
 describe('a judge', () => {
   it('refuses prompts before anything is drawn, with its reason, and lets others pass', async () => {
     const { log, executor } = await open();
@@ -92,13 +95,11 @@ describe('a judge', () => {
 
   it.each([
     ['pixels', 'picture: shape', '16x16 pixels 768'],
-    ['a file', 'file', undefined],
+    ['files, which other servers and modules give', 'file', '16x16 image/png 70'],
   ])('is shown %s', async (_what, prompt, reason) => {
     const { log, executor } = await open();
     executor.submit([request('a', prompt)]);
-    const end = await log.end('a');
-    if (reason === undefined) expect(end).toMatchObject({ type: 'request-done' });
-    else expect(end).toMatchObject({ message: `picture 0 is refused here: ${reason}` });
+    expect(await log.end('a')).toMatchObject({ message: `picture 0 is refused here: ${reason}` });
   });
 
   it.each([
@@ -158,11 +159,8 @@ describe('a judge', () => {
   });
 
   it('has no say in texts', async () => {
-    const loadPipeline = () => Promise.resolve(new WriterPipeline());
-    const createExecutor: JudgedExecutorOptions['createExecutor'] = (onEvents) =>
-      new InProcessExecutor({ maxSlots: 3, loadPipeline, onEvents });
     // It would not start.
-    const { log, executor } = await open({ model: 'unfit', createExecutor });
+    const { log, executor } = await open({ model: 'unfit', createExecutor: createWriter });
     executor.submit([{ id: 'a', input: { prompt: 'forbidden', slots: 1 } }]);
     expect(await log.end('a')).toMatchObject({ type: 'request-done' });
   });

@@ -180,7 +180,7 @@ export class JudgedExecutor implements Executor {
       ? error
       : { code: 'internal' as const, message: 'the request could not be judged' };
     const reason = isOurs ? error.cause : error;
-    const cause = reason === undefined ? {} : { cause: reason instanceof Error ? reason.message : String(reason) };
+    const cause = reason instanceof Error ? { cause: reason.message } : {};
     this.#end({ type: 'request-failed', requestId, code, message, ...cause });
   }
 

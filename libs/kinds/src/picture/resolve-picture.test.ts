@@ -270,12 +270,11 @@ describe('upscale', () => {
   const able: PictureCard = { ...card, upscales: [2, 4], sizes: { ...card.sizes, max: 4096 } };
 
   it('is part of the input only where it is asked for', () => {
-    const inputOf = (body: object) => {
-      const result = resolvePicture({ prompt: 'a fox', ...body }, able, options);
-      return result.status === 'resolved' ? result.request.input : undefined;
-    };
-    expect(inputOf({})).not.toHaveProperty('upscale');
-    expect(inputOf({ upscale: 4 })).toMatchObject({ width: 128, height: 96, upscale: 4 });
+    const [plain, larger] = [{}, { upscale: 4 }].map((body) =>
+      resolvePicture({ prompt: 'a fox', ...body }, able, options),
+    );
+    expect(plain).not.toHaveProperty('request.input.upscale');
+    expect(larger).toMatchObject({ request: { input: { width: 128, height: 96, upscale: 4 } } });
   });
 
   it.each([

@@ -60,7 +60,11 @@ export const openaiFields = {
     'For clients that always send it.',
   ),
   background: oneOf(['auto', 'opaque'], 'auto or opaque', 'For clients that always send it: pictures are opaque.'),
-  moderation: oneOf(['auto', 'low'], 'auto or low', 'For clients that always send it: nothing is moderated.'),
+  moderation: oneOf(
+    ['auto', 'low'],
+    'auto or low',
+    'For clients that always send it: the server decides what is refused.',
+  ),
   style: oneOf(['vivid'], 'vivid (the prompt says the style)', 'For clients that always send OpenAI’s default.'),
 };
 

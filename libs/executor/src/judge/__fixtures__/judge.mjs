@@ -30,11 +30,9 @@ export async function createJudge({ model }) {
     judgePrompt: ({ prompt }) => (prompt in ways ? ways[prompt]() : yes),
     judgePicture: ({ prompt, index, width, height, data, contentType }) => {
       const [when, what, which] = prompt.split(': ');
+      if (what === 'shape' || prompt === 'file')
+        return { allowed: false, reason: `${width}x${height} ${contentType ?? 'pixels'} ${data.length}` };
       if (when !== 'picture' || (which !== undefined && Number(which) !== index)) return yes;
-      if (what === 'shape') {
-        const reason = `${width}x${height} ${contentType ?? 'pixels'} ${data.length}`;
-        return { allowed: false, reason };
-      }
       return what in ways ? ways[what]() : yes;
     },
   };
