@@ -204,14 +204,6 @@ function checkBytes(limit: number, bytes: number, fieldOf: () => string): void {
   throw invalidFields([{ field, code: 'invalid_value', message }]);
 }
 
-/** Throws 400 for a request that may keep more than it may; `fieldOf` says what to lower. 0: no limit. */
-function checkBytes(limit: number, bytes: number, fieldOf: () => string): void {
-  if (limit === 0 || bytes <= limit) return;
-  const field = fieldOf();
-  const message = `${field} lets this request keep up to ${bytes} bytes, expected less of it: a request may keep ${limit}`;
-  throw invalidFields([{ field, code: 'invalid_value', message }]);
-}
-
 /**
  * Runs what is left to do for a request that has just been stored: undefined when Redis cannot be asked any more. A 5xx
  * at that point would make clients that try again send a second request.
