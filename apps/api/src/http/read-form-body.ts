@@ -70,7 +70,6 @@ async function pour(
   { signal, most }: { signal: AbortSignal; most: number },
 ): Promise<void> {
   const reader = (body ?? new Blob([]).stream()).getReader();
-  const brokenOff = (cause: unknown): ApiError => invalidBody(`the body broke off, ${formExpected}`, cause);
   const onAbort = (): void =>
     fail((signal.reason as Error).name === 'TimeoutError' ? uploadTooSlow() : brokenOff(signal.reason));
   signal.addEventListener('abort', onAbort);
@@ -94,6 +93,10 @@ async function pour(
     reader.cancel().catch(() => {});
     parser.destroy();
   }
+}
+
+function brokenOff(cause: unknown): ApiError {
+  return invalidBody(`the body broke off, ${formExpected}`, cause);
 }
 
 export function uploadTooSlow(): ApiError {
