@@ -1,4 +1,5 @@
 import type { PictureCard } from '@darkroom/kinds';
+import type { ModelLoras } from '../loras/model-loras.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
 import type { DenoiserFacts } from './facts/denoiser-facts.ts';
 import { modelFileError } from './model-file.ts';
@@ -29,7 +30,7 @@ export interface CreateModelCardOptions {
   darkroom: DarkroomJson;
   scheduler: ParsedSchedulerConfig;
   maxPromptTokens: number;
-  loras: NonNullable<PictureCard['loras']>;
+  loras: Pick<ModelLoras, 'files'>;
 }
 
 /**
@@ -56,7 +57,7 @@ export function createModelCard(options: CreateModelCardOptions): PictureCard {
     schedulers,
     defaultScheduler,
     maxPromptTokens,
-    ...(loras.length === 0 ? {} : { loras }),
+    ...(loras.files.size > 0 && { loras: [...loras.files.values()].map(({ id: lora, rank }) => ({ id: lora, rank })) }),
   };
 }
 

@@ -86,10 +86,9 @@ export async function readModelDirectory(
     findGraphs(directory, folders, dtypes),
     stat(join(directory, 'model_index.json')),
   ]);
-  const { latents, denoiser } = await readFacts(directory, { pipelineClass, textEncoders, graphs });
+  const { latents, denoiser, loras } = await readFacts(directory, { pipelineClass, textEncoders, graphs });
   checkChannels(latents.channels, denoiser, darkroom);
   checkDynamicShift(scheduler, pipelineClass);
-  const loras = readModelLoras(directory, graphs.denoiser);
   const card = createModelCard({
     id: modelId,
     created: Math.floor(mtimeMs / 1000),
@@ -99,7 +98,7 @@ export async function readModelDirectory(
     darkroom,
     scheduler,
     maxPromptTokens: Math.max(...textEncoders.map(({ tokenizer }) => tokenizer.maxTokens)),
-    loras: [...loras.files.values()].map(({ id, rank }) => ({ id, rank })),
+    loras,
   });
   return {
     path: directory,
@@ -120,10 +119,11 @@ export async function readModelDirectory(
 async function readFacts(
   directory: string,
   { pipelineClass, textEncoders, graphs }: Pick<ModelDirectory, 'pipelineClass' | 'textEncoders' | 'graphs'>,
-): Promise<Pick<ModelDirectory, 'latents' | 'denoiser'>> {
-  if (await isOf2022(directory, pipelineClass)) return readFactsOfGraphs(directory, graphs);
+): Promise<Pick<ModelDirectory, 'latents' | 'denoiser' | 'loras'>> {
+  const loras = readModelLoras(directory, graphs.denoiser);
+  if (await isOf2022(directory, pipelineClass)) return { ...readFactsOfGraphs(directory, graphs), loras };
   const latents = await readLatentFacts(directory);
-  return { latents, denoiser: await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders) };
+  return { latents, denoiser: await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders), loras };
 }
 
 /** Whether its exporter wrote no config.json. A model that lacks some of them has lost them. */
