@@ -12,10 +12,10 @@ const prompts = [
 ];
 const styles = [
   undefined,
-  [{ id: 'pixels', scale: 1 }],
+  [{ id: 'pixels', scale: 1.4 }],
   [{ id: 'sunset', scale: 1 }],
   [
-    { id: 'pixels', scale: 0.7 },
+    { id: 'pixels', scale: 1 },
     { id: 'sunset', scale: 0.7 },
   ],
 ];

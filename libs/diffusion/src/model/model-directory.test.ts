@@ -56,10 +56,6 @@ describe('reading a model directory', () => {
       ],
       defaultScheduler: 'dpmpp_2m',
       maxPromptTokens: 77,
-      loras: [
-        { id: 'pixels', rank: 4 },
-        { id: 'sunset', rank: 4 },
-      ],
     });
     expect(latents).toEqual({ channels: 4, factor: 8, scalingFactor: 0.5517687385677271, shiftFactor: 0 });
     expect(graphs.denoiser).toBe(join(directory, 'unet/model_int8.onnx'));
