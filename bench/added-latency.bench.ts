@@ -93,6 +93,7 @@ it('milliseconds from POST to the terminal event, less inference and encoding', 
     notes: [
       `From POST to the terminal event, less the same picture by pipeline and encoder alone in one process; ${pictures} pictures of 64 × 64 and 4 steps, one at a time, in turns. A server that does next to nothing answers, asks Redis and another process, and ends.`,
       'The aim is 5 ms added at p50, and 15 ms at p99.',
+      'The limit: a request wakes the API, Redis, the former, the worker, its engine, the worker and the API again, one after the other. Each was asleep, and what it does then costs several times what it costs who is busy (docs/benchmarks/added-latency-cpu.md). A server of one process and one helper takes most of the aim already. Fewer wake-ups would mean fewer processes, and those are what a crash or a blocked engine leaves alone.',
       'Phases are by the times of the events, which are whole milliseconds. The first step has the text encoding in it, the last one decoding and encoding.',
     ],
     tables: [

@@ -132,6 +132,7 @@ it('a thousand workers', { timeout: 1_800_000 }, async () => {
     notes: [
       `A driver sends what so many workers, their former, APIs and janitors send in a second of theirs, by the store's own functions and the former's own code; what counts is the time of a CPU that Redis has for it. ${waiting.toLocaleString('en')} requests wait. Engines are stand-ins, previews off, bytes kept elsewhere. Medians of ${rounds} rounds, with the least and the most.`,
       'The aim is 0.40 of a core for a thousand workers; more takes several shards.',
+      'The limit: storing a request, its part of a dispatch, and its output and end alone take more of Redis than the aim leaves for all of it (docs/benchmarks/queue-cost.md). They are scripts that check what they assume, count what they change and write a log, and nobody may see half of it.',
     ],
     tables: [
       {

@@ -39,15 +39,12 @@ async function openReady(size?: { width: number; height: number }): Promise<Page
 
 /** As the system's file manager would. */
 async function drop(page: Page, name: string, data: Buffer): Promise<void> {
-  const dropped = await page.evaluateHandle(
-    ([fileName, base64]) => {
-      const transfer = new DataTransfer();
-      const bytes = Uint8Array.from(atob(base64!), (character) => character.codePointAt(0)!);
-      transfer.items.add(new File([bytes], fileName!));
-      return transfer;
-    },
-    [name, data.toString('base64')],
-  );
+  const dropped = await page.evaluateHandle(`(() => {
+    const transfer = new DataTransfer();
+    const bytes = Uint8Array.from(atob('${data.toString('base64')}'), (character) => character.codePointAt(0));
+    transfer.items.add(new File([bytes], '${name}'));
+    return transfer;
+  })()`);
   for (const type of ['dragover', 'drop']) await page.dispatchEvent('.maker', type, { dataTransfer: dropped });
 }
 
@@ -64,7 +61,7 @@ it.each(['png', 'jpeg', 'webp'])('a dropped %s fills the form, and makes the sam
   const plain = await draw({ output_format: format });
   expect(await bytesOf(`/v1/predict/${id}/images/1?metadata=false`)).toEqual(plain.data);
   const page = await openReady();
-  await page.getByLabel('Pictures').fill('3');
+  await page.getByLabel('Pictures', { exact: true }).fill('3');
   await drop(page, `apple.${format}`, data);
   await page.getByText(`Filled in from apple.${format}.`).waitFor();
   expect(await valuesIn(page)).toEqual(filled);

@@ -7,12 +7,11 @@ import { promisify } from 'node:util';
 import { decodeGrey } from '@darkroom/imaging';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectToChromium, openPage, type OpenPageOptions, pagePatienceMs } from './chromium.ts';
+import { connectToChromium, openPage, type OpenPageOptions } from './chromium.ts';
 import { ask, cardOf, developed, downloadedFrom } from './request-card.ts';
 import { useSharedSystem } from './shared-system.ts';
 
 const system = useSharedSystem();
-const patience = { timeout: pagePatienceMs };
 let browser: Browser;
 /** 128 × 128 pixels. */
 let apple: Buffer;
@@ -127,6 +126,7 @@ describe('a picture to start from', () => {
     const page = await open();
     await choose(page, await drawnBy(page, 4096, 1024), 'large.png');
     await field(page).getByText('2048 × 512').waitFor();
+    expect(await page.getByLabel('Width').inputValue()).toBe('256');
   });
 
   it('is none when it is not a picture, and what was there stays', async () => {
@@ -135,7 +135,7 @@ describe('a picture to start from', () => {
     await field(page).getByText('128 × 128').waitFor();
     await choose(page, Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>'), 'drawing.svg');
     await field(page).getByText('drawing.svg is not a picture that this browser knows.').waitFor();
-    await field(page).getByText('apple.png', { exact: true }).waitFor();
+    expect(await field(page).getByText('apple.png', { exact: true }).isVisible()).toBe(true);
   });
 
   it('is filled in again by "Same seed again", with its mask, and makes the same picture', async () => {
@@ -151,10 +151,15 @@ describe('a picture to start from', () => {
     await page.getByRole('button', { name: 'Develop' }).click();
     await expect.poll(() => page.getByRole('article').count()).toBe(2);
     expect(await downloadedFrom(page.getByRole('article').first())).toEqual(bytes);
-    // The server keeps no pictures of requests that have ended, nor does the browser.
+    // What the browser does not keep, the server has as long as it keeps the prompt.
+    await page.reload();
+    const [newest] = await storedEntries(page);
+    await page.getByRole('article').first().getByRole('slider').waitFor();
+    await system.store.redis.del(system.store.keysOf('emoji-sd').inputs(newest!.id));
     await page.reload();
     await page.getByRole('article').first().getByRole('button', { name: 'Same seed again' }).click();
     await field(page).getByText('The picture that it began with is not kept any more.').waitFor();
+    expect(await page.getByRole('slider').count()).toBe(1);
     expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).toBe('a green apple on a white background');
   });
 
@@ -291,14 +296,10 @@ it('a curl line names files for them, and makes the same picture', async () => {
   await developed(card);
 });
 
-/** As the page sends it: asked for again, and taken from the wire. */
+/** As the server has it, which had nothing to fit. */
 async function maskOf(page: Page): Promise<Buffer> {
-  const asked = page.waitForRequest((request) => request.method() === 'POST');
-  await page.getByRole('button', { name: 'Develop' }).click();
-  const body = (await asked).postDataBuffer()!;
-  const at = body.indexOf('name="mask"');
-  const start = body.indexOf('\r\n\r\n', at) + 4;
-  return body.subarray(start, body.indexOf('\r\n------', start));
+  const [newest] = await storedEntries(page);
+  return bytesAt(`/v1/predict/${newest!.id}/inputs/mask`);
 }
 
 /** As the system's file manager would. */

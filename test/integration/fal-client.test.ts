@@ -1,16 +1,18 @@
 /** fal's own client, as npm has it, on an API whose worker is the test. */
 import { ApiError, createFalClient } from '@fal-ai/client';
+import { readAttachments, readRequest } from '@darkroom/store';
 import { expect, it } from 'vitest';
 import { startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { listen } from '../../apps/api/src/testing/listen.ts';
+import { dataUrl, halfWhite, openPictureApi, plain } from '../../apps/api/src/testing/pictures.ts';
 import { openTestApi } from '../../apps/api/src/testing/test-api.ts';
 import { runSoon } from './run-soon.ts';
 
 const endpoint = 'darkroom/tiny';
 const prompt = 'a red apple on a white background';
 
-async function openPlayed() {
-  const test = await openTestApi();
+async function openPlayed(open = openTestApi) {
+  const test = await open();
   await startWorker(test.store);
   const { url } = await listen(test);
   const fal = createFalClient({ credentials: 'id:secret', proxyUrl: { url: `${url}/fal/proxy`, when: 'always' } });
@@ -70,4 +72,20 @@ it.each(['polling', 'streaming', 'run', 'stream'] as const)('tells of a failure:
           body: { error_type: 'out_of_memory' },
         },
   );
+});
+
+it('begins with a picture and a mask, and is told what is wrong with them in its words', async () => {
+  const { store, fal } = await openPlayed(openPictureApi);
+  const pictures = { image_url: await dataUrl(plain(64, 96)), mask_url: await dataUrl(halfWhite(64, 96)) };
+  const { request_id: id } = await fal.queue.submit(endpoint, { input: { prompt, strength: 0.6, ...pictures } });
+  const wanted = { width: 64, height: 96, image: true, mask: true, strength: 0.6 };
+  expect(await readRequest(store, id)).toMatchObject({ request: { input: wanted } });
+  expect((await readAttachments(store, id)).size).toBe(2);
+  const wrong = { ...pictures, image_url: 'https://127.0.0.1/x.png' };
+  expect((await rejection(fal.run(endpoint, { input: { prompt, ...wrong } }))).body.detail).toMatchObject([
+    {
+      loc: ['body', 'image_url'],
+      msg: expect.stringMatching(/^image_url is .* which leads to an address that is not public/),
+    },
+  ]);
 });

@@ -2,7 +2,7 @@
 import { type PictureInput, seedOfPicture } from '@darkroom/kinds';
 import { readAttachments, readRequest } from '@darkroom/store';
 import OpenAI, { BadRequestError, toFile } from 'openai';
-import sharp from 'sharp';
+import sharp, { type Sharp } from 'sharp';
 import { describe, expect, it, vi } from 'vitest';
 import { runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts';
 import { onlyId, storedIds } from '../../apps/api/src/testing/generate.ts';
@@ -19,7 +19,7 @@ async function open() {
   return { test, url, client: new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 }) };
 }
 
-const fileOf = async (picture: sharp.Sharp, name = 'picture.png') =>
+const fileOf = async (picture: Sharp, name = 'picture.png') =>
   toFile(await pngOf(picture), name, { type: 'image/png' });
 
 /** Draws what waits, for whoever waits for it. */
@@ -151,7 +151,7 @@ describe('images.createVariation', () => {
     expect((await answering).data).toHaveLength(2);
     const { input, attachments } = await askedOf(test, id);
     expect(input).toMatchObject({ prompt: ' ', width: 256, height: 256, n: 2, strength: 0.8 });
-    expect(await sharp(attachments.get('image')!).metadata()).toMatchObject({ width: 256, height: 256 });
+    expect(await sharp(attachments.get('image')).metadata()).toMatchObject({ width: 256, height: 256 });
     expect(seedOfPicture(input.seed, 1)).toBe(43);
   });
 });

@@ -57,7 +57,7 @@ it('pulls a model, lists it and checks it', async () => {
   const { output: list } = await run(['list']);
   expect(list.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
     ['id', 'kind', 'mode', 'family', 'dtypes', 'on disk', 'from'],
-    ['tiny_model', 'picture', 'diffusion', 'OnnxStableDiffusionPipeline', 'int8', '12.4 MB', `${hub.repo} aaaaaaa`],
+    ['tiny_model', 'picture', 'diffusion', 'OnnxStableDiffusionPipeline', 'int8', '13.0 MB', `${hub.repo} aaaaaaa`],
     [''],
   ]);
 

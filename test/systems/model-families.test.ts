@@ -67,6 +67,7 @@ it('says which file each part of a model is, and in which dtype', () => {
     ['text_encoder', 'text_encoder/model.onnx', 'fp32'],
     ['unet', 'unet/model.onnx', 'fp32'],
     ['vae_decoder', 'vae_decoder/model.onnx', 'fp32'],
+    ['vae_encoder', 'vae_encoder/model.onnx', 'fp32'],
   ]);
 });
 

@@ -10,11 +10,12 @@ import { installOpenaiPython, runOpenaiPython } from './openai-python.ts';
 
 beforeAll(installOpenaiPython, 600_000);
 
+const bytesOf = async (encoded: Promise<string>): Promise<string> => (await encoded).split(',')[1]!;
+
 it('edits pictures, streams them, varies them, and is told what is wrong', async () => {
   const test = await openPictureApi();
   await startWorker(test.store);
   const { url } = await listen(test);
-  const bytesOf = async (url: Promise<string>): Promise<string> => (await url).split(',')[1]!;
   const program = `
 import base64, json
 from openai import OpenAI, BadRequestError
@@ -52,5 +53,5 @@ except BadRequestError as error:
       return found.status === 'found' ? (found.request.input as PictureInput).strength : undefined;
     }),
   );
-  expect(inputs.toSorted()).toEqual([0.8, 0.8, 1]);
+  expect(new Set(inputs)).toEqual(new Set([0.8, 1]));
 });

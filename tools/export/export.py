@@ -10,6 +10,7 @@ from export_model.checkpoint import Checkpoint, read_checkpoint
 from export_model.graphs import Exported, export_graphs
 from export_model.int8 import quantize_graph
 from export_model.layout import copy_files
+from loras import add_loras
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,6 +28,8 @@ def main() -> None:
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     export(checkpoint, partial, arguments.variant)
+    if arguments.loras:
+        add_loras(partial)
     partial.rename(target)
     words = ["compare", target.resolve(), "--prompts", str(arguments.prompts)]
     if arguments.prompts == 0:
@@ -43,6 +46,7 @@ def _read_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--prompts", type=int, default=32, help="pictures that are compared; 0: the model is loaded only"
     )
+    parser.add_argument("--loras", action="store_true", help="a graph that takes adapters beside each of the denoiser")
     return parser.parse_args()
 
 

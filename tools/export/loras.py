@@ -1,6 +1,5 @@
 """python loras.py <model>: gives a model that is exported already the graphs with adapters; see README.md."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -14,16 +13,24 @@ def main() -> None:
     model = Path(sys.argv[1])
     if not (model / "model_index.json").exists():
         raise SystemExit(f"{model}/model_index.json is missing: this is no model's directory")
-    index = json.loads((model / "model_index.json").read_text())
-    part = "unet" if "unet" in index else "transformer"
-    graphs = [graph for graph in sorted((model / part).glob("*.onnx")) if not graph.name.endswith(".loras.onnx")]
+    add_loras(model)
+
+
+def add_loras(model: Path) -> None:
+    """Writes a graph that takes adapters beside each of the model's denoiser.
+
+    Raises:
+        SystemExit: there is none, or one whose layers are not known.
+    """
+    graphs = [*model.glob("unet/*.onnx"), *model.glob("transformer/*.onnx")]
+    graphs = sorted(graph for graph in graphs if not graph.name.endswith(".loras.onnx"))
     if not graphs:
-        raise SystemExit(f"{model / part} has no graph")
+        raise SystemExit(f"{model}: neither unet/ nor transformer/ has a graph")
     for graph in graphs:
         layers = write_loras_graph(graph)
         written = loras_file(graph)
         size = written.stat().st_size / 1e6
-        print(f"{part}/{written.name}: {size:.1f} MB, adapters of {layers} layers", flush=True)
+        print(f"{written.relative_to(model)}: {size:.1f} MB, adapters of {layers} layers", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     pip install torch==2.15.0 diffusers==0.42.1 transformers==5.23.0 peft==0.21.2 onnx==1.23.2 numpy==2.4.6
     python tools/golden/record-loras.py [name...]
 
-Recorded with Python 3.11 on the CPU. For each model, vectors/loras/<name>/ has two adapters of random numbers: peft.safetensors
-as diffusers saves it, of attention and with its alpha in the metadata, and kohya.safetensors with kohya's names, of all
-layers and with an alpha each; the graph that takes them, whose weights lie in the model of vectors/pipelines; and
+Recorded with Python 3.11 on the CPU. For each model, vectors/loras/<name>/ has two adapters of random numbers:
+peft.safetensors as diffusers saves it, of attention and with its alpha in the metadata, and kohya.safetensors with
+kohya's names, of all layers and with an alpha each; the graph that takes them, whose weights lie in the model of vectors/pipelines; and
 recorded.json: what was asked for, and the latents after each step (float32, base64, little-endian). Which layer a name
 means, and what alpha and scale do, is diffusers' doing.
 """

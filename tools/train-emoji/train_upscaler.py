@@ -45,7 +45,8 @@ def main() -> None:
     held_out = make_pairs(held_out_scenes(things, _SEED), sprites, larger, vae)
     figures = judge_upscaler(folder / "model.onnx", held_out, options.threads)
     (options.out / "metrics.json").write_text(json.dumps(figures, indent=2) + "\n")
-    print(f"PSNR of {len(held_out[0])} held-out pictures: {figures['upscaler']:.2f} dB, bicubic {figures['bicubic']:.2f}")
+    psnr, bicubic = figures["upscaler"], figures["bicubic"]
+    print(f"PSNR of {len(held_out[0])} held-out pictures: {psnr:.2f} dB, bicubic {bicubic:.2f} dB")
     checkpoint.unlink(missing_ok=True)
 
 
@@ -54,8 +55,8 @@ def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--model", type=Path, default=here.parents[1] / "models/emoji-sd", help="whose VAE is used")
     parser.add_argument("--out", type=Path, default=here / "run-upscaler", help="the run's folder")
-    parser.add_argument("--pictures", type=int, default=1308, help="that it is trained on: six of each thing")
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--pictures", type=int, default=436, help="that it is trained on: two of each thing")
+    parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     return parser.parse_args()
 

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { basename } from 'node:path';
 import { type Config, readVersion } from '@darkroom/config';
+import { JudgedExecutor } from '@darkroom/executor';
 import { type MainContext, runMain, type Service, ServiceGroup, storeService } from '@darkroom/service';
 import { checkServer, openStore, type StoreConnection } from '@darkroom/store';
 import { listGpus } from './engine/list-gpus.ts';
@@ -74,7 +75,7 @@ async function createWorker(
 ): Promise<Worker> {
   const loads = new LoadWatch({ store, model: config.modelId, host: hostname(), stopSignal, log });
   const engine = await openEngine(config, { loads, memory, log });
-  const { card, files, prepare, shared, encoder, createExecutor } = engine;
+  const { card, files, prepare, shared, encoder } = engine;
   const info = {
     host: hostname(),
     pid: process.pid,
@@ -106,8 +107,18 @@ async function createWorker(
     metrics,
     encoder,
     loads,
-    createExecutor,
+    createExecutor: judged(config, engine),
   });
+}
+
+/** By what JUDGE names, if it names anybody. */
+function judged(
+  { judge: module, judgeTimeoutS, modelId: model }: Config<'worker'>,
+  { createExecutor }: WorkerEngine,
+): WorkerEngine['createExecutor'] {
+  if (module === undefined) return createExecutor;
+  const judge = { module, model, timeoutMs: judgeTimeoutS * 1000 };
+  return (onEvents) => new JudgedExecutor({ ...judge, createExecutor, onEvents });
 }
 
 /** What EXECUTOR names. */

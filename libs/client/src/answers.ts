@@ -52,21 +52,19 @@ export interface PictureParameters
         | 'image'
         | 'mask'
         | 'strength'
+        | 'loras'
         | 'metadata'
         | 'upscale'
         | Exclude<keyof RequestOptions, 'model'>
       >
     >,
-    Pick<PictureRequest, 'upscale'> {
+    Pick<PictureRequest, 'strength' | 'loras' | 'metadata' | 'upscale'> {
   /** Null once the request has ended, on a server that does not keep prompts. */
   prompt: string | null;
   negative_prompt: string | null;
   /** The path of the picture that it began with, as it was fitted. Null once it is gone, absent where there was none. */
   image?: string | null;
   mask?: string | null;
-  strength?: number;
-  /** Absent where the file does not say how its picture was made. */
-  metadata?: boolean;
 }
 
 /** A request of pictures as `get` sees it. */

@@ -44,6 +44,7 @@ describe('loadConfig', () => {
       isStrictAboutDevice: false,
       hasLowMemory: false,
       vaeTileSize: 1024,
+      safetyChecker: 'auto',
       numThreads: 0,
     });
     expectTypeOf(model.hubToken).toEqualTypeOf<string | undefined>();

@@ -85,6 +85,12 @@ export const executorChoice = textThat((text) => {
   return packageName.test(text) && (name === '' || name === text);
 }, 'process, http, the path of a module (which begins with . or /) or the name of a package');
 
+/** A module of somebody's own. */
+export const moduleChoice = textThat(
+  (text) => /^[./]/.test(text) || packageName.test(text),
+  'the path of a module (which begins with . or /) or the name of a package',
+);
+
 /** Whether a module of somebody's own is meant. */
 export function isOwnModule(executor: string): boolean {
   return !executorNames.some((name) => name === executor);

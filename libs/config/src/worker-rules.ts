@@ -21,7 +21,7 @@ interface Rule {
 }
 
 const ofUpstreams = ['UPSTREAM_URL', 'UPSTREAM_API', 'UPSTREAM_KEY', 'UPSTREAM_SLOTS'];
-const ofModelFiles = ['MODEL_DIR', 'MODEL_DIRS', 'MODEL_DTYPE', 'LOW_MEMORY', 'VAE_TILE_SIZE'];
+const ofModelFiles = ['MODEL_DIR', 'MODEL_DIRS', 'MODEL_DTYPE', 'LOW_MEMORY', 'VAE_TILE_SIZE', 'SAFETY_CHECKER'];
 const ofRoom = ['MEMORY_BUDGET_MB', 'COLD_START_MAX_WAIT_S'];
 const ofSteps = ['KV_TOKENS', 'STEP_TOKENS', 'CHECKPOINT_STEPS'];
 const ofDevices = ['DEVICE', 'STRICT_PROVIDER', 'NUM_THREADS'];

@@ -6,6 +6,7 @@ import {
   executorChoice,
   headerPassword,
   modelId,
+  moduleChoice,
   multipleOf,
   nameList,
   oneOf,
@@ -78,6 +79,14 @@ export const workerSettings = {
   safetyChecker: workerAndModel('SAFETY_CHECKER', oneOf(['auto', 'off', 'refuse']), {
     default: 'auto',
     doc: 'What is done with the `safety_checker` of a model that has one: `auto` makes pictures black that it finds fault with, and says so; `refuse` ends their requests; `off` does not load it: [models.md](models.md#pictures-that-are-checked).',
+  }),
+  judge: worker('JUDGE', moduleChoice, {
+    absent: 'none: nobody judges',
+    doc: 'A module of your own that judges the prompts of pictures before, and pictures after, such as `./my-judge.mjs`: [judges.md](judges.md).',
+  }),
+  judgeTimeoutS: worker('JUDGE_TIMEOUT_S', wholeNumber(1, 60, 's'), {
+    default: '10',
+    doc: 'How long a verdict of `JUDGE` may take. A request without one fails.',
   }),
   kvTokens: worker('KV_TOKENS', wholeNumber(1, 100_000_000, 'tokens'), {
     absent: '`BATCH_MAX_SIZE` texts of full length, or what a quarter of the free memory holds',

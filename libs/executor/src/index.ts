@@ -4,6 +4,8 @@ export type { LoadModelOptions } from './engine/load-model.ts';
 export * from './executor-event.ts';
 export type * from './executor.ts';
 export * from './module/module-executor.ts';
+export * from './judge/judged-executor.ts';
+export type * from './judge/own-judge.ts';
 export type * from './module/own-executor.ts';
 export * from './process/process-executor.ts';
 export { createLlamaCpp } from './upstream/llama-cpp.ts';

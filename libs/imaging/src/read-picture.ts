@@ -32,9 +32,9 @@ export interface FittedPicture {
   /** RGB as PNG, on white where it was transparent. */
   readonly image: Uint8Array;
   /** Grey as PNG: the brightness of the picture, on black where it was transparent. */
-  grey(): Promise<Uint8Array>;
+  grey: () => Promise<Uint8Array>;
   /** Grey as PNG: 255 where it was transparent, 0 where it was opaque; undefined where it is opaque everywhere. */
-  transparency(): Promise<Uint8Array | undefined>;
+  transparency: () => Promise<Uint8Array | undefined>;
 }
 
 const expectedFile = 'a PNG, JPEG or WebP picture';
@@ -43,7 +43,7 @@ const formats: Readonly<Record<string, string>> = { png: 'PNG', jpeg: 'JPEG', we
 const pngLevel = 3;
 /** Signs of files, as text of one byte a character, from a place on. */
 const signs: readonly [name: string, pattern: RegExp][] = [
-  ['png', /^\x89PNG\r\n\x1a\n/],
+  ['png', /^\x89PNG\r\n/],
   ['jpeg', /^\xff\xd8\xff/],
   ['webp', /^RIFF[^]{4}WEBP/],
   ['a GIF', /^GIF8/],

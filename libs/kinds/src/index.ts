@@ -1,6 +1,7 @@
 export * from './field-types.ts';
 export * from './kind.ts';
 export * from './kinds.ts';
+export * from './picture/brought-pictures.ts';
 export * from './picture/picture-input.ts';
 export * from './picture/picture-recipe.ts';
 export * from './picture/picture-schema.ts';

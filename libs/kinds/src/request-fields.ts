@@ -1,7 +1,7 @@
 /** The fields that requests of every kind have, and what becomes of them. */
 import type { WebhookRequest } from '@darkroom/core';
 import type { z } from 'zod';
-import type { ReadPictures } from './picture/take-pictures.ts';
+import type { ReadPictures } from './picture/brought-pictures.ts';
 import { finiteNumber, textOf, wholeNumber } from './field-types.ts';
 import { webhookFields } from './webhook-fields.ts';
 

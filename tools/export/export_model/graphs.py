@@ -19,6 +19,7 @@ from torch import nn
 from export_model.checkpoint import UNUSED, Checkpoint
 from export_model.cogview4 import list_cogview4_models
 from export_model.int8 import make_readable
+from export_model.layout import VAE_PARTS
 
 _OPSET = 18
 _LARGEST_DIFFERENCE = 1e-3
@@ -96,7 +97,6 @@ def export_graphs(checkpoint: Checkpoint, target: Path, dtype: str, variant: str
         models = list_cogview4_models(pipeline, dtype)
     else:
         models = get_diffusion_models_for_export(pipeline, float_dtype=dtype)
-        del models["vae_encoder"]
         for part, kind in _DENOISERS.items():
             if part in models:
                 model, config = models[part]
@@ -104,8 +104,8 @@ def export_graphs(checkpoint: Checkpoint, target: Path, dtype: str, variant: str
     del pipeline
     for part in list(models):
         model, config = models.pop(part)
-        if part == "vae_decoder" and upcast:
-            print("vae_decoder: no fp16, which it overflows: its config.json says force_upcast", flush=True)
+        if part in VAE_PARTS and upcast:
+            print(f"{part}: no fp16, which it overflows: its config.json says force_upcast", flush=True)
             continue
         file = target / part / name
         _export(model, config, file, dtype)

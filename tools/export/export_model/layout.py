@@ -8,6 +8,17 @@ from export_model.checkpoint import Checkpoint
 _TOP = ("model_index.json", "darkroom.json", "README*", "LICEN[CS]E*", "NOTICE*")
 
 
+VAE_PARTS = ("vae_decoder", "vae_encoder")
+"""The graphs of a VAE, each with a folder of its own."""
+
+
+def _parts_of(checkpoint: Checkpoint, name: str) -> tuple[str, ...]:
+    if name != "vae":
+        return (name,)
+    # No pipeline of CogView4 starts from a picture.
+    return VAE_PARTS[:1] if checkpoint.pipeline == "CogView4Pipeline" else VAE_PARTS
+
+
 def copy_files(checkpoint: Checkpoint, target: Path) -> None:
     """model_index.json, tokenizers, the scheduler, the config.json of each graph, and what is said of the model."""
     source = checkpoint.directory
@@ -16,8 +27,8 @@ def copy_files(checkpoint: Checkpoint, target: Path) -> None:
             shutil.copy(file, target / file.name)
     for name in checkpoint.components:
         if name in checkpoint.graphs:
-            part = target / ("vae_decoder" if name == "vae" else name)
-            part.mkdir()
-            shutil.copy(source / name / "config.json", part / "config.json")
+            for part in _parts_of(checkpoint, name):
+                (target / part).mkdir()
+                shutil.copy(source / name / "config.json", target / part / "config.json")
         else:
             shutil.copytree(source / name, target / name)

@@ -1,8 +1,8 @@
 """The graph of a denoiser with adapters (LoRA) as inputs, beside the one without.
 
-For each product of a layer of attention, `x · W`, the graph has two inputs more, `<layer>.lora_A` [loras, blocks, in, 16]
-and `<layer>.lora_B` [loras, 16 · blocks, out], and `lora_rows` says which of them each row of the batch has: the product
-becomes `x · W + (x · A) · B`. Weights lie in the file of the graph without and are read from there.
+For each product of a layer of attention, `x · W`, the graph has two inputs more, `<layer>.lora_A`
+[loras, blocks, in, 16] and `<layer>.lora_B` [loras, 16 · blocks, out], and `lora_rows` says which of them each row of
+the batch has: the product becomes `x · W + (x · A) · B`. Weights lie in the file of the graph without.
 
 Why blocks of 16: how ONNX Runtime adds up a product depends on how many columns it has, so that with one product for
 all of A a rank that is filled up with zeros, because another row of the batch has a higher one, changed the last bits.
@@ -12,6 +12,7 @@ Why not one graph whose inputs have a default: onnxruntime-node feeds no input t
 products and a sum a layer cost each step of those who want none (docs/decisions/2026-11-23-styles-per-request.md).
 """
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,9 @@ _LEAST_BYTES = 1024
 """Smaller tensors are copied."""
 _BLOCKS = ("attentions.", "transformer_blocks.")
 """Layers that published adapters change lie in these."""
+_SOURCE = "darkroom.source"
+"""The metadata that says which file's bytes the weights are."""
+_SAMPLE = 65536
 _COLUMNS = "lora_columns"
 """The shape in which the axes after the second are one."""
 _BLOCK_AXIS = "lora_block_axis"
@@ -76,6 +80,7 @@ def write_loras_graph(source: Path) -> int:
     graph.initializer.extend(numpy_helper.from_array(np.array(value), name) for name, value in shapes.items())
     _refer_to(source, graph)
     _shorten_names(graph)
+    model.metadata_props.add(key=_SOURCE, value=digest_of(source))
     target = loras_file(source)
     onnx.save(model, target)
     onnx.checker.check_model(str(target))
@@ -168,7 +173,7 @@ def _change(node: onnx.NodeProto, layer: Layer | None) -> list[onnx.NodeProto]:
 
 
 def _refer_to(source: Path, graph: onnx.GraphProto) -> None:
-    """Weights inside the source's file are read from there: whole bytes that are the same are found wherever they lie."""
+    """Weights inside the source's file are read from there: the same bytes are found wherever they lie."""
     content = source.read_bytes()
     for weight in graph.initializer:
         raw = weight.raw_data
@@ -181,6 +186,17 @@ def _refer_to(source: Path, graph: onnx.GraphProto) -> None:
         weight.data_location = TensorProto.EXTERNAL
         for key, value in {"location": source.name, "offset": str(place), "length": str(len(raw))}.items():
             weight.external_data.add(key=key, value=value)
+
+
+def digest_of(file: Path) -> str:
+    """SHA-256 of a file's size and of 64 KB each of its beginning, middle and end: training changes weights everywhere."""
+    size = file.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with file.open("rb") as opened:
+        for start in (0, size // 2, max(0, size - _SAMPLE)):
+            opened.seek(start)
+            digest.update(opened.read(_SAMPLE))
+    return digest.hexdigest()
 
 
 def _shorten_names(graph: onnx.GraphProto) -> None:

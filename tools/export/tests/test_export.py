@@ -27,6 +27,7 @@ def test_darkroom_draws_the_same_with_each_dtype(tmp_path: Path, name: str) -> N
     assert {dtype for dtype, *_ in ratios} == {"int8", half}
     for dtype, _, lowest in ratios:
         assert float(lowest) > (40 if dtype == "int8" else 50)
+    assert (tmp_path / "tiny/vae_encoder").exists() == (name != "cogview4")
     denoiser = "transformer" if (tmp_path / "tiny/transformer").exists() else "unet"
     for file in ("model.onnx", "model_fp16.onnx", "model_int8.onnx"):
         graph = onnx.load(tmp_path / "tiny" / denoiser / file).graph

@@ -6,6 +6,7 @@ and its UNet gets its weights back from the ONNX file. No font and no table of n
 
 import json
 from collections.abc import Callable
+from dataclasses import astuple, dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -133,8 +134,20 @@ class Adapter(nn.Module):
         save_file(tensors, file, metadata={"format": "pt", **metadata})
 
 
-def train_adapter(model: Path, style: str, *, pictures: int, steps: int, rank: int, threads: int, seed: int) -> Adapter:
+@dataclass(frozen=True)
+class AdapterRecipe:
+    """How an adapter is trained."""
+
+    style: str
+    pictures: int = 240
+    steps: int = 260
+    rank: int = 4
+    seed: int = 1
+
+
+def train_adapter(model: Path, recipe: AdapterRecipe, threads: int) -> Adapter:
     """Draws, encodes and trains; says the loss now and then."""
+    style, pictures, steps, rank, seed = astuple(recipe)
     prompts = make_prompts(pictures, seed)
     latents = encode_pictures(model, STYLES[style](draw_pictures(model, prompts, threads)), threads)
     print(f"{pictures} pictures drawn", flush=True)

@@ -112,7 +112,7 @@ def measure_vae(directory: Path, variant: str, sprites: Sprites, threads: int) -
         for thing, color in held_out_pairs(len(sprites))[::4]
     ]
     pictures = np.stack([paint(scene, sprites) for scene in scenes])
-    encoder = load_graph(directory / "vae_encoder/model.onnx", threads)
+    encoder = load_graph(directory / "vae_encoder" / FILES[variant], threads)
     decoder = OnnxModel(directory, variant, threads)
     again = []
     for at in range(0, len(pictures), _BATCH):

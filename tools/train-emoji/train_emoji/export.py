@@ -59,9 +59,6 @@ _DARKROOM = {
 }
 """What darkroom.json says beside the preview: the limits in which the model was tried."""
 
-_QUANTIZED = ("text_encoder", "unet", "vae_decoder")
-"""The encoder, which no picture needs, is kept in fp32 alone."""
-
 
 def export_model(target: Path, tokenizer: Path, latents: LatentFacts, networks: Networks) -> None:
     """Writes the directory `target`, which must not exist."""
@@ -79,10 +76,9 @@ def export_model(target: Path, tokenizer: Path, latents: LatentFacts, networks: 
             flush=True,
         )
         _write_config(models[graph.name], part)
-        if graph.name in _QUANTIZED:
-            quantized = quantize_graph(part / "model.onnx", part / "model_int8.onnx")
-            size = _megabytes(part / "model_int8.onnx")
-            print(f"export: {graph.name} in INT8, {size}, {quantized.weights} weights", flush=True)
+        quantized = quantize_graph(part / "model.onnx", part / "model_int8.onnx")
+        size = _megabytes(part / "model_int8.onnx")
+        print(f"export: {graph.name} in INT8, {size}, {quantized.weights} weights", flush=True)
     shutil.copytree(tokenizer, target / "tokenizer")
     (target / "scheduler").mkdir()
     _write_json(target / "scheduler/scheduler_config.json", _SCHEDULER)

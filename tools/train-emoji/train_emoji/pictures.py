@@ -62,7 +62,7 @@ def draw_scene(rng: np.random.Generator, thing: int, *, held_out: bool = False) 
 
 
 def render_sprites(things: tuple[Thing, ...], scale: int = 1) -> Sprites:
-    """The emoji in all sizes, cropped and centered; slim ones stay slim. `scale`: for pictures of so many times SIDE."""
+    """The emoji in all sizes, cropped and centered; slim ones stay slim. `scale`: how many times SIDE pictures have."""
     font = ImageFont.truetype(str(source_file("NotoColorEmoji.ttf")), _GLYPH_SIZE, layout_engine=ImageFont.Layout.BASIC)
     return [_render_sprite(thing.characters, font, scale) for thing in things]
 
@@ -78,7 +78,10 @@ def _render_sprite(characters: str, font: ImageFont.FreeTypeFont, scale: int) ->
     premultiplied = square.convert("RGBa")
     sprites = {}
     for size, pixels in SIZES.items():
-        sprite = np.asarray(premultiplied.resize((pixels * scale, pixels * scale), Image.Resampling.LANCZOS), np.float32) / 255
+        sprite = (
+            np.asarray(premultiplied.resize((pixels * scale, pixels * scale), Image.Resampling.LANCZOS), np.float32)
+            / 255
+        )
         # Lanczos overshoots: no color may be above its alpha.
         sprite[..., :3] = np.minimum(sprite[..., :3], sprite[..., 3:])
         sprites[size] = sprite
@@ -96,7 +99,7 @@ def place_sprite(sprite: np.ndarray, dx: int, dy: int, side: int = SIDE) -> np.n
 
 
 def paint(scene: Scene, sprites: Sprites, scale: int = 1) -> np.ndarray:
-    """The picture of a scene: float32 [side, side, 3], sRGB in 0…1; the side is `scale` times SIDE, as for the sprites."""
+    """The picture of a scene: float32 [side, side, 3], sRGB in 0…1; `scale` is that of the sprites."""
     side = SIDE * scale
     placed = place_sprite(sprites[scene.thing][scene.size], scene.dx * scale, scene.dy * scale, side)
     return paint_background(scene, side) * (1 - placed[..., 3:]) + placed[..., :3]

@@ -1,7 +1,7 @@
 """A small network that makes the model's pictures twice as large, as the font would have drawn them in that size.
 
-Sub-pixel convolution (Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution"), which learns what to add to each of the
-four pixels that a pixel becomes.
+Sub-pixel convolution (Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution"), which learns what to add
+to each of the four pixels that a pixel becomes.
 """
 
 import json
@@ -20,7 +20,7 @@ from train_emoji.things import Thing, held_out_pairs
 from train_emoji.training import Batch, Stage, generator_of
 
 SCALE = 2
-_CROP = 48
+_CROP = 32
 _PAIRS_AT_ONCE = 8
 
 Pairs = tuple[np.ndarray, np.ndarray]
@@ -30,7 +30,7 @@ Pairs = tuple[np.ndarray, np.ndarray]
 class Upscaler(nn.Module):
     """From RGB in 0…1 to RGB of twice the side. What it gives may be a little out of that range."""
 
-    def __init__(self, width: int = 32, layers: int = 3) -> None:
+    def __init__(self, width: int = 24, layers: int = 3) -> None:
         super().__init__()
         inner = [part for _ in range(layers) for part in (nn.Conv2d(width, width, 3, padding=1), nn.ReLU())]
         self.body = nn.Sequential(nn.Conv2d(3, width, 5, padding=2), nn.ReLU(), *inner)
@@ -38,7 +38,7 @@ class Upscaler(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
         self.shuffle = nn.PixelShuffle(SCALE)
-        # What each pixel becomes if nothing is learned: four of itself. A convolution, since that is one node of a graph.
+        # What a pixel becomes if nothing is learned: four of itself. A convolution, since that is one node of a graph.
         self.repeat = nn.Conv2d(3, 3 * SCALE**2, 1, bias=False)
         self.repeat.weight.data = torch.eye(3).repeat_interleave(SCALE**2, 0)[..., None, None]
         self.repeat.requires_grad_(False)
@@ -166,4 +166,5 @@ def _bytes_of(pictures: np.ndarray) -> np.ndarray:
 
 
 def _psnr(found: np.ndarray, expected: np.ndarray) -> float:
-    return -10 * float(np.log10(np.mean(((found.astype(np.float64) - expected) / 255) ** 2)))
+    error = np.mean(((found.astype(np.float64) - expected) / 255) ** 2)
+    return -10 * float(np.log10(error)) if error > 0 else float("inf")

@@ -61,6 +61,9 @@ export const falSchema = z
         example: { width: 128, height: 128 },
       }),
     num_images: pictureBodySchema.shape.n,
+    image_url: pictureBodySchema.shape.image,
+    mask_url: pictureBodySchema.shape.mask,
+    strength: pictureBodySchema.shape.strength,
     scheduler: schedulerField(schedulers),
     output_format: format,
     format: format.openapi({ description: 'Another name of output_format.' }),
@@ -78,6 +81,8 @@ export const falNames = {
   size: 'image_size',
   preview: 'num_inference_steps',
   n: 'num_images',
+  image: 'image_url',
+  mask: 'mask_url',
   start_timeout_s: 'x-fal-request-timeout',
   ...Object.fromEntries(Array.from({ length: maxLoras }, (_, at) => [`loras.${at}.id`, `loras.${at}.path`])),
 };
@@ -89,6 +94,9 @@ export function bodyOf(input: z.infer<typeof falSchema>): Record<string, unknown
   return {
     ...commonOf(input),
     n,
+    image: input.image_url,
+    mask: input.mask_url,
+    strength: input.strength,
     size: typeof size === 'object' ? `${size.width}x${size.height}` : size && sizes[size],
     scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
     output_format: output_format ?? format,
@@ -175,7 +183,7 @@ const events = (description: string, data: object) => ({
 const howTo = `For \`@fal-ai/client\` as it is: \`fal.config({ proxyUrl: { url: 'http://127.0.0.1:8080/fal/proxy', when: 'always' } })\`.
 It sends all to that URL and names the route below in \`x-fal-target-url\`. Endpoints are \`<anything>/<model>\`. A field that is not listed is an error; those with one value are for what is not here.
 Results have no \`has_nsfw_concepts\`, and pictures are png unless \`output_format\` says otherwise. Where the server asks for
-keys, picture URLs are links that open one picture without a key. Object lifecycle and runner hint headers have no effect; webhooks are refused.`;
+keys, picture URLs are links that open one picture without a key. There is no storage here: \`image_url\` and \`mask_url\` are \`data:\` URLs or https URLs, and no Blobs. Object lifecycle and runner hint headers have no effect; webhooks are refused.`;
 
 const submission = { ...refusals, 422: wrongField };
 const onePath = '/fal/queue/{owner}/{app}/requests/{id}';

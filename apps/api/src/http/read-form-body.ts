@@ -59,7 +59,7 @@ interface FormParts {
   parser: BusboyInstance;
   fields: Map<string, string>;
   files: Map<string, Uint8Array>;
-  fail(error: ApiError): void;
+  fail: (error: ApiError) => void;
   /** Rejects with what it failed with. */
   finished: Promise<void>;
 }
@@ -99,10 +99,8 @@ function collectParts(c: ApiCall, limits: FormLimits, most: number): FormParts {
   const { maxFileBytes, maxFieldBytes } = limits;
   const fields = new Map<string, string>();
   const files = new Map<string, Uint8Array>();
-  const { promise: finished, resolve, reject } = withResolvers();
-  // It may be found out about while nobody waits for it.
-  finished.catch(() => {});
-  const fail = (error: ApiError): void => reject(error);
+  const failure = new AbortController();
+  const fail = (error: ApiError): void => failure.abort(error);
   const parser = openParser(c, {
     fields: mostFields,
     fieldSize: maxFieldBytes,
@@ -110,6 +108,13 @@ function collectParts(c: ApiCall, limits: FormLimits, most: number): FormParts {
     parts: mostFields + limits.fileNames.length,
     headerPairs: 32,
   });
+  const { signal } = failure;
+  const finished = new Promise<void>((resolve, reject) => {
+    parser.on('finish', resolve);
+    signal.addEventListener('abort', () => reject(signal.reason as ApiError));
+  });
+  // It may fail while nobody waits for it.
+  finished.catch(() => {});
   const isTaken = (name: string): boolean => {
     const isTwice = fields.has(name) || files.has(name);
     if (isTwice) fail(wrongPart(name, `${name} comes more than once, expected one`));
@@ -134,7 +139,6 @@ function collectParts(c: ApiCall, limits: FormLimits, most: number): FormParts {
   for (const limit of ['fieldsLimit', 'partsLimit'] as const)
     parser.on(limit, () => fail(invalidBody(`the body has more than ${mostFields} parts, ${formExpected}`)));
   parser.on('error', (error) => fail(invalidBody(`the body is no whole form, ${formExpected}`, error)));
-  parser.on('finish', resolve);
   return { parser, fields, files, fail, finished };
 }
 
@@ -169,11 +173,4 @@ function nameOf(name: string | undefined): string {
 
 function wrongPart(field: string, message: string): ApiError {
   return invalidFields([{ field, code: 'invalid_value', message } satisfies FieldProblem]);
-}
-
-function withResolvers() {
-  let resolve = (): void => {};
-  let reject: (error: Error) => void = () => {};
-  const promise = new Promise<void>((onDone, onFailed) => ([resolve, reject] = [onDone, onFailed]));
-  return { promise, resolve, reject };
 }

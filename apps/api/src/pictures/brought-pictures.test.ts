@@ -31,6 +31,8 @@ async function fetchInput(test: TestApi, id: string, name: string): Promise<Buff
   return Buffer.from(await response.arrayBuffer());
 }
 
+const as = (name: string) => ({ Authorization: `Bearer ${name}`, 'Content-Type': 'application/json' });
+
 describe('a picture to begin with', () => {
   it('comes as a data URL, and is stored in the size that is drawn', async () => {
     const test = await openPictureApi();
@@ -88,7 +90,6 @@ describe('a picture to begin with', () => {
   it('is for its owner only, and so is what can be made of it', async () => {
     const apiKeys = new Map(['alice', 'bob'].map((name) => [hashKey(name), { ...anybody, name }]));
     const test = await openPictureApi({ apiKeys });
-    const as = (name: string) => ({ Authorization: `Bearer ${name}`, 'Content-Type': 'application/json' });
     const send = async (name: string, image: string): Promise<Response> =>
       test.api.request('/v1/predict', {
         method: 'POST',

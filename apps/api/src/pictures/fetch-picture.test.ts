@@ -7,6 +7,7 @@ import { fetchPicture, type FetchPictureOptions } from './fetch-picture.ts';
 import { createPictureDoor } from './picture-door.ts';
 
 const guarded = createPictureDoor({ maxInputPixels: 4096, inputAllowPrivate: false });
+const resolve: Resolve = (_name, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }]);
 const notPublic = 'which leads to an address that is not public';
 
 describe('fetching', () => {
@@ -46,7 +47,6 @@ describe('fetching', () => {
 
   it('refuses a name that leads to a private address', async () => {
     const inside = await servePictures(servePng(await pngOf(plain(64, 64))));
-    const resolve: Resolve = (_name, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }]);
     const url = inside.url.replace('http://127.0.0.1', 'https://pictures.example.com');
     expect(await whyOf(url, { door: guarded, resolve })).toBe(notPublic);
     expect(inside.asked).toEqual([]);

@@ -27,10 +27,13 @@ async function refusalOf(test: TestApi, response: Response | Promise<Response>):
   return error.message;
 }
 
-describe('refused, with nothing stored', () => {
-  const asDataUrl = (data: Buffer | string, type = 'image/png'): string =>
-    `data:${type};base64,${Buffer.from(data).toString('base64')}`;
+const asDataUrl = (data: Buffer | string, type = 'image/png'): string =>
+  `data:${type};base64,${Buffer.from(data).toString('base64')}`;
 
+const messageOf = async (response: Response): Promise<string> =>
+  ((await response.json()) as { message: string }).message;
+
+describe('refused, with nothing stored', () => {
   it('what is no picture, or one that is not taken', async () => {
     const test = await openPictureApi({ config: { maxInputPixels: 10_000 } });
     const refuse = async (image: string, more: object = {}) =>
@@ -68,8 +71,6 @@ describe('refused, with nothing stored', () => {
   it('a form with wrong parts', async () => {
     const test = await openPictureApi();
     const image = await pngOf(plain(64, 64));
-    const messageOf = async (response: Response): Promise<string> =>
-      ((await response.json()) as { message: string }).message;
     const other = await sendForm(test, formOf({ prompt: 'x', picture: image }));
     expect([other.status, await messageOf(other)]).toEqual([
       400,

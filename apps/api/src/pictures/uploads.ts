@@ -21,7 +21,6 @@ export class Uploads {
 
   /** What stands for the files where a key stands for a body. */
   hashes(): Record<string, string> {
-    const hashOf = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex');
     return Object.fromEntries([...this.#files].map(([name, data]) => [name, hashOf(data)]));
   }
 
@@ -30,4 +29,8 @@ export class Uploads {
     this.#files.clear();
     this.#giveBack();
   }
+}
+
+function hashOf(data: Uint8Array): string {
+  return createHash('sha256').update(data).digest('hex');
 }

@@ -30,6 +30,9 @@ export const inputSchema = z
     width: pixels,
     height: pixels,
     num_outputs: pictureBodySchema.shape.n,
+    image: pictureBodySchema.shape.image,
+    mask: pictureBodySchema.shape.mask,
+    prompt_strength: pictureBodySchema.shape.strength,
     scheduler: schedulerField(schedulers),
     output_format: z
       .enum(Object.keys(formats), { error: `one of ${Object.keys(formats).join(', ')}` })
@@ -74,6 +77,7 @@ export const replicateNames = {
   size: 'width and height',
   preview: 'num_inference_steps',
   n: 'num_outputs',
+  strength: 'prompt_strength',
   output_compression: 'output_quality',
   'loras.0.id': 'lora_weights',
   'loras.0.scale': 'lora_scale',
@@ -89,6 +93,9 @@ export function bodyOf(input: z.infer<typeof inputSchema>): Record<string, unkno
     ...commonOf(input),
     size: width && `${width}x${height}`,
     n: input.num_outputs,
+    image: input.image,
+    mask: input.mask,
+    strength: input.prompt_strength,
     scheduler: scheduler && (schedulers.get(scheduler) ?? scheduler),
     output_format: input.output_format && formats[input.output_format],
     output_compression: input.output_quality,

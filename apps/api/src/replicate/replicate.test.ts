@@ -264,14 +264,14 @@ describe('with keys', () => {
   });
 });
 
-describe('a model with a safety checker', () => {
-  async function openChecked(): Promise<TestApi> {
-    const test = await openTestApi();
-    await publishModel(test.store, { ...card, safetyChecker: 'refuse' });
-    await startWorker(test.store);
-    return test;
-  }
+async function openChecked(): Promise<TestApi> {
+  const test = await openTestApi();
+  await publishModel(test.store, { ...card, safetyChecker: 'refuse' });
+  await startWorker(test.store);
+  return test;
+}
 
+describe('a model with a safety checker', () => {
   it('is not to be had without', async () => {
     const test = await openChecked();
     await created(test, { disable_safety_checker: false });

@@ -1,6 +1,6 @@
 /** The view of a request that `replicate` from npm knows, used as it is (docs/drop-in.md). */
 import { isoTime, isTerminalState, type ModelCard, type RequestStatus } from '@darkroom/core';
-import { picture, type StoredPictureInput } from '@darkroom/kinds';
+import { inputUrl, picture, type PictureAttachment, type StoredPictureInput } from '@darkroom/kinds';
 import type { ApiContext } from '../context.ts';
 import { parseForeign } from '../drop-in/foreign-input.ts';
 import {
@@ -107,7 +107,7 @@ async function predictionOf(c: ApiCall, context: ApiContext, request: Shown) {
     model: `${owner}/${model}`,
     version: model,
     status: statuses[state],
-    input: inputOf(input),
+    input: inputOf(absoluteUrl(c, '/'), id, input),
     output: state === 'succeeded' ? await outputsOf(c, context, request) : null,
     logs: logsOf(request, input.seed),
     error: errorOf(request),
@@ -123,7 +123,10 @@ async function predictionOf(c: ApiCall, context: ApiContext, request: Shown) {
 }
 
 /** All that makes the pictures, as inputs that make the same ones again; without prompts where they are not kept. */
-function inputOf(input: StoredPictureInput) {
+function inputOf(root: string, id: string, input: StoredPictureInput) {
+  // They go when prompts go.
+  const isKept = input.prompt !== undefined;
+  const urlOf = (name: PictureAttachment): string => new URL(inputUrl(id, name), root).href;
   return {
     prompt: input.prompt,
     negative_prompt: input.negativePrompt,
@@ -136,6 +139,9 @@ function inputOf(input: StoredPictureInput) {
     scheduler: input.scheduler,
     output_format: input.outputFormat,
     output_quality: input.outputCompression,
+    image: input.image && isKept ? urlOf('image') : undefined,
+    mask: input.mask && isKept ? urlOf('mask') : undefined,
+    prompt_strength: input.strength,
     // Replicate has one; more come from elsewhere.
     ...(input.loras && { lora_weights: input.loras[0]!.id, lora_scale: input.loras[0]!.scale }),
   };

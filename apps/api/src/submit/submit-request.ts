@@ -175,12 +175,7 @@ async function createEnvelope(
   const { priority, timeoutS, startTimeoutS, webhook, attachments } = result.request;
   const input = refine(result.request.input, card);
   const demand = kind.demandOf(input);
-  const { requestMaxBytes: limit } = config;
-  if (limit > 0 && demand.bytes > limit) {
-    const field = kind.heaviestField(input, body);
-    const message = `${field} lets this request keep up to ${demand.bytes} bytes, expected less of it: a request may keep ${limit}`;
-    throw invalidFields([{ field, code: 'invalid_value', message }]);
-  }
+  checkBytes(config.requestMaxBytes, demand.bytes, () => kind.heaviestField(input, body));
   const { id: model, shards } = card;
   const shard = context.chooseShard(owner, { shards, cost: demand.cost });
   const trace = activeTrace();
@@ -199,6 +194,14 @@ async function createEnvelope(
     input,
   };
   return { envelope, attachments };
+}
+
+/** Throws 400 for a request that may keep more than it may; `fieldOf` says what to lower. 0: no limit. */
+function checkBytes(limit: number, bytes: number, fieldOf: () => string): void {
+  if (limit === 0 || bytes <= limit) return;
+  const field = fieldOf();
+  const message = `${field} lets this request keep up to ${bytes} bytes, expected less of it: a request may keep ${limit}`;
+  throw invalidFields([{ field, code: 'invalid_value', message }]);
 }
 
 /**

@@ -37,7 +37,7 @@ async function checkPictureModel({ model, signal, write }: CheckModelOptions): P
 }
 
 function factsOf(
-  { card, pipelineClass, preview }: ModelDirectory,
+  { card, pipelineClass, preview, loras }: ModelDirectory,
   { hasTimestepPerRow }: ModelDescription,
 ): string[][] {
   const { sizes, steps, guidance } = card;
@@ -49,6 +49,7 @@ function factsOf(
     ['guidance', `${guidance.min} to ${guidance.max}, ${guidance.default} by default`],
     ['schedulers', `${card.schedulers.join(', ')}; ${card.defaultScheduler} by default`],
     ['prompt', `${card.maxPromptTokens} tokens`],
+    ...lorasFacts(loras),
     ['previews', preview === undefined ? 'none (darkroom.json has no preview)' : 'yes'],
     [
       'timesteps',
@@ -57,6 +58,13 @@ function factsOf(
         : 'one for all rows: pictures at different steps cost a call of the model each, so batching saves little',
     ],
   ];
+}
+
+/** Nothing of a model that takes none and has none. */
+function lorasFacts({ files, graph, problems }: ModelDirectory['loras']): string[][] {
+  if (graph === undefined && problems.length === 0) return [];
+  const there = [...files.values()].map(({ id, rank }) => `${id} (rank ${rank})`);
+  return [['loras', [there.join(', ') || 'none', ...problems.map((problem) => `left out: ${problem}`)].join('; ')]];
 }
 
 function graphTable(graphs: readonly GraphDescription[]): string {

@@ -46,7 +46,7 @@ it("says what a model fails by, with ONNX Runtime's own words", async () => {
   const copy = join(await mkdtemp(join(tmpdir(), 'darkroom-check-')), 'tiny');
   onTestFinished(() => rm(join(copy, '..'), { recursive: true }));
   await cp(directory, copy, { recursive: true });
-  await cp(join(copy, 'vae_encoder/model.onnx'), join(copy, 'vae_decoder/model_int8.onnx'));
+  await cp(join(copy, 'vae_encoder/model_int8.onnx'), join(copy, 'vae_decoder/model_int8.onnx'));
   await expect(runCheck({ model: { directory: copy } }, new AbortController().signal)).rejects.toThrow(
     /^vae_decoder\/model_int8\.onnx: does not take latent_sample \[1, 4, 4, 4\], as the other files of the model say it does \(.*sample/,
   );

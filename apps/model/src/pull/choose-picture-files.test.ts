@@ -29,7 +29,7 @@ describe('the files of Stable Diffusion 3', () => {
   });
 
   it('are all of them where all is there', () => {
-    const others = ['text_encoder_3/model.safetensors', 'vae_encoder/model.onnx', 'image_encoder/model.onnx'];
+    const others = ['text_encoder_3/model.safetensors', 'vae_encoder/model_fp16.onnx', 'image_encoder/model.onnx'];
     expect(choose([...paths, ...others])).toEqual(paths.toSorted());
   });
 
@@ -42,6 +42,12 @@ describe('the files of Stable Diffusion 3', () => {
   it('are those of a model without T5 where model_index.json says that there is none', () => {
     const without = paths.filter((path) => !/^(?:text_encoder|tokenizer)_3\//.test(path));
     expect(choose(paths, { text_encoder_3: [null, null] })).toEqual(without.toSorted());
+  });
+
+  it('are those of a model that takes no pictures where there is no encoder of them', () => {
+    const without = paths.filter((path) => !path.startsWith('vae_encoder/'));
+    expect(choose(without)).toEqual(without.toSorted());
+    expect(choose([...without, 'vae_encoder/config.json'])).toEqual(without.toSorted());
   });
 
   it('are not whole with a T5 in another format', () => {

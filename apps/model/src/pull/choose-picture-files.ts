@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { dtypeChoiceText, dtypeOfPart } from '@darkroom/core';
 import type { DtypeChoice, ModelPart } from '@darkroom/core';
 import { dtypeFileNames, foldersOf, pictureDtypes, pipelineClasses } from '@darkroom/diffusion/model-files';
-import { pipelineFamilies, pipelineFolders } from '@darkroom/diffusion/model-files';
+import { pipelineFamilies, pipelineFolders, takenByFamilies } from '@darkroom/diffusion/model-files';
 import type { PictureDtype, PipelineClass, PipelineFolders } from '@darkroom/diffusion/model-files';
 import { CommandError } from '../command-error.ts';
 import { download } from '../hub/download.ts';
@@ -57,14 +57,21 @@ function parseModelIndex(modelIndex: string): Readonly<Record<string, unknown>> 
 export function chooseFiles(options: ChooseFilesOptions): ChosenFiles {
   const { repo, files, pipelineClass, dtypes } = options;
   const { graphs: parts, tokenizers } = foldersIn(options);
-  const other = Object.keys(dtypes.parts).find((name) => parts.every((part) => part !== name));
+  const other = Object.keys(dtypes.parts).find(
+    (name) => name !== 'vae_encoder' && parts.every((part) => part !== name),
+  );
   if (other !== undefined) {
     throw new CommandError(
       `--dtype names ${other}, expected of the parts of ${pipelineClass} only ${parts.join(', ')}`,
     );
   }
-  const graphs = parts.map((part) => chooseGraph(part, { repo, files, dtypes }));
-  const configs = [...parts.map((part) => `${part}/config.json`), 'scheduler/scheduler_config.json'];
+  const encoder = chooseVaeEncoder(options);
+  const graphs = [
+    ...parts.map((part) => chooseGraph(part, { repo, files, dtypes })),
+    ...(encoder === undefined ? [] : [encoder]),
+  ];
+  const folders = encoder === undefined ? parts : [...parts, 'vae_encoder'];
+  const configs = [...folders.map((part) => `${part}/config.json`), 'scheduler/scheduler_config.json'];
   const isSmall = ({ path }: HubFile): boolean =>
     topFiles.test(path) ||
     isAboutTheModel(path) ||
@@ -81,6 +88,16 @@ function foldersIn({ files, pipelineClass, index }: ChooseFilesOptions): Pipelin
   const { optionalEncoder } = pipelineFolders[pipelineFamilies[pipelineClass]];
   const hasOptionalEncoder = files.some(({ path }) => path.startsWith(`${optionalEncoder}/`));
   return foldersOf(pipelineClass, { index, hasOptionalEncoder });
+}
+
+/** The encoder of pictures, where there is one: in the dtype of the others, or else the first there is. */
+function chooseVaeEncoder({ repo, files, dtypes, pipelineClass }: ChooseFilesOptions): HubFile | undefined {
+  const part = 'vae_encoder';
+  if (takenByFamilies[pipelineFamilies[pipelineClass]].length === 0) return undefined;
+  if (dtypes.parts[part] !== undefined) return chooseGraph(part, { repo, files, dtypes });
+  const there = pictureDtypes.filter((dtype) => files.some(({ path }) => path === `${part}/${dtypeFileNames[dtype]}`));
+  const dtype = there.find((each) => each === dtypes.all) ?? there[0];
+  return dtype && chooseGraph(part, { repo, files, dtypes: { ...dtypes, parts: { [part]: dtype } } });
 }
 
 function isIn(folder: string, path: string): boolean {

@@ -75,7 +75,7 @@ async function putExportOf2022(): Promise<{ tiny: string; files: string[] }> {
   hub.files.clear();
   const files = await filesIn('scratch');
   for (const file of files) hub.put(file, await readFile(join(tiny, file)), /\.(?:onnx|pb)$/.test(file));
-  for (const part of ['safety_checker', 'vae_encoder']) hub.put(`${part}/model.onnx`, 'of no use here', true);
+  hub.put('safety_checker/model.onnx', 'of no use here', true);
   return { tiny, files };
 }
 
@@ -155,7 +155,7 @@ describe('pulling a model', () => {
   });
 
   it('takes one dtype of each graph, by the names of its files', async () => {
-    for (const part of ['text_encoder', 'unet', 'vae_decoder']) {
+    for (const part of ['text_encoder', 'unet', 'vae_decoder', 'vae_encoder']) {
       hub.put(`${part}/model.onnx`, hub.files.get(`${part}/model_int8.onnx`)!.content, true);
     }
     await pull({ dtypes: parseDtypeChoice('fp32')! });
@@ -291,7 +291,7 @@ describe('a download that is not what it should be', () => {
 
   it('is refused when the disk is too small, before anything large comes', async () => {
     await expect(pull({ freeBytes: async () => 105_000_000 })).rejects.toThrow(
-      /has 105 MB free, and 112 MB are needed, 100 MB of them to spare/,
+      /has 105 MB free, and 113 MB are needed, 100 MB of them to spare/,
     );
     expect(hub.downloads).toEqual([`${hub.commit}/model_index.json`]);
   });

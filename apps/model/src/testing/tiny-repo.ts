@@ -23,6 +23,8 @@ export const neededFiles = [
   'unet/model_int8.onnx',
   'vae_decoder/config.json',
   'vae_decoder/model_int8.onnx',
+  'vae_encoder/config.json',
+  'vae_encoder/model_int8.onnx',
 ];
 
 /** A hub with the embedded model, beside what repositories have that nobody here needs. */

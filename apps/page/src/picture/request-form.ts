@@ -22,7 +22,6 @@ export function createRequestForm(
 ) {
   const button = findElement(form, 'button[type=submit]', HTMLButtonElement);
   const problem = findElement(form, '[role=alert]', HTMLParagraphElement);
-  const metadata = findElement(form, '#metadata', HTMLInputElement);
   const send = async (): Promise<void> => {
     // Not `disabled`, which would throw the focus off the button.
     if (button.ariaDisabled === 'true') return;
@@ -41,10 +40,7 @@ export function createRequestForm(
   listenForSend(form, () => void send());
   const fill = (request: PictureRequest): void => {
     clearProblem(form, problem);
-    const { model, metadata: box, ...others } = valuesOf(request);
-    if (model !== '') chooseModel(form, model);
-    for (const [name, value] of Object.entries(others)) setField(form, name, value);
-    metadata.checked = box === 'on';
+    writeValues(form, valuesOf(request));
     parts.fill(request);
   };
   return {
@@ -57,16 +53,12 @@ export function createRequestForm(
     fill,
     /** One picture of what made another; returns in words what the form does not have of it. */
     fillWith(made: Partial<PictureRequest>): string | undefined {
-      fill({ prompt: '', ...made, n: 1, metadata: metadata.checked });
+      const { metadata } = valuesIn(form);
+      fill({ prompt: '', ...made, n: 1, metadata: metadata === 'on' });
       const { model } = valuesIn(form);
       return made.model === undefined || made.model === model ? undefined : `the model ${made.model}`;
     },
   };
-}
-
-function chooseModel(form: HTMLFormElement, model: string): void {
-  setField(form, 'model', model);
-  findElement(form, '#model', HTMLSelectElement).dispatchEvent(new Event('change'));
 }
 
 function listenForSend(form: HTMLFormElement, send: () => void): void {
@@ -83,6 +75,16 @@ function listenForSend(form: HTMLFormElement, send: () => void): void {
 
 function valuesIn(form: HTMLFormElement): FormValues {
   return Object.fromEntries(new FormData(form)) as unknown as FormValues;
+}
+
+/** The model first, whose defaults the others take the place of. */
+function writeValues(form: HTMLFormElement, { model, metadata, ...others }: FormValues): void {
+  if (model !== '') {
+    setField(form, 'model', model);
+    findElement(form, '#model', HTMLSelectElement).dispatchEvent(new Event('change'));
+  }
+  for (const [name, value] of Object.entries(others)) setField(form, name, value);
+  findElement(form, '#metadata', HTMLInputElement).checked = metadata === 'on';
 }
 
 /** What stands in it cannot be read as a number: its value is empty then, which would mean the model's own. */

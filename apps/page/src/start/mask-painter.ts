@@ -37,7 +37,10 @@ export class MaskPainter {
 
   constructor() {
     listenForStrokes(this.#canvas, {
-      onBegin: (at, isEraser) => this.#begin(at, isEraser || this.#isErasing),
+      onBegin: (at, isEraser) => {
+        this.#begin(at, isEraser || this.#isErasing);
+        this.#showBrush(at);
+      },
       onMove: (points) => this.#goOn(points),
       onEnd: () => this.#end(),
       onCancel: () => this.#drop(),
@@ -95,7 +98,6 @@ export class MaskPainter {
   #begin(at: Point, isEraser: boolean): void {
     this.#stroke = { kind: 'stroke', isEraser, width: this.#brushWidth, points: [this.#pixel(at)] };
     drawMark(this.#canvas, this.#picture, this.#stroke);
-    this.#showBrush(at);
   }
 
   #goOn(points: readonly Point[]): void {

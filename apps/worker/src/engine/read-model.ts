@@ -38,7 +38,10 @@ export async function readModel(options: LoadModelOptions, log: Logger): Promise
     const cost = 'a step costs one model call for each timestep among its pictures, not one for all';
     log.warn({ model: directory.card.id, cost }, 'the denoiser was exported with one timestep for all rows');
   }
-  return { card: directory.card, weightBytes: graphs.reduce((sum, { bytes }) => sum + bytes, 0) };
+  // The graph that takes adapters has weights of its own once it is loaded.
+  const denoiser = graphs.find(({ part }) => part === directory.folders.denoiser)!;
+  const weightBytes = graphs.reduce((sum, { bytes }) => sum + bytes, 0);
+  return { card: directory.card, weightBytes: weightBytes + (directory.card.loras === undefined ? 0 : denoiser.bytes) };
 }
 
 async function readTextModel(options: LoadModelOptions, log: Logger): Promise<WorkerModel> {

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describeGraphFile, describeModel, readModelDirectory } from '@darkroom/diffusion/model-files';
+import { describeGraphFile, describeModel, filesOfLoras, readModelDirectory } from '@darkroom/diffusion/model-files';
 import type { LoadModelOptions } from '@darkroom/executor';
 import { isTextModel, readTextModelDirectory } from '@darkroom/language/model-files';
 
@@ -27,8 +27,10 @@ export async function listLoadedFiles(options: LoadModelOptions): Promise<string
 
 async function listWeights(options: LoadModelOptions): Promise<readonly string[]> {
   const { directory } = options;
-  if (!(await isTextModel(directory)))
-    return describeModel(await readModelDirectory(directory, options)).graphs.flatMap(({ files }) => files);
+  if (!(await isTextModel(directory))) {
+    const model = await readModelDirectory(directory, options);
+    return [...describeModel(model).graphs.flatMap(({ files }) => files), ...filesOfLoras(model.path, model.loras)];
+  }
   const { graph } = await readTextModelDirectory(directory, options);
   return describeGraphFile(directory, graph).files;
 }

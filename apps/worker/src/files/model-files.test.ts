@@ -25,7 +25,17 @@ async function replace(file: string, change: (bytes: Buffer) => void): Promise<v
 }
 
 it.each([
-  ['emoji-sd', ['unet/model_int8.onnx', 'tokenizer/vocab.json', 'scheduler/scheduler_config.json', 'model_index.json']],
+  [
+    'emoji-sd',
+    [
+      'unet/model_int8.onnx',
+      'unet/model_int8.loras.onnx',
+      'loras/pixels.safetensors',
+      'tokenizer/vocab.json',
+      'scheduler/scheduler_config.json',
+      'model_index.json',
+    ],
+  ],
   ['emoji-writer', ['onnx/model_int8.onnx', 'tokenizer.json', 'config.json', 'generation_config.json']],
 ])('notices each file that %s is loaded from, once, and none that is not', async (model, names) => {
   const { directory, files } = await openFiles(model);

@@ -112,16 +112,16 @@ describe('reading a model directory', () => {
     );
   });
 
+  async function encoderWith(text: string) {
+    const { graphs } = await readModelDirectory(directory, { dtypes: parseDtypeChoice(text)! });
+    return graphs.vaeEncoder && relative(directory, graphs.vaeEncoder);
+  }
+
   describe('with an encoder of pictures', () => {
     beforeEach(async () => {
       await mkdir(join(directory, 'vae_encoder'));
       await writeFile(join(directory, 'vae_encoder/model.onnx'), '');
     });
-
-    const encoderWith = async (text = 'auto') => {
-      const { graphs } = await readModelDirectory(directory, { dtypes: parseDtypeChoice(text)! });
-      return graphs.vaeEncoder && relative(directory, graphs.vaeEncoder);
-    };
 
     it('takes pictures and masks, where there is a pipeline for them', async () => {
       expect((await readModelDirectory(directory)).card.takes).toEqual(['image', 'mask']);

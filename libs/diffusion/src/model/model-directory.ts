@@ -127,16 +127,12 @@ export async function readModelDirectory(
     finishing: finishing.card,
     loras: [...loras.files.values()].map(({ id, rank }) => ({ id, rank })),
   });
+  const parts = { folders, graphs, textEncoders, scheduler, latents, denoiser };
   return {
     path: directory,
     card,
     pipelineClass,
-    folders,
-    graphs,
-    textEncoders,
-    scheduler,
-    latents,
-    denoiser,
+    ...parts,
     zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
     loras,
     preview: darkroom.preview,

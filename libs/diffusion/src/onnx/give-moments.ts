@@ -1,7 +1,7 @@
 /**
  * Of a VAE's encoder that gives latents, a graph that gives what they are made of: means and logarithms of variances, side by
- * side along the channels. Exports before Optimum 1.20 and of diffusers' own exporter give mean + deviation · noise, drawn by
- * the graph itself, which nobody can draw again; some give the mean.
+ * side along the channels. Those of diffusers' own exporter give mean + deviation · noise, drawn by the graph itself, which
+ * nobody can draw again; some give the mean.
  */
 import { modelFileError } from '../model/model-file.ts';
 import { dtypeOfWeights } from './dtype-of-weights.ts';

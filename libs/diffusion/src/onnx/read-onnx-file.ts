@@ -55,6 +55,8 @@ export interface OnnxFile {
   readonly weights: ReadonlyMap<string, OnnxTensor>;
   /** Weights and constants, those of nodes and subgraphs included. */
   readonly tensors: readonly OnnxTensor[];
+  /** What its maker wrote of it. */
+  readonly metadata: ReadonlyMap<string, string>;
   /** The model's fields but for its graph, as bytes: versions of operators, functions. */
   readonly rest: readonly Buffer[];
 }
@@ -73,7 +75,8 @@ export function readOnnxFile(path: string): OnnxFile {
     if (range === undefined) throw new ProtobufError('it has no graph');
     const versions = model.all(1).map(({ value }) => numberField(1, value));
     const others = [8, 25].flatMap((number) => model.all(number).map((field) => bytesField(number, file.bytes(field))));
-    return { path, ...readGraph(file, range), rest: [...versions, ...others] };
+    const metadata = new Map(model.messages(14).map((entry) => [entry.text(1), entry.text(2)]));
+    return { path, ...readGraph(file, range), metadata, rest: [...versions, ...others] };
   } catch (error) {
     if (error instanceof ProtobufError && isLfsPointer(file)) {
       throw new ProtobufError('it is a Git LFS pointer and not the file itself, which `git lfs pull` would fetch');
@@ -89,7 +92,7 @@ function isLfsPointer(file: ProtobufFile): boolean {
   return file.size >= mark.length && file.text({ start: 0, end: mark.length }) === mark;
 }
 
-function readGraph(file: ProtobufFile, range: ByteRange): Omit<OnnxFile, 'path' | 'rest'> {
+function readGraph(file: ProtobufFile, range: ByteRange): Omit<OnnxFile, 'path' | 'metadata' | 'rest'> {
   const graph = file.message(range);
   const tensors = graph.all(5).map((field) => readTensor(file, field));
   const weights = new Map(tensors.map((tensor) => [tensor.name, tensor]));

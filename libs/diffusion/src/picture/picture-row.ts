@@ -11,7 +11,7 @@ import { lengthOf } from '../vae/plane.ts';
 import type { PictureRequest } from './picture-request.ts';
 import type { PictureSource } from './picture-source.ts';
 import { type StartedLatents, startLatents } from './start-latents.ts';
-import { beginUpscaling, type Upscaling } from './upscale-rows.ts';
+import { beginUpscaling, type Upscaling } from './upscaling.ts';
 
 export interface PictureRowRequest extends RowRequest {
   /**

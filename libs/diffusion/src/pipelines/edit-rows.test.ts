@@ -133,6 +133,11 @@ describe('a model for inpainting', () => {
   });
 });
 
+const pngOf = async (width: number, height: number): Promise<Uint8Array> => {
+  const picture = { data: new Uint8Array(width * height * 3), facts: { width, height } };
+  return (await encodePicture(picture, { outputFormat: 'png', outputCompression: 100 })).data;
+};
+
 describe('what comes with a request', () => {
   let pipeline: PicturePipeline;
   let given: Map<string, Uint8Array>;
@@ -144,8 +149,17 @@ describe('what comes with a request', () => {
   afterAll(() => pipeline.dispose());
 
   const input = {
-    ...{ prompt: 'a cat', negativePrompt: '', ...size, n: 1, numInferenceSteps: 4, guidanceScale: 1 },
-    ...{ seed: 5, scheduler: 'ddim', previewEvery: 0, image: true, strength: 0.5 },
+    ...size,
+    prompt: 'a cat',
+    negativePrompt: '',
+    n: 1,
+    numInferenceSteps: 4,
+    guidanceScale: 1,
+    seed: 5,
+    scheduler: 'ddim',
+    previewEvery: 0,
+    image: true,
+    strength: 0.5,
   };
 
   it('is left alone by rows that do not name it', async () => {
@@ -166,11 +180,6 @@ describe('what comes with a request', () => {
     expect(stays.length).toBeGreaterThan(0);
     for (const at of stays) expect(row!.predictedOriginal[at]).toBe(kept.original[at]);
   });
-
-  const pngOf = async (width: number, height: number): Promise<Uint8Array> => {
-    const picture = { data: new Uint8Array(width * height * 3), facts: { width, height } };
-    return (await encodePicture(picture, { outputFormat: 'png', outputCompression: 100 })).data;
-  };
 
   it.each([
     ['no picture', {}, async () => new Map(), 'image: did not come with the request'],
@@ -208,17 +217,17 @@ describe('what comes with a request', () => {
   });
 });
 
+async function directoryWith(change: (directory: string) => Promise<void>): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'darkroom-encoders-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  await cp((await openEditModel('stable-diffusion-2')).directory, directory, { recursive: true });
+  await change(directory);
+  return directory;
+}
+
 describe('encoders as exporters write them', () => {
   const encoders = resolve(import.meta.dirname, '../../../../tools/golden/vectors/edits/vae-encoders');
   const { asked, latents } = recorded.runs.find((one) => one.asked.scheduler === 'euler')!;
-
-  async function directoryWith(change: (directory: string) => Promise<void>): Promise<string> {
-    const directory = await mkdtemp(join(tmpdir(), 'darkroom-encoders-'));
-    onTestFinished(() => rm(directory, { recursive: true }));
-    await cp((await openEditModel('stable-diffusion-2')).directory, directory, { recursive: true });
-    await change(directory);
-    return directory;
-  }
 
   it.each(['sample', 'mean'])('give with a %s what those with moments give', async (kind) => {
     const directory = await directoryWith((to) =>

@@ -71,6 +71,7 @@ it('is described, with the weights beside its UNet', async () => {
     ['text_encoder/model.onnx', 'fp32'],
     ['unet/model.onnx', 'unet/weights.pb', 'fp32'],
     ['vae_decoder/model.onnx', 'fp32'],
+    ['vae_encoder/model.onnx', 'fp32'],
   ]);
   expect(hasTimestepPerRow).toBe(true);
 });

@@ -2,11 +2,14 @@
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { upscaleSteps } from '@darkroom/kinds';
+import { loadOnnxSession } from '@darkroom/runtime';
 import { writeSafetyChecker, writeUpscaler } from '@darkroom/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeModel, readModelDirectory } from '../model-files.ts';
 import type { PicturePipeline } from '../picture/picture-pipeline.ts';
 import type { PictureRow } from '../picture/picture-row.ts';
+import { loadUpscaler } from '../upscale/upscaler.ts';
 import { loadPipeline, type LoadModelOptions } from './load-pipeline.ts';
 
 const source = resolve(import.meta.dirname, '../../../../models/emoji-sd');
@@ -64,6 +67,12 @@ async function run(pipeline: PicturePipeline, row: PictureRow) {
   return { events, ...(await pipeline.finish(row)) };
 }
 
+/** Of which steps there are some. */
+async function previews(pipeline: PicturePipeline): Promise<boolean[]> {
+  const { events } = await run(pipeline, await rowOf(pipeline));
+  return events.map((event) => event.type === 'progress' && event.preview !== undefined);
+}
+
 const isBlack = (data: Uint8Array): boolean => data.every((value) => value === 0);
 
 describe('a model with a safety checker', () => {
@@ -92,10 +101,6 @@ describe('a model with a safety checker', () => {
     }));
 
   it('shows nothing of a picture before it is checked, and previews where nothing is', async () => {
-    const previews = async (pipeline: PicturePipeline) => {
-      const { events } = await run(pipeline, await rowOf(pipeline));
-      return events.map((event) => event.type === 'progress' && event.preview !== undefined);
-    };
     expect(await load({}, previews)).toEqual([false, false, false]);
     expect(await load({ safetyChecker: 'off' }, previews)).toEqual([true, true, false]);
   });
@@ -168,7 +173,11 @@ describe('a model with upscalers', () => {
     }));
 
   it.each([
-    ['another factor', () => writeUpscaler(directory, 4, 3), /upscaler_x4\/model.onnx: gives \[1, 3, 144, 192\] for/],
+    [
+      'another factor',
+      async () => writeUpscaler(directory, 4, 3),
+      /upscaler_x4\/model.onnx: gives \[1, 3, 144, 192\] for/,
+    ],
     [
       'a configuration of another',
       () => writeFile(join(directory, 'upscaler_x4/config.json'), '{"upscale": 2}'),
@@ -191,6 +200,50 @@ describe('a model with upscalers', () => {
     });
   });
 });
+
+describe('the upscaler of the embedded model', () => {
+  const { width, height } = { width: 448, height: 320 };
+  const picture = {
+    data: Uint8Array.from({ length: width * height * 3 }, (_, at) => {
+      const [x, y] = [Math.floor(at / 3) % width, Math.floor(at / 3 / width)];
+      return 128 + 100 * Math.sin(x / 9) * Math.cos(y / 7 + (at % 3));
+    }),
+    width,
+    height,
+  };
+
+  it('makes of pieces what it makes of the whole', async () => {
+    const file = join(source, 'upscaler_x2/model.onnx');
+    const session = await loadOnnxSession({ file, threads: 1 });
+    const upscaler = await loadUpscaler({ file, session }, 2);
+    const target = new Uint8Array(width * height * 4 * 3);
+    const pieces = upscaleSteps({ width, height, upscale: 2 });
+    expect(pieces).toBe(6);
+    for (let at = 0; at < pieces; at++) await upscaler.enlarge({ picture, target }, at);
+    const planes = Float32Array.from({ length: width * height * 3 }, (_, at) => {
+      const pixel = at % (width * height);
+      return picture.data[pixel * 3 + Math.floor(at / (width * height))]! / 255;
+    });
+    const whole = interleaved((await upscaler.run(planes, { width, height })).data);
+    await session.dispose();
+    // Sums of another order may tip a rounding over.
+    expect(Math.max(...levels(target, whole))).toBeLessThanOrEqual(1);
+  });
+});
+
+/** Planes of 0 … 1 as RGB in 8 bits. */
+function interleaved(planes: Float32Array): Uint8Array {
+  const pixels = planes.length / 3;
+  return Uint8Array.from({ length: planes.length }, (_, at) => {
+    const value = planes[(at % 3) * pixels + Math.floor(at / 3)]!;
+    return Math.round(Math.min(Math.max(value, 0), 1) * 255);
+  });
+}
+
+/** Differences that there are. */
+function levels(left: Uint8Array, right: Uint8Array): Set<number> {
+  return new Set(left.map((value, at) => Math.abs(value - right[at]!)));
+}
 
 /** Every pixel as many as that each way. */
 function repeated(data: Uint8Array, side: number, times: number): Uint8Array {

@@ -124,12 +124,13 @@ describe.each(Object.entries(recordings))('adapters of %s', (name, runs) => {
   });
 
   it('that are not there are refused, and so are too many ranks', async () => {
-    const ask = (loras: object[]) => rowOf({ ...runs[0]!.asked, loras });
-    await expect(ask([{ id: 'nobody', scale: 1 }])).rejects.toMatchObject({
+    const { asked } = runs[0]!;
+    await expect(rowOf({ ...asked, loras: [{ id: 'nobody', scale: 1 }] })).rejects.toMatchObject({
       code: 'invalid_request',
       message: 'loras: nobody is not there; expected kohya, peft',
     });
-    await expect(ask(Array.from({ length: 8 }, () => ({ id: 'kohya', scale: 1 })))).rejects.toMatchObject({
+    const many = Array.from({ length: 8 }, () => ({ id: 'kohya', scale: 1 }));
+    await expect(rowOf({ ...asked, loras: many })).rejects.toMatchObject({
       code: 'invalid_request',
       message: 'loras: their ranks are 144 together, expected at most 128',
     });

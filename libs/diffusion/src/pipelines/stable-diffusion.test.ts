@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { RowCheckpoint, RowEvent } from '@darkroom/core';
+import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import recordedSteps from '../../../../tools/golden/vectors/emoji-sd-int8-schedulers.json' with { type: 'json' };
 import recorded from '../../../../tools/golden/vectors/emoji-sd-int8-seed7.json' with { type: 'json' };
@@ -140,6 +141,51 @@ describe('Stable Diffusion', () => {
     expect(data).toHaveLength(160 * 96 * 3);
   });
 
+  describe('from a picture', () => {
+    const apple = { prompt: 'a red apple on a blue background' };
+    const strawberry = { prompt: 'a strawberry on a blue background', seed: 8, image: true };
+    let drawn: Uint8Array;
+    let image: Uint8Array;
+    beforeAll(async () => {
+      drawn = (await run(await rowOf({ ...apple, numInferenceSteps: 20 }))).data;
+      image = await pngOf(drawn, 3);
+    });
+
+    async function change(changes: Record<string, unknown>, mask?: Uint8Array) {
+      const attachments = new Map([['image', image], ...(mask === undefined ? [] : [['mask', mask] as const])]);
+      const input = pictureInput({ numInferenceSteps: 20, ...strawberry, ...changes });
+      const [row] = await pipeline.createRows({ id: 'request', input, attachments });
+      return (await run(row!)).data;
+    }
+
+    const edge = (at: number) => Math.min(at % 128, 127 - (at % 128), Math.floor(at / 128), 127 - Math.floor(at / 128));
+
+    it('draws another thing on the same background', async () => {
+      const changed = await change({ strength: 0.7 });
+      // What is only encoded and decoded differs by 3.
+      expect(differenceOf(changed, drawn, (at) => edge(at) < 8)).toBeLessThan(12);
+      expect(differenceOf(changed, drawn, (at) => edge(at) > 32)).toBeGreaterThan(36);
+    });
+
+    it('changes the less, the less its strength', async () => {
+      const differences: number[] = [];
+      for (const strength of [0.05, 0.3, 0.8]) {
+        differences.push(differenceOf(await change({ strength }), drawn, () => true));
+      }
+      expect(differences).toEqual(differences.toSorted((a, b) => a - b));
+    });
+
+    it('paints what is masked, and leaves the rest', async () => {
+      const mask = Uint8Array.from({ length: 128 * 128 }, (_, at) => (at % 128 < 64 ? 255 : 0));
+      const changed = await change(
+        { ...apple, prompt: 'a cat on a green background', mask: true, strength: 1 },
+        await pngOf(mask, 1),
+      );
+      expect(differenceOf(changed, drawn, (at) => at % 128 > 72)).toBeLessThan(12);
+      expect(differenceOf(changed, drawn, (at) => at % 128 < 56)).toBeGreaterThan(30);
+    });
+  });
+
   it('previews what the picture will be', async () => {
     const row = await rowOf({ prompt: 'a cat on a blue background', previewEvery: 5 });
     const said: RowEvent[] = [];
@@ -212,6 +258,18 @@ describe('Stable Diffusion', () => {
     });
   });
 });
+
+async function pngOf(data: Uint8Array, channels: 1 | 3): Promise<Uint8Array> {
+  return sharp(data, { raw: { width: 128, height: 128, channels } })
+    .png()
+    .toBuffer();
+}
+
+/** The mean over some pixels of how far they are apart, of 255. */
+function differenceOf(left: Uint8Array, right: Uint8Array, isAsked: (pixel: number) => boolean): number {
+  const asked = [...left.keys()].filter((at) => isAsked(Math.floor(at / 3)));
+  return asked.reduce((sum, at) => sum + Math.abs(left[at]! - right[at]!), 0) / asked.length;
+}
 
 /** The means of squares of pixels, as fractions. */
 function pool(rgb: Uint8Array, width: number, side: number): number[] {

@@ -1,13 +1,12 @@
-import { stat } from 'node:fs/promises';
-import { basename, isAbsolute, resolve } from 'node:path';
+import { basename, isAbsolute } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import { deserialize } from 'node:v8';
 import { DarkroomError, type ModelCard, type RowOutput } from '@darkroom/core';
 import { type PictureInput, seedOfPicture, type UpstreamTextInput } from '@darkroom/kinds';
 import type { Call, Caller, CallerFacts, Said } from '../calls/caller.ts';
 import { seedOf } from '../upstream/text-pieces.ts';
 import { wellFormed } from '../upstream/upstream-error.ts';
+import { findModule } from './find-module.ts';
 import { type CallMessage, ModuleChild } from './module-child.ts';
 import type { OwnPictureRequest, OwnTextRequest } from './own-executor.ts';
 import { PictureReader } from './picture-reader.ts';
@@ -105,12 +104,9 @@ export class ModuleCaller implements Caller {
 
   /** What to import: the URL of a file, or the name of a package. */
   async #find(): Promise<string> {
-    const { module } = this.#options;
-    if (!/^[./]/.test(module)) return module;
-    const path = resolve(module);
-    const found = await stat(path).catch(() => undefined);
-    if (found?.isFile() !== true) throw this.#unfit('expected the path of a module, and there is no such file');
-    return pathToFileURL(path).href;
+    const found = await findModule(this.#options.module);
+    if (found === undefined) throw this.#unfit('expected the path of a module, and there is no such file');
+    return found;
   }
 
   async #meet(child: ModuleChild, signal: AbortSignal): Promise<CallerFacts> {

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { ModelCard, PipelineComponent } from '@darkroom/core';
+import { encodePicture } from '@darkroom/imaging';
 import { describe, expect, it, vi } from 'vitest';
 import { EventLog } from '../conformance/event-log.ts';
 import { ProcessExecutor } from './process-executor.ts';
@@ -84,6 +85,30 @@ describe('the process executor', () => {
     await executor.shutdown();
   });
 
+  it('hands on what came with a request', async () => {
+    const log = new EventLog();
+    const executor = new ProcessExecutor({ maxSlots, onEvents: log.listener, model });
+    await executor.start();
+    // A red picture, and a mask that is black: nothing of it is painted anew.
+    const pngOf = async (red: number): Promise<Uint8Array> => {
+      const data = Uint8Array.from({ length: 64 * 64 * 3 }, (_, at) => (at % 3 === 0 ? red : 0));
+      const options = { outputFormat: 'png', outputCompression: 100 } as const;
+      return (await encodePicture({ data, facts: { width: 64, height: 64 } }, options)).data;
+    };
+    const attachments = new Map(Object.entries({ image: await pngOf(255), mask: await pngOf(0) }));
+    executor.submit([{ ...request('a', { image: true, mask: true, strength: 1 }), attachments }]);
+    await log.end('a');
+    const [red, green] = [0, 1].map((color) =>
+      log
+        .outputs('a')
+        .get(0)!
+        .filter((_, at) => at % 3 === color),
+    );
+    expect(Math.min(...red!)).toBeGreaterThan(150);
+    expect(Math.max(...green!)).toBeLessThan(110);
+    await executor.shutdown();
+  });
+
   it('says what each part of the model runs on', async () => {
     const onLoaded = vi.fn<(components: readonly PipelineComponent[], card: ModelCard) => void>();
     const devices = ['cuda', 'cpu'] as const;
@@ -91,7 +116,8 @@ describe('the process executor', () => {
     const executor = new ProcessExecutor(options);
     const card = await executor.start();
     const refusals = [{ device: 'cuda', reason: expect.stringContaining('shared library') as string }];
-    const parts = ['text_encoder', 'unet', 'vae_decoder'].map((part) => ({ part, device: 'cpu', refusals }));
+    const folders = ['text_encoder', 'unet', 'vae_decoder', 'vae_encoder'];
+    const parts = folders.map((part) => ({ part, device: 'cpu', refusals }));
     expect(onLoaded.mock.calls).toEqual([[parts, card]]);
     await executor.shutdown();
   });

@@ -94,6 +94,35 @@ describe.each(['in-process', 'process'] as const)('pictures in the %s executor',
     expect(log.of('stats')[0]).toMatchObject({ rows: 1, modelRows: 2, tableSlots: 1, waitingRequests: 0 });
   });
 
+  it('counts the steps of enlarging, gives its place away before the last of them, and others step between', async () => {
+    executor.submit([request('a', { upscale: 2, numInferenceSteps: 3 }), request('b', { numInferenceSteps: 6 })]);
+    await Promise.all([log.next(isEnd('a')), log.next(isEnd('b'))]);
+    const said = log.events.filter((event) => 'requestId' in event && event.requestId === 'a');
+    const words = said.map((event) => (event.type === 'progress' ? `${event.done}/${event.total}` : event.type));
+    expect(words.filter((word) => word !== 'checkpoint')).toEqual([
+      '1/4',
+      '2/4',
+      '3/4',
+      'row-releasing',
+      '4/4',
+      'output',
+      'request-done',
+    ]);
+    expect(new Set(log.of('stats').map(({ shapeKey }) => shapeKey))).toEqual(new Set(['64x64', '64x64 x2']));
+    const [{ output }] = log.of('output', 'a') as [ReturnType<typeof log.of<'output'>>[0]];
+    expect(output.facts).toEqual({ seed: 1, width: 128, height: 128 });
+    expect(output.data).toHaveLength(128 * 128 * 3);
+  });
+
+  it('makes of a larger picture what it makes of it alone', async () => {
+    const changes = { upscale: 2, numInferenceSteps: 3 };
+    const alone = await pictureOf('a', changes);
+    log.events = [];
+    executor.submit([request('b', { seed: 3 }), request('a', changes), request('c', { ...changes, seed: 2 })]);
+    await Promise.all(['a', 'b', 'c'].map((id) => log.next(isEnd(id))));
+    expect(Buffer.compare(log.of('output', 'a')[0]!.output.data, alone)).toBe(0);
+  });
+
   it('lets requests join in flight, and gives each the bytes it has alone', async () => {
     const alone = [await pictureOf('a'), await pictureOf('b', { seed: 2, guidanceScale: 1, scheduler: 'euler' })];
     log.events = [];

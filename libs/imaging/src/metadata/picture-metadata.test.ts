@@ -1,7 +1,7 @@
 /** What files say of how their pictures were made, read by programs of others and by our own client. */
 import { readMetadata } from '@darkroom/client';
 import { outputFormats, type PictureRecipe } from '@darkroom/kinds';
-import ExifReader from 'exifreader';
+import { load } from 'exifreader';
 import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { encodePicture, type EncodedPicture } from '../encode-picture.ts';
@@ -32,7 +32,7 @@ async function encoded(outputFormat: (typeof outputFormats)[number]): Promise<En
 }
 
 function tagsOf({ data }: EncodedPicture) {
-  return ExifReader.load(Buffer.from(data), { async: false });
+  return load(Buffer.from(data), { async: false });
 }
 
 async function pixelsOf({ data }: EncodedPicture): Promise<Buffer> {
@@ -112,7 +112,7 @@ describe('other programs read', () => {
       description: { description: recipe.prompt },
     });
     // Behind eight bytes that say that it is Unicode; big-endian, as the block is.
-    const comment = Buffer.from(tags['UserComment']!.value as number[]);
+    const comment = Buffer.from((tags as { UserComment?: { value: number[] } }).UserComment!.value);
     expect(comment.toString('latin1', 0, 8)).toBe('UNICODE\0');
     expect(comment.subarray(8).swap16().toString('utf16le')).toBe(parameters);
     expect(JSON.parse(String(tags['request']?.description))).toEqual(recipe);

@@ -127,17 +127,20 @@ describe('defaults', () => {
 
 describe('loras', () => {
   it('have a scale of 1 by default, and none at all are absent', () => {
-    const inputOf = (loras: object[]) => {
-      const result = resolvePicture({ prompt: 'a fox', loras }, styled, options);
-      return result.status === 'resolved' ? result.request.input : result.problems;
-    };
-    expect(inputOf([{ id: 'sunset' }, { id: 'pixels', scale: -0.5 }])).toMatchObject({
-      loras: [
-        { id: 'sunset', scale: 1 },
-        { id: 'pixels', scale: -0.5 },
-      ],
+    const loras = [{ id: 'sunset' }, { id: 'pixels', scale: -0.5 }];
+    expect(resolvePicture({ prompt: 'a fox', loras }, styled, options)).toMatchObject({
+      request: {
+        input: {
+          loras: [
+            { id: 'sunset', scale: 1 },
+            { id: 'pixels', scale: -0.5 },
+          ],
+        },
+      },
     });
-    expect(inputOf([])).not.toHaveProperty('loras');
+    expect(resolvePicture({ prompt: 'a fox', loras: [] }, styled, options)).toEqual(
+      resolvePicture({ prompt: 'a fox' }, styled, options),
+    );
   });
 
   it.each([
@@ -267,12 +270,11 @@ describe('upscale', () => {
   const able: PictureCard = { ...card, upscales: [2, 4], sizes: { ...card.sizes, max: 4096 } };
 
   it('is part of the input only where it is asked for', () => {
-    const inputOf = (body: object) => {
-      const result = resolvePicture({ prompt: 'a fox', ...body }, able, options);
-      return result.status === 'resolved' ? result.request.input : undefined;
-    };
-    expect(inputOf({})).not.toHaveProperty('upscale');
-    expect(inputOf({ upscale: 4 })).toMatchObject({ width: 128, height: 96, upscale: 4 });
+    const [plain, larger] = [{}, { upscale: 4 }].map((body) =>
+      resolvePicture({ prompt: 'a fox', ...body }, able, options),
+    );
+    expect(plain).not.toHaveProperty('request.input.upscale');
+    expect(larger).toMatchObject({ request: { input: { width: 128, height: 96, upscale: 4 } } });
   });
 
   it.each([

@@ -6,7 +6,7 @@ import { pictureBytes } from './picture-bytes.ts';
 import type { PictureAttachment, PictureCard, PictureInput } from './picture-input.ts';
 import { fittingSize } from './picture-size.ts';
 import { picture } from './picture.ts';
-import type { ReadPictures } from './take-pictures.ts';
+import type { ReadPictures } from './brought-pictures.ts';
 
 const card: PictureCard = {
   id: 'tiny',

@@ -1,28 +1,10 @@
 /** A request that begins with a picture, as far as the door has to look at the picture itself. */
-import type { FieldProblem } from '@darkroom/core';
 import type { ResolveResult } from '../kind.ts';
 import type { RequestOptions } from '../request-fields.ts';
-import { defaultStrength, type PictureAttachment, type PictureCard, type PictureInput } from './picture-input.ts';
+import { defaultStrength, type PictureCard, type PictureInput } from './picture-input.ts';
 import type { PictureRequest } from './picture-schema.ts';
-import { fittingSize, type PictureSize } from './picture-size.ts';
+import { fittingSize } from './picture-size.ts';
 import { resolvePicture } from './resolve-picture.ts';
-
-/** What a body says of its pictures: where they are. */
-export type PictureSources = Pick<PictureRequest, 'image' | 'mask'> & { image: string };
-
-/** `attachments`: PNGs of exactly that size, the image in RGB, the mask in grey. */
-export type PicturesResult =
-  | { status: 'read'; size: PictureSize; attachments: ReadonlyMap<PictureAttachment, Uint8Array> }
-  | { status: 'invalid'; problems: readonly FieldProblem[] };
-
-/**
- * Gets pictures from where they are and brings them to the size that `sizeOf` says for the image's own. There may be a mask
- * where the body has none: in the image's transparency.
- */
-export type ReadPictures = (
-  sources: PictureSources,
-  sizeOf: (own: PictureSize) => PictureSize,
-) => Promise<PicturesResult>;
 
 /** As `resolvePicture`; then, if all is well, with the pictures of a body that has any. */
 export function resolveWithPictures(

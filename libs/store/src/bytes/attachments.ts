@@ -14,6 +14,8 @@ export interface KeptAttachments {
   remove(): Promise<void>;
 }
 
+async function nothing(): Promise<void> {}
+
 /**
  * Puts what came with a request where this system keeps bytes, before the request itself is stored. No round trip where they are kept in Redis.
  *
@@ -26,10 +28,9 @@ export async function keepAttachments(
 ): Promise<KeptAttachments> {
   const { bytes } = store;
   const entries = [...attachments];
-  const remove = async (): Promise<void> => {};
-  if (entries.length === 0) return { values: [], remove };
+  if (entries.length === 0) return { values: [], remove: nothing };
   const total = entries.reduce((sum, [, data]) => sum + data.byteLength, 0);
-  if (bytes === undefined) return { values: [total, ...entries.flat()], remove };
+  if (bytes === undefined) return { values: [total, ...entries.flat()], remove: nothing };
   // The same id may be sent by two at once, one of which is refused and removes its own.
   const folder = `${bytesFolderOf(store, id)}inputs/${randomUUID()}`;
   const names = entries.map(([name]) => `${folder}.${name}`);

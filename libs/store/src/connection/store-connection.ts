@@ -62,13 +62,7 @@ export function connectStore({
       return shard === undefined ? undefined : modelKeys(prefix, shard);
     },
     /** The queue of webhook deliveries, opened when first asked for. */
-    deliveries(): Queue {
-      if (deliveries === undefined) {
-        deliveries = openDeliveries(redis, prefix, isTraced);
-        deliveries.on('error', onError);
-      }
-      return deliveries;
-    },
+    deliveries: (): Queue => (deliveries ??= openDeliveries(redis, { prefix, isTraced, onError })),
     /** Another connection with the same settings: subscribers and blocking reads need their own. */
     duplicate: (): RedisClient => connections.open(),
     /** Every server that holds keys, for what has to be asked of each: one, or a Cluster's masters. */
@@ -84,7 +78,10 @@ export function connectStore({
   };
 }
 
-function openDeliveries(connection: RedisClient, prefix: string, isTraced: boolean): Queue {
+function openDeliveries(
+  connection: RedisClient,
+  { prefix, isTraced, onError }: { prefix: string; isTraced: boolean; onError: (error: Error) => void },
+): Queue {
   // `metrics` is documented for workers, and read wherever a job is ended.
   const options: QueueOptions & Pick<WorkerOptions, 'metrics'> = {
     connection,
@@ -94,7 +91,9 @@ function openDeliveries(connection: RedisClient, prefix: string, isTraced: boole
     metrics: finishedCounts,
   };
   const telemetry = isTraced ? { telemetry: new (bullmqOtel().BullMQOtel)({ tracerName: 'bullmq' }) } : {};
-  return new (bullmq().Queue)(deliveriesName, { ...options, ...telemetry });
+  const deliveries = new (bullmq().Queue)(deliveriesName, { ...options, ...telemetry });
+  deliveries.on('error', onError);
+  return deliveries;
 }
 
 /** What every process connects by: settings of libs/config, and what tells of lost connections. */

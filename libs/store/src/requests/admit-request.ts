@@ -41,15 +41,7 @@ export type AdmitRequestResult =
 export async function admitRequest(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  {
-    openRequestsMax,
-    ownerMaxBytes,
-    otherShards = [],
-    weight,
-    promptless,
-    attachments,
-    ...refusing
-  }: AdmitRequestOptions,
+  { openRequestsMax, ownerMaxBytes, otherShards = [], unserved, queueMaxLength, ...kept }: AdmitRequestOptions,
 ): Promise<AdmitRequestResult> {
   const { owner, model, bytes } = envelope;
   const siblings = otherShards.filter((shard) => modelOfShard(shard) === model);
@@ -64,13 +56,12 @@ export async function admitRequest(
     ]));
   const [openElsewhere, keptElsewhere] = counts || [0, 0];
   const limits = {
-    queued: refusing.queueMaxLength,
-    servedOnly: refusing.unserved === 'refuse',
+    queued: queueMaxLength,
+    servedOnly: unserved === 'refuse',
     open: openRequestsMax === undefined ? undefined : Math.max(0, openRequestsMax - openElsewhere),
     bytes: ownerMaxBytes === undefined ? undefined : Math.max(0, ownerMaxBytes - keptElsewhere),
   };
-  const options = { limits, weight, promptless, attachments };
-  const reply = (await runAdmission(store, envelope, options)) as AdmissionReply;
+  const reply = (await runAdmission(store, envelope, { limits, ...kept })) as AdmissionReply;
   switch (reply[0]) {
     case 'admitted':
       return { status: 'admitted', position: reply[1], isPossible: reply[2] === 1, costAhead: Number(reply[3]) };

@@ -60,7 +60,11 @@ export const openaiFields = {
     'For clients that always send it.',
   ),
   background: oneOf(['auto', 'opaque'], 'auto or opaque', 'For clients that always send it: pictures are opaque.'),
-  moderation: oneOf(['auto', 'low'], 'auto or low', 'For clients that always send it: nothing is moderated.'),
+  moderation: oneOf(
+    ['auto', 'low'],
+    'auto or low',
+    'For clients that always send it: the server decides what is refused.',
+  ),
   style: oneOf(['vivid'], 'vivid (the prompt says the style)', 'For clients that always send OpenAI’s default.'),
 };
 
@@ -119,11 +123,7 @@ export function createImagesBody({
       if (error !== undefined && error.issues.some(({ path }) => !isPictureField(path[0])))
         throw invalidFields(fieldProblems(error.issues, { body: given, known, foreignNames: foreignPictureFields }));
       const all = (data ?? given) as Record<string, unknown> & OpenaiBody;
-      const missing = Object.entries(needed).filter(([field]) => field !== 'prompt' && all[field] === undefined);
-      const problems = [
-        ...missing.map(([field, expected]) => invalidValue(field, undefined, expected)),
-        ...combinationProblems(all),
-      ];
+      const problems = [...missingFields(all, needed), ...combinationProblems(all)];
       if (problems.length > 0) throw invalidFields(problems);
       const { response_format: responseFormat = 'b64_json', stream, stream_format, partial_images = 0 } = all;
       return {
@@ -139,6 +139,16 @@ export function createImagesBody({
 function withoutNulls(body: unknown, needed: Readonly<Record<string, string>>): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
   return Object.fromEntries(Object.entries(body).filter(([name, value]) => value !== null || name in needed));
+}
+
+/** Prompts are missed by who knows the model. */
+function missingFields(
+  fields: Readonly<Record<string, unknown>>,
+  needed: Readonly<Record<string, string>>,
+): FieldProblem[] {
+  return Object.entries(needed)
+    .filter(([field]) => field !== 'prompt' && fields[field] === undefined)
+    .map(([field, expected]) => invalidValue(field, undefined, expected));
 }
 
 /** Fields that would silently do nothing. */

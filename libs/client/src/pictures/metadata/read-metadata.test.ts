@@ -30,8 +30,8 @@ it.each(Object.keys(files))('is not there in what is cut of %s, or what it is pa
   const file = bytesOf(name);
   const whole = readMetadata(file);
   for (let length = 0; length < file.length; length++) {
-    const read = readMetadata(file.subarray(0, length));
-    if (read !== undefined) expect(whole!.prompt).toContain(read.prompt);
+    const { prompt = '' } = readMetadata(file.subarray(0, length)) ?? {};
+    expect(whole!.prompt).toContain(prompt);
   }
   for (let at = 0; at < file.length; at++) {
     const changed = Buffer.from(file);

@@ -1,0 +1,59 @@
+"""The upscaler: what it is before it is trained, its data, and its graph."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from train_emoji.pictures import SIDE, Sprites, paint, render_sprites
+from train_emoji.things import Thing, is_held_out
+from train_emoji.upscaler import (
+    SCALE,
+    Upscaler,
+    UpscalerTraining,
+    export_upscaler,
+    held_out_scenes,
+    judge_upscaler,
+    training_scenes,
+)
+
+
+def test_untrained_makes_four_of_each_pixel() -> None:
+    pixels = torch.rand(2, 3, 5, 7)
+    larger = Upscaler()(pixels)
+    assert torch.equal(larger, pixels.repeat_interleave(SCALE, 2).repeat_interleave(SCALE, 3))
+
+
+def test_is_not_trained_on_what_it_is_judged_by(things: tuple[Thing, ...]) -> None:
+    assert not any(is_held_out(scene.thing, scene.color) for scene in training_scenes(500, things, seed=0))
+    held_out = held_out_scenes(things, seed=0)
+    assert len({scene.thing for scene in held_out}) == len(things)
+    assert all(is_held_out(scene.thing, scene.color) for scene in held_out)
+
+
+def test_scenes_are_the_same_in_both_sizes(things: tuple[Thing, ...], sprites: Sprites) -> None:
+    larger = render_sprites(things[:3], SCALE)
+    for scene in training_scenes(3, things[:3], seed=0):
+        large = paint(scene, larger, SCALE)
+        assert large.shape == (SIDE * SCALE, SIDE * SCALE, 3)
+        halved = large.reshape(SIDE, SCALE, SIDE, SCALE, 3).mean((1, 3))
+        assert np.abs(halved - paint(scene, sprites)).mean() < 0.01
+
+
+def test_crops_of_a_pair_show_the_same() -> None:
+    small = np.random.default_rng(0).integers(0, 256, (2, 64, 64, 3), np.uint8)
+    large = small.repeat(SCALE, 1).repeat(SCALE, 2)
+    stage = UpscalerTraining((small, large), steps=8, batch=3)
+    for step in range(8):
+        batch = {name: torch.from_numpy(value) for name, value in stage[step].items()}
+        # Untrained, it makes four of each pixel.
+        assert stage.loss(batch)[1]["L1"] == 0
+
+
+def test_graph_takes_any_size(tmp_path: Path) -> None:
+    export_upscaler(Upscaler(width=4, layers=1), tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["upscale"] == SCALE
+    small = np.full((1, 24, 24, 3), 128, np.uint8)
+    figures = judge_upscaler(tmp_path / "model.onnx", (small, small.repeat(SCALE, 1).repeat(SCALE, 2)), threads=1)
+    assert figures["upscaler"] == np.inf
