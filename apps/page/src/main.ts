@@ -3,7 +3,9 @@ import { Gallery } from './picture/gallery.ts';
 import { createModelFields } from './picture/model-fields.ts';
 import { createPictureReader } from './picture/read-picture.ts';
 import { createRequestForm } from './picture/request-form.ts';
+import { createStyleChips } from './picture/style-chips.ts';
 import { createGalleryStorage, galleryKey } from './requests/gallery-storage.ts';
+import { createRequestInputs } from './requests/request-inputs.ts';
 import { createStreamSlots, slotCountOf } from './requests/stream-slots.ts';
 import { errorWords } from './server/error-words.ts';
 import { createPoller } from './server/poller.ts';
@@ -15,6 +17,7 @@ import { createKeyDialog } from './shell/key-dialog.ts';
 import { openPageStorage } from './shell/page-storage.ts';
 import { startThemeButton } from './shell/theme.ts';
 import { startViews, type ViewName } from './shell/views.ts';
+import { StartPicture } from './start/start-picture.ts';
 import { chatKey } from './write/chat-storage.ts';
 import { createWritePrompt } from './write/write-prompt.ts';
 import { WriteView } from './write/write-view.ts';
@@ -41,25 +44,40 @@ const askForKey = createKeyDialog((key) => {
   resume();
 });
 
-const pictureModels = createModelFields(form);
+const styles = createStyleChips(form);
+const start = new StartPicture(form);
+const pictureModels = createModelFields(form, (model, isChosen) => {
+  styles.showModel(model);
+  start.showModel(model, isChosen);
+});
+const inputs = createRequestInputs(session);
 const slots = createStreamSlots(slotCountOf(protocolOfPage()));
 const gallery = new Gallery({
   storage: createGalleryStorage(storage),
   session,
   slots,
-  onAgain(request) {
+  inputs,
+  onAgain({ id, request }) {
     requestForm.fill(request);
+    if (request.image !== undefined) void start.fill((name) => inputs.read(id, name));
     prompt.scrollIntoView({ block: 'center' });
     prompt.focus({ preventScroll: true });
   },
 });
 const submit = async (request: PictureRequest): Promise<string> => {
   const { request_id: id } = await session.client.submit(request);
-  gallery.add({ id, createdAtMs: Date.now(), request });
+  gallery.add({ id, createdAtMs: Date.now(), request: inputs.keep(id, request) });
   announce(`Submitted: ${request.prompt}`);
   return id;
 };
-const requestForm = createRequestForm(form, async (request) => void (await submit(request)));
+const parts = {
+  read: async () => ({ ...(await start.read()), loras: styles.chosen }),
+  fill(request: PictureRequest): void {
+    start.clear();
+    styles.choose(request.loras);
+  },
+};
+const requestForm = createRequestForm(form, parts, async (request) => void (await submit(request)));
 
 createPictureReader(findElement(document, '.maker', HTMLElement), (made) => requestForm.fillWith(made));
 
@@ -70,7 +88,7 @@ const writeView = new WriteView({
   slots,
   chosenWriter,
   async draw(words) {
-    const request = requestForm.requestFor(words);
+    const request = await requestForm.requestFor(words);
     // Without a name the server would choose one, of whatever kind.
     return request.model === undefined ? undefined : submit(request);
   },

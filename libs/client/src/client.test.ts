@@ -216,3 +216,18 @@ it('images brings all bytes', async () => {
     { ...imageInfo(1, picture), data: picture },
   ]);
 });
+
+describe('input', () => {
+  it('brings the picture that a request began with, with its type, over a connection that broke off', async () => {
+    const test = await openClient([reset, bytes(picture)]);
+    const file = await test.client.input('tiny-1', 'mask');
+    expect(file.type).toBe('image/png');
+    expect(new Uint8Array(await file.arrayBuffer())).toEqual(picture);
+    expect(pathsOf(test.asked)).toEqual(['GET /tiny-1/inputs/mask', 'GET /tiny-1/inputs/mask']);
+  });
+
+  it('is thrown as the API says it when there is none', async () => {
+    const test = await openClient([failure(404, 'input_not_found')]);
+    await expect(test.client.input('tiny-1', 'image')).rejects.toMatchObject({ status: 404, code: 'input_not_found' });
+  });
+});

@@ -11,7 +11,7 @@ import { ClientError, isAnswerLost } from './client-error.ts';
 import { requestPath, retrying, sendForJson } from './http.ts';
 import { type Call, type ClientOptions, withDefaults } from './options.ts';
 import type { PictureRequest } from './pictures/picture-request.ts';
-import { fetchPicture } from './pictures/pictures.ts';
+import { fetchInput, fetchPicture } from './pictures/pictures.ts';
 import type { RequestEvent } from './stream-event.ts';
 import { streamRequest } from './stream.ts';
 import type { TextRequest } from './texts/text-request.ts';
@@ -68,6 +68,9 @@ export function createClient(options: ClientOptions) {
       const { images = [] } = await getJson<RequestView>(call, requestPath(id));
       return Promise.all(images.map((image) => fetchPicture(call, image)));
     },
+    /** A picture that a request began with, as it was fitted to the size that is drawn. 404: there is none (any more). */
+    input: (id: string, name: 'image' | 'mask', given?: SignalOptions): Promise<Blob> =>
+      fetchInput(callOf(given), `${requestPath(id)}/inputs/${name}`),
     /** What the API answers at a path that has no function here, such as `/status`; tried once. */
     ask: async <Body>(method: 'GET' | 'POST', path: string, given?: SignalOptions): Promise<Body> =>
       (await sendForJson<Body>(callOf(given), path, { method })).body,

@@ -19,3 +19,15 @@ it('takes the key from the environment, so that none is shown to others', () => 
     '-H "authorization: Bearer $DARKROOM_API_KEY"',
   );
 });
+
+it('names files for what pictures began with, and sends all else beside them as a form', () => {
+  const image = '/v1/predict/tiny-1/inputs/image';
+  const begun = { ...request, prompt: '@home; it’s', strength: 0.5, loras: [{ id: 'pixels' }], image };
+  const line = `curl -s 'http://h/v1/predict' --form-string 'prompt=@home; it’s' --form-string 'seed=7' --form-string 'strength=0.5'`;
+  expect(curlLine({ baseUrl: 'http://h/', hasKey: false }, begun)).toBe(
+    `${line} --form-string 'loras=[{"id":"pixels"}]' -F image=@picture.png`,
+  );
+  expect(curlLine({ baseUrl: 'http://h/', hasKey: true }, { ...begun, mask: image })).toMatch(
+    / -H "authorization: Bearer \$DARKROOM_API_KEY" .* -F image=@picture.png -F mask=@mask.png$/,
+  );
+});

@@ -12,6 +12,8 @@ const full: FormValues = {
   seed: '7',
   n: '2',
   scheduler: 'ddim',
+  strength: '',
+  upscale: '',
 };
 const blank = Object.fromEntries(Object.keys(full).map((name) => [name, ''])) as unknown as FormValues;
 const draw = (): number => 99;
@@ -40,11 +42,35 @@ it('asks for a file that says how it was made where the box is ticked', () => {
   expect(JSON.stringify(requestOf(full, draw))).not.toContain('metadata');
 });
 
+it('asks for a picture that begins with another, as it is, and for how far to go from it only then', () => {
+  const [image, mask] = [new Blob(['a picture']), new Blob(['a mask'])];
+  const request = requestOf({ ...full, strength: '0.6' }, draw, { image, mask });
+  expect(request).toMatchObject({ strength: 0.6 });
+  expect([request.image, request.mask]).toEqual([image, mask]);
+  expect(valuesOf(request).strength).toBe('0.6');
+  expect(requestOf({ ...full, strength: '' }, draw, { image }).strength).toBeUndefined();
+  expect(requestOf({ ...full, strength: '0.6' }, draw).strength).toBeUndefined();
+});
+
+it('asks for styles, and for larger pictures', () => {
+  const loras = [{ id: 'pixels', scale: 0.5 }];
+  const request = requestOf({ ...full, upscale: '2' }, draw, { loras });
+  expect(request).toMatchObject({ upscale: 2, loras });
+  expect(valuesOf(request).upscale).toBe('2');
+  expect(Object.keys(JSON.parse(JSON.stringify(requestOf(full, draw))) as object)).not.toContain('loras');
+});
+
 it('leaves out what is empty, but draws the seed, which must be known for the same picture again', () => {
   expect(requestOf({ ...blank, prompt: 'a cat' }, draw)).toEqual({ prompt: 'a cat', seed: 99, preview: { every: 1 } });
   expect(requestOf({ ...blank, seed: '0' }, draw).seed).toBe(0);
   // As a form gives them whose lists are disabled, because no model is known yet.
-  const { model: _model, scheduler: _scheduler, ...known } = { ...blank, prompt: 'a cat' };
+  const {
+    model: _model,
+    scheduler: _scheduler,
+    strength: _strength,
+    upscale: _upscale,
+    ...known
+  } = { ...blank, prompt: 'a cat' };
   expect(requestOf(known as FormValues, draw)).toEqual({ prompt: 'a cat', seed: 99, preview: { every: 1 } });
 });
 

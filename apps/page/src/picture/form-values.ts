@@ -1,7 +1,7 @@
 import type { PictureRequest } from '@darkroom/client';
 
 const texts = ['prompt', 'negative_prompt', 'model', 'scheduler'] as const;
-const numbers = ['num_inference_steps', 'guidance_scale', 'seed', 'n'] as const;
+const numbers = ['num_inference_steps', 'guidance_scale', 'seed', 'n', 'strength', 'upscale'] as const;
 type Name = (typeof texts)[number] | (typeof numbers)[number];
 
 /** What stands in the form's fields, as typed. */
@@ -10,13 +10,20 @@ export type FormValues = Record<Name | 'width' | 'height', string> & {
   metadata?: 'on';
 };
 
+/** What a request has of the form that nobody types. */
+export interface FormParts {
+  image?: PictureRequest['image'] | undefined;
+  mask?: PictureRequest['mask'] | undefined;
+  loras?: PictureRequest['loras'] | undefined;
+}
+
 const wantedPreviews = 16;
 
 /**
  * The request that a form asks for. An empty field is undefined, for the model's own value; only the seed is drawn here,
  * so that "same seed again" and the curl line know it at once. Nothing is checked: the API does, and says it in words.
  */
-export function requestOf(values: FormValues, drawSeed: () => number): PictureRequest {
+export function requestOf(values: FormValues, drawSeed: () => number, { image, mask, loras }: FormParts = {}) {
   const steps = numberOf(values.num_inference_steps);
   return {
     prompt: values.prompt.trim(),
@@ -30,6 +37,12 @@ export function requestOf(values: FormValues, drawSeed: () => number): PictureRe
     scheduler: textOf(values.scheduler),
     preview: { every: previewEvery(steps) },
     metadata: values.metadata === 'on' ? true : undefined,
+    image,
+    mask,
+    // Without a picture it means nothing, and is refused.
+    strength: image === undefined ? undefined : numberOf(values.strength),
+    upscale: numberOf(values.upscale),
+    loras,
     // The JSON that it becomes has no undefined fields.
   } as PictureRequest;
 }
@@ -47,13 +60,13 @@ function previewEvery(steps: number | undefined): number {
   return typeof steps === 'number' && steps > 0 ? Math.min(1000, Math.max(1, Math.round(steps / wantedPreviews))) : 1;
 }
 
-/** Lists that are empty yet are disabled, and what is disabled is not among a form's values. */
+/** What is disabled is not among a form's values: lists that are empty yet, fields that the model has no use for. */
 function textOf(typed: string | undefined): string | undefined {
   return typed?.trim() || undefined;
 }
 
 /** What is no number goes to the API as it is, which then says what it expected. */
-function numberOf(typed: string): number | undefined {
+function numberOf(typed: string | undefined): number | undefined {
   const text = textOf(typed);
   if (text === undefined) return undefined;
   return Number.isFinite(Number(text)) ? Number(text) : (text as unknown as number);

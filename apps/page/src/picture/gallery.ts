@@ -1,5 +1,5 @@
-import type { PictureRequest } from '@darkroom/client';
 import type { GalleryEntry, GalleryStorage } from '../requests/gallery-storage.ts';
+import type { RequestInputs } from '../requests/request-inputs.ts';
 import { isOpen } from '../requests/request-life.ts';
 import type { RequestState } from '../requests/request-state.ts';
 import type { StreamSlots } from '../requests/stream-slots.ts';
@@ -11,8 +11,9 @@ export interface GalleryOptions {
   storage: GalleryStorage;
   session: Session;
   slots: StreamSlots;
+  inputs: RequestInputs;
   /** Fills the form with a request. */
-  onAgain: (request: PictureRequest) => void;
+  onAgain: (entry: GalleryEntry) => void;
 }
 
 /** One column, as in page.css. */
@@ -89,6 +90,7 @@ export class Gallery {
 
   #drop(id: string): void {
     this.#cards.get(id)?.dispose();
+    this.#options.inputs.forget(id);
     this.#cards.delete(id);
     this.#watchers.get(id)?.(undefined);
     this.#watchers.delete(id);

@@ -1,11 +1,14 @@
 import type { PictureModel } from '@darkroom/client';
 import { findElement } from '../shell/find-element.ts';
 
+/** Told of the chosen model whenever more is known of it; `isChosen`: somebody has just chosen it, and its defaults are in the form. */
+export type OnModel = (model: PictureModel, isChosen: boolean) => void;
+
 /**
  * The fields of the form whose limits are the model's. Limits are shown and help with spinning and sliding; the API is
  * who checks them.
  */
-export function createModelFields(form: HTMLFormElement) {
+export function createModelFields(form: HTMLFormElement, onModel: OnModel) {
   const model = findElement(form, '#model', HTMLSelectElement);
   const known = new Map<string, PictureModel>();
   addDials(form);
@@ -14,6 +17,7 @@ export function createModelFields(form: HTMLFormElement) {
     if (chosen === undefined) return;
     showLimits(form, chosen);
     fillDefaults(form, chosen);
+    onModel(chosen, true);
   });
   return {
     /** What is chosen and typed stays. */
@@ -27,6 +31,7 @@ export function createModelFields(form: HTMLFormElement) {
       showLimits(form, chosen);
       // Somebody may have been faster than the list of models.
       if (isFirst) fillDefaults(form, chosen, { keepTyped: true });
+      onModel(chosen, false);
     },
     /** Why the models are not known. */
     showProblem: (words: string): void => hint(form, '#model-hint', words),
@@ -35,7 +40,7 @@ export function createModelFields(form: HTMLFormElement) {
 
 function showLimits(
   form: HTMLFormElement,
-  { is_possible, sizes, steps, guidance, schedulers, max_prompt_tokens }: PictureModel,
+  { is_possible, sizes, steps, guidance, schedulers, max_prompt_tokens, upscales }: PictureModel,
 ) {
   const unserved = is_possible ? '' : 'no worker serves it now; ';
   hint(form, '#model-hint', `${unserved}reads ${max_prompt_tokens} tokens`);
@@ -46,6 +51,7 @@ function showLimits(
   limit(form, 'num_inference_steps', { ...steps, step: 1 });
   limit(form, 'guidance_scale', { ...guidance, step: 0.5 });
   setOptions(findElement(form, '#scheduler', HTMLSelectElement), schedulers);
+  showUpscales(findElement(form, '#upscale', HTMLSelectElement), upscales);
 }
 
 function fillDefaults(form: HTMLFormElement, { defaults }: PictureModel, { keepTyped = false } = {}): void {
@@ -82,6 +88,15 @@ function limit(form: HTMLFormElement, name: string, { min, max, step }: Record<'
   Object.assign(number, { min, max, step });
   const dial = form.querySelector<HTMLInputElement>(`[data-dial=${name}]`);
   if (dial !== null) Object.assign(dial, { min, max, step, value: number.value });
+}
+
+function showUpscales(select: HTMLSelectElement, upscales: readonly number[]): void {
+  const current = select.value;
+  const larger = upscales.map((times) => new Option(`${times} times as large`, String(times)));
+  select.replaceChildren(new Option('as it is drawn', ''), ...larger);
+  if (upscales.includes(Number(current))) select.value = current;
+  select.disabled = upscales.length === 0;
+  findElement(select.form!, '#upscale-field', HTMLElement).hidden = select.disabled;
 }
 
 function setOptions(select: HTMLSelectElement, values: readonly string[]): void {

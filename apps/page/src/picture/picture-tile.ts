@@ -1,5 +1,6 @@
 import type { PictureState } from '../requests/request-state.ts';
 import { cloneTemplate, partOf } from '../shell/find-element.ts';
+import { createWipe } from './before-after.ts';
 import { fileName } from './file-name.ts';
 
 export interface PictureTileOptions {
@@ -18,6 +19,7 @@ export function createPictureTile({ prompt, name, shape }: PictureTileOptions) {
   const download = partOf(element, 'download', HTMLAnchorElement);
   bar.ariaLabel = `Steps of ${name}`;
   element.style.aspectRatio = shape;
+  const wipe = createWipe(element, name);
   let shown: PictureState | undefined;
   let url = '';
   const showFile = ({ blob, seed }: NonNullable<PictureState['file']>): void => {
@@ -28,6 +30,7 @@ export function createPictureTile({ prompt, name, shape }: PictureTileOptions) {
     download.download = fileName(prompt, seed, blob.type);
     download.ariaLabel = download.title = `Download ${name}, seed ${seed}`;
     download.hidden = false;
+    wipe.showAfter();
   };
   return {
     element,
@@ -43,8 +46,13 @@ export function createPictureTile({ prompt, name, shape }: PictureTileOptions) {
         addLayer(layers, { src: preview, alt: `${prompt} (developing)`, kind: 'preview' });
       shown = picture;
     },
+    /** What it began with, to be compared with what became of it. */
+    showBefore: (file: Blob): void => wipe.showBefore(file),
     /** Gives back what the browser holds for it. */
-    dispose: () => URL.revokeObjectURL(url),
+    dispose(): void {
+      URL.revokeObjectURL(url);
+      wipe.dispose();
+    },
   };
 }
 

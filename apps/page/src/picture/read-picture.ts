@@ -1,5 +1,6 @@
 import { type PictureRequest, readMetadata } from '@darkroom/client';
 import { findElement } from '../shell/find-element.ts';
+import { listenForFiles } from '../shell/listen-for-files.ts';
 
 /** A larger file is none that anybody made here. */
 const maxFileBytes = 128e6;
@@ -25,36 +26,5 @@ export function createPictureReader(sheet: HTMLElement, onRead: (made: Partial<P
   };
   // A file may be gone, or may not be read, by the time that it is to be.
   const tryToRead = (file: File): void => void read(file).catch(() => say(`${file.name} cannot be read.`));
-  button.addEventListener('click', () => chooser.click());
-  chooser.addEventListener('change', () => {
-    const [file] = chooser.files ?? [];
-    if (file !== undefined) tryToRead(file);
-    // The same one may be chosen again.
-    chooser.value = '';
-  });
-  listenForDrops(sheet, tryToRead);
-}
-
-/** Words and links that are dropped go where they always went: into the field below. */
-function listenForDrops(sheet: HTMLElement, onDrop: (file: File) => void): void {
-  const show = (isOver: boolean): void => void sheet.toggleAttribute('data-drop', isOver);
-  sheet.addEventListener('dragover', (event) => {
-    if (!hasFiles(event)) return;
-    event.preventDefault();
-    show(true);
-  });
-  sheet.addEventListener('dragleave', ({ relatedTarget }) => {
-    if (!sheet.contains(relatedTarget as Node | null)) show(false);
-  });
-  sheet.addEventListener('drop', (event) => {
-    show(false);
-    if (!hasFiles(event)) return;
-    event.preventDefault();
-    const [file] = event.dataTransfer!.files;
-    if (file !== undefined) onDrop(file);
-  });
-}
-
-function hasFiles({ dataTransfer }: DragEvent): boolean {
-  return dataTransfer?.types.includes('Files') === true;
+  listenForFiles({ place: sheet, buttons: [button], chooser }, tryToRead);
 }

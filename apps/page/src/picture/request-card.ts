@@ -1,4 +1,6 @@
 import type { PictureRequest } from '@darkroom/client';
+import type { GalleryEntry } from '../requests/gallery-storage.ts';
+import type { RequestInputs } from '../requests/request-inputs.ts';
 import { isOpen } from '../requests/request-life.ts';
 import type { RequestState } from '../requests/request-state.ts';
 import { statusWords } from '../requests/status-words.ts';
@@ -11,7 +13,8 @@ import { curlLine } from './curl-line.ts';
 import { createPictureTile } from './picture-tile.ts';
 
 export interface RequestCardOptions extends TrackRequestOptions {
-  onAgain: (request: PictureRequest) => void;
+  inputs: RequestInputs;
+  onAgain: (entry: GalleryEntry) => void;
   onRemove: (id: string) => void;
 }
 
@@ -19,7 +22,7 @@ export type RequestCard = ReturnType<typeof createRequestCard>;
 
 const copiedMs = 2000;
 
-export function createRequestCard({ onAgain, onRemove, onChange, ...options }: RequestCardOptions) {
+export function createRequestCard({ inputs, onAgain, onRemove, onChange, ...options }: RequestCardOptions) {
   const { entry, session } = options;
   const { id, request } = entry;
   const element = cloneTemplate('card', HTMLLIElement);
@@ -32,7 +35,11 @@ export function createRequestCard({ onAgain, onRemove, onChange, ...options }: R
   part('prompt').id = `prompt-${id}`;
   article.setAttribute('aria-labelledby', part('prompt').id);
   part('facts').textContent = factsOf(request);
-  const show = (state: RequestState): void => showState(article, tiles, state);
+  const showBefore = createBefore(entry, inputs, tiles);
+  const show = (state: RequestState): void => {
+    showState(article, tiles, state);
+    showBefore(state);
+  };
   const tracked = new TrackedRequest({
     ...options,
     onChange(state) {
@@ -43,7 +50,7 @@ export function createRequestCard({ onAgain, onRemove, onChange, ...options }: R
   addActions(article, part('prompt').id, {
     cancel: () => void tracked.cancel(),
     retry: () => tracked.resume(),
-    again: () => onAgain(request),
+    again: () => onAgain(entry),
     curl: () => void copyCurlLine(part('curl'), session, request),
     remove: () => onRemove(id),
   });
@@ -56,6 +63,20 @@ export function createRequestCard({ onAgain, onRemove, onChange, ...options }: R
       element.remove();
       tiles.forEach((tile) => tile.dispose());
     },
+  };
+}
+
+/** Gets the picture that the request began with once it is known where it is, and shows it beside what became of it. */
+function createBefore({ id, request }: GalleryEntry, inputs: RequestInputs, tiles: ReturnType<typeof tilesOf>) {
+  let isAsked = request.image === undefined;
+  return ({ hasInputs }: RequestState): void => {
+    if (isAsked || !(hasInputs || inputs.isKept(id, 'image'))) return;
+    isAsked = true;
+    inputs.read(id, 'image').then(
+      (before) => before !== undefined && tiles.forEach((tile) => tile.showBefore(before)),
+      // The way to the server is told of elsewhere; the next news of the request are a reason to ask again.
+      () => (isAsked = false),
+    );
   };
 }
 
@@ -111,12 +132,17 @@ async function copyCurlLine(button: HTMLElement, session: Session, request: Pict
 
 function factsOf(request: PictureRequest): string {
   const { model, size, n = 1, num_inference_steps: steps, guidance_scale: guidance, seed, scheduler } = request;
+  const { image, mask, strength, loras = [], upscale } = request;
   const facts = [
     model,
     size?.replace('x', ' × '),
     steps === undefined ? undefined : `${steps} steps`,
     guidance === undefined ? undefined : `guidance ${guidance}`,
     scheduler,
+    image === undefined ? undefined : `from a picture${mask === undefined ? '' : ', in parts'}`,
+    image === undefined || strength === undefined ? undefined : `strength ${strength}`,
+    ...loras.map(({ id, scale = 1 }) => `${id} × ${scale}`),
+    upscale === undefined ? undefined : `${upscale} times as large`,
     n === 1 ? `seed ${seed}` : `${n} pictures, seeds from ${seed}`,
   ];
   return facts.filter((fact) => fact !== undefined).join(' · ');

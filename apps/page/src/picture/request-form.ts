@@ -2,14 +2,24 @@ import { ClientError, type PictureRequest } from '@darkroom/client';
 import { drawSeed } from '../requests/draw-seed.ts';
 import { errorWords } from '../server/error-words.ts';
 import { findElement } from '../shell/find-element.ts';
-import { type FormValues, requestOf, valuesOf } from './form-values.ts';
+import { type FormParts, type FormValues, requestOf, valuesOf } from './form-values.ts';
 import { setField } from './model-fields.ts';
 
 /** The fields that a size is made of, and what the API calls it. */
-const fieldOfParam: Readonly<Record<string, string>> = { size: 'width' };
+const fieldOfParam: Readonly<Record<string, string>> = { size: 'width', mask: 'image' };
+
+/** What of the form is not typed. */
+export interface PartsOfForm {
+  read: () => Promise<FormParts>;
+  fill: (request: PictureRequest) => void;
+}
 
 /** Reads the form, sends it, and shows what was wrong with it where it was wrong. */
-export function createRequestForm(form: HTMLFormElement, submit: (request: PictureRequest) => Promise<void>) {
+export function createRequestForm(
+  form: HTMLFormElement,
+  parts: PartsOfForm,
+  submit: (request: PictureRequest) => Promise<void>,
+) {
   const button = findElement(form, 'button[type=submit]', HTMLButtonElement);
   const problem = findElement(form, '[role=alert]', HTMLParagraphElement);
   const send = async (): Promise<void> => {
@@ -18,43 +28,49 @@ export function createRequestForm(form: HTMLFormElement, submit: (request: Pictu
     clearProblem(form, problem);
     const unreadable = unreadableField(form);
     if (unreadable !== undefined) return showProblem(form, problem, `${unreadable} is not a number.`, unreadable);
-    const request = requestOf(valuesIn(form), drawSeed);
     button.ariaDisabled = 'true';
     try {
-      await submit(request);
+      await submit(requestOf(valuesIn(form), drawSeed, await parts.read()));
     } catch (error) {
       showProblem(form, problem, errorWords(error), error instanceof ClientError ? error.param : undefined);
     } finally {
       button.ariaDisabled = null;
     }
   };
-  form.addEventListener('submit', (event) => {
-    event.preventDefault();
-    void send();
-  });
-  form.addEventListener('keydown', (event) => {
-    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
-    event.preventDefault();
-    void send();
-  });
+  listenForSend(form, () => void send());
+  const fill = (request: PictureRequest): void => {
+    clearProblem(form, problem);
+    writeValues(form, valuesOf(request));
+    parts.fill(request);
+  };
   return {
-    /** One picture of another prompt, with a seed of its own, and otherwise what the form says. */
-    requestFor: (prompt: string): PictureRequest =>
-      requestOf({ ...valuesIn(form), prompt, negative_prompt: '', seed: '', n: '1' }, drawSeed),
-    /** The fields of a request, for the same one again. */
-    fill(request: PictureRequest): void {
-      clearProblem(form, problem);
-      writeValues(form, valuesOf(request));
+    /** One picture of another prompt, from nothing, with a seed of its own, and otherwise what the form says. */
+    async requestFor(prompt: string): Promise<PictureRequest> {
+      const { loras } = await parts.read();
+      return requestOf({ ...valuesIn(form), prompt, negative_prompt: '', seed: '', n: '1' }, drawSeed, { loras });
     },
+    /** The fields of a request, for the same one again. */
+    fill,
     /** One picture of what made another; returns in words what the form does not have of it. */
     fillWith(made: Partial<PictureRequest>): string | undefined {
-      clearProblem(form, problem);
       const { metadata } = valuesIn(form);
-      writeValues(form, valuesOf({ prompt: '', ...made, n: 1, metadata: metadata === 'on' }));
+      fill({ prompt: '', ...made, n: 1, metadata: metadata === 'on' });
       const { model } = valuesIn(form);
       return made.model === undefined || made.model === model ? undefined : `the model ${made.model}`;
     },
   };
+}
+
+function listenForSend(form: HTMLFormElement, send: () => void): void {
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    send();
+  });
+  form.addEventListener('keydown', (event) => {
+    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    send();
+  });
 }
 
 function valuesIn(form: HTMLFormElement): FormValues {
@@ -79,7 +95,9 @@ function unreadableField(form: HTMLFormElement): string | undefined {
 
 function showProblem(form: HTMLFormElement, problem: HTMLElement, words: string, param: string | undefined): void {
   problem.textContent = words;
-  const field = param === undefined ? null : form.elements.namedItem(fieldOfParam[param] ?? param);
+  // Of what is wrong deep within a field the API says where, such as `loras.0.scale`.
+  const [name = ''] = param?.split('.') ?? [];
+  const field = form.elements.namedItem(fieldOfParam[name] ?? name);
   if (param === undefined || !(field instanceof HTMLElement)) return;
   problem.textContent = withLabel(form, words, param);
   field.ariaInvalid = 'true';
@@ -97,6 +115,6 @@ function clearProblem(form: HTMLFormElement, problem: HTMLElement): void {
 
 /** The API calls fields by their names in JSON, the page by what stands beside them. */
 function withLabel(form: HTMLFormElement, words: string, param: string): string {
-  const label = form.querySelector(`label[for="${param}"]`)?.textContent;
+  const label = form.querySelector(`label[for="${param}"], [id="${param}"] > legend`)?.textContent;
   return label != null && words.toLowerCase().startsWith(param) ? `${label}${words.slice(param.length)}` : words;
 }

@@ -43,6 +43,7 @@ function isEntry(value: unknown): value is GalleryEntry {
   if (typeof value !== 'object' || value === null) return false;
   const { id, createdAtMs, request } = value as Partial<GalleryEntry>;
   if (typeof id !== 'string' || typeof createdAtMs !== 'number' || typeof request?.prompt !== 'string') return false;
-  const { n = 1, size = '' } = request;
-  return typeof size === 'string' && Number.isInteger(n) && n >= 1 && n <= maxPictures;
+  const { n = 1, size = '', image = '', mask = '' } = request;
+  if (![size, image, mask].every((text) => typeof text === 'string')) return false;
+  return Number.isInteger(n) && n >= 1 && n <= maxPictures;
 }

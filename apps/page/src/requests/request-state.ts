@@ -16,11 +16,13 @@ export interface RequestState extends RequestLife {
   pictures: readonly PictureState[];
   /** Tokens at the prompt's end that the model did not read; 0 as long as nobody has said. */
   promptTokensCut: number;
+  /** The server has what it began with. */
+  hasInputs: boolean;
 }
 
 export function newRequestState(n: number): RequestState {
   const pictures = Array.from({ length: n }, () => ({ step: 0, totalSteps: 0 }));
-  return { ...newLife, pictures, promptTokensCut: 0 };
+  return { ...newLife, pictures, promptTokensCut: 0, hasInputs: false };
 }
 
 export function stateAfterEvent(before: RequestState, event: RequestEvent): RequestState {
@@ -60,7 +62,8 @@ export function stateWithPicture(
 
 /** What a poll says; of what develops, only where no events stream: these are ahead of it. */
 export function stateAfterPoll(before: RequestState, view: RequestView, isStreaming: boolean): RequestState {
-  const state = lifeAfterPoll(before, view, isStreaming);
+  const hasInputs = view.images !== undefined && typeof view.parameters.image === 'string';
+  const state = { ...lifeAfterPoll(before, view, isStreaming), hasInputs };
   if (isStreaming || view.images === undefined) return state;
   const share = Math.max(1, state.pictures.length);
   const step = Math.floor(view.step / share);

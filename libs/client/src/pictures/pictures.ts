@@ -15,3 +15,11 @@ export function fetchPicture<Info extends ImageInfo>(call: Call, image: Info): P
     return { ...image, content_type: contentType, bytes: data.length, data };
   });
 }
+
+/** The picture at a path. */
+export function fetchInput(call: Call, path: string): Promise<Blob> {
+  return retrying(call, async () => {
+    const response = await send(call, path);
+    return new Blob([await readBytes(call, response)], { type: response.headers.get('content-type') ?? '' });
+  });
+}

@@ -1,0 +1,120 @@
+/** The page shows what the chosen model takes, and nothing else; styles and larger pictures are asked for as they are chosen. */
+import type { PictureCard } from '@darkroom/kinds';
+import { publishModel } from '@darkroom/store';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connectToChromium, openPage } from './chromium.ts';
+import { openSystem, type System } from './system.ts';
+
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await connectToChromium();
+});
+afterAll(() => browser.close());
+
+const plain: PictureCard = {
+  id: 'plain',
+  created: 1_700_000_000,
+  ownedBy: 'tests',
+  kind: 'picture',
+  pipeline: 'StableDiffusionPipeline',
+  sizes: { multiple: 32, min: 32, max: 320, default: { width: 96, height: 96 } },
+  steps: { min: 2, max: 90, default: 12 },
+  guidance: { min: 1, max: 20, default: 3 },
+  schedulers: ['ddim'],
+  defaultScheduler: 'ddim',
+  maxPromptTokens: 77,
+};
+const versatile: PictureCard = {
+  ...plain,
+  id: 'versatile',
+  takes: ['image', 'mask'],
+  loras: [
+    { id: 'pixels', rank: 4 },
+    { id: 'night', rank: 8 },
+  ],
+  upscales: [2, 4],
+};
+
+/** Without a worker: what is asked for waits. */
+async function open(...cards: readonly PictureCard[]): Promise<{ system: System; page: Page }> {
+  const system = await openSystem({ parts: ['api'] });
+  for (const card of cards) await publishModel(system.store, card);
+  const page = await openPage(browser, system.url);
+  await page.getByText('no worker serves it now; reads 77 tokens').waitFor();
+  await page.getByLabel('Prompt', { exact: true }).fill('a fox');
+  return { system, page };
+}
+
+async function newest(page: Page): Promise<{ id: string; request: object }> {
+  const text = await page.evaluate<string>(`localStorage.getItem('darkroom.gallery')`);
+  return (JSON.parse(text) as [{ id: string; request: object }])[0];
+}
+
+async function parametersOf({ url }: System, page: Page): Promise<object> {
+  const { id } = await newest(page);
+  return ((await (await fetch(`${url}/v1/predict/${id}`)).json()) as { parameters: object }).parameters;
+}
+
+it('asks for styles with a scale each, and for a larger picture, and fills them in again', async () => {
+  const { system, page } = await open(versatile);
+  await page.getByLabel('pixels', { exact: true }).check();
+  await page.getByLabel('Scale of pixels').fill('0.5');
+  await page.getByLabel('night', { exact: true }).check();
+  await page.getByLabel('Size of the file').selectOption('2 times as large');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  const card = page.getByRole('article', { name: 'a fox' });
+  await card.getByText('pixels × 0.5 · night × 1 · 2 times as large').waitFor();
+  const loras = [
+    { id: 'pixels', scale: 0.5 },
+    { id: 'night', scale: 1 },
+  ];
+  expect(await parametersOf(system, page)).toMatchObject({ loras, upscale: 2 });
+  await page.getByLabel('pixels', { exact: true }).uncheck();
+  expect(await page.getByLabel('Scale of pixels').count()).toBe(1);
+  expect(await page.getByLabel('Scale of pixels').isVisible()).toBe(false);
+  await page.getByLabel('Size of the file').selectOption('as it is drawn');
+  await card.getByRole('button', { name: 'Same seed again' }).click();
+  expect(await page.getByLabel('pixels', { exact: true }).isChecked()).toBe(true);
+  expect(await page.getByLabel('Scale of pixels').inputValue()).toBe('0.5');
+  expect(await page.getByLabel('Size of the file').inputValue()).toBe('2');
+});
+
+it('says what is wrong with a style, beside it', async () => {
+  const { page } = await open(versatile);
+  await page.getByLabel('pixels', { exact: true }).check();
+  await page.getByLabel('Scale of pixels').fill('9');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  await page.getByRole('alert').getByText('9').waitFor();
+  expect(await page.evaluate<string>('document.activeElement.id')).toBe('loras');
+  expect(await page.getByRole('article').count()).toBe(0);
+});
+
+it('shows no field that the model has no use for, and sends nothing of it', async () => {
+  const { system, page } = await open(plain, versatile);
+  await page.getByLabel('Model').selectOption('versatile');
+  const chooser = page.waitForEvent('filechooser');
+  await page.getByRole('button', { name: 'Choose a picture' }).click();
+  const dot = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=';
+  await (await chooser).setFiles({ name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from(dot, 'base64') });
+  await page.getByText('dot.png', { exact: true }).waitFor();
+  await page.getByLabel('Strength').fill('0.4');
+  await page.getByLabel('night', { exact: true }).check();
+  await page.getByLabel('Size of the file').selectOption('4 times as large');
+  const fields = [
+    page.getByRole('group', { name: 'Start from a picture' }),
+    page.getByRole('group', { name: 'Styles' }),
+    page.getByLabel('Size of the file'),
+  ];
+  for (const field of fields) expect(await field.isVisible()).toBe(true);
+  await page.getByLabel('Model').selectOption('plain');
+  for (const field of fields) expect(await field.isVisible()).toBe(false);
+  await page.getByRole('button', { name: 'Develop' }).click();
+  await page.getByRole('article', { name: 'a fox' }).waitFor();
+  const parameters = await parametersOf(system, page);
+  for (const name of ['image', 'strength', 'loras', 'upscale']) expect(parameters).not.toHaveProperty(name);
+  // It is still there for a model that takes it.
+  await page.getByLabel('Model').selectOption('versatile');
+  await page.getByText('dot.png', { exact: true }).waitFor();
+});
