@@ -91,7 +91,8 @@ describe('the process executor', () => {
     const executor = new ProcessExecutor(options);
     const card = await executor.start();
     const refusals = [{ device: 'cuda', reason: expect.stringContaining('shared library') as string }];
-    const parts = ['text_encoder', 'unet', 'vae_decoder'].map((part) => ({ part, device: 'cpu', refusals }));
+    const names = ['text_encoder', 'unet', 'vae_decoder', 'upscaler_x2'];
+    const parts = names.map((part) => ({ part, device: 'cpu', refusals }));
     expect(onLoaded.mock.calls).toEqual([[parts, card]]);
     await executor.shutdown();
   });
