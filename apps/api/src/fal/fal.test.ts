@@ -1,4 +1,5 @@
 import type { Facts } from '@darkroom/core';
+import type { PictureCard } from '@darkroom/kinds';
 import { publishModel } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
@@ -7,6 +8,7 @@ import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { readFrames } from '../testing/sse-reader.ts';
 import { card, openTestApi, type TestApi } from '../testing/test-api.ts';
 
+const checked: PictureCard = { ...card, safetyChecker: 'black' };
 const json = { 'Content-Type': 'application/json' };
 
 interface Sent {
@@ -124,7 +126,7 @@ describe('inputs', () => {
 
   it('take from a client that there is a safety checker where there is one, and not that there is none', async () => {
     const test = await openTestApi();
-    await publishModel(test.store, { ...card, safetyChecker: 'black' });
+    await publishModel(test.store, checked);
     await submitted(test, { enable_safety_checker: true });
     const before = await allKeys(test.store);
     expect(await problemOf(await send(test, { prompt: 'a fox', enable_safety_checker: false }))).toEqual({

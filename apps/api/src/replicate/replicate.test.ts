@@ -1,3 +1,4 @@
+import type { PictureCard } from '@darkroom/kinds';
 import { publishModel } from '@darkroom/store';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
@@ -247,7 +248,8 @@ describe('with keys', () => {
 
 async function openChecked(): Promise<TestApi> {
   const test = await openTestApi();
-  await publishModel(test.store, { ...card, safetyChecker: 'refuse' });
+  const checked: PictureCard = { ...card, safetyChecker: 'refuse' };
+  await publishModel(test.store, checked);
   await startWorker(test.store);
   return test;
 }

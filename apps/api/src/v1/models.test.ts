@@ -1,4 +1,5 @@
 import { createRequestId } from '@darkroom/core';
+import type { PictureCard } from '@darkroom/kinds';
 import { connectStore, publishModel, reportLoadFailure } from '@darkroom/store';
 import { openTestStore } from '@darkroom/testing';
 import { expect, it, onTestFinished } from 'vitest';
@@ -79,7 +80,8 @@ it('/v1/models lists what each model can do', async () => {
 
 it('/v1/models tells what a model enlarges by, and what its safety checker does', async () => {
   const test = await openTestApi();
-  await publishModel(test.store, { ...card, upscales: [2, 4], safetyChecker: 'refuse' });
+  const able: PictureCard = { ...card, upscales: [2, 4], safetyChecker: 'refuse' };
+  await publishModel(test.store, able);
   const model = modelSchema.parse(await (await test.api.request('/v1/models/tiny')).json());
   expect(model).toMatchObject({ upscales: [2, 4], safety_checker: 'refuse' });
 });

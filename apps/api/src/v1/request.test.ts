@@ -1,4 +1,5 @@
 import { createRequestId, type Facts } from '@darkroom/core';
+import type { PictureCard } from '@darkroom/kinds';
 import { publishModel } from '@darkroom/store';
 import { allKeys, createCostMeter } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
@@ -57,7 +58,8 @@ describe('GET /v1/predict/<id>', () => {
 
   it('shows what a larger picture was made by, as a body that makes it again', async () => {
     const test = await openTestApi();
-    await publishModel(test.store, { ...card, upscales: [2] });
+    const able: PictureCard = { ...card, upscales: [2] };
+    await publishModel(test.store, able);
     const { body } = await poll(test, await test.submit({ upscale: 2 }));
     expect(body.parameters).toMatchObject({ size: '128x128', upscale: 2 });
     await test.submit(body.parameters);

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { EventView, KindEvent } from '../kind.ts';
 import { type PictureCard, type PictureInput, seedOfPicture } from './picture-input.ts';
 import { pictureSchema } from './picture-schema.ts';
+import { upscales } from './upscale.ts';
 
 const count = z.int().min(0);
 const pixels = z.int().min(1);
@@ -68,7 +69,9 @@ export const pictureModelShape = {
   guidance: range,
   schedulers: z.array(z.string()).meta({ description: 'What `scheduler` takes.' }),
   max_prompt_tokens: count,
-  upscales: z.array(count).meta({ description: 'What `upscale` takes; empty where the model has no upscaler.' }),
+  upscales: z
+    .array(z.literal(upscales))
+    .meta({ description: 'What `upscale` takes; empty where the model has no upscaler.' }),
   safety_checker: z.enum(['black', 'refuse']).nullable().meta({
     description:
       'What becomes of a picture that the safety checker of the model finds fault with: it is black, or the request fails. null: there is none.',
