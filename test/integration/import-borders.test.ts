@@ -60,7 +60,7 @@ it('refuses every kind of import across a border', async () => {
       'libs/service/src/a.ts: Only libs/store imports ioredis.',
       'libs/batching/src/a.ts: Only libs/store imports bullmq.',
       'libs/executor/src/a.ts: Only libs/runtime imports onnxruntime-node.',
-      'libs/runtime/src/a.ts: Only libs/diffusion imports sharp.',
+      'libs/runtime/src/a.ts: Only libs/imaging imports sharp.',
       'apps/api/src/a.ts: Only libs/service imports prom-client.',
       'apps/api/src/b.ts: apps/api reaches into apps/worker by its path; import a package by its name.',
       'apps/api/src/c.ts: apps/api reaches into libs/store by its path; import a package by its name.',

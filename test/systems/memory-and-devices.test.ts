@@ -41,7 +41,7 @@ it('makes the pictures of a machine with much memory on one with little', async 
 it('runs on the next device where one is missing, and says so in its log and its status', async () => {
   const system = await openSystem({ environment: { DEVICE: 'cuda:0,cpu' } });
   await make(system.url, { ...wide, size: '64x64' });
-  const parts = ['text_encoder', 'unet', 'vae_decoder', 'vae_encoder'];
+  const parts = ['text_encoder', 'unet', 'vae_decoder', 'upscaler_x2', 'vae_encoder'];
   const refused = parts.map((part) => ({
     part,
     device: 'cuda:0',

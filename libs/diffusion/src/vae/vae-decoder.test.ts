@@ -161,7 +161,7 @@ it('is what a pipeline ends large pictures with', async () => {
   const pictures: Uint8Array[] = [];
   for (const vaeTileSize of [64, 1024]) {
     const pipeline = await loadPipeline({ directory: join(root, 'models/emoji-sd'), threads: 1, vaeTileSize });
-    expect(pipeline.components.map(({ remark }) => remark)).toEqual([undefined, undefined, undefined]);
+    expect(pipeline.components.filter(({ remark }) => remark !== undefined)).toEqual([]);
     const [row] = await pipeline.createRows({ id: 'request', input });
     while (!row!.isDone) await pipeline.step([row!]);
     pictures.push((await pipeline.finish(row!)).data);

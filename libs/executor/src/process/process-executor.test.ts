@@ -117,7 +117,7 @@ describe('the process executor', () => {
     const executor = new ProcessExecutor(options);
     const card = await executor.start();
     const refusals = [{ device: 'cuda', reason: expect.stringContaining('shared library') as string }];
-    const folders = ['text_encoder', 'unet', 'vae_decoder', 'vae_encoder'];
+    const folders = ['text_encoder', 'unet', 'vae_decoder', 'upscaler_x2', 'vae_encoder'];
     const parts = folders.map((part) => ({ part, device: 'cpu', refusals }));
     expect(onLoaded.mock.calls).toEqual([[parts, card]]);
     await executor.shutdown();

@@ -99,15 +99,11 @@ describe.each(['in-process', 'process'] as const)('pictures in the %s executor',
     await Promise.all([log.next(isEnd('a')), log.next(isEnd('b'))]);
     const said = log.events.filter((event) => 'requestId' in event && event.requestId === 'a');
     const words = said.map((event) => (event.type === 'progress' ? `${event.done}/${event.total}` : event.type));
-    expect(words.filter((word) => word !== 'checkpoint')).toEqual([
-      '1/4',
-      '2/4',
-      '3/4',
-      'row-releasing',
-      '4/4',
-      'output',
-      'request-done',
-    ]);
+    expect(words.slice(words.indexOf('row-releasing'))).toEqual(['row-releasing', '4/4', 'output', 'request-done']);
+    // How far it was may be told for several steps at once.
+    const before = words.slice(0, words.indexOf('row-releasing')).filter((word) => word !== 'checkpoint');
+    expect(before).toEqual(['1/4', '2/4', '3/4'].filter((word) => before.includes(word)));
+    expect(before.at(-1)).toBe('3/4');
     expect(new Set(log.of('stats').map(({ shapeKey }) => shapeKey))).toEqual(new Set(['64x64', '64x64 x2']));
     const [{ output }] = log.of('output', 'a') as [ReturnType<typeof log.of<'output'>>[0]];
     expect(output.facts).toEqual({ seed: 1, width: 128, height: 128 });
