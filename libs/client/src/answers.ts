@@ -40,11 +40,13 @@ export interface Picture extends ImageInfo {
 
 /** All that made the pictures: submitted again, it makes the same ones. */
 export interface PictureParameters extends Required<
-  Omit<PictureRequest, 'prompt' | 'negative_prompt' | 'output' | Exclude<keyof RequestOptions, 'model'>>
+  Omit<PictureRequest, 'prompt' | 'negative_prompt' | 'output' | 'loras' | Exclude<keyof RequestOptions, 'model'>>
 > {
   /** Null once the request has ended, on a server that does not keep prompts. */
   prompt: string | null;
   negative_prompt: string | null;
+  /** Absent where there are none. */
+  loras?: NonNullable<PictureRequest['loras']>;
 }
 
 /** A request of pictures as `get` sees it. */
