@@ -1,7 +1,7 @@
 import type { PictureInput } from './picture-input.ts';
 
 /** What made one picture, as a body that makes it again; of one that was made of a picture, as far as text can say it. */
-export interface PictureRecipe extends MoreInput {
+export interface PictureRecipe extends Pick<PictureInput, 'strength' | 'loras' | 'upscale'> {
   model: string;
   prompt: string;
   negative_prompt: string;
@@ -14,15 +14,8 @@ export interface PictureRecipe extends MoreInput {
   scheduler: string;
 }
 
-/** What only some inputs have. */
-interface MoreInput {
-  strength?: number;
-  loras?: readonly { id: string; scale: number }[];
-  upscale?: 2 | 4;
-}
-
 /** @param seed the picture's own, which is that of its request and one more for each picture before it. */
-export function recipeOf(model: string, input: PictureInput & MoreInput, seed: number): PictureRecipe {
+export function recipeOf(model: string, input: PictureInput, seed: number): PictureRecipe {
   const { strength, loras, upscale } = input;
   return {
     model,
