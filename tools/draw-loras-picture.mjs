@@ -12,10 +12,10 @@ const prompts = [
 ];
 const styles = [
   undefined,
-  [{ id: 'pixels', scale: 1 }],
+  [{ id: 'pixels', scale: 1.4 }],
   [{ id: 'sunset', scale: 1 }],
   [
-    { id: 'pixels', scale: 0.7 },
+    { id: 'pixels', scale: 1 },
     { id: 'sunset', scale: 0.7 },
   ],
 ];
@@ -38,7 +38,9 @@ const tiles = [];
 for (const { line, column, row } of cells) {
   const { data } = await pipeline.finish(row);
   tiles.push({
-    input: await sharp(data, { raw: { width: size, height: size, channels: 3 } }).png().toBuffer(),
+    input: await sharp(data, { raw: { width: size, height: size, channels: 3 } })
+      .png()
+      .toBuffer(),
     left: gap + column * (size + gap),
     top: gap + line * (size + gap),
   });

@@ -119,8 +119,13 @@ export async function submit(store: StoreConnection, overrides: Partial<RequestE
   return envelope.id;
 }
 
-export async function lease(store: StoreConnection, id: string, meanwhile: () => void = () => {}): Promise<void> {
-  const leasing = dispatchRequests(store, 'tiny', [{ workerId: 'w1', isExclusive: false, requestIds: [id] }]);
+export async function lease(
+  store: StoreConnection,
+  id: string,
+  meanwhile: () => void = () => {},
+  workerId = 'w1',
+): Promise<void> {
+  const leasing = dispatchRequests(store, 'tiny', [{ workerId, isExclusive: false, requestIds: [id] }]);
   meanwhile();
   expect(await leasing).toMatchObject([{ status: 'leased' }]);
 }

@@ -42,14 +42,14 @@ describe.skipIf(reason !== undefined)('network policies', () => {
     });
   });
 
-  it('let every app out to DNS and Redis, the webhook-sender to the internet too, and nobody else anywhere', () => {
+  it('let every app out to DNS and Redis, the API and the webhook-sender to the internet too, and nobody else anywhere', () => {
     const out = Object.fromEntries(apps.map((app) => [app, namesFor(policies, app, 'Egress')]));
     const base = ['to-dns', 'to-redis'];
     expect(out).toEqual({
-      api: base,
+      api: ['to-dns', 'to-internet', 'to-redis'],
       'batch-former': base,
       janitor: base,
-      'webhook-sender': [...base, 'webhooks-to-internet'],
+      'webhook-sender': ['to-dns', 'to-internet', 'to-redis'],
       worker: base,
     });
   });
@@ -100,9 +100,9 @@ describe.skipIf(reason !== undefined)('network policies', () => {
     });
   });
 
-  it('call public what the webhook-sender calls public, to the address', () => {
+  it('call public what our own programs call public, to the address', () => {
     const blocks = policies
-      .find(({ name }) => name === 'webhooks-to-internet')!
+      .find(({ name }) => name === 'to-internet')!
       .policy.egress!.flatMap(({ to = [] }) => to.map(({ ipBlock }) => ipBlock!));
     const isAllowed = reader(blocks);
     const cidrs = [...blocks.flatMap(({ cidr, except = [] }) => [cidr, ...except]), ...specialRanges()];

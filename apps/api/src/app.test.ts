@@ -46,6 +46,7 @@ it('yields a valid OpenAPI document that has every route, and examples that pass
     '400',
     '401',
     '404',
+    '408',
     '409',
     '413',
     '415',

@@ -189,7 +189,7 @@ def _refer_to(source: Path, graph: onnx.GraphProto) -> None:
 
 
 def digest_of(file: Path) -> str:
-    """SHA-256 of a file's size and of 64 KB each of its beginning, middle and end: training changes weights everywhere."""
+    """SHA-256 of a file's size and of 64 KB each of its beginning, middle and end: training changes all of it."""
     size = file.stat().st_size
     digest = hashlib.sha256(str(size).encode())
     with file.open("rb") as opened:

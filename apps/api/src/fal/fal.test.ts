@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { hashKey } from '../auth/api-keys.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { readFrames } from '../testing/sse-reader.ts';
-import { card, cardWithLoras, openTestApi, type TestApi } from '../testing/test-api.ts';
+import { cardWith, cardWithLoras, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const json = { 'Content-Type': 'application/json' };
 
@@ -143,7 +143,7 @@ describe('inputs', () => {
 
   it('take from a client that there is a safety checker where there is one, and not that there is none', async () => {
     const test = await openTestApi();
-    await publishModel(test.store, { ...card, safetyChecker: 'black' });
+    await publishModel(test.store, cardWith({ safetyChecker: 'black' }));
     await submitted(test, { enable_safety_checker: true });
     const before = await allKeys(test.store);
     expect(await problemOf(await send(test, { prompt: 'a fox', enable_safety_checker: false }))).toEqual({

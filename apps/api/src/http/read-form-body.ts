@@ -71,7 +71,7 @@ async function pour(
 ): Promise<void> {
   const reader = (body ?? new Blob([]).stream()).getReader();
   const onAbort = (): void =>
-    fail(new ApiError(408, 'upload_timeout', `the body did not come within ${uploadMs / 1000} s`));
+    fail((signal.reason as Error).name === 'TimeoutError' ? uploadTooSlow() : brokenOff(signal.reason));
   signal.addEventListener('abort', onAbort);
   const feed = async (): Promise<void> => {
     let size = 0;
@@ -87,12 +87,20 @@ async function pour(
     await finished;
   } catch (error) {
     if (error instanceof ApiError) throw error;
-    throw invalidBody(`the body broke off, ${formExpected}`, error);
+    throw brokenOff(error);
   } finally {
     signal.removeEventListener('abort', onAbort);
     reader.cancel().catch(() => {});
     parser.destroy();
   }
+}
+
+function brokenOff(cause: unknown): ApiError {
+  return invalidBody(`the body broke off, ${formExpected}`, cause);
+}
+
+export function uploadTooSlow(): ApiError {
+  return new ApiError(408, 'upload_timeout', `the body did not come within ${uploadMs / 1000} s`);
 }
 
 function collectParts(c: ApiCall, limits: FormLimits, most: number): FormParts {

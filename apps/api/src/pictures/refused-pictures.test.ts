@@ -1,4 +1,5 @@
 /** Pictures that are not taken: told by the field, what came and what was expected, with nothing stored and no room kept. */
+import { connect } from 'node:net';
 import { allKeys } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { listen } from '../testing/listen.ts';
@@ -131,6 +132,20 @@ describe('refused, with nothing stored', () => {
       expect((await sendForm(test, formOf({ prompt: 'x', image: big, mask: big }))).status).toBe(400);
     const image = await pngOf(plain(64, 64));
     for (let count = 0; count < 8; count++) await idOf(await sendForm(test, formOf({ prompt: 'x', image })));
+  });
+
+  it('a form that breaks off', async () => {
+    const test = await openPictureApi({ config: { maxInputPixels: 4096, maxBodyBytes: 1024 } });
+    const { url } = await listen(test);
+    const { hostname, port } = new URL(url);
+    for (let count = 1; count <= 3; count++) {
+      const socket = connect(Number(port), hostname);
+      const head = ['POST /v1/predict HTTP/1.1', 'Host: localhost', 'Content-Type: multipart/form-data; boundary=here'];
+      const part = '--here\r\nContent-Disposition: form-data; name="image"; filename="x.png"\r\n\r\nbytes';
+      socket.write([...head, 'Content-Length: 150000', '', part].join('\r\n'), () => socket.destroySoon());
+      await expect.poll(() => test.lines.filter((line) => line.includes('"status":400'))).toHaveLength(count);
+    }
+    await idOf(await sendForm(test, formOf({ prompt: 'x', image: await pngOf(plain(64, 64)) })));
   });
 
   it('logs nothing of pictures', async () => {

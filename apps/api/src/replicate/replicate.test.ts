@@ -5,7 +5,7 @@ import { hashKey } from '../auth/api-keys.ts';
 import { endOverdue } from '../testing/end-overdue.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { readFrames } from '../testing/sse-reader.ts';
-import { card, cardWithLoras, openTestApi, type TestApi } from '../testing/test-api.ts';
+import { cardWith, cardWithLoras, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const root = '/replicate/v1';
 const ofModel = `${root}/models/darkroom/tiny/predictions`;
@@ -266,7 +266,7 @@ describe('with keys', () => {
 
 async function openChecked(): Promise<TestApi> {
   const test = await openTestApi();
-  await publishModel(test.store, { ...card, safetyChecker: 'refuse' });
+  await publishModel(test.store, cardWith({ safetyChecker: 'refuse' }));
   await startWorker(test.store);
   return test;
 }

@@ -2,6 +2,7 @@
 import { z } from '@hono/zod-openapi';
 import { rateLimitExceeded } from '../auth/limit-rate.ts';
 import { commonErrors, errorAnswer, noSuchModel, retryAfterHeader } from '../http/api-route.ts';
+import { uploadTooSlow } from '../http/read-form-body.ts';
 import { bodyTooLarge, wrongType } from '../http/read-json-body.ts';
 import { idempotencyConflict, idempotencyKey } from './idempotency.ts';
 
@@ -33,6 +34,9 @@ export const submitErrors = {
     },
   },
 };
+
+/** And where a body may come as a form. */
+export const formErrors = { 408: errorAnswer('The files did not come in time.', uploadTooSlow()) };
 
 /** What every route that submits takes. */
 export const submitHeaders = z.object({

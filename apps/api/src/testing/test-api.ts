@@ -22,15 +22,19 @@ export const card: PictureCard = {
   defaultScheduler: 'ddim',
   maxPromptTokens: 77,
 };
-/** The same with adapters. */
-export const cardWithLoras: PictureCard = {
-  ...card,
+
+/** The same, which can more. */
+export function cardWith(more: Partial<PictureCard>): PictureCard {
+  return { ...card, ...more };
+}
+
+export const cardWithLoras = cardWith({
   loras: [
     { id: 'pixels', rank: 4 },
     { id: 'large', rank: 120 },
     { id: 'sunset', rank: 16 },
   ],
-};
+});
 
 export interface TestApi {
   api: Api;

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { errorSchema } from '../http/error-response.ts';
 import { healthSchema, modelListSchema, modelSchema } from './api-schemas.ts';
 import { startWorker } from '../testing/fake-worker.ts';
-import { card, cardWithLoras, createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
+import { cardWith, card, cardWithLoras, createTestApi, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 async function health(test: TestApi): Promise<unknown[]> {
   const response = await test.api.request('/health');
@@ -84,7 +84,7 @@ it('/v1/models lists what each model can do', async () => {
 
 it('/v1/models tells what a model enlarges by, and what its safety checker does', async () => {
   const test = await openTestApi();
-  await publishModel(test.store, { ...card, upscales: [2, 4], safetyChecker: 'refuse' });
+  await publishModel(test.store, cardWith({ upscales: [2, 4], safetyChecker: 'refuse' }));
   const model = modelSchema.parse(await (await test.api.request('/v1/models/tiny')).json());
   expect(model).toMatchObject({ upscales: [2, 4], safety_checker: 'refuse' });
 });

@@ -10,7 +10,7 @@ import { commonErrors, errorAnswer, jsonAnswer, type Route } from '../http/api-r
 import { takeBody, type TakenBody } from '../http/take-body.ts';
 import { requestUrls } from '../http/urls.ts';
 import { chooseModel } from '../submit/choose-model.ts';
-import { submitErrors, submitHeaders } from '../submit/submit-document.ts';
+import { formErrors, submitErrors, submitHeaders } from '../submit/submit-document.ts';
 import { onceStored, type SubmittedRequest, submitRequest } from '../submit/submit-request.ts';
 import { acceptedSchema, bodySchema, pictureFormSchema, requestSchema } from './api-schemas.ts';
 import { onlySingleText, isText, streamPlainText, wantsPlainText } from './plain-text.ts';
@@ -56,6 +56,7 @@ A picture to begin with, and its mask, may come as files of a form: the fields o
   responses: {
     ...commonErrors,
     ...submitErrors,
+    ...formErrors,
     200: {
       ...jsonAnswer(
         'Ended while `Prefer: wait` waited; or the text, with `Accept: text/plain`.',

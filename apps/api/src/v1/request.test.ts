@@ -4,7 +4,7 @@ import { allKeys, createCostMeter } from '@darkroom/testing';
 import { describe, expect, it } from 'vitest';
 import { pictureStatusSchema } from './api-schemas.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
-import { card, openTestApi, type TestApi } from '../testing/test-api.ts';
+import { cardWith, openTestApi, type TestApi } from '../testing/test-api.ts';
 
 const neverWas = createRequestId({ model: 'tiny', owner: '', secret: 'not ours', nowMs: 1 });
 
@@ -57,7 +57,7 @@ describe('GET /v1/predict/<id>', () => {
 
   it('shows what a larger picture was made by, as a body that makes it again', async () => {
     const test = await openTestApi();
-    await publishModel(test.store, { ...card, upscales: [2] });
+    await publishModel(test.store, cardWith({ upscales: [2] }));
     const { body } = await poll(test, await test.submit({ upscale: 2 }));
     expect(body.parameters).toMatchObject({ size: '128x128', upscale: 2 });
     await test.submit(body.parameters);

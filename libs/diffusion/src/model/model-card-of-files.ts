@@ -1,4 +1,5 @@
 import type { PictureAttachment, PictureCard } from '@darkroom/kinds';
+import type { ModelLoras } from '../loras/model-loras.ts';
 import type { DarkroomJson } from './darkroom-json.ts';
 import type { DenoiserFacts } from './facts/denoiser-facts.ts';
 import { modelFileError } from './model-file.ts';
@@ -32,7 +33,7 @@ export interface CreateModelCardOptions {
   takes: readonly PictureAttachment[];
   /** What is done with pictures when they are decoded. */
   finishing: Pick<PictureCard, 'safetyChecker' | 'upscales'>;
-  loras: NonNullable<PictureCard['loras']>;
+  loras: Pick<ModelLoras, 'files'>;
 }
 
 /**
@@ -61,7 +62,7 @@ export function createModelCard(options: CreateModelCardOptions): PictureCard {
     maxPromptTokens,
     ...(takes.length > 0 && { takes }),
     ...finishing,
-    ...(loras.length === 0 ? {} : { loras }),
+    ...(loras.files.size > 0 && { loras: [...loras.files.values()].map(({ id: lora, rank }) => ({ id: lora, rank })) }),
   };
 }
 

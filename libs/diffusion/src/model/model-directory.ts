@@ -110,10 +110,9 @@ export async function readModelDirectory(
     stat(join(directory, 'model_index.json')),
   ]);
   const graphs = { ...needed, ...finishing.files };
-  const { latents, denoiser } = await readFacts(directory, { pipelineClass, textEncoders, graphs });
+  const { latents, denoiser, loras } = await readFacts(directory, { pipelineClass, textEncoders, graphs });
   checkChannels({ latents, denoiser, darkroom, pipelineClass, graphs });
   checkDynamicShift(scheduler, pipelineClass);
-  const loras = readModelLoras(directory, graphs.denoiser);
   const card = createModelCard({
     id: modelId,
     created: Math.floor(mtimeMs / 1000),
@@ -125,16 +124,15 @@ export async function readModelDirectory(
     maxPromptTokens: Math.max(...textEncoders.map(({ tokenizer }) => tokenizer.maxTokens)),
     takes: graphs.vaeEncoder === undefined ? [] : takenByFamilies[pipelineFamilies[pipelineClass]],
     finishing: finishing.card,
-    loras: [...loras.files.values()].map(({ id, rank }) => ({ id, rank })),
+    loras,
   });
-  const parts = { folders, graphs, textEncoders, scheduler, latents, denoiser };
+  const parts = { folders, graphs, textEncoders, scheduler, latents, denoiser, loras };
   return {
     path: directory,
     card,
     pipelineClass,
     ...parts,
     zeroesEmptyNegative: index['force_zeros_for_empty_prompt'],
-    loras,
     preview: darkroom.preview,
     clipImage: finishing.clipImage,
   };
@@ -143,10 +141,11 @@ export async function readModelDirectory(
 async function readFacts(
   directory: string,
   { pipelineClass, textEncoders, graphs }: Pick<ModelDirectory, 'pipelineClass' | 'textEncoders' | 'graphs'>,
-): Promise<Pick<ModelDirectory, 'latents' | 'denoiser'>> {
-  if (await isOf2022(directory, pipelineClass)) return readFactsOfGraphs(directory, graphs);
+): Promise<Pick<ModelDirectory, 'latents' | 'denoiser' | 'loras'>> {
+  const loras = readModelLoras(directory, graphs.denoiser);
+  if (await isOf2022(directory, pipelineClass)) return { ...readFactsOfGraphs(directory, graphs), loras };
   const latents = await readLatentFacts(directory);
-  return { latents, denoiser: await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders) };
+  return { latents, denoiser: await denoiserReaders[pipelineFamilies[pipelineClass]](directory, textEncoders), loras };
 }
 
 /** Whether its exporter wrote no config.json. A model that lacks some of them has lost them. */

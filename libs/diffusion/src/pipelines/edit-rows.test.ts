@@ -1,5 +1,5 @@
 /** Rows that start from nothing, from a picture and from a part of one, in one step; and what comes with them. */
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { RowCheckpoint } from '@darkroom/core';
@@ -255,6 +255,20 @@ describe('encoders as exporters write them', () => {
     await expect(loadPipeline({ directory, id: 'tiny', threads: 1 })).rejects.toMatchObject({
       code: 'model_unsupported',
       message: expect.stringMatching(message) as string,
+    });
+  });
+
+  it('are refused where they draw noise in another way', async () => {
+    const file = await readFile(join(encoders, 'sample/model.onnx'));
+    // The operator of the last node, which puts the noise on the mean.
+    const at = file.lastIndexOf(Buffer.from('\x22\x03Add'));
+    file.write('\x22\x03Sub', at);
+    const directory = await directoryWith((to) => writeFile(join(to, 'vae_encoder/model.onnx'), file));
+    await expect(loadPipeline({ directory, id: 'tiny', threads: 1 })).rejects.toMatchObject({
+      code: 'model_unsupported',
+      message: expect.stringMatching(
+        /^vae_encoder\/model\.onnx: draws noise by itself, which no seed gives again; /u,
+      ) as string,
     });
   });
 

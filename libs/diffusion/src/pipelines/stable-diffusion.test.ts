@@ -158,8 +158,6 @@ describe('Stable Diffusion', () => {
       return (await run(row!)).data;
     }
 
-    const edge = (at: number) => Math.min(at % 128, 127 - (at % 128), Math.floor(at / 128), 127 - Math.floor(at / 128));
-
     it('draws another thing on the same background', async () => {
       const changed = await change({ strength: 0.7 });
       // What is only encoded and decoded differs by 3.
@@ -258,6 +256,12 @@ describe('Stable Diffusion', () => {
     });
   });
 });
+
+/** Pixels between a pixel and the nearest edge of the picture. */
+function edge(at: number): number {
+  const [x, y] = [at % 128, Math.floor(at / 128)];
+  return Math.min(x, 127 - x, y, 127 - y);
+}
 
 async function pngOf(data: Uint8Array, channels: 1 | 3): Promise<Uint8Array> {
   return sharp(data, { raw: { width: 128, height: 128, channels } })

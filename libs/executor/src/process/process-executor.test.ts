@@ -32,6 +32,12 @@ function request(id: string, changes: Record<string, unknown> = {}) {
   return { id, input: { ...input, ...changes } };
 }
 
+async function redPng(red: number): Promise<Uint8Array> {
+  const data = Uint8Array.from({ length: 64 * 64 * 3 }, (_, at) => (at % 3 === 0 ? red : 0));
+  const options = { outputFormat: 'png', outputCompression: 100 } as const;
+  return (await encodePicture({ data, facts: { width: 64, height: 64 } }, options)).data;
+}
+
 describe('the process executor', () => {
   const model = { directory, threads: 1 };
 
@@ -90,12 +96,7 @@ describe('the process executor', () => {
     const executor = new ProcessExecutor({ maxSlots, onEvents: log.listener, model });
     await executor.start();
     // A red picture, and a mask that is black: nothing of it is painted anew.
-    const pngOf = async (red: number): Promise<Uint8Array> => {
-      const data = Uint8Array.from({ length: 64 * 64 * 3 }, (_, at) => (at % 3 === 0 ? red : 0));
-      const options = { outputFormat: 'png', outputCompression: 100 } as const;
-      return (await encodePicture({ data, facts: { width: 64, height: 64 } }, options)).data;
-    };
-    const attachments = new Map(Object.entries({ image: await pngOf(255), mask: await pngOf(0) }));
+    const attachments = new Map(Object.entries({ image: await redPng(255), mask: await redPng(0) }));
     executor.submit([{ ...request('a', { image: true, mask: true, strength: 1 }), attachments }]);
     await log.end('a');
     const [red, green] = [0, 1].map((color) =>

@@ -10,6 +10,7 @@ import {
   seedOfPicture,
 } from './picture-input.ts';
 import { pictureSchema } from './picture-schema.ts';
+import { upscales } from './upscale.ts';
 
 const count = z.int().min(0);
 const pixels = z.int().min(1);
@@ -97,7 +98,9 @@ export const pictureModelShape = {
     .array(z.enum(pictureAttachments))
     .optional()
     .meta({ description: 'Pictures that requests may bring; left out where there are none.' }),
-  upscales: z.array(count).meta({ description: 'What `upscale` takes; empty where the model has no upscaler.' }),
+  upscales: z
+    .array(z.literal(upscales))
+    .meta({ description: 'What `upscale` takes; empty where the model has no upscaler.' }),
   safety_checker: z.enum(['black', 'refuse']).nullable().meta({
     description:
       'What becomes of a picture that the safety checker of the model finds fault with: it is black, or the request fails. null: there is none.',

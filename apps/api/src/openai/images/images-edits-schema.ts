@@ -4,7 +4,7 @@ import { z } from '@hono/zod-openapi';
 import { answerErrors, requestIdHeader } from '../../follow/answer-document.ts';
 import { invalidField } from '../../http/api-error.ts';
 import { errorAnswer, type RouteDocument } from '../../http/api-route.ts';
-import { submitHeaders } from '../../submit/submit-document.ts';
+import { formErrors, submitHeaders } from '../../submit/submit-document.ts';
 import { fileSchema } from '../../v1/api-schemas.ts';
 import { createImagesBody, type ImagesBody, oneOf, openaiFields, pictureFields } from './images-body.ts';
 import { imagesResponseSchema, promptExpected, streamExamples } from './openai-images-schema.ts';
@@ -103,6 +103,7 @@ anew as a whole, as far as \`strength\` says. Several pictures are refused, and 
   },
   responses: {
     ...answerErrors('picture'),
+    ...formErrors,
     200: { ...images, content: { ...images.content, 'text/event-stream': streamExamples('image_edit') } },
     400: badImage,
   },
@@ -121,5 +122,5 @@ export const imagesVariationsDocument: RouteDocument = {
       content: { 'multipart/form-data': { schema: formSchema(variationsBody, 'ImagesVariationForm') } },
     },
   },
-  responses: { ...answerErrors('picture'), 200: images, 400: badImage },
+  responses: { ...answerErrors('picture'), ...formErrors, 200: images, 400: badImage },
 };
