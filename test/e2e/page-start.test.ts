@@ -138,6 +138,21 @@ describe('a picture to start from', () => {
     expect(await field(page).getByText('apple.png', { exact: true }).isVisible()).toBe(true);
   });
 
+  it('is refused by the server in words, beside the field, when this browser knows more formats than that takes', async () => {
+    const page = await open();
+    const gif = 'R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7';
+    await choose(page, Buffer.from(gif, 'base64'), 'dot.gif');
+    await field(page).getByText('1 × 1').waitFor();
+    await page.getByLabel('Prompt', { exact: true }).fill('a fox');
+    await page.getByRole('button', { name: 'Develop' }).click();
+    await page
+      .getByRole('alert')
+      .getByText(/^Start from a picture is .*expected/)
+      .waitFor();
+    expect(await page.evaluate<string>('document.activeElement.id')).toBe('image');
+    expect(await storedEntries(page)).toEqual([]);
+  });
+
   it('is filled in again by "Same seed again", with its mask, and makes the same picture', async () => {
     const page = await open();
     await choose(page);

@@ -59,7 +59,8 @@ const gallery = new Gallery({
   inputs,
   onAgain({ id, request }) {
     requestForm.fill(request);
-    if (request.image !== undefined) void start.fill((name) => inputs.read(id, name));
+    if (request.image !== undefined)
+      void start.fill(async (name) => (request[name] === undefined ? undefined : inputs.read(id, name)));
     prompt.scrollIntoView({ block: 'center' });
     prompt.focus({ preventScroll: true });
   },

@@ -64,7 +64,6 @@ export class StartPicture {
   clear(): void {
     this.#asked++;
     this.#set(undefined);
-    this.#say('');
   }
 
   /** With what another request began with, if it can still be had. */
@@ -101,6 +100,7 @@ export class StartPicture {
       prepareCanvas(partOf(this.#field, 'mask', HTMLCanvasElement), this.#chosen);
       this.#keepMask(this.#chosen, this.#chosen.history);
     }
+    this.#say('');
     this.#show();
   }
 
@@ -133,7 +133,6 @@ export class StartPicture {
     partOf(this.#field, 'empty', HTMLElement).hidden = chosen !== undefined;
     partOf(this.#field, 'chosen', HTMLElement).hidden = chosen === undefined;
     if (chosen === undefined) return;
-    this.#say('');
     const isPainted = this.#isPainted;
     partOf(this.#field, 'name', HTMLElement).textContent = chosen.name;
     partOf(this.#field, 'about', HTMLElement).textContent =
