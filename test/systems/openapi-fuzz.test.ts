@@ -5,6 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { PictureCard } from '@darkroom/kinds';
 import { createEventHub, readStats, publishModel, readWorkers, type StoreConnection } from '@darkroom/store';
 import { expect, it, onTestFinished } from 'vitest';
 import {
@@ -24,12 +25,15 @@ const png = Buffer.from(
   'base64',
 );
 
+/** A model that begins with pictures, too. */
+const taking: PictureCard = { ...card, takes: ['image', 'mask'] };
+
 /** As the document's examples call it. */
 const writer = 'emoji-writer';
 
 /** Workers that take no time: thousands of requests are drawn and written in between. */
 async function workAtOnce(store: StoreConnection): Promise<() => Promise<void>> {
-  await publishModel(store, card);
+  await publishModel(store, taking);
   await startWorker(store);
   await serveTextModel(store, { id: writer });
   const stops = await Promise.all([

@@ -28,8 +28,8 @@ export function listSchema<Item extends z.ZodType>(name: string, item: Item) {
 export const pictureBodySchema = pictureSchema.clone().openapi('PictureRequest');
 /** A file of a form, as the document shows it. */
 export const fileSchema = z.any().openapi({ type: 'string', format: 'binary' });
-export const pictureFormSchema = pictureBodySchema
-  .extend({ image: fileSchema.optional(), mask: fileSchema.optional() })
+export const pictureFormSchema = z
+  .strictObject({ ...pictureSchema.shape, image: fileSchema.optional(), mask: fileSchema.optional() })
   .openapi('PictureForm', { description: 'As `PictureRequest`; `image` and `mask` may be files or text.' });
 export const textBodySchema = textSchema.clone().openapi('TextRequest');
 /** What a body has to be depends on the kind of its model. */

@@ -41,7 +41,7 @@ export const variationsBody = createImagesBody({
 
 const referenceExpected = '{"image_url": a data URL or an https URL}';
 const reference = z.strictObject({ image_url: z.string() });
-const oneReference = z.tuple([reference]);
+const oneReference = z.array(reference).length(1);
 
 /** A body of JSON as OpenAI has it, with references in place of files, as one of ours. Throws 400 for other references. */
 export function fromReferences(body: unknown): unknown {
@@ -51,7 +51,7 @@ export function fromReferences(body: unknown): unknown {
   if (images !== undefined && images !== null) {
     const { data } = oneReference.safeParse(images);
     if (data === undefined) throw invalidField('images', images, `a list of one ${referenceExpected}`);
-    given['image'] = data[0].image_url;
+    given['image'] = data[0]!.image_url;
   }
   if (typeof given['mask'] === 'object' && given['mask'] !== null) {
     const { data } = reference.safeParse(given['mask']);
@@ -64,8 +64,10 @@ export function fromReferences(body: unknown): unknown {
 /** What a form may hold. */
 function formSchema({ schema }: ImagesBody, name: string): z.ZodType {
   const files = 'mask' in schema.shape ? { image: fileSchema, mask: fileSchema.optional() } : { image: fileSchema };
-  return schema.extend(files).openapi(name);
+  return z.strictObject({ ...schema.shape, ...files }).openapi(name);
 }
+
+const { image: _file, mask: _maskFile, ...referenceFields } = editsBody.schema.shape;
 
 const images = {
   description: 'The pictures, or the events.',
@@ -93,9 +95,8 @@ anew as a whole, as far as \`strength\` says. Several pictures are refused, and 
       content: {
         'multipart/form-data': { schema: formSchema(editsBody, 'ImagesEditForm') },
         'application/json': {
-          schema: editsBody.schema
-            .omit({ image: true, mask: true })
-            .extend({ images: oneReference, mask: reference.nullable().optional() })
+          schema: z
+            .strictObject({ ...referenceFields, images: oneReference, mask: reference.nullable().optional() })
             .openapi('ImagesEditReferences'),
         },
       },
