@@ -81,6 +81,8 @@ describe('a picture to begin with', () => {
     const { parameters } = (await (await test.api.request(`/v1/predict/${first}`)).json()) as { parameters: object };
     const again = await idOf(await test.post(parameters));
     expect(await fetchInput(test, again, 'image')).toEqual(await fetchInput(test, first, 'image'));
+    // A link, as polls show it on a server with keys.
+    await test.submit({ image: `/v1/predict/${first}/images/0?expires=1&signature=x` });
     const next = await test.submit({ image: `/v1/predict/${first}/images/0` });
     expect(await inputOf(test, next)).toMatchObject({ width: 96, height: 64 });
     const refused = await test.post({ prompt: 'x', image: `/v1/predict/${first}/images/1` });
