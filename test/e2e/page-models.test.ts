@@ -4,8 +4,11 @@ import { publishModel } from '@darkroom/store';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectToChromium, openPage } from './chromium.ts';
+import { ask, downloadedFrom } from './request-card.ts';
+import { useSharedSystem } from './shared-system.ts';
 import { openSystem, type System } from './system.ts';
 
+const shared = useSharedSystem();
 let browser: Browser;
 
 beforeAll(async () => {
@@ -117,4 +120,16 @@ it('shows no field that the model has no use for, and sends nothing of it', asyn
   // It is still there for a model that takes it.
   await page.getByLabel('Model').selectOption('versatile');
   await page.getByText('dot.png', { exact: true }).waitFor();
+});
+
+it('draws in a style of the model that is in the box', async () => {
+  const page = await openPage(browser, shared.url);
+  await page.getByLabel('sunset', { exact: true }).check();
+  await page.getByLabel('Seed').fill('7');
+  const styled = await downloadedFrom(await ask(page, 'a house on a green background', 6));
+  await page.getByLabel('Scale of sunset').fill('0');
+  await page.getByRole('button', { name: 'Develop' }).click();
+  await expect.poll(() => page.getByRole('article').count()).toBe(2);
+  const unstyled = await downloadedFrom(page.getByRole('article').first());
+  expect(styled).not.toEqual(unstyled);
 });

@@ -201,8 +201,8 @@ describe('a mask', () => {
     await field(page).getByText('what is painted is drawn anew').waitFor();
     expect(await page.getByLabel('Strength').getAttribute('placeholder')).toBe('1');
     await ask(page, 'a lemon', 200, 4);
-    const [{ id }] = (await storedEntries(page)) as [{ id: string }];
-    const [left, right] = await halvesOf(await bytesAt(`/v1/predict/${id}/inputs/mask`));
+    const [newest] = await storedEntries(page);
+    const [left, right] = await halvesOf(await bytesAt(`/v1/predict/${newest!.id}/inputs/mask`));
     expect(left).toBeGreaterThan(0.95);
     expect(right).toBeLessThan(0.02);
   });
@@ -319,15 +319,12 @@ async function maskOf(page: Page): Promise<Buffer> {
 
 /** As the system's file manager would. */
 async function drop(page: Page, name: string, data: Buffer): Promise<void> {
-  const dropped = await page.evaluateHandle(
-    ([fileName, base64]) => {
-      const transfer = new DataTransfer();
-      const bytes = Uint8Array.from(atob(base64!), (character) => character.codePointAt(0)!);
-      transfer.items.add(new File([bytes], fileName!));
-      return transfer;
-    },
-    [name, data.toString('base64')],
-  );
+  const dropped = await page.evaluateHandle(`{
+    const transfer = new DataTransfer();
+    const bytes = Uint8Array.from(atob('${data.toString('base64')}'), (character) => character.codePointAt(0));
+    transfer.items.add(new File([bytes], '${name}'));
+    transfer;
+  }`);
   for (const type of ['dragover', 'drop']) await page.dispatchEvent('#image', type, { dataTransfer: dropped });
 }
 
