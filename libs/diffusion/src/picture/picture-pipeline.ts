@@ -67,25 +67,11 @@ export async function loadPicturePipeline(
 ): Promise<PicturePipeline> {
   const { scheduleOf, shorten = skipSteps, latents: facts = model.latents } = family;
   const isForInpainting = model.denoiser.inChannels === inpaintingChannels(model.latents);
-  const extraChannels = model.denoiser.inChannels - model.latents.channels;
   const { card } = model;
-  const loaded: Awaited<ReturnType<typeof loadPromptEncoder>>[] = [];
-  for (const [at, outputs] of family.encoders.entries()) {
-    loaded.push(await loadPromptEncoder({ model, graphs, at, ...outputs }));
-  }
-  const denoiser = await graphs.loadDenoiser();
-  const vaeDecoder = await graphs.loadVaeDecoder();
-  const safetyChecker = await graphs.loadSafetyChecker();
-  const upscalers = await graphs.loadUpscalers();
+  const { encoders, batch, vaeDecoder, safetyChecker, upscalers, encoder } = await loadParts(model, { family, graphs });
+  const readLoras = lorasReader(model, { graphs, batch });
   // Previews would show what the checker is there to hide.
   const projection = safetyChecker === undefined ? model.preview : undefined;
-  const batch = new DenoiserBatch(denoiser, { ...family.inputs, extraChannels });
-  const trialOutputs = loaded.flatMap(({ trial }) => trial);
-  const conditioning = family.conditioningOf(trialOutputs, { ...card.sizes.default, guidanceScale: 1 });
-  await tryPictureGraphs({ model, denoiser, batch, vaeDecoder, conditioning });
-  const encoder = await graphs.loadVaeEncoder(smallestSide(card));
-  const encoders = loaded.map(({ encoder }) => encoder);
-  const readLoras = lorasReader(model, { graphs, batch });
 
   /** Decoded, and checked. */
   async function develop(row: PictureRow): Promise<RowOutput> {
@@ -119,6 +105,25 @@ export async function loadPicturePipeline(
     settle: () => graphs.settle(),
     dispose: () => graphs.dispose(),
   };
+}
+
+/** In this order: who is tried may need those before. `encoder`: of pictures. */
+async function loadParts(model: ModelDirectory, { family, graphs }: { family: PictureFamily; graphs: ModelGraphs }) {
+  const { card, denoiser: facts, latents } = model;
+  const loaded: Awaited<ReturnType<typeof loadPromptEncoder>>[] = [];
+  for (const [at, outputs] of family.encoders.entries()) {
+    loaded.push(await loadPromptEncoder({ model, graphs, at, ...outputs }));
+  }
+  const denoiser = await graphs.loadDenoiser();
+  const vaeDecoder = await graphs.loadVaeDecoder();
+  const safetyChecker = await graphs.loadSafetyChecker();
+  const upscalers = await graphs.loadUpscalers();
+  const batch = new DenoiserBatch(denoiser, { ...family.inputs, extraChannels: facts.inChannels - latents.channels });
+  const trialOutputs = loaded.flatMap(({ trial }) => trial);
+  const conditioning = family.conditioningOf(trialOutputs, { ...card.sizes.default, guidanceScale: 1 });
+  await tryPictureGraphs({ model, denoiser, batch, vaeDecoder, conditioning });
+  const encoder = await graphs.loadVaeEncoder(smallestSide(card));
+  return { encoders: loaded.map((each) => each.encoder), batch, vaeDecoder, safetyChecker, upscalers, encoder };
 }
 
 function isDenoised({ scheduler }: PictureRow): boolean {
