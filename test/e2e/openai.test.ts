@@ -1,7 +1,8 @@
 /** OpenAI's SDK and the Vercel AI SDK, as they come, on the real system. */
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { generateImage } from 'ai';
-import OpenAI, { BadRequestError, NotFoundError } from 'openai';
+import OpenAI, { BadRequestError, NotFoundError, toFile } from 'openai';
+import sharp from 'sharp';
 import { expect, it } from 'vitest';
 import { caller } from './caller-model.ts';
 import { picture, poll } from './client.ts';
@@ -72,6 +73,56 @@ it('OpenAI’s SDK streams partial pictures and pictures, to the bytes of one an
     ]);
   const answer = await client.images.generate(body);
   expect(answer.data!.map(({ b64_json }) => bytesOf(b64_json))).toEqual(completed);
+});
+
+/** How far two pictures are apart where `isThere`, of 255 in the mean. */
+async function distance(one: Buffer, other: Buffer, isThere: (x: number, y: number) => boolean): Promise<number> {
+  const [left, right] = await Promise.all(
+    [one, other].map((file) => sharp(file).removeAlpha().raw().toBuffer({ resolveWithObject: true })),
+  );
+  const { width, height } = left!.info;
+  let [sum, count] = [0, 0];
+  for (let at = 0; at < width * height * 3; at++) {
+    const pixel = Math.floor(at / 3);
+    if (!isThere(pixel % width, Math.floor(pixel / width))) continue;
+    sum += Math.abs(left!.data[at]! - right!.data[at]!);
+    count++;
+  }
+  return sum / count;
+}
+
+it('OpenAI’s SDK paints a hole in a picture anew, and leaves the rest', async () => {
+  const apple = bytesOf((await client.images.generate({ ...own, model, prompt })).data![0]!.b64_json);
+  const hole = Buffer.from('<svg width="128" height="128"><rect x="32" y="32" width="64" height="64"/></svg>');
+  const mask = await sharp({ create: { width: 128, height: 128, channels: 4, background: '#fff' } })
+    .composite([{ input: hole, blend: 'dest-out' }])
+    .png()
+    .toBuffer();
+  const asked = { ...own, model, prompt: 'a strawberry on a white background' };
+  const { data } = await client.images.edit({
+    ...asked,
+    image: await toFile(apple, 'apple.png', { type: 'image/png' }),
+    mask: await toFile(mask, 'mask.png', { type: 'image/png' }),
+  });
+  const edited = bytesOf(data![0]!.b64_json);
+  const isOutside = (x: number, y: number): boolean => x < 16 || y < 16 || x >= 112 || y >= 112;
+  const isInside = (x: number, y: number): boolean => x >= 48 && y >= 48 && x < 80 && y < 80;
+  const [outside, inside] = [await distance(apple, edited, isOutside), await distance(apple, edited, isInside)];
+  expect(outside).toBeLessThan(inside / 3);
+});
+
+it('OpenAI’s SDK draws a picture over, and varies it', async () => {
+  const apple = bytesOf((await client.images.generate({ ...own, model, prompt })).data![0]!.b64_json);
+  const file = (): ReturnType<typeof toFile> => toFile(apple, 'apple.png', { type: 'image/png' });
+  const asked = { ...own, seed: 8, model, prompt: 'a strawberry on a white background' };
+  const far: number[] = [];
+  for (const strength of [0.2, 0.9]) {
+    const { data } = await client.images.edit({ ...asked, image: await file(), strength } as never);
+    far.push(await distance(apple, bytesOf(data![0]!.b64_json), () => true));
+  }
+  expect(far[0]!).toBeLessThan(far[1]!);
+  const varied = await client.images.createVariation({ image: await file(), response_format: 'b64_json' });
+  expect(bytesOf(varied.data![0]!.b64_json).subarray(0, 8)).toEqual(pngStart);
 });
 
 it('OpenAI’s SDK says what is wrong', async () => {

@@ -1,4 +1,4 @@
-/** OpenAI's Python SDK, as it comes, with pictures to begin with, on an API whose worker is played. */
+/** OpenAI's Python SDK, as it comes, with pictures to begin with: on an API whose worker is played, and on the real system. */
 import type { PictureInput } from '@darkroom/kinds';
 import { readAttachments, readRequest } from '@darkroom/store';
 import { beforeAll, expect, it, vi } from 'vitest';
@@ -6,6 +6,7 @@ import { runNext, startWorker } from '../../apps/api/src/testing/fake-worker.ts'
 import { storedIds } from '../../apps/api/src/testing/generate.ts';
 import { listen } from '../../apps/api/src/testing/listen.ts';
 import { dataUrl, halfClear, openPictureApi, plain } from '../../apps/api/src/testing/pictures.ts';
+import { openSystem, patience } from '../e2e/system.ts';
 import { installOpenaiPython, runOpenaiPython } from './openai-python.ts';
 
 beforeAll(installOpenaiPython, 600_000);
@@ -54,4 +55,22 @@ except BadRequestError as error:
     }),
   );
   expect(new Set(inputs)).toEqual(new Set([0.8, 1]));
+});
+
+it('has the model in the box change its own picture', async () => {
+  const { url } = await openSystem({ environment: patience });
+  const program = `
+import base64, json
+from openai import OpenAI
+client = OpenAI(max_retries=0)
+ask = dict(model="emoji-sd", extra_body=dict(seed=7, num_inference_steps=8))
+bytes_of = lambda answer: base64.b64decode(answer.data[0].b64_json)
+apple = bytes_of(client.images.generate(prompt="a red apple on a white background", **ask))
+image = ("apple.png", apple, "image/png")
+edit = lambda: bytes_of(client.images.edit(image=image, prompt="a strawberry on a white background", **ask))
+edited = edit()
+varied = bytes_of(client.images.create_variation(image=image, response_format="b64_json"))
+print(json.dumps([[each[1:4].decode() for each in (apple, edited, varied)], edited == edit(), edited == apple]))
+`;
+  expect(JSON.parse(await runOpenaiPython(program, url))).toEqual([['PNG', 'PNG', 'PNG'], true, false]);
 });
