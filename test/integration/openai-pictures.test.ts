@@ -109,6 +109,7 @@ describe('images.edit', () => {
     expect(await messageOf({ images: [{ file_id: 'file-1' }] })).toMatch(/^images is .*, expected a list of one /);
     expect(await messageOf({ images: [...images, ...images] })).toMatch(/^images is .*, expected a list of one /);
     expect(await messageOf({ images, mask: { file_id: 'file-1' } })).toMatch(/^mask is .*, expected \{"image_url"/);
+    expect(await messageOf({ images, image: 'x' })).toMatch(/^images is .*, expected none beside image$/);
     expect(await messageOf({})).toBe('image is missing, expected a picture: a file of a form, or its URL');
   });
 

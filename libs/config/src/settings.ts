@@ -69,7 +69,7 @@ const commonSettings = {
 const bytesSettings = {
   bytesUrl: readBy('api', 'worker', 'janitor')('BYTES_URL', bytesUrl, {
     absent: 'in Redis',
-    doc: 'Where pictures, previews and checkpoints of pictures are kept, in place of Redis: a directory that all processes share, or a bucket. The same for all: [bytes.md](bytes.md).',
+    doc: 'Where pictures, previews, checkpoints of pictures and what came with requests are kept, in place of Redis: a directory that all processes share, or a bucket. The same for all: [bytes.md](bytes.md).',
   }),
 };
 

@@ -202,3 +202,11 @@ it('a GPU that CUDA does not show cannot be meant', () => {
   expect(problemsOf({ DEVICE: 'cuda:1,cpu', CUDA_VISIBLE_DEVICES: '4,5' })).toEqual([]);
   expect(problemsOf({ DEVICE: 'cpu', CUDA_VISIBLE_DEVICES: '4' })).toEqual([]);
 });
+
+it('does not take a judge that thinks for an engine that hangs', () => {
+  const judged = { JUDGE: './judge.mjs', JUDGE_TIMEOUT_S: '10' };
+  expect(problemsOf({ ...judged, ENGINE_TIMEOUT_S: '11' })).toEqual([]);
+  expect(problemsOf({ ...judged, ENGINE_TIMEOUT_S: '10' })).toEqual([
+    expect.stringContaining('ENGINE_TIMEOUT_S is 10, expected more than JUDGE_TIMEOUT_S, which is 10'),
+  ]);
+});

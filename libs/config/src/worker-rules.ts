@@ -9,6 +9,8 @@ interface WorkerValues {
   devices?: readonly Device[] | undefined;
   cudaVisibleDevices?: readonly string[] | undefined;
   modelDirs?: readonly string[] | undefined;
+  judgeTimeoutS?: number | undefined;
+  engineTimeoutS?: number | undefined;
 }
 
 /** One row: the settings it is about, where it holds, and what is wrong with each that is set there (or that is not). */
@@ -68,6 +70,13 @@ const rules: readonly Rule[] = [
     holds: ({ executor }, isSet) => executor === 'process' && !isSet('MEMORY_BUDGET_MB'),
     problem: (variable) =>
       `${variable} is set and MEMORY_BUDGET_MB is not, expected both: without a budget no model waits for room`,
+  },
+  {
+    variables: ['JUDGE'],
+    // While a verdict is due, nothing is heard of the engine.
+    holds: ({ judgeTimeoutS = 0, engineTimeoutS = Infinity }) => engineTimeoutS <= judgeTimeoutS,
+    problem: (variable, { judgeTimeoutS, engineTimeoutS }) =>
+      `${variable} is set and ENGINE_TIMEOUT_S is ${engineTimeoutS}, expected more than JUDGE_TIMEOUT_S, which is ${judgeTimeoutS}: a judge that thinks is not an engine that hangs`,
   },
 ];
 

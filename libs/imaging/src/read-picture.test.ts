@@ -73,6 +73,13 @@ describe('a picture', () => {
     ]);
   });
 
+  // Made to fill a square before it is cut, it would be a picture of 2 million pixels by 512, twice: turned, all of that is in memory.
+  it('takes no more memory for being long and thin, and turned', async () => {
+    const bytes = await halves(4000, 1).withMetadata({ orientation: 6 }).png().toBuffer();
+    const picture = await pixelsOf((await fit(bytes, 512, 512)).image);
+    expect([picture.width, picture.height]).toEqual([512, 512]);
+  });
+
   it('has three channels of eight bits, whatever it had', async () => {
     const cmyk = await halves(64, 64).toColourspace('cmyk').jpeg().toBuffer();
     const deep = await halves(64, 64).toColourspace('rgb16').png().toBuffer();

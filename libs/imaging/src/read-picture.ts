@@ -81,11 +81,12 @@ export async function readPicture(
  */
 export async function fitPicture(source: SourcePicture, size: PictureSize): Promise<FittedPicture | PictureRefusal> {
   const sharp = await loadSharp();
-  const options = { failOn: 'error', limitInputPixels: source.width * source.height, autoOrient: true } as const;
-  const { width, height } = size;
-  const fitted = sharp(source.bytes, options)
+  const fitted = sharp(source.bytes, { failOn: 'error', limitInputPixels: source.width * source.height })
+    .autoOrient()
     .toColourspace('srgb')
-    .resize({ width, height, fit: 'cover' })
+    // Cut first: what is long and thin would become larger than the memory before it is cut.
+    .extract(middleOf(source, size))
+    .resize({ ...size, fit: 'fill' })
     .ensureAlpha()
     .raw({ depth: 'uchar' });
   let rgba: Uint8Array;
@@ -105,6 +106,16 @@ export async function fitPicture(source: SourcePicture, size: PictureSize): Prom
       return isOpaque ? undefined : asPng(open().extractChannel('alpha').negate().toColourspace('b-w'));
     },
   };
+}
+
+/** The largest part of a picture that has the ratio of a size, from its middle; at least a pixel each way. */
+function middleOf({ width, height }: PictureSize, size: PictureSize) {
+  const scale = Math.min(width / size.width, height / size.height);
+  const part = {
+    width: Math.min(width, Math.max(1, Math.round(size.width * scale))),
+    height: Math.min(height, Math.max(1, Math.round(size.height * scale))),
+  };
+  return { ...part, left: Math.floor((width - part.width) / 2), top: Math.floor((height - part.height) / 2) };
 }
 
 async function headOf(bytes: Uint8Array): Promise<Metadata | undefined> {

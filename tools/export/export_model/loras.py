@@ -9,7 +9,7 @@ all of A a rank that is filled up with zeros, because another row of the batch h
 With blocks a row keeps its bits in any company, up to 128 for the rank.
 
 Why not one graph whose inputs have a default: onnxruntime-node feeds no input that is an initializer, too, and two
-products and a sum a layer cost each step of those who want none (docs/decisions/2026-11-23-styles-per-request.md).
+products and a sum a layer cost each step of those who want none (docs/decisions/2026-11-23-a-graph-beside-the-graph-for-adapters.md).
 """
 
 import hashlib

@@ -46,7 +46,11 @@ function parse(bytes: Uint8Array): unknown {
     throw invalidBody('the body is not UTF-8, expected a JSON object', error);
   }
   if (text.trim() === '') throw invalidBody('the body is empty, expected a JSON object');
-  const body = parseJson(text);
+  return checkedJson(text, parseJson(text));
+}
+
+/** What JSON may hold here: throws 400 for half a character, and for what is nested too deep. `body`: what `text` says. */
+export function checkedJson(text: string, body: unknown): unknown {
   // Before anything goes down into it: what calls itself for each level would run out of stack.
   if (isDeeperThan(mostLevels, body))
     throw invalidBody(`the body is nested more than ${mostLevels} levels deep, expected a JSON object of fields`);

@@ -3,7 +3,7 @@ import type { ApiContext } from '../context.ts';
 import type { Uploads } from '../pictures/uploads.ts';
 import type { ApiCall } from './api-env.ts';
 import { isForm, readFormBody } from './read-form-body.ts';
-import { readJsonBody } from './read-json-body.ts';
+import { checkedJson, readJsonBody } from './read-json-body.ts';
 
 /** A body that came as JSON, or as a form. */
 export interface TakenBody {
@@ -34,7 +34,10 @@ export async function takeBody<Result>(
   const { fields, uploads } = await readFormBody(c, limits);
   try {
     const known = await fieldsOf(fields);
-    const given = Object.entries(fields).map(([name, text]) => [name, valueOf(text, known[name])]);
+    const given = Object.entries(fields).map(([name, text]) => [
+      name,
+      valueOf(text, Object.hasOwn(known, name) ? known[name] : undefined),
+    ]);
     const named = uploads.names.map((name) => [name, `cid:${name}`]);
     return await handle({ body: Object.fromEntries([...given, ...named]), uploads });
   } finally {
@@ -45,9 +48,11 @@ export async function takeBody<Result>(
 /** Text where the field takes this text; else the JSON that it is; else text, which is then wrong. */
 function valueOf(text: string, field: z.ZodType | undefined): unknown {
   if (field === undefined || field.safeParse(text).success) return text;
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
     return text;
   }
+  return checkedJson(text, value);
 }

@@ -83,6 +83,15 @@ describe('refused, with nothing stored', () => {
     expect(await messageOf(await sendForm(test, formOf({ prompt: 'x', n: 'two' })))).toBe(
       'n is "two", expected a whole number from 1 to 10',
     );
+    const deep = `${'['.repeat(10_000)}${']'.repeat(10_000)}`;
+    for (const [name, text, problem] of [
+      ['constructor', 'x', /^constructor is not a field, expected one of model/],
+      ['preview', deep, /levels deep/],
+      ['preview', String.raw`{"every": "\ud800"}`, /half a surrogate pair/],
+    ] as const) {
+      const refused = await sendForm(test, formOf({ prompt: 'x', [name]: text }));
+      expect([refused.status, await messageOf(refused)]).toEqual([400, expect.stringMatching(problem)]);
+    }
     const send = async (body: string, type: string): Promise<unknown[]> => {
       const init = { method: 'POST', body, headers: { 'Content-Type': type } };
       const response = await test.api.request('/v1/predict', init);

@@ -3,8 +3,9 @@ import { maxLoraRank, type PictureInput } from '@darkroom/kinds';
 import type { ModelLoras } from './model-loras.ts';
 import { type LoraSet, loraSetKey, readLoraSet } from './lora-set.ts';
 
-/** Sets that are kept beside those of rows: people try prompts with one style. */
+/** Sets that are kept beside those of rows: people try prompts with one style. Each scale is a set of its own. */
 const keptSets = 4;
+const keptBytes = 128 * 2 ** 20;
 
 type Chosen = NonNullable<PictureInput['loras']>;
 
@@ -28,7 +29,8 @@ export class LoraLibrary {
     const set = this.#kept.get(key) ?? this.#read(chosen);
     this.#kept.delete(key);
     this.#kept.set(key, set);
-    if (this.#kept.size > keptSets) this.#kept.delete(this.#kept.keys().next().value!);
+    while (this.#kept.size > keptSets || (this.#kept.size > 0 && bytesOf(this.#kept.values()) > keptBytes))
+      this.#kept.delete(this.#kept.keys().next().value!);
     return set;
   }
 
@@ -45,6 +47,12 @@ export class LoraLibrary {
     if (rank > maxLoraRank) throw invalid(`loras: their ranks are ${rank} together, expected at most ${maxLoraRank}`);
     return readLoraSet(found);
   }
+}
+
+function bytesOf(sets: Iterable<LoraSet>): number {
+  let bytes = 0;
+  for (const { layers } of sets) for (const { a, b } of layers.values()) bytes += a.byteLength + b.byteLength;
+  return bytes;
 }
 
 function invalid(message: string): DarkroomError {

@@ -155,4 +155,13 @@ describe('the size for a picture', () => {
   ])('is %s: %j', (_what, [width = 0, height = 0], [fittingWidth, fittingHeight]) => {
     expect(fittingSize({ width, height }, sizes)).toEqual({ width: fittingWidth, height: fittingHeight });
   });
+
+  it('is refused where its own size becomes too large to be enlarged', async () => {
+    const large = { ...card, sizes: { ...card.sizes, max: 4096 }, upscales: [4] as const };
+    const { readPictures } = reader({ width: 4096, height: 4096 });
+    expect(await resolve({ prompt: 'x', image: url, upscale: 4 }, { model: large, readPictures })).toMatchObject({
+      status: 'invalid',
+      problems: [{ field: 'upscale', message: expect.stringContaining('16384x16384') }],
+    });
+  });
 });

@@ -5,6 +5,7 @@ import { defaultStrength, type PictureCard, type PictureInput } from './picture-
 import type { PictureRequest } from './picture-schema.ts';
 import { fittingSize } from './picture-size.ts';
 import { resolvePicture } from './resolve-picture.ts';
+import { maxUpscaledSide, outputSize } from './upscale.ts';
 
 /** As `resolvePicture`; then, if all is well, with the pictures of a body that has any. */
 export function resolveWithPictures(
@@ -29,6 +30,11 @@ async function takePictures(
   const result = await readPictures(body, (own) => (isAuto ? fittingSize(own, card.sizes) : { width, height }));
   if (result.status === 'invalid') return result;
   const { size, attachments } = result;
+  const large = outputSize({ ...size, upscale: request.input.upscale });
+  if (Math.max(large.width, large.height) > maxUpscaledSide) {
+    const message = `upscale makes ${large.width}x${large.height} of image, expected no side of more than ${maxUpscaledSide} pixels: give a size`;
+    return { status: 'invalid', problems: [{ field: 'upscale', code: 'invalid_value', message }] };
+  }
   const hasMask = attachments.has('mask');
   if (hasMask && card.takes?.includes('mask') !== true) {
     const message = `image is transparent in parts, expected an opaque picture: ${card.id} takes no masks`;

@@ -49,6 +49,7 @@ export function fromReferences(body: unknown): unknown {
   const { images, ...others } = body as Readonly<Record<string, unknown>>;
   const given: Record<string, unknown> = { ...others };
   if (images !== undefined && images !== null) {
+    if (given['image'] != null) throw invalidField('images', images, 'none beside image');
     const { data } = oneReference.safeParse(images);
     if (data === undefined) throw invalidField('images', images, `a list of one ${referenceExpected}`);
     given['image'] = data[0]!.image_url;
