@@ -91,6 +91,9 @@ async function distance(one: Buffer, other: Buffer, isThere: (x: number, y: numb
   return sum / count;
 }
 
+const isOutside = (x: number, y: number): boolean => x < 16 || y < 16 || x >= 112 || y >= 112;
+const isInside = (x: number, y: number): boolean => x >= 48 && y >= 48 && x < 80 && y < 80;
+
 it('OpenAI’s SDK paints a hole in a picture anew, and leaves the rest', async () => {
   const apple = bytesOf((await client.images.generate({ ...own, model, prompt })).data![0]!.b64_json);
   const hole = Buffer.from('<svg width="128" height="128"><rect x="32" y="32" width="64" height="64"/></svg>');
@@ -105,8 +108,6 @@ it('OpenAI’s SDK paints a hole in a picture anew, and leaves the rest', async 
     mask: await toFile(mask, 'mask.png', { type: 'image/png' }),
   });
   const edited = bytesOf(data![0]!.b64_json);
-  const isOutside = (x: number, y: number): boolean => x < 16 || y < 16 || x >= 112 || y >= 112;
-  const isInside = (x: number, y: number): boolean => x >= 48 && y >= 48 && x < 80 && y < 80;
   const [outside, inside] = [await distance(apple, edited, isOutside), await distance(apple, edited, isInside)];
   expect(outside).toBeLessThan(inside / 3);
 });
