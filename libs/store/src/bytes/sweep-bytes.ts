@@ -45,7 +45,8 @@ export class BytesSweeper {
         if (state === 'ended' || state === 'stripped')
           return folder === 'work' || (folder === 'inputs' && state === 'stripped');
         // One that can still be asked for is no more because Redis has lost it, and Redis may come back. Or it is about to be stored.
-        return state === 'gone' && nowMs - timeOfRequestId(id) > Math.max(resultTtlMs, admissionMs);
+        const patienceMs = folder === 'inputs' ? Math.max(resultTtlMs, admissionMs) : resultTtlMs;
+        return state === 'gone' && nowMs - timeOfRequestId(id) > patienceMs;
       })
       .map(({ name }) => name);
   }
