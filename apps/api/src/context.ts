@@ -41,11 +41,15 @@ export interface ApiDeps {
   drawSeed?: () => number;
   /** The longest wait for a Redis that is away, and for an answer of one that is there. */
   storeWaitMs?: number;
+  /** The longest wait for where pictures that come with requests are kept, beside Redis. */
+  bytesWaitMs?: number;
   /** The longest wait for workers that an operator calls. */
   callWaitMs?: number;
 }
 
 const defaultStoreWaitMs = 3000;
+/** As long as workers wait before they take it for away. */
+const defaultBytesWaitMs = 10_000;
 const defaultCallWaitMs = 5000;
 
 /** All that routes are made with, and what they call. */
@@ -53,12 +57,12 @@ export type ApiContext = ReturnType<typeof createContext>;
 
 export function createContext({ store, storeWaitMs = defaultStoreWaitMs, ...deps }: ApiDeps) {
   const { config, log, hub, draining, clock = systemClock, every = everyInterval } = deps;
-  const { callWaitMs = defaultCallWaitMs } = deps;
+  const { callWaitMs = defaultCallWaitMs, bytesWaitMs = defaultBytesWaitMs } = deps;
   const { apiKeys = new Map(), kinds = allKinds, drawSeed = () => randomInt(maxSeed + 1) } = deps;
   // Every open stream listens; that is no leak.
   setMaxListeners(0, draining);
   const metrics = createApiMetrics(deps.metrics ?? new Metrics({ app: 'api', log }));
-  const askStore = createStoreGuard(store, storeWaitMs);
+  const askStore = createStoreGuard(store, { redisMs: storeWaitMs, bytesMs: bytesWaitMs });
   const shared = { config, log, hub, draining, clock, every, apiKeys, kinds, drawSeed, metrics, askStore, callWaitMs };
   return {
     ...shared,

@@ -194,9 +194,13 @@ export class Worker extends BaseService<WorkerOptions> {
     this.#active.set(leased.token, request);
     this.options.shared?.place.used();
     try {
-      const left = await readLeftToDo(store, leased);
+      const left = await readLeftToDo(store, leased, () =>
+        this.#requestOptions.bytes.readAttachments(leased.envelope.id, request.leaving.signal),
+      );
       // It was given back, or its end stored, while this was read.
       if (this.#active.get(leased.token) !== request || request.ending !== undefined) return;
+      // Canceled, or this worker taken for dead; or it stops, and gives back all that it has.
+      if (left === undefined) return request.dropped && this.#finish(request, { state: 'canceled' });
       request.resume(left);
       const { id, owner, outputs, input } = leased.envelope;
       log.info({ request_id: id, attempt: leased.attempt, outputs, resumed: left.checkpoints.size }, 'started');
@@ -232,7 +236,7 @@ export class Worker extends BaseService<WorkerOptions> {
     // Every row of it may be refused; it is dropped once.
     if (!this.#active.has(token) || request.dropped !== undefined) return;
     request.dropped = reason;
-    request.leave();
+    request.leaving.abort();
     this.#meters.steps.dropped(reason);
     this.options.log.info({ request_id: id, reason }, 'dropping');
     // Nothing is in an engine that is not there yet.

@@ -1,7 +1,7 @@
 export { workerLists } from './connection/keys.ts';
 export { readTime } from './connection/read-time.ts';
-export { type Attachments, readAttachment, readAttachments } from './bytes/attachments.ts';
-export type { ByteStore } from './bytes/byte-store.ts';
+export { type AskBytes, type Attachments, readAttachment, readAttachments } from './bytes/attachments.ts';
+export { type ByteStore, bytesUnavailable } from './bytes/byte-store.ts';
 export { encodeHeld, type Held, keepBytes } from './bytes/keep-bytes.ts';
 export { openBytes } from './bytes/open-bytes.ts';
 export { BytesSweeper } from './bytes/sweep-bytes.ts';

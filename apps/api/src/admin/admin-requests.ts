@@ -71,7 +71,9 @@ const retry: Route = {
   async handle(c, context) {
     const id = requestIdOf(c);
     const strip = context.config.storePrompts ? undefined : withoutPrivate(context.kinds);
-    const result = await context.askStore((store) => retryRequest(store, id, { trace: activeTrace(), strip }));
+    const result = await context.askStore((store, askBytes) =>
+      retryRequest(store, id, { trace: activeTrace(), strip, askBytes }),
+    );
     const { status } = result;
     const retried = status === 'retried' ? { retried_as: result.id } : {};
     audit(c, context, { action: 'retry request', request_id: id, outcome: status, ...retried });

@@ -136,6 +136,23 @@ describe('a picture to begin with', () => {
     expect((await send('#00f')).status).toBe(409);
   });
 
+  it('is not fetched again for what its Idempotency-Key finds stored', async () => {
+    const test = await openPictureApi({ config: { inputAllowPrivate: true } });
+    const data = await pngOf(plain(64, 64));
+    const server = await servePictures((request, response) => {
+      if (server.asked.length === 1) return servePng(data)(request, response);
+      response.writeHead(410).end();
+    });
+    const body = JSON.stringify({ prompt: 'x', image: `${server.url}/once` });
+    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': 'one' };
+    const send = async (): Promise<Response> => test.api.request('/v1/predict', { method: 'POST', headers, body });
+    const first = await idOf(await send());
+    const again = await send();
+    expect(again.headers.get('idempotent-replayed')).toBe('true');
+    expect(await idOf(again)).toBe(first);
+    expect(server.asked).toEqual(['/once']);
+  });
+
   it('costs a request without one nothing', async () => {
     const test = await openPictureApi();
     const id = await test.submit();

@@ -1,9 +1,14 @@
-import { cancelRequest } from '@darkroom/store';
-import { allKeys } from '@darkroom/testing';
-import { expect, it } from 'vitest';
+import { EventEmitter, once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cancelRequest, type StoreConnection } from '@darkroom/store';
+import { allKeys, openTestStore } from '@darkroom/testing';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { checkMs } from '../follow/tail-events.ts';
 import { runNext, startWorker } from '../testing/fake-worker.ts';
 import { openHangingRedis } from '../testing/open-hanging-redis.ts';
+import { dataUrl, openPictureApi, plain } from '../testing/pictures.ts';
 import { readFrames } from '../testing/sse-reader.ts';
 import { openTestApi, type TestApiOptions } from '../testing/test-api.ts';
 
@@ -51,4 +56,67 @@ it('takes back a request that is stored only after its client was turned away', 
   };
   await expect.poll(statesOf).toEqual(['canceled', 'canceled']);
   expect(await store.redis.zcard(keysOfTiny.waiting)).toBe(0);
+});
+
+/** From now on the store of pictures does this when the test says so. */
+function slowDown({ bytes }: StoreConnection, what: 'put' | 'get') {
+  const gate = new EventEmitter();
+  const isOpen = once(gate, 'open');
+  const act = bytes![what].bind(bytes) as (...given: unknown[]) => Promise<never>;
+  const asked = vi.spyOn(bytes!, what).mockImplementation((...given: unknown[]) => isOpen.then(() => act(...given)));
+  const isAsked = async (): Promise<void> => expect.poll(() => asked.mock.calls).toHaveLength(1);
+  const done = (): Promise<unknown> => asked.mock.results[0]!.value as Promise<unknown>;
+  return { isAsked, goOn: () => gate.emit('open'), done };
+}
+
+describe('a store of pictures that takes its time', () => {
+  const bytesWaitMs = 10 * storeWaitMs;
+
+  async function openBeside() {
+    const path = await mkdtemp(join(tmpdir(), 'darkroom-slow-'));
+    onTestFinished(() => rm(path, { recursive: true, force: true }));
+    const store = openTestStore({ bytes: { kind: 'directory', path } });
+    const test = await openPictureApi({ store, storeWaitMs, bytesWaitMs });
+    const body = { prompt: 'x', image: await dataUrl(plain(64, 64)) };
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    return { store, test, body };
+  }
+
+  it('has longer than Redis', async () => {
+    const { store, test, body } = await openBeside();
+    const putting = slowDown(store, 'put');
+    const answering = test.post(body);
+    await putting.isAsked();
+    vi.advanceTimersByTime(5 * storeWaitMs);
+    putting.goOn();
+    expect((await answering).status).toBe(202);
+  });
+
+  it('is what is said to be away when it takes too long, and nothing is stored', async () => {
+    const { store, test, body } = await openBeside();
+    const putting = slowDown(store, 'put');
+    const answering = test.post(body);
+    await putting.isAsked();
+    vi.advanceTimersByTime(bytesWaitMs);
+    const response = await answering;
+    expect(response.status).toBe(503);
+    expect(await response.text()).toContain('store of pictures');
+    putting.goOn();
+    await putting.done();
+    expect(await store.redis.exists(store.keysOf('tiny').waiting)).toBe(0);
+  });
+
+  it('has longer than Redis for a retry, too', async () => {
+    const { store, test, body } = await openBeside();
+    await startWorker(store);
+    const id = await test.submit(body);
+    await (await runNext(store)).finish({ state: 'failed', error: { code: 'internal', message: 'it broke' } });
+    const getting = slowDown(store, 'get');
+    const retrying = test.api.request(`/admin/dead-requests/${id}/retry`, { method: 'POST' });
+    await getting.isAsked();
+    vi.advanceTimersByTime(5 * storeWaitMs);
+    getting.goOn();
+    expect((await retrying).status).toBe(202);
+  });
 });

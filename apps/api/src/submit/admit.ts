@@ -38,8 +38,8 @@ export async function admit(
   };
   let admitting: Promise<AdmitRequestResult> | undefined;
   try {
-    const result = await context.askStore((store) => {
-      admitting = admitRequest(store, envelope, options);
+    const result = await context.askStore((store, askBytes) => {
+      admitting = admitRequest(store, envelope, { ...options, askBytes });
       return admitting;
     });
     context.metrics.submissions.inc({ model: envelope.model, outcome: result.status });

@@ -12,7 +12,7 @@ import { createPictureReader, type PictureReaderOptions } from '../pictures/read
 import type { Uploads } from '../pictures/uploads.ts';
 import { admit, type NewRequest } from './admit.ts';
 import { chooseModel } from './choose-model.ts';
-import { admitOnce, checkIdempotencyKey, findStoredId, fingerprintOf, type Keyed } from './idempotency.ts';
+import { admitOnce, checkIdempotencyKey, findStoredId, fingerprintOf } from './idempotency.ts';
 
 export interface Submission {
   /** As `POST /v1/predict` takes it, whatever route it came by. */
@@ -71,13 +71,13 @@ async function submit(c: ApiCall, context: ApiContext, submission: Submission): 
   const given = late === undefined ? submission.body : late.asked;
   const asked = (): unknown => (uploads === undefined ? given : { body: given, files: uploads.hashes() });
   const keyed = key === undefined ? undefined : { key, fingerprint: fingerprintOf(c.req.path, asked()) };
-  await count(c, context, keyed);
-  if (key !== undefined) checkIdempotencyKey(key);
   const apiKey = c.get('apiKey');
-  if (late !== undefined && keyed !== undefined) {
-    const storedId = await findStoredId(context.askStore, { ...keyed, owner: apiKey.name });
-    if (storedId !== undefined) return told(c, await replayOf(context, storedId, apiKey.name));
-  }
+  const isLookedUp = keyed !== undefined && (isCostly(submission) || apiKey.requestsPerMinute !== undefined);
+  const storedId = isLookedUp ? await findStoredId(context.askStore, { ...keyed, owner: apiKey.name }) : undefined;
+  // What is stored already is sent again for nothing.
+  if (storedId !== undefined) return told(c, await replayOf(context, storedId, apiKey.name));
+  await count(c, context);
+  if (key !== undefined) checkIdempotencyKey(key);
   const body = late === undefined ? submission.body : await late.makeBody();
   const createFor = (defaultModel: string | undefined): Promise<NewRequest> =>
     createEnvelope(context, { ...submission, body, owner: apiKey.name, defaultModel });
@@ -98,11 +98,16 @@ function told(c: ApiCall, submitted: SubmittedRequest): SubmittedRequest {
   return submitted;
 }
 
-/** Throws 429 for a key that has sent too much; what is stored already is sent again for nothing. */
-async function count(c: ApiCall, { askStore, countSubmission }: ApiContext, keyed: Keyed | undefined): Promise<void> {
+/** Whether making a request of it takes more than reading it: what that takes may be gone when it is sent again. */
+function isCostly({ body, late, uploads }: Submission): boolean {
+  const { image } = (body ?? {}) as { image?: unknown };
+  return late !== undefined || uploads !== undefined || (image !== undefined && image !== null);
+}
+
+/** Throws 429 for a key that has sent too much. */
+async function count(c: ApiCall, { countSubmission }: ApiContext): Promise<void> {
   const apiKey = c.get('apiKey');
   if (apiKey.requestsPerMinute === undefined) return;
-  if (keyed !== undefined && (await findStoredId(askStore, { ...keyed, owner: apiKey.name })) !== undefined) return;
   const allowance = await countSubmission(apiKey.name, apiKey.requestsPerMinute);
   for (const [name, value] of Object.entries(allowanceHeaders(allowance))) c.header(name, value);
   if (!allowance.isAllowed) throw rateLimitExceeded(allowance);

@@ -49,6 +49,8 @@ export class ActiveRequest {
   readonly progress: UnreadProgress;
   /** Settles when its end is stored; undefined while the engine has it. */
   ending: Promise<void> | undefined;
+  /** Aborted when nobody wants its outputs from here any more: nothing is waited for. */
+  readonly leaving = new AbortController();
   readonly #leased: LeasedRequest;
   readonly #options: ActiveRequestOptions;
   readonly #startedAtMs = Date.now();
@@ -57,7 +59,6 @@ export class ActiveRequest {
   /** How far each output is that has said so, in the kind's units; `total` is 0 while nobody knows it. */
   readonly #done = new Map<number, { done: number; total: number; isFinished: boolean }>();
   readonly #texts = new Map<number, OutputTextLog>();
-  readonly #leaving = new AbortController();
   /** An output is not there, since it was not waited for. */
   #isShort = false;
   #chain: Promise<unknown> = Promise.resolve();
@@ -210,7 +211,7 @@ export class ActiveRequest {
     this.#enqueue(async () => {
       this.#writeNotes(index, notes);
       const { data, contentType } = await encoder.encodeOutput(this.envelope.input, output);
-      const keep = { index, data, contentType, untilMs: this.#untilMs, signal: this.#leaving.signal };
+      const keep = { index, data, contentType, untilMs: this.#untilMs, signal: this.leaving.signal };
       const held = await bytes.keepOutput(this.delivery, keep);
       if (held === undefined) return void (this.#isShort = true);
       this.progress.sayOf(index);
@@ -253,11 +254,6 @@ export class ActiveRequest {
   #endOfShort(): WriteBody {
     if (this.dropped === undefined || isLoss(this.dropped)) return { type: 'give-back', reason: 'worker_stopped' };
     return { type: 'end', end: { state: 'canceled' } };
-  }
-
-  /** Nobody wants its outputs from here any more: none is waited for. */
-  leave(): void {
-    this.#leaving.abort();
   }
 
   /** Hands it back, behind all that was said. */

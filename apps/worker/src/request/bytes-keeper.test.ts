@@ -1,4 +1,4 @@
-import { type ByteStore, openBytes, type StoreConnection } from '@darkroom/store';
+import { type ByteStore, bytesUnavailable, openBytes, type StoreConnection } from '@darkroom/store';
 import { silentLogger } from '@darkroom/testing';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { BytesKeeper } from './bytes-keeper.ts';
@@ -30,7 +30,7 @@ function held() {
 }
 
 const hang = (): Promise<void> => new Promise(() => {});
-const fail = (): Promise<void> => Promise.reject(new Error('away'));
+const fail = (): Promise<void> => Promise.reject(bytesUnavailable('put', new Error('away')));
 
 it('tries again until it is kept, and says meanwhile that outputs wait', async () => {
   const put = vi.fn<ByteStore['put']>().mockImplementation(fail);

@@ -1,11 +1,19 @@
 /**
- * Puts the bytes of requests where this system keeps them (`BYTES_URL`). While that is away, outputs wait until their request's
- * deadline and go on then; previews and checkpoints, which can be done without, are left out.
+ * Puts the bytes of requests where this system keeps them (`BYTES_URL`), and gets what they begin with from there. While that is away,
+ * outputs wait until their request's deadline, requests wait with their beginning, and go on then; previews and checkpoints, which can be
+ * done without, are left out.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { within } from '@darkroom/core';
+import { DarkroomError, within } from '@darkroom/core';
 import type { Logger } from '@darkroom/service';
-import { type Delivery, encodeHeld, type Held, keepBytes, type StoreConnection } from '@darkroom/store';
+import {
+  type Delivery,
+  encodeHeld,
+  type Held,
+  keepBytes,
+  readAttachments,
+  type StoreConnection,
+} from '@darkroom/store';
 
 const pauseMs = 500;
 /** What says nothing for so long is away. */
@@ -58,16 +66,20 @@ export class BytesKeeper {
     // The log of its request holds a text anyway.
     if (this.#store.bytes === undefined || contentType.startsWith('text/')) return data;
     const what = { folder: 'outputs', name: `${index}`, data } as const;
-    for (;;) {
-      const leftMs = untilMs - performance.now();
-      try {
-        return await this.#keep(delivery, what, { signal, mostMs: Math.max(1, Math.min(limitMs, leftMs)) });
-      } catch (error) {
-        if (signal.aborted || this.#stopping.signal.aborted) return undefined;
-        if (performance.now() >= untilMs) throw error;
-      }
-      await delay(pauseMs, undefined, { signal: AbortSignal.any([signal, this.#stopping.signal]) }).catch(() => {});
-    }
+    return this.#waitOut((mostMs) => this.#keep(delivery, what, { signal, mostMs }), { untilMs, signal });
+  }
+
+  /**
+   * All that came with a request, as far as it is still there; undefined if it is not wanted any more, or not waited for.
+   *
+   * @param signal aborted when nobody wants it from here any more: the request's deadline, too, is told by that.
+   * @throws what says that it can never be had from here.
+   */
+  async readAttachments(id: string, signal: AbortSignal): Promise<ReadonlyMap<string, Uint8Array> | undefined> {
+    const read = (): Promise<ReadonlyMap<string, Uint8Array>> => readAttachments(this.#store, id);
+    // Who was not told where they are need not wait: another worker may know.
+    if (this.#store.bytes === undefined) return read();
+    return this.#waitOut((mostMs) => this.#try(read, { signal, mostMs }), { untilMs: Infinity, signal });
   }
 
   /**
@@ -96,26 +108,55 @@ export class BytesKeeper {
       .finally(() => this.#underWay.delete(key));
   }
 
-  async #keep(
+  #keep(
     delivery: Delivery,
     what: Parameters<typeof keepBytes>[2],
-    { signal, mostMs }: { signal: AbortSignal; mostMs: number },
+    limits: { signal: AbortSignal; mostMs: number },
   ): Promise<Held> {
+    return this.#try(() => keepBytes(this.#store, delivery, what), limits);
+  }
+
+  /** Again and again while the store is away; undefined when that is not waited for any more. */
+  async #waitOut<Result>(
+    act: (mostMs: number) => Promise<Result>,
+    { untilMs, signal }: { untilMs: number; signal: AbortSignal },
+  ): Promise<Result | undefined> {
+    for (;;) {
+      const leftMs = untilMs - performance.now();
+      try {
+        return await act(Math.max(1, Math.min(limitMs, leftMs)));
+      } catch (error) {
+        if (signal.aborted || this.#stopping.signal.aborted) return undefined;
+        if (!saysAway(error) || performance.now() >= untilMs) throw error;
+      }
+      await delay(pauseMs, undefined, { signal: AbortSignal.any([signal, this.#stopping.signal]) }).catch(() => {});
+    }
+  }
+
+  /** Once, and takes note of whether the store is away. */
+  async #try<Result>(
+    act: () => Promise<Result>,
+    { signal, mostMs }: { signal: AbortSignal; mostMs: number },
+  ): Promise<Result> {
     try {
-      const held = await within(mostMs, signal, (both) =>
-        Promise.race([keepBytes(this.#store, delivery, what), aborted(both)]),
-      );
+      const result = await within(mostMs, signal, (both) => Promise.race([act(), aborted(both)]));
       if (this.#isAway) this.#log.info('where bytes are kept is back');
       this.#isAway = false;
-      return held;
+      return result;
     } catch (error) {
-      if (signal.aborted) throw error;
-      if (!this.#isAway) this.#log.warn({ err: error }, 'where bytes are kept is away: outputs wait');
+      if (signal.aborted || !saysAway(error)) throw error;
+      if (!this.#isAway) this.#log.warn({ err: error }, 'where bytes are kept is away: outputs and beginnings wait');
       this.#isAway = true;
       this.#failedAtMs = performance.now();
       throw error;
     }
   }
+}
+
+/** It could not be reached, or said nothing for too long. */
+function saysAway(error: unknown): boolean {
+  if (error instanceof DOMException) return error.name === 'TimeoutError';
+  return DarkroomError.isInstance(error) && error.code === 'unavailable';
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

@@ -1,5 +1,5 @@
 import type { RowCheckpoint, TextEvent } from '@darkroom/core';
-import { type LeasedRequest, readAttachments, readResumePoint, type StoreConnection } from '@darkroom/store';
+import { type LeasedRequest, readResumePoint, type StoreConnection } from '@darkroom/store';
 
 export interface LeftToDo {
   /** Outputs that are yet to be made. */
@@ -27,15 +27,22 @@ function decodeCheckpoint(bytes: Buffer): RowCheckpoint {
 }
 
 /**
- * One round trip for a request that ran before or came with something, one more if it has written text, none for others.
+ * One round trip for a request that ran before, one for what came with it, one more if it has written text, none for others.
+ * Undefined when what came with it is not waited for any more.
  *
- * @throws DarkroomError `unavailable` when what came with it cannot be read now.
+ * @param readAttachments waits out that they cannot be read now.
  */
-export async function readLeftToDo(store: StoreConnection, { envelope, isResumed }: LeasedRequest): Promise<LeftToDo> {
+export async function readLeftToDo(
+  store: StoreConnection,
+  { envelope, isResumed }: LeasedRequest,
+  readAttachments: () => Promise<LeftToDo['attachments']>,
+): Promise<LeftToDo | undefined> {
   const all = Array.from({ length: envelope.outputs }, (_value, index) => index);
-  const reading = envelope.attachments && readAttachments(store, envelope.id);
-  if (!isResumed) return { indexes: all, checkpoints: new Map(), said: new Map(), attachments: await reading };
-  const [attachments, { finished, checkpoints, said }] = await Promise.all([reading, readResumePoint(store, envelope)]);
+  // Before its checkpoints, which lie at the same place and are not waited for.
+  const attachments = envelope.attachments && (await readAttachments());
+  if (envelope.attachments && attachments === undefined) return undefined;
+  if (!isResumed) return { indexes: all, checkpoints: new Map(), said: new Map(), attachments };
+  const { finished, checkpoints, said } = await readResumePoint(store, envelope);
   return {
     attachments,
     indexes: all.filter((index) => !finished.has(index)),

@@ -131,4 +131,17 @@ describe.each([
     await dropRequest(store, delivery.id);
     expect(await readAttachments(store, retried.id)).toEqual(attachments);
   });
+
+  it('has no retry of its request when a part of it is gone', async () => {
+    const { store } = await open();
+    const { worker, delivery } = await seedRunning(store, {
+      id: await newId(store),
+      ...names,
+      options: { attachments },
+    });
+    await write(store, worker, { type: 'end', delivery, end: { state: 'failed', error } });
+    await store.redis.hdel(store.keysOf('tiny').inputs(delivery.id), 'mask');
+    expect(await retryRequest(store, delivery.id)).toEqual({ status: 'not-kept' });
+    expect(await store.redis.zcard(store.keysOf('tiny').waiting)).toBe(0);
+  });
 });

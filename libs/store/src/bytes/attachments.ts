@@ -7,6 +7,11 @@ import { bytesFolderOf, fetchBytes } from './keep-bytes.ts';
 /** By name, as the envelope lists them. */
 export type Attachments = ReadonlyMap<string, Uint8Array>;
 
+/** Runs what is done where bytes are kept, for callers that wait for that as they see fit. */
+export type AskBytes = <Result>(call: () => Promise<Result>) => Promise<Result>;
+
+export const askBytesPlainly: AskBytes = (call) => call();
+
 export interface KeptAttachments {
   /** For the admission: how many bytes they are, then each with its name, as Redis is to hold it. */
   values: readonly (string | number | Uint8Array)[];

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { modelOfShard, type RequestEnvelope } from '@darkroom/core';
-import { type Attachments, keepAttachments } from '../bytes/attachments.ts';
+import { type AskBytes, askBytesPlainly, type Attachments, keepAttachments } from '../bytes/attachments.ts';
 import { runScript } from '../connection/scripts.ts';
 import type { StoreConnection } from '../connection/store-connection.ts';
 
@@ -21,6 +21,8 @@ export interface AdmitRequestOptions {
   promptless?: RequestEnvelope | undefined;
   /** What came with it: all that `envelope.attachments` names. */
   attachments?: Attachments | undefined;
+  /** Waits for where they are kept; for as long as that takes, if absent. */
+  askBytes?: AskBytes | undefined;
 }
 
 /** `kept`: bytes that the owner's requests keep, or may come to; `bytes`: what this one may come to. */
@@ -96,9 +98,12 @@ interface Limits {
 export async function runAdmission(
   store: StoreConnection,
   envelope: RequestEnvelope,
-  options: Pick<AdmitRequestOptions, 'weight' | 'promptless' | 'attachments'> & { limits?: Limits; retryOf?: string },
+  options: Pick<AdmitRequestOptions, 'weight' | 'promptless' | 'attachments' | 'askBytes'> & {
+    limits?: Limits;
+    retryOf?: string;
+  },
 ): Promise<unknown> {
-  const { limits = {}, weight = 1, promptless, attachments, retryOf = '' } = options;
+  const { limits = {}, weight = 1, promptless, attachments, askBytes = askBytesPlainly, retryOf = '' } = options;
   const { id, owner, webhook, kind, trace = '', cost, slots, outputs, shapeKey, bytes, priority } = envelope;
   const { timeoutMs, startTimeoutMs } = envelope;
   // Of this call: the same command sent again is told from another submit under the same id.
@@ -109,10 +114,10 @@ export async function runAdmission(
   const values = [...texts, retryOf, trace, admission, ...facts, queued, servedOnly ? '1' : '', open, most];
   const keys = store.keysOfRequest(id)!;
   if (attachments === undefined) return runScript(store, 'requests/admit-request', keys, values);
-  const kept = await keepAttachments(store, id, attachments);
+  const kept = await askBytes(() => keepAttachments(store, id, attachments));
   const reply = await runScript(store, 'requests/admit-request', keys, [...values, ...kept.values]);
   // What nobody hears of here, the janitor finds.
-  if ((reply as [string])[0] !== 'admitted') await kept.remove().catch(() => {});
+  if ((reply as [string])[0] !== 'admitted') await askBytes(() => kept.remove()).catch(() => {});
   return reply;
 }
 
