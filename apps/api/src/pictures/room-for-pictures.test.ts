@@ -9,6 +9,7 @@ import { servePictures, servePng } from '../testing/picture-server.ts';
 import { dataUrl, formOf, halfWhite, openPictureApi, plain, pngOf } from '../testing/pictures.ts';
 import { createPictureDoor } from './picture-door.ts';
 import { readStoredPicture } from './read-stored-picture.ts';
+import { createStoreGuard } from '../server/store-guard.ts';
 
 const config = { maxInputPixels: 4096, maxBodyBytes: 65_536, inputAllowPrivate: true };
 const { maxFileBytes } = createPictureDoor(config);
@@ -142,7 +143,7 @@ it('a picture that is here is refused by what is known of it, and read when ther
     `image is ${maxFileBytes + 1} bytes, expected at most ${maxFileBytes} bytes`,
   ]);
   const pictures = createPictureDoor(config);
-  const context = { pictures, askStore: async <R>(ask: (store: typeof test.store) => Promise<R>) => ask(test.store) };
+  const context = { pictures, askStore: createStoreGuard(test.store, { redisMs: 3000, bytesMs: 10_000 }) };
   const waiter = { owner: '', signal: new AbortController().signal };
   const path = `/v1/predict/${id}/inputs/image`;
   const letGo = await pictures.files.take(2 * maxFileBytes, waiter);
