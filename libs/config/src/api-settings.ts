@@ -32,7 +32,7 @@ export const apiSettings = {
   }),
   maxInputPixels: api('MAX_INPUT_PIXELS', wholeNumber(4096, 268_435_456, 'pixels'), {
     default: '16777216',
-    doc: 'The most pixels of a picture that a request brings; a larger one is refused before it is decoded. Its file may have 4 bytes for each. A process keeps two such files in memory and decodes two pictures at once; others wait.',
+    doc: 'The most pixels of a picture that a request brings; a larger one is refused before it is decoded. Its file may have 4 bytes for each. A process keeps two such files in memory, or as many smaller ones, and decodes two pictures at once; others wait.',
   }),
   inputAllowPrivate: api('INPUT_ALLOW_PRIVATE', trueOrFalse, {
     default: 'false',

@@ -17,6 +17,8 @@ export interface ApiEnv {
     /** The name of the API key; `''` where none is needed. */
     owner: string;
     apiKey: ApiKey;
+    /** Its key's requests per minute have it already. */
+    isCounted: boolean | undefined;
     requestId: string | undefined;
     errorId: string | undefined;
     /** What errors look like on this route, where it speaks as another API. */

@@ -11,11 +11,11 @@ import { bodyTooLarge, invalidBody } from './read-json-body.ts';
 export interface FormLimits {
   /** Names that files may have. */
   fileNames: readonly string[];
-  /** Of each file. */
+  /** Of all files together. */
   maxFileBytes: number;
   /** Of each field. */
   maxFieldBytes: number;
-  /** Bytes in memory of all forms. */
+  /** Bytes in memory of all files. */
   room: WaitingLine;
 }
 
@@ -35,21 +35,23 @@ export function isForm(c: ApiCall): boolean {
 }
 
 /**
- * Reads it as it comes: each file goes into one buffer, and nothing is taken from the connection before there is room for all of it. Throws 413,
- * 400, or 408 for one that takes too long.
+ * Reads it as it comes: each file goes into one buffer, and nothing is taken from the connection before there is room for all of it. What
+ * it said to be and was not is let go of then. Throws 413, 400, 408 for one that takes too long, or 503 where there was no room for too long.
  */
 export async function readFormBody(c: ApiCall, limits: FormLimits): Promise<FormBody> {
-  const { fileNames, maxFileBytes, maxFieldBytes, room } = limits;
-  const maxBytes = fileNames.length * maxFileBytes + maxFieldBytes;
+  const { maxFileBytes, maxFieldBytes, room } = limits;
+  const maxBytes = maxFileBytes + maxFieldBytes;
   const most = Number(c.req.header('content-length') ?? maxBytes);
   if (most > maxBytes) throw bodyTooLarge(maxBytes);
-  const giveBack = await room.take(most);
+  const letGo = await room.take(most, { owner: c.get('apiKey').name, signal: c.req.raw.signal });
   try {
     const parts = collectParts(c, limits, most);
     await within(uploadMs, c.req.raw.signal, (signal) => pour(c.req.raw.body, parts, { signal, most }));
-    return { fields: Object.fromEntries(parts.fields), uploads: new Uploads(parts.files, giveBack) };
+    const uploads = new Uploads(parts.files, letGo);
+    letGo(uploads.byteLength);
+    return { fields: Object.fromEntries(parts.fields), uploads };
   } catch (error) {
-    giveBack();
+    letGo();
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 import type { z } from '@hono/zod-openapi';
 import type { ApiContext } from '../context.ts';
 import type { Uploads } from '../pictures/uploads.ts';
+import { countEarly } from '../submit/count-submitted.ts';
 import type { ApiCall } from './api-env.ts';
 import { isForm, readFormBody } from './read-form-body.ts';
 import { readJsonBody } from './read-json-body.ts';
@@ -16,14 +17,15 @@ export interface TakenBody {
 type Fields = Readonly<Record<string, z.ZodType>>;
 
 /**
- * Reads a body that is JSON or a form with pictures, and does with it what is to be done. What came in files is there until then, or until somebody lets go of it sooner. `fieldsOf`: what fields are, for a form, where everything is text. Throws as `readJsonBody` and `readFormBody`.
+ * Reads a body that is JSON or a form with pictures, and does with it what is to be done. What came in files is there until then, or until somebody lets go of it sooner. `fieldsOf`: what fields are, for a form, where everything is text. Throws as `readJsonBody` and `readFormBody`, and 429 for a form of a key that has sent too much.
  */
 export async function takeBody<Result>(
   c: ApiCall,
-  { config, pictures }: ApiContext,
+  context: ApiContext,
   fieldsOf: (body: unknown) => Fields | Promise<Fields>,
   handle: (taken: TakenBody) => Promise<Result>,
 ): Promise<Result> {
+  const { config, pictures } = context;
   const { maxBodyBytes } = config;
   if (!isForm(c)) {
     const expected = 'application/json or multipart/form-data';
@@ -31,6 +33,7 @@ export async function takeBody<Result>(
   }
   const { maxFileBytes, files: room } = pictures;
   const limits = { fileNames: ['image', 'mask'], maxFileBytes, maxFieldBytes: maxBodyBytes, room };
+  await countEarly(c, context);
   const { fields, uploads } = await readFormBody(c, limits);
   try {
     const known = await fieldsOf(fields);

@@ -5,15 +5,17 @@ import { servePictures, servePng } from '../testing/picture-server.ts';
 import { plain, pngOf } from '../testing/pictures.ts';
 import { fetchPicture, type FetchPictureOptions } from './fetch-picture.ts';
 import { createPictureDoor } from './picture-door.ts';
+import type { Waiter } from './waiting-line.ts';
 
 const guarded = createPictureDoor({ maxInputPixels: 4096, inputAllowPrivate: false });
 const resolve: Resolve = (_name, _options, done) => done(null, [{ address: '127.0.0.1', family: 4 }]);
+const waiter: Waiter = { owner: 'alice', signal: new AbortController().signal };
 const notPublic = 'which leads to an address that is not public';
 
 describe('fetching', () => {
   const door = createPictureDoor({ maxInputPixels: 4096, inputAllowPrivate: true });
   const whyOf = async (url: string, options: Partial<FetchPictureOptions> = {}): Promise<string> => {
-    const result = await fetchPicture(url, { door, ...options });
+    const result = await fetchPicture(url, { door, waiter, ...options });
     return result.status === 'failed' ? result.why : result.status;
   };
 
@@ -42,7 +44,24 @@ describe('fetching', () => {
     expect(await whyOf(`${server.url}/silent`, { limitMs: 50 })).toBe('which could not be fetched (no answer in time)');
     expect(await whyOf('https://user:secret@example.com')).toMatch(/^which is no URL /);
     // All that was taken of the room is back.
-    (await door.files.take(2 * door.maxFileBytes))();
+    (await door.files.take(2 * door.maxFileBytes, { ...waiter, owner: '', isHolding: true }))();
+  });
+
+  it('ends when its client is gone, and keeps of its room what the file takes', async () => {
+    const data = await pngOf(plain(64, 64));
+    const server = await servePictures((request, response) => {
+      response.writeHead(200);
+      if (request.url === '/whole') response.end(data);
+      else response.write(data, () => client.abort());
+    });
+    const client = new AbortController();
+    const whyGone = await whyOf(`${server.url}/begun`, { waiter: { ...waiter, signal: client.signal } });
+    expect(whyGone).toMatch(/^which could not be fetched/);
+    const result = await fetchPicture(`${server.url}/whole`, { door, waiter });
+    const rest = door.maxFileBytes - data.byteLength;
+    (await door.files.take(rest, { ...waiter, isHolding: true }))();
+    if (result.status === 'fetched') result.letGo();
+    expect(result.status).toBe('fetched');
   });
 
   it('refuses a name that leads to a private address', async () => {

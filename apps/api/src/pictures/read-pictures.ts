@@ -6,9 +6,11 @@ import type { ApiContext } from '../context.ts';
 import { fetchPicture } from './fetch-picture.ts';
 import { readStoredPicture } from './read-stored-picture.ts';
 import type { Uploads } from './uploads.ts';
+import type { Waiter } from './waiting-line.ts';
 
 export interface PictureReaderOptions {
-  owner: string;
+  /** The client, who is the owner. */
+  waiter: Waiter;
   uploads: Uploads | undefined;
   /** Where a mask says what to paint: where it is white; or, as OpenAI has it, where it is transparent, or without one the picture. */
   maskBy: 'brightness' | 'transparency';
@@ -34,34 +36,81 @@ class WrongPicture extends Error {
   }
 }
 
-/** Nothing of the pictures is kept here when it is done, whatever came of it. */
+/**
+ * Nothing of the pictures is kept here when it is done, whatever came of it. They come one after the other: the file of one is let
+ * go of before the next one is asked for, so that nobody stands in line with what others wait for.
+ */
 export function createPictureReader(context: ApiContext, options: PictureReaderOptions): ReadPictures {
+  const { maskBy } = options;
   return async (sources, sizeOf) => {
-    const loaded: LoadedFile[] = [];
-    const open = async (field: PictureAttachment): Promise<SourcePicture | undefined> => {
-      const source = sources[field];
-      if (source === undefined) return undefined;
-      const file = await load(context, options, { field, source });
-      loaded.push(file);
-      const picture = await readPicture(file.bytes, context.pictures);
-      if (picture.status === 'refused') throw new WrongPicture(field, `${picture.came}, expected ${picture.expected}`);
-      return picture;
+    const read = async (): Promise<PicturesResult> => {
+      const { own, size, image, clear } = await usePicture(context, options, {
+        field: 'image',
+        source: sources.image,
+        sizeOf,
+        use: async (fitted, sizes) => ({
+          ...sizes,
+          image: fitted.image,
+          clear: sources.mask === undefined ? await fitted.transparency() : undefined,
+        }),
+      });
+      const mask =
+        sources.mask === undefined
+          ? maskOfPicture(clear, maskBy)
+          : await usePicture(context, options, {
+              field: 'mask',
+              source: sources.mask,
+              sizeOf: (its) => (checkSize(its, own), size),
+              use: (fitted) => maskOf(fitted, maskBy),
+            });
+      const attachments = new Map<PictureAttachment, Uint8Array>([['image', image]]);
+      if (mask !== undefined) attachments.set('mask', mask);
+      return { status: 'read', size, attachments };
     };
     try {
-      const image = (await open('image'))!;
-      const mask = await open('mask');
-      if (mask !== undefined && (mask.width !== image.width || mask.height !== image.height))
-        throw new WrongPicture('mask', `${sizeText(mask)}, expected ${sizeText(image)}, which is the size of image`);
-      const size = sizeOf({ width: image.width, height: image.height });
-      return { status: 'read', size, attachments: await makeAttachments(context, options, { image, mask, size }) };
+      return await read();
     } catch (error) {
-      if (error instanceof WrongPicture)
-        return { status: 'invalid', problems: [error.problem] } satisfies PicturesResult;
+      if (error instanceof WrongPicture) return { status: 'invalid', problems: [error.problem] };
       throw error;
-    } finally {
-      for (const { release } of loaded) release();
     }
   };
+}
+
+interface PictureUse<Result> {
+  field: PictureAttachment;
+  source: string;
+  /** The size that it is wanted in. */
+  sizeOf: (own: PictureSize) => PictureSize;
+  use: (fitted: FittedPicture, sizes: { own: PictureSize; size: PictureSize }) => Promise<Result>;
+}
+
+/** Gets a picture, brings it to a size, and lets go of its file. */
+async function usePicture<Result>(
+  context: ApiContext,
+  options: PictureReaderOptions,
+  { field, source, sizeOf, use }: PictureUse<Result>,
+): Promise<Result> {
+  const { pictures } = context;
+  const file = await load(context, options, { field, source });
+  try {
+    const picture = await readPicture(file.bytes, pictures);
+    if (picture.status === 'refused') throw new WrongPicture(field, `${picture.came}, expected ${picture.expected}`);
+    const own = { width: picture.width, height: picture.height };
+    const size = sizeOf(own);
+    const leave = await pictures.decoding.take(1, options.waiter);
+    try {
+      return await use(await fit(field, picture, size), { own, size });
+    } finally {
+      leave();
+    }
+  } finally {
+    file.release();
+  }
+}
+
+function checkSize(mask: PictureSize, image: PictureSize): void {
+  if (mask.width !== image.width || mask.height !== image.height)
+    throw new WrongPicture('mask', `${sizeText(mask)}, expected ${sizeText(image)}, which is the size of image`);
 }
 
 function sizeText({ width, height }: PictureSize): string {
@@ -70,10 +119,12 @@ function sizeText({ width, height }: PictureSize): string {
 
 async function load(
   context: ApiContext,
-  { owner, uploads }: PictureReaderOptions,
+  { waiter: client, uploads }: PictureReaderOptions,
   { field, source }: { field: PictureAttachment; source: string },
 ): Promise<LoadedFile> {
   const shown = describeValue(source);
+  const { owner, signal } = client;
+  const waiter = { owner, signal, isHolding: uploads !== undefined && uploads.byteLength > 0 };
   // Uploads are let go of all together.
   if (/^cid:/i.test(source)) {
     const bytes = uploads?.get(source.slice('cid:'.length));
@@ -86,35 +137,22 @@ async function load(
     return { bytes, release: () => {} };
   }
   if (source.startsWith('/')) {
-    const bytes = await readStoredPicture(context, source, owner);
-    if (bytes === undefined) throw new WrongPicture(field, `${shown}, which is not there, expected a picture of yours`);
-    return { bytes, release: () => {} };
+    const stored = await readStoredPicture(context, source, waiter);
+    if (stored.status === 'missing')
+      throw new WrongPicture(field, `${shown}, which is not there, expected a picture of yours`);
+    if (stored.status === 'refused') throw new WrongPicture(field, `${stored.came}, expected ${stored.expected}`);
+    return { bytes: stored.bytes, release: stored.letGo };
   }
-  const result = await fetchPicture(source, { door: context.pictures });
+  const result = await fetchPicture(source, { door: context.pictures, waiter });
   if (result.status === 'failed')
     throw new WrongPicture(field, `${shown}, ${result.why}, ${expectedPicture} on a public server`);
-  return { bytes: result.bytes, release: result.giveBack };
+  return { bytes: result.bytes, release: result.letGo };
 }
 
-async function makeAttachments(
-  { pictures: { decoding } }: ApiContext,
-  { maskBy }: PictureReaderOptions,
-  { image, mask, size }: { image: SourcePicture; mask: SourcePicture | undefined; size: PictureSize },
-): Promise<Map<PictureAttachment, Uint8Array>> {
-  const leave = await decoding.take(1);
-  try {
-    const fitted = await fit('image', image, size);
-    const made = new Map<PictureAttachment, Uint8Array>([['image', fitted.image]]);
-    const painted = mask === undefined ? undefined : await fit('mask', mask, size);
-    const byPicture = painted === undefined ? await fitted.transparency() : undefined;
-    if (painted !== undefined) made.set('mask', await maskOf(painted, maskBy));
-    else if (byPicture !== undefined && maskBy === 'transparency') made.set('mask', byPicture);
-    else if (byPicture !== undefined)
-      throw new WrongPicture('image', 'transparent in parts, expected an opaque picture, or a mask beside it');
-    return made;
-  } finally {
-    leave();
-  }
+/** Where a picture without a mask is transparent. */
+function maskOfPicture(clear: Uint8Array | undefined, by: PictureReaderOptions['maskBy']): Uint8Array | undefined {
+  if (clear === undefined || by === 'transparency') return clear;
+  throw new WrongPicture('image', 'transparent in parts, expected an opaque picture, or a mask beside it');
 }
 
 async function maskOf(mask: FittedPicture, by: PictureReaderOptions['maskBy']): Promise<Uint8Array> {

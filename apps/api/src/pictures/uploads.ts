@@ -15,6 +15,11 @@ export class Uploads {
     return [...this.#files.keys()];
   }
 
+  /** Of all of them. */
+  get byteLength(): number {
+    return [...this.#files.values()].reduce((sum, { byteLength }) => sum + byteLength, 0);
+  }
+
   get(name: string): Uint8Array | undefined {
     return this.#files.get(name);
   }

@@ -1,7 +1,6 @@
 import { DarkroomError, type ModelCard, type RequestEnvelope, type RequestStatus } from '@darkroom/core';
 import { activeTrace } from '@darkroom/service';
 import { type AdmitRequestResult, newRequestId, readAsset } from '@darkroom/store';
-import { allowanceHeaders, rateLimitExceeded } from '../auth/limit-rate.ts';
 import type { ApiContext } from '../context.ts';
 import { type EndEstimate, endOf, isPossibleAnywhere, workedOffS } from '../follow/estimate-end.ts';
 import { findRequest } from '../follow/find-request.ts';
@@ -10,9 +9,11 @@ import { invalidFields, notNow, overloaded, retryLater, tooMany } from '../http/
 import { isStoreAway } from '../server/store-guard.ts';
 import { createPictureReader, type PictureReaderOptions } from '../pictures/read-pictures.ts';
 import type { Uploads } from '../pictures/uploads.ts';
+import type { Waiter } from '../pictures/waiting-line.ts';
 import { admit, type NewRequest } from './admit.ts';
 import { chooseModel } from './choose-model.ts';
-import { admitOnce, checkIdempotencyKey, findStoredId, fingerprintOf, type Keyed } from './idempotency.ts';
+import { countSubmitted } from './count-submitted.ts';
+import { admitOnce, checkIdempotencyKey, findStoredId, fingerprintOf } from './idempotency.ts';
 
 export interface Submission {
   /** As `POST /v1/predict` takes it, whatever route it came by. */
@@ -71,7 +72,7 @@ async function submit(c: ApiCall, context: ApiContext, submission: Submission): 
   const given = late === undefined ? submission.body : late.asked;
   const asked = (): unknown => (uploads === undefined ? given : { body: given, files: uploads.hashes() });
   const keyed = key === undefined ? undefined : { key, fingerprint: fingerprintOf(c.req.path, asked()) };
-  await count(c, context, keyed);
+  await countSubmitted(c, context, keyed);
   if (key !== undefined) checkIdempotencyKey(key);
   const apiKey = c.get('apiKey');
   if (late !== undefined && keyed !== undefined) {
@@ -79,8 +80,15 @@ async function submit(c: ApiCall, context: ApiContext, submission: Submission): 
     if (storedId !== undefined) return told(c, await replayOf(context, storedId, apiKey.name));
   }
   const body = late === undefined ? submission.body : await late.makeBody();
+  const waiter: Waiter = {
+    owner: apiKey.name,
+    // Nobody else pays for making it.
+    get signal() {
+      return c.req.raw.signal;
+    },
+  };
   const createFor = (defaultModel: string | undefined): Promise<NewRequest> =>
-    createEnvelope(context, { ...submission, body, owner: apiKey.name, defaultModel });
+    createEnvelope(context, { ...submission, body, waiter, defaultModel });
   const created = await createFor(context.config.defaultModel);
   const { envelope, result } =
     keyed === undefined
@@ -96,16 +104,6 @@ function told(c: ApiCall, submitted: SubmittedRequest): SubmittedRequest {
   c.set('requestId', submitted.id);
   if (submitted.isReplayed) c.header('Idempotent-Replayed', 'true');
   return submitted;
-}
-
-/** Throws 429 for a key that has sent too much; what is stored already is sent again for nothing. */
-async function count(c: ApiCall, { askStore, countSubmission }: ApiContext, keyed: Keyed | undefined): Promise<void> {
-  const apiKey = c.get('apiKey');
-  if (apiKey.requestsPerMinute === undefined) return;
-  if (keyed !== undefined && (await findStoredId(askStore, { ...keyed, owner: apiKey.name })) !== undefined) return;
-  const allowance = await countSubmission(apiKey.name, apiKey.requestsPerMinute);
-  for (const [name, value] of Object.entries(allowanceHeaders(allowance))) c.header(name, value);
-  if (!allowance.isAllowed) throw rateLimitExceeded(allowance);
 }
 
 async function submittedAs(
@@ -152,10 +150,11 @@ async function replayOf(context: ApiContext, id: string, owner: string): Promise
 
 async function createEnvelope(
   context: ApiContext,
-  options: Submission & { body: unknown; owner: string; defaultModel: string | undefined },
+  options: Submission & { body: unknown; waiter: Waiter; defaultModel: string | undefined },
 ): Promise<NewRequest> {
   const { config, drawSeed, askStore, clock } = context;
-  const { body, owner, uploads, maskBy = 'brightness', refine = (input) => input } = options;
+  const { body, waiter, uploads, maskBy = 'brightness', refine = (input) => input } = options;
+  const { owner } = waiter;
   const { card, kind } = await chooseModel(context, options);
   const result = await kind.resolve(body, card, {
     timeoutS: { default: config.requestTimeoutS, max: config.requestTimeoutMaxS },
@@ -169,7 +168,7 @@ async function createEnvelope(
         throw notNow('model_unserved', `No worker serves ${model} right now, try again later.`, 'model');
       return asset;
     },
-    readPictures: createPictureReader(context, { owner, uploads, maskBy }),
+    readPictures: createPictureReader(context, { waiter, uploads, maskBy }),
   });
   if (result.status === 'invalid') throw invalidFields(result.problems);
   const { priority, timeoutS, startTimeoutS, webhook, attachments } = result.request;
