@@ -38,6 +38,41 @@ interface Place {
 
 export function createWaitingLine({ limitMs, ...size }: WaitingLineOptions): WaitingLine {
   const room = createRoom(size);
+  const line = createPlaces(room);
+  const stand = (owner: string, amount: number, { signal, isHolding }: Waiter): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const enter = (): void => {
+        stop();
+        resolve();
+      };
+      const place = { owner, amount, enter };
+      const leave = (error: ApiError): void => {
+        stop();
+        reject(error);
+        line.leave(place);
+      };
+      const stop = watch(signal, limitMs, leave);
+      line.join(place);
+      if (isHolding === true && line.has(place)) leave(overloaded());
+    });
+  return {
+    async take(wanted, waiter) {
+      const { owner, signal } = waiter;
+      if (signal.aborted) throw clientGone(signal.reason);
+      let held = Math.min(wanted, room.mostOf(owner));
+      await stand(owner, held, waiter);
+      return (kept = 0) => {
+        if (kept >= held) return;
+        room.move(owner, kept - held);
+        held = kept;
+        line.admit();
+      };
+    },
+  };
+}
+
+/** Those who wait, in their order. */
+function createPlaces(room: ReturnType<typeof createRoom>) {
   let waiting: Place[] = [];
   const remove = (place: Place): void => void (waiting = waiting.filter((other) => other !== place));
   const admit = (): void => {
@@ -54,36 +89,16 @@ export function createWaitingLine({ limitMs, ...size }: WaitingLineOptions): Wai
       }
     }
   };
-  const stand = (owner: string, amount: number, { signal, isHolding }: Waiter): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const enter = (): void => {
-        stop();
-        resolve();
-      };
-      const place = { owner, amount, enter };
-      const leave = (error: ApiError): void => {
-        stop();
-        remove(place);
-        reject(error);
-        admit();
-      };
-      const stop = watch(signal, limitMs, leave);
+  return {
+    admit,
+    has: (place: Place): boolean => waiting.includes(place),
+    join(place: Place): void {
       waiting.push(place);
       admit();
-      if (isHolding === true && waiting.includes(place)) leave(overloaded());
-    });
-  return {
-    async take(wanted, waiter) {
-      const { owner, signal } = waiter;
-      if (signal.aborted) throw clientGone(signal.reason);
-      let held = Math.min(wanted, room.mostOf(owner));
-      await stand(owner, held, waiter);
-      return (kept = 0) => {
-        if (kept >= held) return;
-        room.move(owner, kept - held);
-        held = kept;
-        admit();
-      };
+    },
+    leave(place: Place): void {
+      remove(place);
+      admit();
     },
   };
 }
