@@ -12,7 +12,7 @@ export interface JudgeOptions {
   module: string;
   /** Whose requests it judges. */
   model: string;
-  /** How long a verdict may take. */
+  /** How long a verdict may take, from when the process runs that is asked. */
   timeoutMs: number;
 }
 
@@ -29,12 +29,6 @@ const longestReason = 300;
 const builtFolder = import.meta.url.endsWith('.ts') ? '../../dist/judge' : '.';
 const entry = fileURLToPath(new URL(`${builtFolder}/judge-process.js`, import.meta.url));
 
-interface OpenCall {
-  settle: (verdict: Verdict | Error) => void;
-  /** How often the process had been heard of when it was asked. */
-  heard: number;
-}
-
 /**
  * A module that judges, in a process of its own. There is a verdict or an error: whoever asks lets nothing pass without a verdict. A
  * process that has ended, or was silent while a verdict was due, is another one by the next question.
@@ -44,7 +38,8 @@ export class Judge {
   #child: ChildProcess | undefined;
   #starting: Promise<void> | undefined;
   #judges: readonly JudgedSubject['type'][] = [];
-  readonly #calls = new Map<number, OpenCall>();
+  /** What settles each question that is open. */
+  readonly #calls = new Map<number, (verdict: Verdict | Error) => void>();
   #nextCall = 0;
   /** Times that the process was heard of. */
   #heard = 0;
@@ -71,21 +66,13 @@ export class Judge {
 
   /** @throws DarkroomError `unavailable` where there is no verdict, with the reason for the log as its cause. */
   async judge(question: JudgedSubject): Promise<Verdict> {
-    const call = this.#nextCall++;
-    let timer: NodeJS.Timeout | undefined;
     try {
-      const answer = this.#ask(call, question);
-      const late = new Promise<never>((_resolve, reject) => {
-        timer = setTimeout(() => reject(new Error(this.#giveUp(call))), this.#options.timeoutMs);
-      });
-      return await Promise.race([answer, late]);
+      await this.start();
+      return await this.#ask(question);
     } catch (error) {
       const what = question.type === 'prompt' ? 'the prompt' : 'the picture';
       const message = `what judges requests here gave no verdict on ${what}, and nothing passes without one; try again later`;
       throw new DarkroomError('unavailable', 'executor.judge', message, error);
-    } finally {
-      clearTimeout(timer);
-      this.#calls.delete(call);
     }
   }
 
@@ -93,23 +80,27 @@ export class Judge {
     this.#end('it was stopped');
   }
 
-  async #ask(call: number, question: JudgedSubject): Promise<Verdict> {
-    await this.start();
+  async #ask(question: JudgedSubject): Promise<Verdict> {
+    const call = this.#nextCall++;
+    let timer: NodeJS.Timeout | undefined;
     const verdict = await new Promise<Verdict | Error>((settle) => {
-      this.#calls.set(call, { settle, heard: this.#heard });
+      const heard = this.#heard;
+      timer = setTimeout(() => settle(this.#giveUp(call, heard)), this.#options.timeoutMs);
+      this.#calls.set(call, settle);
       this.#send({ call, ...question });
     });
+    clearTimeout(timer);
+    this.#calls.delete(call);
     if (verdict instanceof Error) throw verdict;
     return verdict;
   }
 
-  /** Why there is no verdict. Who was silent all the time hears no abort either; one that starts has its own time. */
-  #giveUp(call: number): string {
+  /** @param heard how often the process had been heard of when it was asked: who was silent ever since hears no abort either. */
+  #giveUp(call: number, heard: number): Error {
     const why = `it gave no verdict in ${this.#options.timeoutMs / 1000} s`;
-    const open = this.#calls.get(call);
-    if (open?.heard === this.#heard) this.#end(why);
+    if (heard === this.#heard) this.#end(why);
     else this.#send({ type: 'abort', call });
-    return why;
+    return new Error(why);
   }
 
   async #open(): Promise<void> {
@@ -143,8 +134,8 @@ export class Judge {
     if (message.type === 'ready') this.#judges = message.judges;
     else if (message.type === 'verdict') {
       const { call, allowed, reason } = message;
-      this.#calls.get(call)?.settle(allowed ? {} : { reason: wellFormed(reason.slice(0, longestReason)) });
-    } else if (message.type === 'threw') this.#calls.get(message.call)?.settle(new Error(message.message));
+      this.#calls.get(call)?.(allowed ? {} : { reason: wellFormed(reason.slice(0, longestReason)) });
+    } else if (message.type === 'threw') this.#calls.get(message.call)?.(new Error(message.message));
     else if (message.type === 'dying') this.#end(`it ended: ${message.message}`);
   }
 
@@ -154,7 +145,7 @@ export class Judge {
     this.#child = undefined;
     this.#starting = undefined;
     child?.kill('SIGKILL');
-    for (const { settle } of this.#calls.values()) settle(new Error(why));
+    for (const settle of this.#calls.values()) settle(new Error(why));
   }
 
   #send(message: MessageToJudge): void {

@@ -122,10 +122,14 @@ describe('a judge', () => {
     expect(await log.end('bad')).toMatchObject({ code: 'content_policy_violation' });
   });
 
-  it.each(['hangs', 'blocks'])('that %s has so long and no longer, and judges the next', async (way) => {
-    const { log, executor } = await open({ timeoutMs: 1000 });
+  // Who blocks is another process for the next, which takes longer to start than a verdict may take.
+  it.each([
+    ['hangs', 'mine'],
+    ['blocks', 'late'],
+  ])('that %s has so long and no longer, and judges the next', async (way, model) => {
+    const { log, executor } = await open({ timeoutMs: 2000, model });
     executor.submit([request('bad', way)]);
-    const cause = 'it gave no verdict in 1 s';
+    const cause = 'it gave no verdict in 2 s';
     expect(await log.end('bad')).toMatchObject({ type: 'request-failed', code: 'unavailable', cause });
     executor.submit([request('a', 'apples')]);
     expect(await log.end('a')).toMatchObject({ type: 'request-done' });

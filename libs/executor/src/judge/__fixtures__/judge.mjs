@@ -24,7 +24,7 @@ const ways = {
 };
 
 export async function createJudge({ model }) {
-  if (model === 'late') await delay(20);
+  if (model === 'late') await delay(2500);
   if (model === 'unfit') throw new Error('has no weights');
   return {
     judgePrompt: ({ prompt }) => (prompt in ways ? ways[prompt]() : yes),
