@@ -34,7 +34,7 @@ export class Part {
   /**
    * @param options.name shown in messages
    * @param options.script a Node program; it is given an IPC channel, whose end tells it that we are gone
-   * @param options.args, options.execArgv, options.env, options.cwd as for fork
+   * @param options.args, options.env, options.cwd as for fork
    * @param options.command in place of a script: any program with its arguments, which a shell ends when we are gone
    * @param options.prepare called before every start
    * @param options.isReady (child, signal) => Promise that resolves when ready; by default the message `ready`
@@ -126,11 +126,11 @@ export class Part {
 }
 
 /** In a process group of its own: Ctrl-C in the terminal reaches only us, and we stop the parts in order. */
-function launch({ script, args = [], command, env, cwd, execArgv = [] }) {
+function launch({ script, args = [], command, env, cwd }) {
   const options = { env, cwd, detached: true };
   const output = ['inherit', 'inherit'];
   if (command !== undefined) return spawn('/bin/sh', [guard, ...command], { ...options, stdio: ['pipe', ...output] });
-  return fork(script, args, { ...options, execArgv, stdio: ['ignore', ...output, 'ipc'] });
+  return fork(script, args, { ...options, execArgv: [], stdio: ['ignore', ...output, 'ipc'] });
 }
 
 async function readyMessage(child, signal) {

@@ -12,9 +12,6 @@ const lightApps = ['api', 'batch-former', 'webhook-sender', 'janitor'];
  */
 const allocation = { MALLOC_ARENA_MAX: '1', MALLOC_TRIM_THRESHOLD_: '131072' };
 
-/** V8 lets no heap grow to twice what is in use before it collects. What NODE_OPTIONS cannot say; engines, which hurry, are without. */
-const execArgv = ['--optimize-for-size'];
-
 /** V8 collects what is young after 1 MB, by one thread. Engines inherit that; the last of two flags wins. */
 function nodeOptions({ NODE_OPTIONS = '' }) {
   return `--max-semi-space-size=1 --v8-pool-size=1 ${NODE_OPTIONS}`;
@@ -37,7 +34,7 @@ export function partsOf({ root, environment, metricsPort }) {
   return wanted.map(({ name, script, port, settings }) => {
     const env = { ...allocation, ...environment, NODE_OPTIONS: nodeOptions(environment), ...settings };
     if (metricsPort) env.METRICS_PORT = String(metricsPort + port);
-    return { name, script: join(root, script), cwd: root, env, execArgv };
+    return { name, script: join(root, script), cwd: root, env };
   });
 }
 
