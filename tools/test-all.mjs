@@ -8,48 +8,48 @@ import { runCommand } from './start/run-command.mjs';
 import { bareImage } from './test/bare-container.mjs';
 import { announce, countOf, countOfCommand } from './test/counts.mjs';
 import { provideTestPrograms } from './test/programs.mjs';
+import { runAndRead } from './test/run-and-read.mjs';
 import { runVitest } from './test/vitest.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const scratch = mkdtempSync(join(tmpdir(), 'darkroom-test-'));
 const isDockerHere = await hasDocker();
 
-// Tests of whole systems mostly wait, and so do containers: beside each other they take little more than one of them.
-const [onMachine, inContainers] = await Promise.all([countOf(testOnMachine), isDockerHere ? testInContainers() : []]);
-const counts = [onMachine];
-for (const { output, ...count } of inContainers) {
-  process.stdout.write(output);
-  counts.push(count);
-}
-if (!isDockerHere)
-  console.log('npm run test:bare and npm run test:compose are not run: there is no Docker engine here');
-if (!existsSync(join(root, 'tools/export/.venv/bin/python')))
-  console.log(
-    'tools/export is not set up: test/systems/smollm2.test.ts tries SmolLM2 only where it was exported before',
-  );
+announce(await countOf(testAll));
 rmSync(scratch, { recursive: true, force: true });
-announce({
-  passed: counts.reduce((sum, { passed }) => sum + passed, 0),
-  failed: counts.reduce((sum, { failed }) => sum + failed, 0),
-});
 
-/** What `npm test` runs is run in a bare container, where there is one; twice would be too long, but for what any Node may break. */
-async function testOnMachine() {
+async function testAll() {
   const env = await provideTestPrograms({ scratch, isForAll: true });
   await installDependencies(root);
   await build(root);
-  const projects = isDockerHere ? ['unit', 'k8s', 'systems'] : ['unit', 'integration', 'k8s', 'e2e', 'systems'];
-  const { passed, failed } = await runVitest({ root, projects, env });
-  // Last, so that its table is the last that is read here.
-  const holds = await runCommand('npm', ['run', 'chaos', '--', '--seconds', '300', '--seed', '14'], { cwd: root, env });
-  return { passed: passed + Number(holds), failed: failed + Number(!holds) };
+  // Tests of whole systems mostly wait, and so do containers: beside each other they take little more than one of them.
+  const [onMachine, apart] = await Promise.all([testOnMachine(env), testApart(env)]);
+  for (const { output } of apart) process.stdout.write(output);
+  if (!isDockerHere)
+    console.log('npm run test:bare and npm run test:compose are not run: there is no Docker engine here');
+  if (!existsSync(join(root, 'tools/export/.venv/bin/python')))
+    console.log(
+      'tools/export is not set up: test/systems/smollm2.test.ts tries SmolLM2 only where it was exported before',
+    );
+  const sumOf = (what) => [onMachine, ...apart].reduce((sum, counts) => sum + counts[what], 0);
+  return { passed: sumOf('passed'), failed: sumOf('failed') };
+}
+
+/** What `npm test` runs is run in a bare container, where there is one. */
+function testOnMachine(env) {
+  const projects = isDockerHere ? ['k8s', 'systems'] : ['unit', 'integration', 'k8s', 'e2e', 'systems'];
+  return runVitest({ root, projects, env });
 }
 
 /** What these write comes when all is over: lines of both at once could not be read. */
-async function testInContainers() {
+async function testApart(env) {
   const results = [];
-  for (const command of ['test:bare', 'test:compose'])
-    results.push(await countOfCommand('npm', ['run', command], { cwd: root }));
+  for (const command of isDockerHere ? ['test:bare', 'test:compose'] : [])
+    results.push(await countOfCommand('npm', ['run', command], { cwd: root, env }));
+  // Last, so that its table is the last that is read here.
+  const chaos = ['run', 'chaos', '--', '--seconds', '300', '--seed', '14'];
+  const { code, output } = await runAndRead('npm', chaos, { cwd: root, env });
+  results.push({ passed: Number(code === 0), failed: Number(code !== 0), output });
   return results;
 }
 

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 /** Runs a program to its end: its exit code, and what it wrote, which is shown as well where that is wanted. */
-export async function runAndRead(file, args, { cwd, isShown = false } = {}) {
-  const child = spawn(file, args, { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+export async function runAndRead(file, args, { cwd, env, isShown = false } = {}) {
+  const child = spawn(file, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (chunk) => {
