@@ -307,3 +307,17 @@ it('puts back what ids are authenticated with, when Redis has lost it', async ()
   const replica = openTestStore({ prefix: store.prefix });
   expect(await readRequest(replica, id, 'ann')).toEqual({ status: 'gone' });
 });
+
+it('a poll has Redis read once', async () => {
+  const redis = await startPrivateRedis();
+  onTestFinished(() => redis.stop());
+  const store = connectStore({ url: redis.url, prefix: 'polled' });
+  onTestFinished(() => store.close());
+  const { delivery } = await seedRunning(store);
+  const readsOf = async (): Promise<number> =>
+    Number(/^total_reads_processed:(\d+)/m.exec(await store.redis.info('stats'))![1]);
+  const before = await readsOf();
+  const between = await readsOf();
+  expect(await stateOf(store, delivery.id)).toBe('running');
+  expect((await readsOf()) - between).toBe(between - before + 1);
+});
