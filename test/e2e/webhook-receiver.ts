@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { type StoreConnection } from '@darkroom/store';
+import { listShards, readStats, type StoreConnection } from '@darkroom/store';
 import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished } from 'vitest';
 
@@ -62,7 +62,13 @@ export function typesOf({ messages }: Receiver, id: string): string[] {
   return messages.filter(({ data }) => data.request_id === id).map(({ type }) => type);
 }
 
+/** Of what has happened so far. Each sender moves what it took out of the outbox in its own time, and takes no more before. */
 export async function untilAllDelivered({ store }: { store: StoreConnection }): Promise<void> {
   const queue = store.deliveries();
-  await expect.poll(() => queue.getJobCountByTypes('wait', 'active', 'delayed')).toBe(0);
+  const left = async (): Promise<number> => {
+    const shards = await Promise.all((await listShards(store)).map((shard) => readStats(store, shard)));
+    const moved = await queue.getJobCountByTypes('wait', 'active', 'delayed');
+    return shards.reduce((sum, { outbox }) => sum + outbox, moved);
+  };
+  await expect.poll(left, { timeout: 30_000 }).toBe(0);
 }
