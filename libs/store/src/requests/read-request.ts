@@ -36,7 +36,7 @@ export async function readRequest(
   return { status: 'found', request: { ...request, ...place } };
 }
 
-/** Both in one write: two would have Redis read twice, which is nearly half of what a poll costs it. */
+/** Both in one write, which Redis reads at once. */
 async function readFacts(
   { redis }: StoreConnection,
   keys: ModelKeys,
